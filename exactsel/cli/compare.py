@@ -55,8 +55,8 @@ def command(
     from exactsel.cli.output import attempted
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
-    from exactsel.report.comparison import comparison_table
     from exactsel.studies.compare import ALL, compare
+    from exactsel.studies.comparison_table import comparison_table
 
     if every and heuristics is not None:
         raise InputError("--all and --heuristic both say which methods to compare; give one of them.")

@@ -11,9 +11,12 @@ columns, numbers, + - * / **, comparisons, and calls of formulaic's own transfor
 from __future__ import annotations
 
 import ast
+import math
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -38,8 +41,19 @@ _BASES = ("bs", "cc", "cr", "cs", "poly")
 
 _NODES = (
     ast.Expression, ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.keyword,
-    ast.Attribute, ast.List, ast.Tuple, ast.operator, ast.unaryop, ast.cmpop,
+    ast.Attribute, ast.List, ast.Tuple, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.unaryop, ast.cmpop,
 )  # fmt: skip
+
+LONGEST_REASON = 200
+"""Characters of formulaic's own messages that are shown."""
+
+_VALUES = ("knots", "lower_bound", "upper_bound")
+"""What a basis is told in units of its column."""
+
+_OPERATIONS: Mapping[type[ast.operator], Any] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}  # fmt: skip
 
 Monomial = Mapping[str, int]
 """A product: how often each of its factors occurs."""
@@ -84,18 +98,25 @@ class Formula:
         left, right = _parsed(text, [name for name in names if name != target])
         if len(left) > 1 or (left and left[0] not in names):
             raise InputError(
-                f"the formula {text!r} predicts {' and '.join(left)}, but the name of one column was expected; compute "
-                f"that column first."
+                f"the formula {shown(text)} predicts {' and '.join(left)}, but the name of one column was expected; "
+                f"compute that column first."
             )
         terms = [term for term in right if str(term) != "1"]
         used = tuple(dict.fromkeys(name for term in terms for name in _names_in(term, text)))
+        if left and left[0] in used:
+            raise InputError(
+                f"the formula {shown(text)} has {left[0]!r} on both sides; leave it out on the right, where the "
+                f"columns to choose from stand."
+            )
         unknown = next((name for name in used if name not in names), None)
         if unknown is not None:
             raise InputError(
-                f"the formula names {unknown!r}, but no column is called that{did_you_mean(unknown, names)}."
+                f"the formula names {shown(unknown)}, but no column is called that{did_you_mean(unknown, names)}."
             )
         if not terms:
-            raise InputError(f"the formula {text!r} has no term beside the intercept; name columns to choose from.")
+            raise InputError(
+                f"the formula {shown(text)} has no term beside the intercept; name columns to choose from."
+            )
         intercept = not no_intercept and any(str(term) == "1" for term in right)
         if no_intercept:
             right = type(right)([term for term in right if str(term) != "1"])
@@ -108,7 +129,9 @@ class Formula:
             matrix = self.right.get_model_matrix(frame, context={}, na_action="raise")
         except Exception as error:
             said = _BRACKETS.sub("", str(error)).splitlines()
-            raise InputError(f"the formula {self.text!r} cannot be evaluated ({said[0] if said else error}).") from None
+            raise InputError(
+                f"the formula {shown(self.text)} cannot be evaluated ({said[0] if said else error})."
+            ) from None
         spec, values = matrix.model_spec, np.asarray(matrix, dtype=np.float64)
         made: list[Column] = []
         labels: list[str] = []
@@ -133,16 +156,20 @@ def _parsed(text: str, names: Sequence[str]) -> tuple[list[str], Any]:
         from formulaic import SimpleFormula
     except ImportError:
         raise UnsupportedError("formulas need formulaic; run: pip install 'exactsel[formulas]'.") from None
+    from exactsel.data.formula_terms import limited_parser
+
     try:
-        found: Any = Parsed(text, _context={"__formulaic_variables_available__": list(names)})
+        found: Any = Parsed(text, _parser=limited_parser(), _context={"__formulaic_variables_available__": list(names)})
+    except InputError:
+        raise
     except Exception as error:
         said = _BRACKETS.sub("", " ".join(str(error).split()))
-        raise InputError(f"{text!r} is no formula ({said}); write 'y ~ a + b'.") from None
+        raise InputError(f"{shown(text)} is no formula ({said[:LONGEST_REASON]}); write 'y ~ a + b'.") from None
     if isinstance(found, SimpleFormula):
         return [], found
     sides = found._structure
     if {*sides} != {"lhs", "rhs"} or not isinstance(sides["rhs"], SimpleFormula):
-        raise InputError(f"the formula {text!r} has several parts, but one was expected; write 'y ~ a + b'.")
+        raise InputError(f"the formula {shown(text)} has several parts, but one was expected; write 'y ~ a + b'.")
     return [str(term) for term in sides["lhs"]], sides["rhs"]
 
 
@@ -167,12 +194,13 @@ def _checked(expression: str, text: str) -> Iterator[str]:
         wrong = wrong or (isinstance(node, ast.Constant) and _is_large(node.value))
         wrong = wrong or (isinstance(node, ast.Call) and _has_large_degree(node))
         wrong = wrong or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and not _power(node))
+        wrong = wrong or (isinstance(node, ast.BinOp) and _is_unbounded(node))
         if wrong:
             _refuse_words_of_r(node, text)
             raise InputError(
-                f"the formula {text!r} holds {ast.unparse(node)!r}, which formulas may not; they are made of columns, "
-                f"numbers up to {LARGEST_NUMBER} as powers and degrees, + - * / ** and calls of {', '.join(CALLS)} and "
-                f"np.{', np.'.join(OF_NUMPY)}; compute other columns first."
+                f"the formula {shown(text)} holds {shown(ast.unparse(node))}, which formulas may not; they are made of "
+                f"columns, numbers up to {LARGEST_NUMBER} as powers and degrees, + - * / ** and calls of "
+                f"{', '.join(CALLS)} and np.{', np.'.join(OF_NUMPY)}; compute other columns first."
             )
     of_calls = {id(node) for call in ast.walk(tree) for node in ast.walk(call) if isinstance(call, ast.Attribute)}
     of_calls |= allowed
@@ -214,9 +242,47 @@ def _is_large(value: Any) -> bool:
 
 def _has_large_degree(call: ast.Call) -> bool:
     """Whether a basis is asked for of more columns than there are uses for."""
-    given = [node.value for node in ast.walk(call) if isinstance(node, ast.Constant)]
-    basis = isinstance(call.func, ast.Name) and call.func.id in _BASES
-    return basis and any(type(value) is int and value > LARGEST_NUMBER for value in given)
+    if not (isinstance(call.func, ast.Name) and call.func.id in _BASES):
+        return False
+    sizes = [*call.args[1:], *(keyword.value for keyword in call.keywords if keyword.arg not in _VALUES)]
+    return any(_is_size_too_large(size) for size in sizes)
+
+
+def _is_size_too_large(node: ast.expr) -> bool:
+    if isinstance(node, ast.List | ast.Tuple):
+        return len(node.elts) > LARGEST_NUMBER
+    number = _number(node)
+    return number is not None and number > LARGEST_NUMBER
+
+
+def _is_unbounded(node: ast.BinOp) -> bool:
+    """Whether an operation is another one, of texts or lists, or of numbers alone whose result no double holds."""
+    if type(node.op) not in _OPERATIONS or any(_is_text(part) for part in (node.left, node.right)):
+        return True
+    alone = not any(isinstance(part, ast.Name | ast.Call | ast.Attribute) for part in ast.walk(node))
+    return alone and _number(node) is None
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.List | ast.Tuple) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _number(node: ast.expr) -> float | None:
+    """The value of numbers and + - * / ** alone; None for anything else, and where no double holds it."""
+    try:
+        if isinstance(node, ast.Constant):
+            return float(node.value) if isinstance(node.value, int | float) else None
+        if isinstance(node, ast.UnaryOp):
+            value = _number(node.operand)
+            return -value if value is not None and isinstance(node.op, ast.USub) else value
+        if isinstance(node, ast.BinOp):
+            left, right = _number(node.left), _number(node.right)
+            known = left is not None and right is not None
+            value = _OPERATIONS[type(node.op)](left, right) if known else None
+            return value if isinstance(value, float) and math.isfinite(value) else None
+    except (ArithmeticError, KeyError):
+        return None
+    return None
 
 
 def _power(node: ast.BinOp) -> int | float | None:
@@ -248,11 +314,26 @@ def _frame(columns: Sequence[Column]) -> Any:
 def _heredity(terms: Sequence[Any]) -> Iterator[str]:
     """For each term with parents a line ``child: parent, parent`` of their numbers."""
     products = [_monomial(term) for term in terms]
-    for child, product in enumerate(products):
-        below = [j for j, other in enumerate(products) if j != child and _divides(other, product)]
-        largest = [j for j in below if not any(i != j and _divides(products[j], products[i]) for i in below)]
+    places: dict[frozenset[tuple[str, int]], list[int]] = {}
+    for j, held in enumerate(products):
+        places.setdefault(frozenset(held.items()), []).append(j)
+    for child, whole in enumerate(products):
+        below = [j for part in _parts(whole, places) for j in places[part] if _divides(products[j], whole)]
+        largest: list[int] = []
+        for j in sorted(below, key=lambda j: -sum(products[j].values())):
+            if not any(_divides(products[j], products[i]) for i in largest):
+                largest.append(j)
         if largest:
-            yield f"{child}: {', '.join(map(str, largest))}"
+            yield f"{child}: {', '.join(map(str, sorted(largest)))}"
+
+
+def _parts(whole: Monomial, places: Mapping[frozenset[tuple[str, int]], Any]) -> Iterable[frozenset[tuple[str, int]]]:
+    """The products there are that may divide another: those made of its factors where these are few."""
+    if math.prod(power + 1 for power in whole.values()) > len(places):
+        return places
+    powers = product(*(range(power + 1) for power in whole.values()))
+    parts = (frozenset((base, p) for base, p in zip(whole, chosen, strict=True) if p) for chosen in powers)
+    return (part for part in parts if part in places)
 
 
 def _divides(part: Monomial, whole: Monomial) -> bool:

@@ -12,6 +12,7 @@ where a free column gains s^2 / (2 lam). With w >= 0 that is max(0, s)^2 / (2 la
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -325,7 +326,9 @@ def refuse_boxes(problem: Any, what: str) -> None:
 
 @with_aliases
 def boxed(
-    problem: Problem, positive: bool | str | Sequence[int | str] = (), bounds: Sequence[tuple[Any, float, float]] = ()
+    problem: Problem,
+    positive: bool | str | Sequence[int | str] = (),
+    bounds: Sequence[tuple[Any, float | None, float | None]] = (),
 ) -> BoxedProblem:
     """The problem with limits on its coefficients.
 
@@ -336,7 +339,7 @@ def boxed(
         Columns whose coefficients may not be negative: numbers, names, or patterns of names such as ``"dose_*"``; True
         (or "all") for every one. ``nonnegative`` is another word for it.
     bounds : sequence of (column, lower, upper)
-        Limits of single columns, infinite where there is none; 0 lies between them.
+        Limits of single columns, None or infinite where there is none; 0 lies between them.
 
     Raises
     ------
@@ -357,13 +360,16 @@ def boxed(
     return BoxedProblem(problem, lower, upper)
 
 
-def _named(problem: Problem, bounds: Sequence[tuple[Any, float, float]]) -> dict[int, tuple[float, float]]:
+def _named(
+    problem: Problem, bounds: Sequence[tuple[Any, float | None, float | None]]
+) -> dict[int, tuple[float, float]]:
     """The limits of each column that is named."""
     found: dict[int, tuple[float, float]] = {}
     for entry in entries("bounds", bounds, "bounds (column, lower, upper)"):
         try:
             column, low, high = entry
-            j, limits = problem.units.number(column, "bounds"), (float(low), float(high))
+            j = problem.units.number(column, "bounds")
+            limits = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
         except InputError:  # a column that is not there
             raise
         except (TypeError, ValueError, OverflowError) as error:

@@ -125,8 +125,9 @@ def refuse_separated(objective: Objective, columns: IntArray, in_a_model: Callab
         raise InputError(sentence_on_counts(found) if counts else sentence(found, objective.n))
 
 
-def _named(found: Separation) -> str:
-    names = ", ".join(map(str, found.columns[:SHOWN].tolist()))
+def _named(found: Separation, called: Sequence[str] | None = None) -> str:
+    numbers = found.columns[:SHOWN].tolist()
+    names = ", ".join(str(j) if called is None else called[j] for j in numbers)
     more = f" and {found.columns.size - SHOWN} more" if found.columns.size > SHOWN else ""
     if not found.columns.size:
         return "the intercept"
@@ -144,9 +145,9 @@ def sentence_on_counts(found: Separation) -> str:
     )
 
 
-def sentence(found: Separation, n: int) -> str:
-    """What was found with logistic loss, for people."""
-    what = _named(found)
+def sentence(found: Separation, n: int, called: Sequence[str] | None = None) -> str:
+    """What was found with logistic loss, for people; with what columns are called, where they have names."""
+    what = _named(found, called)
     one = found.columns.size <= 1
     if found.complete:
         how = f"separate{'s' if one else ''} the two classes completely"

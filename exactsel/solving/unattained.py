@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 import numpy as np
 
 from exactsel.errors import InputError
@@ -12,6 +16,21 @@ from exactsel.problem.separation import sentence, separation
 
 FINAL = ("tree_exhausted", "gap_closed")
 """How a search ends that is to have found the best model."""
+
+_INFIMA: ContextVar[bool] = ContextVar("infima", default=False)
+
+
+@contextmanager
+def infima_will_do() -> Iterator[None]:
+    """Searches inside bound a size or a part of the models, whose infimum is as good as a minimum.
+
+    Only columns that separate the classes completely are refused. What is then chosen is for the caller to look at.
+    """
+    token = _INFIMA.set(True)
+    try:
+        yield
+    finally:
+        _INFIMA.reset(token)
 
 
 def refuse_unattained(problem: SubsetProblem, fit: Fit, final: bool = True) -> None:
@@ -25,7 +44,8 @@ def refuse_unattained(problem: SubsetProblem, fit: Fit, final: bool = True) -> N
         return
     if not final and not np.all(objective.y * objective.predicted(fit.coef) > 0.0) and not objective.intercept:
         return
+    final = final and not _INFIMA.get()
     columns = problem.units.columns_of(fit.support)
     found = separation(objective.before or objective, columns)
     if found is not None and (final or found.complete):
-        raise InputError(sentence(found, objective.n))
+        raise InputError(sentence(found, objective.n, problem.units.column_names))

@@ -28,7 +28,7 @@ from exactsel.solving.outcome import Termination
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
 from exactsel.solving.small import is_small
-from exactsel.solving.unattained import refuse_unattained
+from exactsel.solving.unattained import infima_will_do, refuse_unattained
 from exactsel.studies.best_list import BestList, report_of
 from exactsel.studies.best_models import BestModels, claim_over_sizes, first_stop
 from exactsel.studies.best_of_terms import best_of_terms
@@ -130,13 +130,14 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
     began = clock.now()
     signals = across.options.get("signals", ())
     with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
-        across.begin()
-        listing.look()
-        across.run()
-        if isinstance(across.on_size, _Told):
-            across.on_size.rest()
-        if listing.top > 1 or listing.within is not None:
-            listing.run()
+        with infima_will_do():
+            across.begin()
+            listing.look()
+            across.run()
+            if isinstance(across.on_size, _Told):
+                across.on_size.rest()
+            if listing.top > 1 or listing.within is not None:
+                listing.run()
         return replace(_best_models(across, listing), time=clock.now() - began)
 
 
@@ -153,9 +154,12 @@ def _over_terms(
         )
     most = problem.d if k_max is None else largest_size(k_max, problem.d)
     across = AcrossTerms(problem.replace(k=most), measure, options, top, within, cap)
-    with interpreted(is_small(problem)), one_thread(), Watch(None, options["signals"]) as across.watch:
+    watch = Watch(None, options["signals"])
+    with interpreted(is_small(problem)), one_thread(), watch as across.watch, infima_will_do():
         across.run()
-        return best_of_terms(across)
+        found = best_of_terms(across)
+    refuse_unattained(across.problem, across.problem.fit(found.support))
+    return found
 
 
 def largest_size(k_max: Any, most: int) -> int:

@@ -14,7 +14,7 @@ from exactsel.arguments import every_core, with_aliases
 from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.observers.lines import Say, Since, teller
-from exactsel.plain import Json, finite, html_line, html_table, html_view
+from exactsel.plain import Readable, finite, html_line, html_table, html_view
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
@@ -28,6 +28,7 @@ from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
 from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.start.models import admissible, checked_support
+from exactsel.studies.comparison_table import comparison_table
 from exactsel.studies.heuristics import KEPT_FOR_BOUND, make
 
 NOT_REPRODUCIBLE = ("pposs-async",)
@@ -83,8 +84,8 @@ class Row(Gap):
         return self.value, self.lower, self.null
 
 
-@dataclass(frozen=True)
-class Comparison(Json):
+@dataclass(frozen=True, repr=False)
+class Comparison(Readable):
     """The methods' rows, best objective first, and the exact search's result."""
 
     rows: tuple[Row, ...]
@@ -110,6 +111,9 @@ class Comparison(Json):
         ]  # fmt: skip
         left_out = [{"method": method, "reason": reason} for method, reason in self.left_out]
         return {"methods": methods, "exact": self.result.as_dict(), "left_out": left_out}
+
+    def __str__(self) -> str:
+        return comparison_table(self)
 
     def _repr_html_(self) -> str:
         result, size = self.result, len(self.result.support)

@@ -129,7 +129,8 @@ class _Data(NamedTuple):
     def columns_of(self, train: IntArray) -> IntArray:
         """The columns that matter: where there are terms of several columns, without levels no training row has.
 
-        Rows with such a level are predicted as the reference.
+        Rows with such a level are predicted as the reference. Where no training row has the reference, the first level
+        that is there takes its place, so that without a ridge levels do not depend on the intercept.
         """
         units, made = self.free.units, self.free.preparation
         every = np.arange(units.columns)
@@ -140,7 +141,9 @@ class _Data(NamedTuple):
         varies = np.ptp(counted, axis=0) > 0
         alive = np.bincount(units.unit_of, varies, units.d) > 0
         kept: IntArray = every[varies | ~alive[units.unit_of]]
-        return kept
+        if made is None or not made.centred or self.free.lam > 0.0:
+            return kept
+        return _with_a_reference(counted, kept, units.unit_of)
 
     def held_out_losses(
         self, path: SolutionPath, train: IntArray, held_out: IntArray, kept: IntArray
@@ -297,9 +300,9 @@ def _validated(
         with _told_of_fold(len(errors) + 1):
             kept = data.columns_of(train)
             fold = data.fold(train, kept)
-        left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
-        limits = _share(shares.total, clock.now() - began, left)
-        path = solve_path(fold, ks=sizes, lams=ridges, **shares.options | limits)
+            left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
+            limits = _share(shares.total, clock.now() - began, left)
+            path = solve_path(fold, ks=sizes, lams=ridges, **shares.options | limits)
         stopped.update(result.termination for result in path.results if not result.reached)
         errors.append(np.reshape(data.held_out_losses(path, train, held_out, kept), (len(ridges), len(sizes))))
         if shares.progress is not None:
@@ -314,6 +317,17 @@ def _told_of_fold(number: int) -> Iterator[None]:
         yield
     except InputError as error:
         raise type(error)(f"with the training rows of fold {number} alone, {error}") from None
+
+
+def _with_a_reference(rows: FloatArray, kept: IntArray, unit_of: IntArray) -> IntArray:
+    """The columns ``kept``, without one level of each factor whose levels are one in every row."""
+    left_out = []
+    for unit in np.unique(unit_of[kept]):
+        own = kept[unit_of[kept] == unit]
+        levels = rows[:, own]
+        if own.size > 1 and np.all((levels == 0.0) | (levels == 1.0)) and np.all(levels.sum(axis=1) == 1.0):
+            left_out.append(own[0])
+    return np.setdiff1d(kept, left_out)
 
 
 def _share(total: float | None, spent: float, problems: int) -> dict[str, Any]:

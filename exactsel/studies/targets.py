@@ -21,9 +21,7 @@ from exactsel.solving.entry import solve
 from exactsel.solving.result import Result
 from exactsel.types import FloatArray
 
-TOGETHER = (
-    "fit_intercept", "standardize", "sample_weight", "lam", "must_have", "must_not", "loss", "feature_names",
-)  # fmt: skip
+TOGETHER = ("fit_intercept", "standardize", "sample_weight", "lam", "must_have", "must_not", "loss", "feature_names")
 """What else models on the same columns can be asked for, besides the options of a search."""
 
 
@@ -137,7 +135,10 @@ def solve_targets(
 def _targets(Y: Any) -> tuple[FloatArray, tuple[str, ...]]:
     """Y as (n, m), and what the targets are called."""
     labels = getattr(Y, "columns", None)
-    targets = np.asarray(Y, dtype=np.float64)
+    try:
+        targets = np.asarray(Y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("Y is not numeric; encode text and categories as numbers first.") from None
     targets = targets[:, None] if targets.ndim == 1 else targets
     if targets.ndim != 2 or targets.shape[1] == 0:
         raise InputError(f"the targets have the shape {targets.shape}, but rows and columns were expected.")

@@ -70,9 +70,21 @@ def test_columns_that_every_model_must_have_or_not():
     assert models.upper == pytest.approx(best, rel=1e-7)
 
 
+def test_names_of_scikit_learn_mean_the_same():
+    X, Y = data(4)
+    weights = np.linspace(0.5, 2.0, len(X))
+    models = solve_targets(X, Y, 2, shared=True, fit_intercept=False, sample_weight=weights, signals=())
+    other = solve_targets(X, Y, 2, shared=True, intercept=False, weights=weights, signals=())
+    assert models.upper == other.upper
+    assert not models.intercept.any()
+    loss = 0.5 * float(np.sum(weights[:, None] * (Y - models.predict(X)) ** 2))
+    assert models.upper == pytest.approx(loss, rel=1e-7)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"shared": True, "factors": "auto"}, "take no factors; leave it out, .* or take shared=False"),
         ({"shared": True, "loss": "huber"}, "squared errors"),
         ({"shared": True, "k": [1, 2, 3]}, "one k"),
         ({"k": [1, 2]}, "2 sizes for 3 targets"),
@@ -98,3 +110,9 @@ def test_shared_columns_know_the_names_of_arguments():
         assert named.upper != solve_targets(X, Y, 2, **shared).upper
     with pytest.raises(InputError, match="factors is given, but models on the same columns take only fit_intercept, "):
         solve_targets(X, Y, 2, **shared, factors="auto")
+
+
+def test_targets_of_text_are_refused():
+    X, _ = data(2)
+    with pytest.raises(InputError, match="Y is not numeric; encode text"):
+        solve_targets(X, [["a", "b"]] * len(X), 2)

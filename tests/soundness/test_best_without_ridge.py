@@ -127,3 +127,35 @@ def test_larger_models_that_separate_do_no_harm(k_max):
         assert found.reached
     with pytest.raises(InputError, match="separate the two classes"):
         best_model(A, y, loss="logistic", lam=0.0, **ALONE)
+
+
+@pytest.mark.parametrize("groups", [None, [0, 0, 1, 2]])
+def test_a_rare_level_that_is_not_in_the_best_model_is_no_reason_to_refuse(groups):
+    """One row alone tells its level: the best model with it has no coefficients, but others are better by far."""
+    rng = np.random.default_rng(0)
+    A = np.column_stack([rng.normal(size=(60, 3)), np.arange(60) == 7])
+    y = np.where(A[:, 0] + rng.logistic(size=60) > 0, 1.0, -1.0)
+    labels = [0, 1, 2, 3] if groups is None else groups
+    values = []
+    for k in range(max(labels) + 2):
+        for terms in combinations(range(max(labels) + 1), k):
+            columns = [j for j in range(4) if labels[j] in terms and j < 3]
+            held = np.arange(60) != 7 if labels[3] in terms else np.full(60, True)
+            fit = slow_fit(A[held][:, columns], y[held], "logistic", DELTA, True, np.ones(held.sum()))
+            df = sum(label in terms for label in labels)
+            values.append(2.0 * fit + (df + 1) * math.log(60))
+    found = best_model(A, y, loss="logistic", lam=0.0, groups=groups, **ALONE)
+    assert found.reached
+    assert found.value == pytest.approx(min(values), abs=1e-5)
+    assert found.lower <= min(values) + 1e-9
+    assert 3 not in found.result.columns
+
+
+def test_the_columns_of_the_best_model_that_separate_the_classes_are_named():
+    rng = np.random.default_rng(1)
+    flag = (np.arange(60) < 25).astype(float)
+    A = np.column_stack([rng.normal(size=(60, 3)), flag])
+    y = np.where((flag > 0) | (rng.random(60) < 0.3), 1.0, -1.0)
+    for groups in (None, {"pair": ["a", "b"]}):
+        with pytest.raises(InputError, match="column flag separates the two classes quasi-completely"):
+            best_model(A, y, loss="logistic", lam=0.0, groups=groups, feature_names=["a", "b", "c", "flag"], **ALONE)

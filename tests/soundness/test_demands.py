@@ -13,10 +13,10 @@ from samples import sample
 
 from exactsel import ColumnSubsetProblem, Problem, ProgressLog, boxed, certify, near_optimal, solve, solve_path, verify
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.report.comparison import comparison_table
 from exactsel.report.path import path_table
 from exactsel.start.models import admissible
 from exactsel.studies.compare import compare
+from exactsel.studies.comparison_table import comparison_table
 from exactsel.studies.criteria import Compared
 from exactsel.studies.heuristics import names, run
 from exactsel.walks import effort as subtrees

@@ -12,11 +12,11 @@ import pytest
 
 from exactsel.errors import InputError
 from exactsel.problem.regression import Problem
-from exactsel.report.comparison import comparison_table
 from exactsel.report.comparison_page import comparison_page
 from exactsel.start.heuristic import Proposal
 from exactsel.studies import compare as module
 from exactsel.studies.compare import compare
+from exactsel.studies.comparison_table import comparison_table
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ def test_the_spread_is_shown():
     comparison = compare(make_problem(), methods=[Drawn(), First()], seeds=4)
     drawn = next(row for row in comparison.rows if row.values)
     text = comparison_table(comparison)
+    assert str(comparison) == text
+    assert repr(comparison).startswith("<Comparison method")
     assert "over seeds" in text
     for value in drawn.spread:
         assert f"{value:.10g}" in text

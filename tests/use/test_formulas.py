@@ -189,3 +189,41 @@ def test_a_prediction_says_which_columns_to_add():
     coded = solve(FRAME[["age", "site"]], FRAME["y"], 2, factors="auto")
     with pytest.raises(InputError, match=r"table\['site\[v\]'\] = table\['site'\] == 'v'"):
         coded.predict(FRAME)
+
+
+@pytest.mark.parametrize("power", ["30", "1000000", "9" * 40])
+def test_powers_of_terms_are_multiplied_until_no_new_term_comes(power):
+    plain = solve(FRAME, formula="y ~ (age + bmi + bp)^3", k=4)
+    assert solve(FRAME, formula=f"y ~ (age + bmi + bp)**{power}", k=4).support == plain.support
+    assert solve(FRAME, formula=f"y ~ age**{power}", k=1).feature_names == ("age",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("y ~ " + "*".join(f"v{j}" for j in range(40)), "at most 10000 products of terms can be served"),
+        ("y ~ (age + bmi)^1.5", "takes '1.5' for a power of terms, but a whole number from 1 was expected"),
+        ("y ~ bs(age, df=10**8)", "which formulas may not"),
+        ("y ~ bs(age, df=5 * 30)", "which formulas may not"),
+        ("y ~ I('a' * 10**10)", "which formulas may not"),
+        ("y ~ bs(age, knots=[0.0] * 10**9)", "which formulas may not"),
+        ("y ~ I(age + ((((9**100)**100)**100)**100)**100)", "which formulas may not"),
+        ("y ~ I(age @ bmi)", r"holds 'age @ bmi', which formulas may not"),
+        ("y ~ y + age", "has 'y' on both sides; leave it out on the right"),
+    ],
+)
+def test_what_would_take_all_memory_or_time_is_refused_beforehand(text, said):
+    with pytest.raises(InputError, match=said):
+        solve(FRAME, formula=text, k=1)
+
+
+def test_knots_are_in_units_of_their_column():
+    frame = FRAME.assign(weight=1000.0 * (3.0 + FRAME["age"]))
+    text = "y ~ bs(weight, knots=[2500, 3500]) + bmi"
+    assert "bmi" in solve(frame, formula=text, k=2).feature_names
+
+
+def test_a_message_shows_no_more_of_a_formula_than_is_read():
+    with pytest.raises(InputError) as caught:
+        solve(FRAME, formula="y ~ " + "a" * 100_000, k=1)
+    assert len(str(caught.value)) < 300

@@ -172,3 +172,10 @@ def test_bounds_of_a_column_that_is_not_there():
     with pytest.raises(InputError) as told:
         boxed(problem, bounds=[("nope", 0.0, 1.0)])
     assert str(told.value) == "bounds names 'nope', but no column is called that; give the column's number."
+
+
+def test_none_is_no_limit():
+    A, y = np.random.default_rng(3).normal(size=(20, 3)), np.arange(20.0)
+    problem = Problem(A, y, 2, lam=1.0)
+    none = boxed(problem, bounds=[(0, None, 0.5), (1, 0.0, None)])
+    assert none.hash == boxed(problem, bounds=[(0, -np.inf, 0.5), (1, 0.0, np.inf)]).hash

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from exactsel import Problem, best_model, solve
+from exactsel import InputError, Problem, best_model, solve
 from exactsel.studies.crossval import cross_validate, random_folds
 
 RNG = np.random.default_rng(5)
@@ -43,6 +43,32 @@ def test_a_level_no_training_row_has_is_left_out():
     found = cross_validate(rare, Y, cv=folds, ks=[2], lams=[0.0], groups=GROUPS, **QUIET)
     assert found.proven
     assert found.errors[:, 0, 0] == pytest.approx(by_hand(2, folds, rare), rel=1e-5)
+
+
+def test_where_no_training_row_has_the_reference_another_level_takes_its_place():
+    lone = A.copy()
+    lone[LEVELS == 0, 3] = 1.0
+    lone[7, 3:] = 0.0
+    folds = random_folds(N, 4, 1)
+    found = cross_validate(lone, Y, cv=folds, ks=[1, 2, 4], lams=[0.0], groups=GROUPS, **QUIET)
+    assert found.proven
+    for place, k in enumerate(found.ks):
+        expected = []
+        for train, held_out in folds:
+            coded = lone if 7 in train else np.delete(lone, 3, axis=1)
+            groups = GROUPS if 7 in train else None
+            model = solve(Problem.prepared(coded[train], Y[train], k, groups=groups, intercept=True), **QUIET).model
+            expected.append(0.5 * np.mean((Y[held_out] - model.predict(coded[held_out])) ** 2))
+        assert found.errors[:, 0, place] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_fold_whose_columns_depend_on_each_other_is_named():
+    rows = A[:40].copy()
+    rows[:, 1] = rows[:, 0]
+    rows[39, 1] += 1.0
+    folds = [(np.arange(39), np.arange(39, 40))]
+    with pytest.raises(InputError, match="with the training rows of fold 1 alone, groups need curvature"):
+        cross_validate(rows, Y[:40], cv=folds, ks=[2], lams=[0.0], groups=GROUPS, **QUIET)
 
 
 def test_estimators_price_terms():

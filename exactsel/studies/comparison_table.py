@@ -1,9 +1,13 @@
-"""Methods side by side, for stdout."""
+"""Methods side by side, as a text."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from exactsel.problem.model import demands_text, listed
-from exactsel.studies.compare import Comparison
+
+if TYPE_CHECKING:
+    from exactsel.studies.compare import Comparison
 
 HEADER = f"{'method':<14} {'objective':>16} {'gap':>9} {'shared':>8} {'evaluations':>12} {'time':>9}  support"
 
