@@ -33,6 +33,7 @@ from exactsel.kernels.subtree_group_fit import (
     put_in,
 )
 from exactsel.kernels.subtree_record import WalkLimits, empty_walk
+from exactsel.problem.groups import GroupedUnits
 from exactsel.walks.closed_form import walk_data
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.reference.bounds import curved_bound
@@ -45,7 +46,9 @@ def grouped(problem, rng, k=None):
     labels = [str(g) for g in rng.integers(0, max(1, int(rng.integers(1, problem.d + 1))), problem.d)]
     count = len({*labels})
     k = int(rng.choice([1, 1, 2, 2, 3, count])) if k is None else k
-    return Problem(np.array(problem.A), np.array(problem.y), min(k, count), lam=problem.lam, groups=labels)
+    plain = Problem(np.array(problem.A), np.array(problem.y), min(k, count), lam=problem.lam)
+    # Not by the argument groups, for which groups of one column each are plain columns.
+    return Problem.of(plain.objective, GroupedUnits.of_columns(plain.units, labels), plain.k)
 
 
 def group_data(problem, curvature=None):
