@@ -33,6 +33,8 @@ BESIDE = {
     ("certify", "--proof"): ["certify", TRAP, "--support", "0,1", "--json", "--quiet", "--proof", OUT],
     ("compare", "--html"): ["compare", TRAP, "--heuristic", "omp", "--json", "--html", OUT],
     ("best", "--proof"): ["best", TRAP, "--k-max", "2", "--json", "--proof", OUT],
+    ("best", "--report"): ["best", TRAP, "--k-max", "2", "--json", "--report", OUT],
+    ("path", "--report"): ["path", TRAP, "--k-max", "2", "--json", "--report", OUT],
     ("path", "--plot"): ["path", TRAP, "--k-max", "2", "--json", "--plot", f"{OUT}.svg"],
 }
 """Outputs beside a result, which is printed all the same."""
@@ -110,6 +112,12 @@ def filled(arguments, folder, config):
     """A command with its output in a folder."""
     words = [str(word).replace(OUT, str(folder / "made")) for word in arguments]
     return [str(config) if word == "@config" else word for word in words]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiler():
+    """Loaded while there is room for the lock it asks for, of which it warns."""
+    solve(Problem(np.eye(6), np.arange(6.0), 2, lam=0.1), signals=())
 
 
 def test_no_output_is_forgotten():
