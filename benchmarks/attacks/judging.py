@@ -72,13 +72,18 @@ def not_above(upper: float, truth: Truth) -> Iterator[Finding]:
         yield Finding("upper below the truth", size, f"upper {upper!r}, truth {shown(truth.low)}")
 
 
+OFFSET = 1e-13
+"""Of the empty model's objective: what is said with an offset is about y - o, or counts over exposures, in doubles."""
+
+
 def kept(upper: float, coef: Sequence[float], oracle: Oracle) -> Iterator[Finding]:
     """``upper`` bounds the objective of the coefficients that are shown."""
     if not all(math.isfinite(x) for x in coef):
         yield Finding("coefficients are no numbers", math.inf, repr(list(coef)))
         return
     value = oracle.objective(coef)[0]
-    if math.isfinite(upper) and Fraction(upper) < value:
+    room = 0 if oracle.case.offset is None else Fraction(OFFSET) * oracle.empty
+    if math.isfinite(upper) and Fraction(upper) + room < value:
         size = beyond(value - Fraction(upper), value)
         yield Finding("upper below its model", size, f"upper {upper!r}, its coefficients cost {shown(value)}")
 
@@ -91,10 +96,6 @@ def admissible(coef: Sequence[float], support: Sequence[int], oracle: Oracle, k:
         yield Finding("support is not that of the coefficients", 1.0, f"{support} but {sorted(used)}")
     if len({*support, *used, *case.must_have}) > k or {*support, *used} & set(case.must_not):
         yield Finding("model breaks the limits", 1.0, f"support {support}, k {k}")
-
-
-OFFSET = 1e-13
-"""Of the empty model's objective: what is said with an offset is about y - o, or counts over exposures, in doubles."""
 
 
 def judged(result: Any, oracle: Oracle, truth: Truth, k: int | None = None) -> list[Finding]:

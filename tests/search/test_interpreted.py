@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 from instances_for_tests import optimum_of, random_case
+from own_loss import PseudoHuber
 
 from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, Search, Settings, _jit, registry, solve, verify
 from exactsel._jit import interpreting, kernel, njit
@@ -366,7 +367,9 @@ def test_the_allowance_is_no_error_for_those_outside():
     assert not issubclass(Exhausted, ArithmeticError)
     assert is_small(small())
     assert not is_small(Problem(np.ones((2, MOST_COLUMNS + 1)), np.ones(2), 1, lam=1.0))
-    assert not is_small(Problem(np.ones((6000, 10)), np.ones(6000), 1, lam=1.0))
+    assert is_small(Problem(np.ones((6000, 10)), np.ones(6000), 1, lam=1.0))
+    by_rows = Problem(np.ones((6000, 10)), np.ones(6000), 1, loss=PseudoHuber(0.7), lam=1.0)
+    assert not is_small(by_rows)  # this loss does not say what its rows are in arrays
 
 
 def test_who_looks_at_the_events_has_kernels_compiled(chooses):
