@@ -84,7 +84,10 @@ def test_names_of_scikit_learn_mean_the_same():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"shared": True, "factors": "auto"}, "take no factors; leave it out, .* or take shared=False"),
+        (
+            {"shared": True, "factors": "auto"},
+            "factors is given, but models on the same columns take only fit_intercept",
+        ),
         ({"shared": True, "loss": "huber"}, "squared errors"),
         ({"shared": True, "k": [1, 2, 3]}, "one k"),
         ({"k": [1, 2]}, "2 sizes for 3 targets"),
