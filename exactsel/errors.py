@@ -58,7 +58,7 @@ _at_command_line = [False]
 
 @contextmanager
 def at_command_line() -> Iterator[None]:
-    """A block whose messages are for somebody who types commands."""
+    """A block whose messages name options of the command line."""
     before, _at_command_line[0] = _at_command_line[0], True
     try:
         yield
@@ -67,7 +67,7 @@ def at_command_line() -> Iterator[None]:
 
 
 def either(python: str, command: str) -> str:
-    """What a message says to somebody who writes Python, or on the command line."""
+    """The wording of a message in Python, or on the command line."""
     return command if _at_command_line[0] else python
 
 

@@ -58,8 +58,8 @@ def factor_columns(column: Column, all_levels: bool = False) -> list[Column]:
     ----------
     column : Column
     all_levels : bool
-        Keep the first level, the reference, too, as models without an intercept need it. A factor of two levels is one
-        column all the same.
+        Keep the first level, the reference, too, as models without an intercept need it. A factor of two levels is
+        coded by one column in either case.
 
     Returns
     -------

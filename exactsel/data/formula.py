@@ -48,7 +48,7 @@ LONGEST_REASON = 200
 """Characters of formulaic's own messages that are shown."""
 
 _VALUES = ("knots", "lower_bound", "upper_bound")
-"""What a basis is told in units of its column."""
+"""Arguments of a spline basis that are in the units of its column."""
 
 _OPERATIONS: Mapping[type[ast.operator], Any] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,

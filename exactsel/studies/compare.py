@@ -39,9 +39,9 @@ ON_REQUEST = (*NOT_REPRODUCIBLE, "islands")
 
 LIGHT = (
     "forward", "omp", "rfe", "swap", "iht", "lasso",
-    "greedy-css", "iterative-css", "two-stage", "approx-svd", "exchange",
+    "greedy-css", "iterative-css", "two-stage", "approx-svd",
 )  # fmt: skip
-"""Methods that take little of what a search takes: six for a regression, which ``exchange`` is too dear for."""
+"""Methods that take little of what a search takes: six for a regression, four for column subset selection."""
 
 ALL = "all"
 """In place of names: every method but those on request."""
@@ -186,7 +186,7 @@ def compare(
     settings = Settings(eps, rel_eps, time_limit, threads=every_core(threads), seed=seed, bound=bound)
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",") if name.strip() not in ("", "none")]
-    wanted = light_methods(asked) if methods is None else default_methods() if methods == [ALL] else methods
+    wanted = LIGHT if methods is None else default_methods() if methods == [ALL] else methods
     serve = methods is not None and methods != [ALL]
     return _compared(asked, wanted, serve, settings, seeds, alone, signals, teller(verbose))
 
@@ -329,9 +329,3 @@ def _runs(
 def default_methods() -> list[str]:
     """Every method known by name but those that are left out unless asked for."""
     return [name for name in registry.names("heuristics") if name not in ON_REQUEST]
-
-
-def light_methods(problem: SubsetProblem) -> list[str]:
-    """The methods compared unless others are asked for."""
-    dear = () if problem.family == "css" else ("exchange",)
-    return [name for name in default_methods() if name in LIGHT and name not in dear]
