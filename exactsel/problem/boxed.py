@@ -28,6 +28,7 @@ from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.problem.boxed_fit import least_squares_in_box, minima_in_box, newton_in_box
 from exactsel.problem.fit import Fit
 from exactsel.problem.groups import matching
+from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.numbered import Position
 from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation
@@ -316,6 +317,11 @@ def with_free_coefficients(problem: Problem | BoxedProblem) -> Problem:
     refuse_boxes(problem, "this method")
     assert isinstance(problem, Problem)
     return problem
+
+
+def objective_of(problem: SubsetProblem) -> Objective | None:
+    """What is minimised over the models of a regression problem, in a box or not; None for columns alone."""
+    return problem.base if isinstance(problem, BoxedProblem) else problem.objective
 
 
 def refuse_boxes(problem: Any, what: str) -> None:

@@ -13,7 +13,7 @@ from exactsel.losses.logistic import Logistic
 from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.losses.squared_hinge import SquaredHinge
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import BoxedProblem, objective_of
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.limits import GroupLimits
@@ -27,11 +27,6 @@ from exactsel_certificates.given import GivenInstance
 
 CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic, SquaredHinge, Poisson)
 """Losses the checker knows."""
-
-
-def objective_of(problem: SubsetProblem) -> Objective | None:
-    """What is minimised over the models of a regression problem, in a box or not; None for columns alone."""
-    return problem.base if isinstance(problem, BoxedProblem) else problem.objective
 
 
 def searched_instance_of(problem: SubsetProblem) -> AnyInstance:

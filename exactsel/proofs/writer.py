@@ -24,8 +24,9 @@ from exactsel.files import check_target, replacing, unwritten
 from exactsel.kernels import moves as kinds
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
+from exactsel.problem.boxed import objective_of
 from exactsel.problem.interface import SubsetProblem
-from exactsel.proofs.instance import instance_of, objective_of, take_prepared
+from exactsel.proofs.instance import instance_of, take_prepared
 from exactsel.proofs.pieces import Records
 from exactsel.proofs.spools import Spools
 from exactsel.proofs.witnesses import SPOOLS, Witnesses, word_of

@@ -18,12 +18,11 @@ from exactsel.errors import InputError, OutputWarning, warn
 from exactsel.files import is_special, move, temporary_name, unwritten
 from exactsel.interrupts import half_written
 from exactsel.plain import Readable, facts_of, finite, html_line, html_table, html_view
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import BoxedProblem, objective_of
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.numbered import Position, check_position
 from exactsel.problem.row_labels import labels_of_rows
-from exactsel.proofs.instance import objective_of
 from exactsel.proofs.statement import statement_of
 from exactsel.search.tolerance import Gap, resolution
 from exactsel.solving.asked import problem_asked
