@@ -167,7 +167,7 @@ class Objective:
     @property
     def close_enough(self) -> float:
         """Length of a gradient that costs a bound nothing to speak of; inf where no ridge is that small."""
-        return np.inf if self.vanishing is None else float(np.sqrt(2e-12 * self.lam * self.at_zero))
+        return np.inf if self.vanishing is None else float(np.sqrt(0.1 * self.lam * self.vanishing.taken))
 
     @cached_property
     def steepness(self) -> float:

@@ -23,7 +23,7 @@ import numpy as np
 
 from exactsel._jit import interpreted
 from exactsel.errors import UnsupportedError, option
-from exactsel.kernels.rows import loss_gradient
+from exactsel.kernels.rows import loss_curvature, loss_gradient
 from exactsel.losses.huber import Huber
 from exactsel.losses.poisson import Poisson
 from exactsel.problem.even import divided, with_even_columns
@@ -41,7 +41,10 @@ SCOPE = f"models with |x_j| ||a_j|| <= {MODEL_RADIUS:g} ||y|| (lam = 0, and the 
 """The models a search speaks of where the data do not limit coefficients."""
 
 SHARE = 2e-11
-"""Part of P(0) that the small ridge may take off a bound."""
+"""Part of the objective of the fit on all columns that the small ridge may take off a bound."""
+
+CANCELLED = 0.05
+"""Part of what the rounding of predictions can do to A'b that it does, about: rows are off to both sides."""
 
 REWEIGHTED = 100
 """Steps of reweighted least squares before Newton's method is tried once more."""
@@ -134,11 +137,14 @@ def _within_radius(alike: Objective, allowed: BoolArray, most: int) -> Objective
 
 
 def _small_ridge(objective: Objective, point: FloatArray, square: float) -> float:
-    """A ridge, a power of two, that adds a small part of P(0) to models of so large a sum of squares at most."""
+    """A ridge, a power of two, that adds little to models of so large a sum of squares at most.
+
+    Little is beside the objective of a ``point`` that no model is much better than, such as the fit on all columns.
+    """
     if square == 0.0:
         return 1.0  # of columns of zeros alone
-    off = _rounded(objective, point)
-    exponent = math.floor(math.log2(max(2.0 * SHARE * objective.at_zero / square, off / math.sqrt(square))))
+    wanted = 2.0 * SHARE * min(objective.at_zero, objective(point))
+    exponent = math.floor(math.log2(max(wanted / square, _rounded(objective, point) / math.sqrt(square))))
     return math.ldexp(1.0, min(exponent, LARGEST))
 
 
@@ -153,11 +159,16 @@ def _of_columns(objective: Objective, allowed: BoolArray) -> Objective:
 
 
 def _rounded(objective: Objective, point: FloatArray) -> float:
-    """What bounds allow for rounding in A'b, about: a ridge mu makes that, squared, over 2 mu of it."""
-    slopes = np.empty(objective.n)
+    """What bounds allow for rounding in A'b, about: a ridge mu makes that, squared, over 2 mu of it.
+
+    Predictions are rounded, too, and what that does to slopes goes by the curvature: most where counts are large.
+    """
+    slopes, bends, z = np.empty(objective.n), np.empty(objective.n), point @ objective.AT
     with interpreted(objective.n <= MOST_ROWS):
-        loss_gradient(objective.row_loss, point @ objective.AT, objective.y, slopes)
-    return 3.0 * objective.n * UNIT * float(np.linalg.norm(slopes) * np.linalg.norm(objective.norms))
+        loss_gradient(objective.row_loss, z, objective.y, slopes)
+        loss_curvature(objective.row_loss, z, objective.y, bends)
+    of_sums = 3.0 * objective.n * float(np.linalg.norm(slopes))
+    return UNIT * (of_sums + CANCELLED * float(np.linalg.norm(bends * z))) * float(np.linalg.norm(objective.norms))
 
 
 def _limits(objective: Objective, most: int) -> tuple[FloatArray, Radii] | None:

@@ -19,12 +19,13 @@ from exactsel.kernels.subtree_record import COUNTED as COUNTED_MOVE
 from exactsel.kernels.subtree_record import LEFT_OPEN
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.evaluating import COUNTED, Claim, Evaluator
-from exactsel.proofs.writer import CLAIM_MARGIN, NULL_MARGIN
+from exactsel.proofs.writer import CLAIM_MARGIN, NOISE_MARGIN
 from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, RoundEnded, Started
 from exactsel.search.node import Node
 from exactsel.search.regions import Fixing, Region
 from exactsel.search.state import SearchState
+from exactsel.search.tolerance import Tolerance
 from exactsel.search.waiting import Waiting
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
@@ -57,6 +58,7 @@ class Audit:
     ) -> None:
         self._evaluator, self._samples = evaluator or Evaluator(problem), samples
         instance = self._evaluator.instance
+        self._noise = Tolerance().of(problem).noise
         self._k, self._null, self._size = problem.k, problem.null_objective, problem.n + problem.d
         self._css = isinstance(instance, ColumnInstance)
         hierarchy = None if isinstance(instance, ColumnInstance) else instance.hierarchy
@@ -228,7 +230,7 @@ class Audit:
 
     def margin(self, bound: float) -> float:
         """What a bound may lie above that of whoever rounds in another way: as much as proofs claim less."""
-        margin = CLAIM_MARGIN * bound + NULL_MARGIN * self._null
+        margin = CLAIM_MARGIN * bound + NOISE_MARGIN * self._noise
         return margin + (64 * self._size * UNIT * math.sqrt(bound * self._null) if self._css else 0.0)
 
     # --- regions ---

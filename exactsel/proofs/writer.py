@@ -35,6 +35,7 @@ from exactsel.search.events import Discarded, Divided, Event, Explored, Finished
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node import ROOT_ID
 from exactsel.search.state import SearchState
+from exactsel.search.tolerance import Tolerance
 from exactsel.types import FloatArray, IntArray
 from exactsel_certificates import container as fmt
 from exactsel_certificates.formula import Instance
@@ -44,8 +45,8 @@ CLAIM_MARGIN = 1e-10
 """Times |upper|: by how much the claimed lower bound stays below the search's own, so that a checker, who rounds in his
 own way, gets there without exact arithmetic ..."""
 
-NULL_MARGIN = 1e-13
-"""... and times the empty model's objective."""
+NOISE_MARGIN = 0.5
+"""... and times what is rounding noise beside the empty model's objective."""
 
 PREPARING_MARGIN = 0.03
 """... and times what preparing the data costs, which a checker takes a hundredth too high: some certificates prove the
@@ -104,6 +105,7 @@ class ProofWriter:
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
         self._vanishing = None if objective is None else objective.vanishing
+        self._noise = Tolerance().of(problem).noise
         self._witnesses = Witnesses(self._spools, self._d, None if objective is None else objective.even)
         self._goes_on = False
         self._counts = False
@@ -153,7 +155,9 @@ class ProofWriter:
     def claim(self, lower: float, upper: float, scope: str = "") -> float:
         """The lower bound to claim where the search came to ``lower`` and ``upper``."""
         null = self.problem.null_objective
-        margin = CLAIM_MARGIN * upper + NULL_MARGIN * null
+        margin = CLAIM_MARGIN * upper + NOISE_MARGIN * self._noise
+        if self._vanishing is not None:
+            margin += self._vanishing.taken  # a checker finds limits of his own, which may cost as much
         if not isinstance(self._instance, Instance):
             margin += 64 * (self.problem.n + self._d) * UNIT * math.sqrt(upper * null)
         if isinstance(self._instance, GivenInstance):

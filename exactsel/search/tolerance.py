@@ -12,21 +12,25 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from exactsel.errors import InputError, option
+from exactsel.problem.boxed import objective_of
+from exactsel.problem.interface import SubsetProblem
 
 RESOLUTION = 1e-11
 """Times |upper|: differences below this are rounding noise, whatever was asked for ..."""
 
-FINEST = 1e-11
-"""... and so are those below this part of the empty model's objective."""
+ROUNDED, COUNTS_ROUNDED = 2e-13, 2e-15
+"""... and so are those below this part of the empty model's objective; the second with Poisson loss, whose rows cost
+what predictions are off relative to the counts, however large these are."""
 
-RELATIVE_FROM = 1e-12
+RELATIVE_FROM = 1e-15
 """Part of the empty model's objective below which an objective is no measure of a gap any more."""
 
 KEPT = 1.0 - 2.0**-10
 """Part of a tolerance that the search itself works to, ..."""
 
-SPARED, NULL_SPARED = 1.1e-10, 1.1e-13
-"""... what it leaves of small ones, times |upper| and the empty model's objective: a proof claims that much less ..."""
+SPARED, NULL_SPARED = 1.1e-10, 0.55
+"""... what it leaves of small ones, times |upper| and what is rounding noise beside the null objective: so much
+less a proof claims ..."""
 
 MOST_SPARED = 0.5
 """... unless that is more than this part of them."""
@@ -39,13 +43,18 @@ REMEMBERED = 64
 """Objectives of which it is remembered what rounding takes off bounds near them."""
 
 
-def resolution(upper: float, null: float) -> float:
-    """The difference of objectives near ``upper`` that is rounding noise; ``null`` is the empty model's objective."""
-    return max(RESOLUTION * abs(upper), FINEST * null)
+def rounded(null: float, loss: str) -> float:
+    """What is rounding noise beside the empty model's objective ``null``."""
+    return (COUNTS_ROUNDED if loss == "poisson" else ROUNDED) * null
+
+
+def resolution(upper: float, noise: float) -> float:
+    """The difference of objectives near ``upper`` that is rounding noise, :func:`rounded` ``noise`` at the least."""
+    return max(RESOLUTION * abs(upper), noise)
 
 
 def relative_gap(gap: float, upper: float, null: float) -> float:
-    """A gap relative to max(1e-12 null, abs(upper)), where ``null`` is the objective of the empty model."""
+    """A gap relative to max(1e-15 null, abs(upper)), where ``null`` is the objective of the empty model."""
     size = max(RELATIVE_FROM * null, abs(upper))
     if size > 0:
         return gap / size
@@ -61,7 +70,7 @@ class Gap:
 
     @property
     def gap(self) -> float:
-        """The absolute gap / max(1e-12 null objective, abs(objective)), with the objective of the empty model."""
+        """The absolute gap / max(1e-15 null objective, abs(objective)), with the objective of the empty model."""
         objective, _, null = self._measured()
         return relative_gap(self.absolute_gap, objective, null)
 
@@ -74,12 +83,14 @@ class Gap:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The gap at which a search may stop: ``eps`` absolute, ``rel_eps`` relative to max(1e-12 null, |upper|)."""
+    """The gap at which a search may stop: ``eps`` absolute, ``rel_eps`` relative to max(1e-15 null, |upper|)."""
 
     eps: float = 0.0
     rel_eps: float = 1e-6
     null: float = 0.0
     """Objective of the empty model."""
+    loss: str = ""
+    """The name of the loss, by which rounding goes; empty where there is none."""
     finest: float = 1.0
     """Part of the resolution of objectives that is aimed at."""
     taken: Callable[[float], float] | None = field(default=None, compare=False, repr=False)
@@ -93,19 +104,31 @@ class Tolerance:
                 demand = "a tolerance must be a number that is not negative"
                 raise InputError(f"{name} is {value}, but {demand}; set {option(name)}.")
 
+    def of(self, problem: SubsetProblem) -> Tolerance:
+        """The same for a problem."""
+        objective = objective_of(problem)
+        return replace(self, null=problem.null_objective, loss="" if objective is None else objective.loss.name)
+
+    @property
+    def noise(self) -> float:
+        """What is rounding noise beside the empty model's objective."""
+        return rounded(self.null, self.loss)
+
     def for_search(self, taken: Callable[[float], float]) -> Tolerance:
         """Less by about what is ``taken`` off, so that what is said of the data as given is within this one."""
-        kept = {"eps": KEPT * self.eps, "rel_eps": KEPT * self.rel_eps, "finest": KEPT * self.finest}
-        return replace(self, **kept, taken=lru_cache(REMEMBERED)(taken))
+        return replace(
+            self, eps=KEPT * self.eps, rel_eps=KEPT * self.rel_eps, finest=KEPT * self.finest,
+            taken=lru_cache(REMEMBERED)(taken),
+        )  # fmt: skip
 
     def absolute(self, upper: float) -> float:
         """The absolute tolerance at an incumbent of objective ``upper``."""
         if not math.isfinite(upper):
             return self.eps
         wanted = max(self.eps, self.rel_eps * max(RELATIVE_FROM * self.null, abs(upper)))
-        finest = self.finest * resolution(upper, self.null)
+        finest = self.finest * resolution(upper, self.noise)
         if self.taken is not None:
-            less = NULL_SPARED * self.null + ABOUT * self.taken(upper)
+            less = NULL_SPARED * self.noise + ABOUT * self.taken(upper)
             wanted, finest = _less(wanted, SPARED * abs(upper) + less), _less(finest, less)
         return max(wanted, finest)
 

@@ -180,7 +180,7 @@ def go_on(result: Result, limits: dict[str, Any]) -> Result:
 def reopened(state: SearchState, settings: Settings, problem: SubsetProblem) -> bool:
     """Open again what is closed within a coarser tolerance than the settings ask for; False where that is lost."""
     statement = state.statement or statement_of(problem)
-    tolerance = replace(settings.tolerance, null=problem.null_objective).for_search(statement.taken)
+    tolerance = settings.tolerance.of(problem).for_search(statement.taken)
     cutoff = state.value - tolerance.absolute(state.value)
     return not state.dropped < cutoff or state.reopen(cutoff)
 

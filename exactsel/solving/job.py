@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,7 +66,7 @@ def expander_of(
     brief: bool, statement: Statement, **more: Any,
 ) -> Expander:  # fmt: skip
     """What expands nodes; the same for whoever is told the same."""
-    tolerance = replace(settings.tolerance, null=problem.null_objective).for_search(statement.taken)
+    tolerance = settings.tolerance.of(problem).for_search(statement.taken)
     return Expander(
         problem, methods.tree, methods.branching, bound, tolerance, options.threads,
         methods.walker(problem, bound, options), methods.subsearcher(problem, bound, options, brief=brief),

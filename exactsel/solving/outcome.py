@@ -7,10 +7,13 @@ from decimal import ROUND_CEILING, Context, Decimal
 from enum import Enum
 from typing import Any
 
-from exactsel.search.tolerance import FINEST, Tolerance, relative_gap
+from exactsel.search.tolerance import Tolerance, relative_gap, rounded
 
-OPTIMAL_GAP = 1e-9
-"""Times |upper|: the largest gap at which a model is called optimal (or FINEST times the empty model's objective)."""
+OPTIMAL_GAP, NOISY_GAP = 1e-9, 1e-6
+"""Times |upper|: the largest gap at which a model is called optimal, and that where rounding leaves no less."""
+
+EXACT_FIT = 1e-22
+"""Part of the empty model's objective from which on a model fits as well as doubles can tell."""
 
 
 class Termination(str, Enum):
@@ -62,7 +65,8 @@ def claim_of(upper: float, lower: float, tolerance: Tolerance) -> Claim:
     gap = upper - lower
     if not (math.isfinite(upper) and math.isfinite(lower) and gap >= 0):
         return Claim.HEURISTIC_ONLY
-    if gap <= max(OPTIMAL_GAP * abs(upper), FINEST * tolerance.null):
+    noise = min(tolerance.noise, NOISY_GAP * abs(upper))
+    if gap <= max(OPTIMAL_GAP * abs(upper), noise, EXACT_FIT * tolerance.null):
         return Claim.OPTIMAL
     if gap <= tolerance.absolute(upper):
         return Claim.WITHIN_EPS
@@ -88,11 +92,16 @@ def claim_sentence(
     if claim is Claim.HEURISTIC_ONLY:
         return "Nothing is proven: no lower bound is known."
     if claim is Claim.OPTIMAL:
-        fine = upper - lower <= OPTIMAL_GAP * abs(upper)
-        tolerance = "relative tolerance 1e-9"
-        if not fine:
-            tolerance = "tolerance 1e-11 times the objective of the empty model"
+        fine, noisy = (upper - lower <= share * abs(upper) for share in (OPTIMAL_GAP, NOISY_GAP))
+        tolerance = "relative tolerance 1e-9" if fine else "relative tolerance 1e-6: rounding leaves no less"
+        if not (fine or noisy):
+            tolerance = "it fits as well as rounding can tell"
         return f"Optimal{only}: no {models} has a lower objective ({tolerance})."
+    if claim is Claim.WITHIN_EPS and NOISY_GAP * abs(upper) < upper - lower <= rounded(null, problem.get("loss", "")):
+        return (
+            f"Optimal{only} as far as rounding tells: no {models} has an objective lower by more than "
+            f"{(upper - lower) / null:.1g} times the empty model's."
+        )
     begun = "Optimal within the tolerance" if claim is Claim.WITHIN_EPS else "Not proven optimal"
     share = relative_gap(upper - lower, upper, null)
     if not share < 1.0:

@@ -35,7 +35,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
     """Outcome of :func:`exactsel.solve`.
 
     Objectives are on the scale P(x) = L(Ax) + (lam/2)||x||^2 with L a sum over rows; ``absolute_gap`` is
-    upper - lower, and ``gap`` that divided by max(1e-12 null_objective, |upper|). Columns are counted from 0.
+    upper - lower, and ``gap`` that divided by max(1e-15 null_objective, |upper|). Columns are counted from 0.
     """
 
     upper: float
@@ -125,7 +125,8 @@ class Result(FittedModel, Summarised, Readable, Gap):
     @property
     def tolerance(self) -> Tolerance:
         """The gap that was asked for."""
-        return Tolerance(self.settings["eps"], self.settings["rel_eps"], self.null_objective)
+        asked = self.settings["eps"], self.settings["rel_eps"]
+        return Tolerance(*asked, self.null_objective, self.problem.get("loss", ""))
 
     def _claiming(self, lower: float) -> Result:
         """The same result with another lower bound, and what follows from it."""
@@ -237,7 +238,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         return {
             "upper": finite(self.upper), "lower": finite(self.lower),
             "gap": finite(self.gap), "absolute_gap": finite(self.absolute_gap),
-            "gap_formula": "gap = absolute_gap / max(1e-12 * null_objective, |upper|); absolute_gap = upper - lower",
+            "gap_formula": "gap = absolute_gap / max(1e-15 * null_objective, |upper|); absolute_gap = upper - lower",
             "null_objective": finite(self.null_objective),
             "claim": self.claim.value, "claim_text": self.claim_text,
             "termination": self.termination.value, "scope": self.scope,

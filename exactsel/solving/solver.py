@@ -115,7 +115,7 @@ class Search:
             self.settings = replace(self.settings, shard=SHARD)
         self._small = state is None and not compiled and executor is None and is_small(problem)
         with interpreted(self._small):
-            self._tolerance = replace(self.settings.tolerance, null=problem.null_objective)
+            self._tolerance = self.settings.tolerance.of(problem)
         self.times: dict[str, float] = {}
         self.history = History()
         self._start = None if start is None else given_support(start, problem)

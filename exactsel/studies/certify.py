@@ -80,7 +80,7 @@ class Certified(Readable, Gap):
     @property
     def improved(self) -> bool:
         """Whether a better model turned up (by more than rounding)."""
-        return self.excess > resolution(self.value, self.result.null_objective)
+        return self.excess > resolution(self.value, self.result.tolerance.noise)
 
     @property
     def reached(self) -> bool:

@@ -170,7 +170,7 @@ def finished(result: Result, settings: Settings) -> bool:
     """Whether a search need not go on: the tolerance is proven, or all that can be with the one it had."""
     if result.termination is Termination.INTERRUPTED:
         return False
-    now = replace(settings.tolerance, null=result.null_objective)
+    now = replace(result.tolerance, eps=settings.eps, rel_eps=settings.rel_eps)
     if claim_of(result.upper, result.lower, now).reached:
         return True
     finer = now.absolute(result.upper) < result.tolerance.absolute(result.upper)

@@ -74,7 +74,7 @@ class MethodResult(Result):
     @property
     def improved(self) -> bool:
         """Whether a better model turned up on the way to the bound (by more than rounding)."""
-        return self.upper - self.best_upper > resolution(self.upper, self.null_objective)
+        return self.upper - self.best_upper > resolution(self.upper, self.tolerance.noise)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the keys of :meth:`Result.as_dict`, and what the method adds."""
