@@ -71,7 +71,7 @@ def test_no_single_exchange_improves_what_swap_ends_at():
 
 
 def test_proposals_are_models_within_the_limits_and_none_is_better_than_the_best():
-    for seed, problem in cases(60):
+    for seed, problem in cases(25):
         best = min(smallest_on(problem, chosen) for chosen in allowed_sets(problem))
         for method in SERVING:
             support = method.run(problem, Context(seed=seed)).support
@@ -82,14 +82,14 @@ def test_proposals_are_models_within_the_limits_and_none_is_better_than_the_best
 
 
 def test_the_curve_of_poss_ends_at_the_objective_of_its_answer():
-    for seed, problem in cases(60):
+    for seed, problem in cases(25):
         found = ParetoOptimization(iterations=200).run(problem, Context(seed=seed))
         if found.curve:
             assert found.curve[-1][1] == pytest.approx(problem.fit(found.support).value, rel=1e-7, abs=1e-7), seed
 
 
 def test_a_projection_is_the_nearest_point_of_few_columns_within_the_limits():
-    for seed, problem in cases(80):
+    for seed, problem in cases(30):
         point = np.random.default_rng(seed).normal(size=problem.d) * 2.0
         kept = largest(sizes(problem, point), problem.k)
         near = np.zeros(problem.d)
@@ -103,7 +103,7 @@ def test_a_projection_is_the_nearest_point_of_few_columns_within_the_limits():
 
 
 def test_a_decrease_that_is_guaranteed_is_there():
-    for seed, problem in cases(80):
+    for seed, problem in cases(30):
         if problem.base.loss.name == "poisson":
             continue  # its curvature has no limit, and what is said of it is a guess
         zero = np.zeros(problem.d)
