@@ -19,7 +19,7 @@ from exactsel.kernels.subtree_record import COUNTED as COUNTED_MOVE
 from exactsel.kernels.subtree_record import LEFT_OPEN
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.evaluating import COUNTED, Claim, Evaluator
-from exactsel.proofs.writer import CLAIM_MARGIN, NOISE_MARGIN
+from exactsel.proofs.writer import CLAIM_MARGIN
 from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, RoundEnded, Started
 from exactsel.search.node import Node
@@ -58,7 +58,7 @@ class Audit:
     ) -> None:
         self._evaluator, self._samples = evaluator or Evaluator(problem), samples
         instance = self._evaluator.instance
-        self._noise = Tolerance().of(problem).noise
+        self._margin = Tolerance().of(problem).margin
         self._k, self._null, self._size = problem.k, problem.null_objective, problem.n + problem.d
         self._css = isinstance(instance, ColumnInstance)
         hierarchy = None if isinstance(instance, ColumnInstance) else instance.hierarchy
@@ -230,7 +230,7 @@ class Audit:
 
     def margin(self, bound: float) -> float:
         """What a bound may lie above that of whoever rounds in another way: as much as proofs claim less."""
-        margin = CLAIM_MARGIN * bound + NOISE_MARGIN * self._noise
+        margin = CLAIM_MARGIN * bound + self._margin
         return margin + (64 * self._size * UNIT * math.sqrt(bound * self._null) if self._css else 0.0)
 
     # --- regions ---

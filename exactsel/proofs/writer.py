@@ -45,9 +45,6 @@ CLAIM_MARGIN = 1e-10
 """Times |upper|: by how much the claimed lower bound stays below the search's own, so that a checker, who rounds in his
 own way, gets there without exact arithmetic ..."""
 
-NOISE_MARGIN = 0.5
-"""... and times what is rounding noise beside the empty model's objective."""
-
 PREPARING_MARGIN = 0.03
 """... and times what preparing the data costs, which a checker takes a hundredth too high: some certificates prove the
 level they were made for and nothing above it."""
@@ -105,7 +102,7 @@ class ProofWriter:
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
         self._vanishing = None if objective is None else objective.vanishing
-        self._noise = Tolerance().of(problem).noise
+        self._margin = Tolerance().of(problem).margin
         self._witnesses = Witnesses(self._spools, self._d, None if objective is None else objective.even)
         self._goes_on = False
         self._counts = False
@@ -155,7 +152,7 @@ class ProofWriter:
     def claim(self, lower: float, upper: float, scope: str = "") -> float:
         """The lower bound to claim where the search came to ``lower`` and ``upper``."""
         null = self.problem.null_objective
-        margin = CLAIM_MARGIN * upper + NOISE_MARGIN * self._noise
+        margin = CLAIM_MARGIN * upper + self._margin
         if self._vanishing is not None:
             margin += self._vanishing.taken  # a checker finds limits of his own, which may cost as much
         if not isinstance(self._instance, Instance):

@@ -18,7 +18,7 @@ from exactsel.problem.interface import SubsetProblem
 RESOLUTION = 1e-11
 """Times |upper|: differences below this are rounding noise, whatever was asked for ..."""
 
-ROUNDED, COUNTS_ROUNDED = 2e-13, 2e-15
+ROUNDED, COUNTS_ROUNDED = 1e-11, 2e-15
 """... and so are those below this part of the empty model's objective; the second with Poisson loss, whose rows cost
 what predictions are off relative to the counts, however large these are."""
 
@@ -28,9 +28,11 @@ RELATIVE_FROM = 1e-15
 KEPT = 1.0 - 2.0**-10
 """Part of a tolerance that the search itself works to, ..."""
 
-SPARED, NULL_SPARED = 1.1e-10, 0.55
-"""... what it leaves of small ones, times |upper| and what is rounding noise beside the null objective: so much
-less a proof claims ..."""
+SPARED, NULL_SPARED = 1.1e-10, 1.1
+"""... what it leaves of small ones, times |upper| and the :attr:`Tolerance.margin`: a proof claims that much less ..."""
+
+MARGIN = 1e-13
+"""Part of the empty model's objective by which a proof claims less at most, so that checkers may round as they do."""
 
 MOST_SPARED = 0.5
 """... unless that is more than this part of them."""
@@ -114,6 +116,11 @@ class Tolerance:
         """What is rounding noise beside the empty model's objective."""
         return rounded(self.null, self.loss)
 
+    @property
+    def margin(self) -> float:
+        """How much less than what the search comes to a proof claims, beside the empty model's objective."""
+        return min(self.noise, MARGIN * self.null)
+
     def for_search(self, taken: Callable[[float], float]) -> Tolerance:
         """Less by about what is ``taken`` off, so that what is said of the data as given is within this one."""
         return replace(
@@ -128,7 +135,7 @@ class Tolerance:
         wanted = max(self.eps, self.rel_eps * max(RELATIVE_FROM * self.null, abs(upper)))
         finest = self.finest * resolution(upper, self.noise)
         if self.taken is not None:
-            less = NULL_SPARED * self.noise + ABOUT * self.taken(upper)
+            less = NULL_SPARED * self.margin + ABOUT * self.taken(upper)
             wanted, finest = _less(wanted, SPARED * abs(upper) + less), _less(finest, less)
         return max(wanted, finest)
 

@@ -27,6 +27,7 @@ from exactsel.types import FloatArray
 from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.either import EitherWalker
 from exactsel.walks.grouped import GroupWalker
 from exactsel.walks.listing import Lister, listable
 from exactsel.walks.reduced import ReducedWalker
@@ -152,7 +153,7 @@ class Methods:
                 return ReducedWalker(problem, spans, options)
             dependent = DependentWalker.of(problem, options)
             if dependent is not None:
-                return dependent
+                return EitherWalker(SubtreeWalker(problem, None, options), dependent)
         return SubtreeWalker(problem, prepared.curvature, options)
 
     def counter(self, problem: Any, options: BoundOptions) -> CountingWalker | None:

@@ -100,7 +100,7 @@ def claim_sentence(
     if claim is Claim.WITHIN_EPS and NOISY_GAP * abs(upper) < upper - lower <= rounded(null, problem.get("loss", "")):
         return (
             f"Optimal{only} as far as rounding tells: no {models} has an objective lower by more than "
-            f"{(upper - lower) / null:.1g} times the empty model's."
+            f"{_rounded_up((upper - lower) / null, 2)} times the empty model's."
         )
     begun = "Optimal within the tolerance" if claim is Claim.WITHIN_EPS else "Not proven optimal"
     share = relative_gap(upper - lower, upper, null)
@@ -111,7 +111,11 @@ def claim_sentence(
 
 def per_cent(share: float) -> str:
     """A share in per cent with three digits, rounded up."""
-    return f"{float(Decimal(100.0 * share).normalize(Context(prec=3, rounding=ROUND_CEILING))):.3g} %"
+    return f"{_rounded_up(100.0 * share, 3)} %"
+
+
+def _rounded_up(value: float, digits: int) -> str:
+    return f"{float(Decimal(value).normalize(Context(prec=digits, rounding=ROUND_CEILING))):.{digits}g}"
 
 
 def restricted(problem: dict[str, Any]) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from exactsel.walks.closed_form import SubtreeWalker
-from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.either import EitherWalker
 from exactsel.walks.grouped import GroupWalker
 from exactsel.walks.reduced import ReducedWalker
 
-Walker: TypeAlias = SubtreeWalker | DependentWalker | ReducedWalker | GroupWalker
+Walker: TypeAlias = SubtreeWalker | EitherWalker | ReducedWalker | GroupWalker
 """Each has a ``scope``, a ``curvature`` and ``explore``."""

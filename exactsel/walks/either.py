@@ -1,0 +1,74 @@
+"""Walk subtrees with one of two kernels, whichever comes to an end sooner.
+
+Where columns depend on each other by relations in small whole numbers (copies, sums, the levels of a factor) a walk on
+columns that fulfil them exactly and one over the columns as they are each win by an order of magnitude, and nobody
+knows beforehand which. So they take turns, each with a part of the work a walk may take, and a larger one where
+neither has ended.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from exactsel.kernels.node import FREE, IN
+from exactsel.types import StateArray
+from exactsel.walks.closed_form import SubtreeWalker, WalkResult
+from exactsel.walks.dependent import DependentWalker
+from exactsel.walks.effort import supports
+
+SHARES = (1 / 16, 7 / 16)
+"""Parts of the work that each may take, one after the other: together no more than one alone."""
+
+
+class EitherWalker:
+    """Bound to one problem; a pure function of what :meth:`explore` is given."""
+
+    curvature = None
+    """There is none where columns are dependent."""
+
+    def __init__(self, one: SubtreeWalker, other: DependentWalker) -> None:
+        self._both = one, other
+        self._k = one.k
+        self.scope = other.scope
+
+    def explore(
+        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf
+    ) -> list[WalkResult | None] | None:
+        """As :meth:`exactsel.walks.closed_form.SubtreeWalker.explore`, one node after the other."""
+        results: list[WalkResult | None] = []
+        for state in states:
+            try:
+                results.append(self._sooner(state, upper, tolerance, budget, work))
+            except _Stopped:
+                return None
+        return results
+
+    def _sooner(self, state: StateArray, upper: float, tolerance: float, budget: int, work: float) -> WalkResult | None:
+        """What the first walk that ends brings; else the one that leaves least open, with the work of all."""
+        spent, found = 0.0, list[WalkResult]()
+        for share in SHARES:
+            for walker in self._both:
+                walked = walker.explore(state[None], upper, tolerance, max(1, int(share * budget)), share * work)
+                if walked is None:
+                    raise _Stopped
+                if walked[0] is None:
+                    continue
+                spent += walked[0].work
+                if walked[0].finished:
+                    return replace(walked[0], work=spent)
+                found.append(walked[0])
+        return replace(min(found, key=self._left), work=spent) if found else None
+
+    def _left(self, walk: WalkResult) -> int:
+        """The supports in the regions a walk left open."""
+        return sum(
+            supports(self._k - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE)))
+            for state in walk.open_states
+        )
+
+
+class _Stopped(Exception):
+    """A walk was told to stop."""
