@@ -111,7 +111,8 @@ def second_opinion(case: Case, delta: float | None, data: bytes) -> str | None:
     if prepared and "scale" not in inspect.signature(check).parameters:
         return None  # it takes the data as prepared only
     options: dict[str, Any] = {"scale": True} if case.scale else {}
-    groups: Any = case.units if case.labels is not None else ()
+    # Groups of one column each are the plain problem, and so is its proof.
+    groups: Any = case.units if case.labels is not None and any(len(unit) > 1 for unit in case.units) else ()
     if case.per_group is not None:
         groups, options["per_group"] = replace(case, per_group=None).units, case.per_group
     if case.hierarchy:

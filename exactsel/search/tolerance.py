@@ -29,7 +29,7 @@ KEPT = 1.0 - 2.0**-10
 """Part of a tolerance that the search itself works to, ..."""
 
 SPARED, NULL_SPARED = 1.1e-10, 1.1
-"""... what it leaves of small ones, times |upper| and the :attr:`Tolerance.margin`: a proof claims that much less ..."""
+"""... what it leaves of small ones, times |upper| and the :attr:`Tolerance.margin`: so much less a proof claims ..."""
 
 MARGIN = 1e-13
 """Part of the empty model's objective by which a proof claims less at most, so that checkers may round as they do."""

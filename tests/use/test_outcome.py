@@ -23,8 +23,8 @@ PLAIN = {"problem": "regression", "k": 5}
         (Claim.OPTIMAL, (1e-6, 1e-6 - 1e-13), PLAIN, "(relative tolerance 1e-6: rounding leaves no less)."),
         (Claim.OPTIMAL, (1e-22, 0.0), PLAIN, "lower objective (it fits as well as rounding can tell)."),
         (Claim.WITHIN_EPS, (1e-9, 1e-9 - 1.05e-13), PLAIN,
-         "Optimal as far as rounding tells: no model with at most 5 features has an objective lower by more than 1.1e-13 "
-         "times the empty model's."),
+         "Optimal as far as rounding tells: no model with at most 5 features has an objective lower by more than "
+         "1.1e-13 times the empty model's."),
         (Claim.OPTIMAL, (1.0, 1.0), {**PLAIN, "k": 1, "must_have": (0,)},
          "Optimal: no model with at most 1 feature that meets the demands has a lower objective"),
         (Claim.OPTIMAL, (1.0, 1.0), {**PLAIN, "groups": ((0, 1),)}, "no model with at most 5 groups has"),
