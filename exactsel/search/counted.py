@@ -21,6 +21,7 @@ from exactsel.search.tolerance import Tolerance
 from exactsel.search.visit import Interrupted
 from exactsel.types import StateArray
 from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.effort import Effort
 from exactsel.walks.wide import CountingWalker
 from exactsel.walks.wide_parts import Stopped
 
@@ -39,12 +40,16 @@ class Counting:
         """Whether a count goes on at this node."""
         return self.counter is not None and node.tight and node.id != ROOT_ID
 
-    def at_once(self, nodes: Sequence[Node], work: RoundWork) -> dict[int, NodeKept | NodeWalked]:
-        """Count the nodes that have been begun, and a root that is soon counted; by id."""
+    def at_once(self, nodes: Sequence[Node], work: RoundWork, effort: Effort) -> dict[int, NodeKept | NodeWalked]:
+        """Count the nodes that have been begun, a root that is soon counted, and all once that is due; by id."""
         outcomes: dict[int, NodeKept | NodeWalked] = {}
-        for node in nodes if self.counter is not None else ():
-            begun = self.begun(node)
-            if begun or node.id == ROOT_ID:
+        spent = 0.0 if effort.walks is None else effort.walks.useful + effort.walks.wasted
+        if self.counter is None:
+            return outcomes
+        due = self.counter.due(spent)
+        for node in nodes:
+            begun = self.begun(node) or due
+            if begun or (node.id == ROOT_ID and self.counter.first):
                 outcome = self._counted(node, as_region(node), work, at_once=not begun)
                 if outcome is not None:
                     outcomes[node.id] = outcome
@@ -53,7 +58,7 @@ class Counting:
     def after_visit(self, node: Node, region: Region, work: RoundWork) -> NodeKept | NodeWalked | None:
         """Count a root that has been bounded, and is open still."""
         is_open = region.closed is None and region.bound < self.cutoff(work.upper)
-        if self.counter is None or node.id != ROOT_ID or not is_open:
+        if self.counter is None or not self.counter.first or node.id != ROOT_ID or not is_open:
             return None
         return self._counted(node, region, work, at_once=False)
 

@@ -117,7 +117,7 @@ class Expander:
         outcomes: dict[int, Outcome] = {}
         outcomes.update(root_listed(self.lister, nodes, work) or all_counted(self.cells, nodes, work, effort))
         nodes, asked = [node for node in nodes if node.id not in outcomes], nodes
-        outcomes.update(self._counting.at_once(nodes, work))
+        outcomes.update(self._counting.at_once(nodes, work, effort))
         uncounted = [node for node in nodes if node.id not in outcomes]
         outcomes.update(self._kernels.search(uncounted, work, effort))
         left = [node for node in nodes if node.id not in outcomes]

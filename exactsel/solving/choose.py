@@ -33,7 +33,7 @@ from exactsel.walks.listing import Lister, listable
 from exactsel.walks.reduced import ReducedWalker
 from exactsel.walks.relaxation import Subsearcher
 from exactsel.walks.walker import Walker
-from exactsel.walks.wide import CountingWalker
+from exactsel.walks.wide import ELIMINATED, CountingWalker
 
 
 def _bound_for_columns(problem: Any, seconds: float | None) -> str:
@@ -145,7 +145,10 @@ class Methods:
         if self._walks and GroupWalker.serves(problem):
             known = problem.lam > 0 or prepared.curvature is not None
             return GroupWalker(problem, prepared.curvature, options) if known else None
-        if not self._walks or not SubtreeWalker.serves(problem) or self.counter(problem, options) is not None:
+        if not self._walks or not SubtreeWalker.serves(problem):
+            return None
+        counter = self.counter(problem, prepared, options)
+        if counter is not None and counter.first:
             return None
         if problem.lam == 0 and prepared.curvature is None:
             spans = Spans.of(problem)
@@ -156,11 +159,17 @@ class Methods:
                 return EitherWalker(SubtreeWalker(problem, None, options), dependent)
         return SubtreeWalker(problem, prepared.curvature, options)
 
-    def counter(self, problem: Any, options: BoundOptions) -> CountingWalker | None:
-        """For the default search too: many columns and few places, where they can be counted in the time there is."""
+    def counter(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> CountingWalker | None:
+        """For the default search too: many columns and few places, where they can be counted in the time there is.
+
+        With five places where bounds have nothing to go by, or, with a ridge, once they have cost as much.
+        """
         if not self._walks or not CountingWalker.serves(problem):
             return None
-        counter = CountingWalker(problem, options, self._count_parts)
+        no_curvature = problem.lam == 0 and prepared.curvature is None
+        if problem.k > ELIMINATED and problem.lam == 0 and not no_curvature:
+            return None
+        counter = CountingWalker(problem, options, self._count_parts, first=problem.k <= ELIMINATED or no_curvature)
         return counter if counter.takes(problem.root_state, at_once=False) else None
 
     @property

@@ -70,7 +70,7 @@ def expander_of(
     return Expander(
         problem, methods.tree, methods.branching, bound, tolerance, options.threads,
         methods.walker(problem, bound, options), methods.subsearcher(problem, bound, options, brief=brief),
-        methods.counter(problem, options), **more,
+        methods.counter(problem, bound, options), **more,
     )  # fmt: skip
 
 

@@ -17,7 +17,6 @@ the other one are, or hold nothing better than the nodes these leave open.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TypeGuard
 
@@ -34,9 +33,10 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray, StateArray
 from exactsel.walks.closed_form import WalkResult
-from exactsel.walks.wide_left import Left, leave, walk_result
-from exactsel.walks.wide_matrix import LARGEST_MARGIN, LevelMatrix, alike_in_order, duplicates, level_matrix, margin
-from exactsel.walks.wide_parts import Helpers, Part, Piece, count_part
+from exactsel.walks.wide_left import Left, LeftByCounting, leave, walk_result, with_equal
+from exactsel.walks.wide_matrix import LARGEST_MARGIN, alike_in_order, duplicates, level_matrix, margin
+from exactsel.walks.wide_one_by_one import one_by_one
+from exactsel.walks.wide_parts import CountedRegion, Helpers, Part, Piece, count_part
 
 FEWEST = 400
 """With no more columns than this other walks are quicker."""
@@ -44,7 +44,9 @@ FEWEST = 400
 MOST_BYTES = 2e9
 """Memory the matrix may take."""
 
-MOST_PLACES = 4
+ELIMINATED, MOST_PLACES = 4, 5
+"""With so many places one candidate after the other is put in and eliminated; with one more, two
+(:mod:`exactsel.walks.wide_one_by_one`)."""
 
 WORK = 3e8
 """Blocks of eight by eight that one call looks at (about a second), or those of one pivot where that is more."""
@@ -55,8 +57,14 @@ AT_ONCE = 1e9
 MOST_WORK = 2e12
 """... and with more than this, not at all (two hours on one core)."""
 
-SECONDS_A_BLOCK, CORES = 3e-9, 4
+BLOCKS_A_PIVOT = 3e4
+"""Blocks that take as long as eliminating one more candidate."""
+
+SECONDS_A_BLOCK, CORES = 6e-9, 4
 """What a block takes: nothing is begun that could not end within the time limit on so many cores."""
+
+MULTIPLICATIONS = 5.0
+"""Those of a bound call or a walk that take as long as a block."""
 
 SMALLER = 8
 """How many times less a part takes, where a call is divided into parts, than a call that is not."""
@@ -78,36 +86,6 @@ class Better(Exception):
         self.value = value
 
 
-@dataclass
-class _Region:
-    """A region being counted at one level."""
-
-    state: StateArray
-    fixed: IntArray
-    counted: IntArray
-    """Candidates in the order of the matrix."""
-    equal: dict[int, list[int]]
-    """Candidates equal to one that is counted, by that one."""
-    matrix: LevelMatrix
-    level: float
-
-    def opened(self, positions: list[int]) -> Left:
-        """What is left where all models with one of these candidates are open."""
-        return {int(self.counted[j]): None for j in positions}
-
-    def joined(self, opened: Left, counted: Left) -> Left:
-        """The columns left open come first, so that all other regions are without them."""
-        return opened | {column: below for column, below in counted.items() if column not in opened}
-
-    def with_equal(self, left: Left) -> Left:
-        """The same, each column followed by those equal to it."""
-        every: Left = {}
-        for column, below in left.items():
-            every[column] = below
-            every |= {other: {} for other in self.equal.get(column, ())}
-        return every
-
-
 class CountingWalker:
     """Bound to one problem; a pure function of what :meth:`explore` is given.
 
@@ -118,15 +96,18 @@ class CountingWalker:
     parts : int
         Into how many parts, at most, a call is divided. With several each takes an eighth of what a call takes
         otherwise, or one candidate where that is more.
+    first : bool
+        Count a root that is open once it has been bounded; else once the search has cost as much as counting would.
     """
 
-    def __init__(self, problem: Problem, options: BoundOptions, parts: int = 1) -> None:
+    def __init__(self, problem: Problem, options: BoundOptions, parts: int = 1, *, first: bool = True) -> None:
+        self.first = first
         self.parts = parts
         self.helpers: Helpers | None = None
         """Who counts parts, where a call has several; whatever comes of them is the same."""
         self._problem = problem
         self._options = options
-        self._kept: tuple[bytes, float, _Region] | None = None
+        self._kept: tuple[bytes, float, CountedRegion] | None = None
         # Of rounded data without a ridge and with dependent columns nothing can be said of models of any size.
         limited = problem.lam == 0 and problem.preparation is not None and problem.preparation.asked
         self.scope = BOUNDED_MODELS if limited else ""
@@ -137,20 +118,24 @@ class CountingWalker:
         """Whether regions of this problem can be counted: many columns of quadratic loss, one by one."""
         objective = problem.objective
         free = objective is not None and objective.is_quadratic and problem.units.free_columns
-        bytes_needed = (4 if problem.k < MOST_PLACES else 12) * problem.d**2
+        bytes_needed = (4 if problem.k < ELIMINATED else 12) * problem.d**2
         return free and problem.d > FEWEST and problem.k > 0 and bytes_needed <= MOST_BYTES
 
     def takes(self, state: StateArray, at_once: bool) -> bool:
         """Whether to count a region: all of it, or (``at_once``) before anything else is tried."""
-        work, seconds = self._work(state), self._options.seconds
+        work, seconds = self.work(state), self._options.seconds
         most = AT_ONCE if at_once else MOST_WORK
         in_time = seconds is None or work * SECONDS_A_BLOCK <= CORES * seconds
-        return 2 <= self._places(state) <= MOST_PLACES and work <= most and in_time
+        return 2 - (not self.first) <= self.places(state) <= MOST_PLACES and work <= most and in_time
+
+    def due(self, spent: float) -> bool:
+        """Whether a search that has spent so many multiplications had better have counted."""
+        return not self.first and spent >= MULTIPLICATIONS * self.work(self._problem.root_state)
 
     def fraction(self, state: StateArray) -> float:
         """The part of the work for the whole problem that is done when this much is left."""
-        whole = self._work(self._problem.root_state)
-        return 1.0 if whole == 0 else 1.0 - self._work(state) / whole
+        whole = self.work(self._problem.root_state)
+        return 1.0 if whole == 0 else 1.0 - self.work(state) / whole
 
     def explore(self, state: StateArray, upper: float, tolerance: Callable[[float], float]) -> WalkResult | None:
         """Count on in a region; about a second's worth.
@@ -173,6 +158,14 @@ class CountingWalker:
         ------
         Stopped
         """
+        counting = self.count_region if self.places(state) < MOST_PLACES else partial(one_by_one, self, WORK)
+        found = counting(state, upper, tolerance)
+        return None if found is None else walk_result(state, found, self.work(state))
+
+    def count_region(
+        self, state: StateArray, upper: float, tolerance: Callable[[float], float]
+    ) -> LeftByCounting | None:
+        """As :meth:`explore`, where no more than :data:`ELIMINATED` places are left."""
         best: tuple[int, ...] | None = None
         while True:
             level = upper - self._below(tolerance(upper))
@@ -184,7 +177,7 @@ class CountingWalker:
             except Better as better:
                 best, upper = better.support, better.value
                 continue
-            return walk_result(region.state, region.with_equal(left), rest, level, best, self._work(state))
+            return LeftByCounting(with_equal(left, region.equal), rest, level, upper, best)
 
     def _below(self, tolerance: float) -> float:
         """How far below an incumbent to count: nearer than demanded, as that costs nothing."""
@@ -195,14 +188,17 @@ class CountingWalker:
         """Objective of the empty model."""
         return 0.5 * float(self._problem.y @ self._problem.y)
 
-    def _places(self, state: StateArray) -> int:
+    def places(self, state: StateArray) -> int:
+        """The places a region has left."""
         return self._problem.k - int(np.count_nonzero(state == IN))
 
-    def _work(self, state: StateArray) -> float:
+    def work(self, state: StateArray) -> float:
         """Blocks of eight by eight to look at."""
-        columns, places = float(np.count_nonzero(state == FREE)), self._places(state)
-        triples = columns**3 / (6 * LANES**2)
-        return triples if places < MOST_PLACES else triples * columns / 4
+        columns, places = float(np.count_nonzero(state == FREE)), self.places(state)
+        blocks = columns**3 / (6 * LANES**2)
+        for eliminated in range(ELIMINATED, places + 1):
+            blocks = (blocks + BLOCKS_A_PIVOT * (eliminated == MOST_PLACES)) * columns / eliminated
+        return blocks
 
     @cached_property
     def _order(self) -> tuple[IntArray, np.ndarray]:
@@ -216,31 +212,32 @@ class CountingWalker:
         d = self._problem.d
         return np.arange(d) if self._problem.lam > 0 else duplicates(self._problem.AT)
 
-    def _region(self, state: StateArray, level: float) -> _Region | None:
+    def _region(self, state: StateArray, level: float) -> CountedRegion | None:
         """The region at a level, or the part of one that is at hand."""
-        order, turned = self._order
-        fixed, free = np.flatnonzero(state == IN), order[state[order] == FREE]
-        counted, equal = self._without_equal(fixed, free)
+        turned, fixed = self._order[1], np.flatnonzero(state == IN)
+        counted, equal = self.candidates(state)
         if self._kept is not None and self._kept[:2] == (fixed.tobytes(), level):
             kept = self._kept[2]
             whole = counted.size in (kept.counted.size, counted.size // LANES * LANES)
             if whole and np.array_equal(kept.counted[: counted.size], counted):
-                return _Region(state, fixed, counted, equal, kept.matrix, level)
+                return CountedRegion(state, fixed, counted, equal, kept.matrix, level)
         problem, self._kept = self._problem, None
         mu = margin(problem.n, problem.k, self._null, level)
         if not mu <= LARGEST_MARGIN or counted.size == 0:
             return None
-        keep = self._places(state) == MOST_PLACES
+        keep = self.places(state) == ELIMINATED
         with parallel_section(self._options.threads):
             matrix = level_matrix(turned[fixed], turned[counted], problem.y, problem.lam, level, mu, keep=keep)
         if matrix is None:
             return None
-        region = _Region(state, fixed, counted, equal, matrix, level)
+        region = CountedRegion(state, fixed, counted, equal, matrix, level)
         self._kept = (fixed.tobytes(), level, region)
         return region
 
-    def _without_equal(self, fixed: IntArray, free: IntArray) -> tuple[IntArray, dict[int, list[int]]]:
-        """The candidates that are to be counted, and those equal to one of them."""
+    def candidates(self, state: StateArray) -> tuple[IntArray, dict[int, list[int]]]:
+        """The candidates of a region that are to be counted, in order, and those equal to one of them."""
+        order = self._order[0]
+        fixed, free = np.flatnonzero(state == IN), order[state[order] == FREE]
         first = dict.fromkeys((-1, *self._equal_to[fixed].tolist()), -1)
         counted, equal = np.zeros(free.size, dtype=np.bool_), dict[int, list[int]]()
         for i, (j, same) in enumerate(zip(free.tolist(), self._equal_to[free].tolist(), strict=True)):
@@ -251,12 +248,14 @@ class CountingWalker:
                 equal.setdefault(first[same], []).append(j)
         return free[counted], equal
 
-    def _count(self, region: _Region, upper: float) -> tuple[Left, int]:
+    def _count(self, region: CountedRegion, upper: float) -> tuple[Left, int]:
         """Count from the end; what is left, and how many of the candidates have not been counted."""
         size = region.counted.size
         failing = [j for j in region.matrix.failing.tolist() if j < size]
         self._offer([[j] for j in failing], region, upper)
         left: Left = region.opened(failing)
+        if self.places(region.state) == 1:
+            return left, 0
         inside: Left = {}
         parts = self._parts_of(region)
         for piece, first in self._pieces(region, parts):
@@ -264,12 +263,12 @@ class CountingWalker:
                 inside |= self._left_of(region, piece, (), failing, LANES * first, upper)
             else:
                 inside[int(region.counted[piece.pivot])] = self._left_with(region, piece, upper)
-        rest = parts[-1].first * (1 if self._places(region.state) == MOST_PLACES else LANES)
+        rest = parts[-1].first * (1 if self.places(region.state) == ELIMINATED else LANES)
         return region.joined(left, inside), min(size, rest)
 
-    def _parts_of(self, region: _Region) -> list[Part]:
+    def _parts_of(self, region: CountedRegion) -> list[Part]:
         """What one call counts, from the end."""
-        alone, failing = self._places(region.state) == MOST_PLACES, {*region.matrix.failing.tolist()}
+        alone, failing = self.places(region.state) == ELIMINATED, {*region.matrix.failing.tolist()}
         last = region.counted.size if alone else -(-region.counted.size // LANES)
         work, parts = WORK if self.parts == 1 else WORK / SMALLER, list[Part]()
         while last > 0 and len(parts) < self.parts:
@@ -282,10 +281,10 @@ class CountingWalker:
             last = first
         return parts
 
-    def _pieces(self, region: _Region, parts: list[Part]) -> Iterator[tuple[Piece, int]]:
+    def _pieces(self, region: CountedRegion, parts: list[Part]) -> Iterator[tuple[Piece, int]]:
         """What comes of the parts, in their order, and where each begins."""
         again = partial(self._count_part, region)
-        away = len(parts) > 1 and self._work(region.state) >= WORTH_SENDING
+        away = len(parts) > 1 and self.work(region.state) >= WORTH_SENDING
         counted = self.helpers(parts, again) if self.helpers is not None and away else map(again, parts)
         for part, pieces in zip(parts, counted, strict=True):
             for piece in pieces:
@@ -300,22 +299,24 @@ class CountingWalker:
             For a part of nothing.
         Stopped
         """
-        region = self._region(part.state, part.level) if 2 <= self._places(part.state) <= MOST_PLACES else None
-        alone = self._places(part.state) == MOST_PLACES
+        region = self._region(part.state, part.level) if 2 <= self.places(part.state) <= ELIMINATED else None
+        alone = self.places(part.state) == ELIMINATED
         most = part.size if alone else -(-part.size // LANES)
         sound = all(part.first <= i < part.last for i in part.pivots) if alone else part.pivots == (-1,)
         if region is None or region.counted.size != part.size or not (sound and 0 <= part.first < part.last <= most):
             raise InputError("what was sent is no part of a count; run the same exactsel everywhere.")
         return list(self._count_part(region, part))
 
-    def _count_part(self, region: _Region, part: Part) -> Iterator[Piece]:
-        return count_part(region.matrix, self._places(region.state), part, self._options)
+    def _count_part(self, region: CountedRegion, part: Part) -> Iterator[Piece]:
+        return count_part(region.matrix, self.places(region.state), part, self._options)
 
-    def _left_with(self, region: _Region, piece: Piece, upper: float) -> Left | None:
+    def _left_with(self, region: CountedRegion, piece: Piece, upper: float) -> Left | None:
         """What is left of the region with a pivot in."""
         if not piece.definite:
             self._offer([[piece.pivot]], region, upper)
             return None
+        if piece.clear:
+            return {}
         gone = piece.failing.tolist()
         # Those that fail without the pivot have been branched on before, and are out here.
         failing = np.setdiff1d(gone, region.matrix.failing).tolist()
@@ -324,7 +325,7 @@ class CountingWalker:
         return region.opened(failing) | {column: below for column, below in blocks.items() if below is None or below}
 
     def _left_of(
-        self, region: _Region, piece: Piece, pivots: tuple[int, ...], failing: list[int], first: int, upper: float
+        self, region: CountedRegion, piece: Piece, pivots: tuple[int, ...], failing: list[int], first: int, upper: float
     ) -> Left:
         """Name what is left of the columns of some blocks, which begin with the candidate ``first``, the last first.
 
@@ -341,7 +342,7 @@ class CountingWalker:
             leave(left, [int(region.counted[-j]) for j in positions])
         return left
 
-    def _offer(self, noted: list[list[int]], region: _Region, upper: float) -> None:
+    def _offer(self, noted: list[list[int]], region: CountedRegion, upper: float) -> None:
         """Fit what could not be cleared, and begin again (:class:`Better`) where there is a better model."""
         if not noted:
             return
@@ -368,7 +369,7 @@ class CountingWalker:
         best = int(np.argmin(values))
         return float(values[best]), supports[best][supports[best] >= 0]
 
-    def _exchanges(self, support: IntArray, region: _Region) -> list[IntArray]:
+    def _exchanges(self, support: IntArray, region: CountedRegion) -> list[IntArray]:
         """The supports of the region with one column more, or with one other than the fixed ones exchanged."""
         fixed, tables = set(region.fixed.tolist()), []
         bases = [[int(j) for j in support if j != out] for out in support if int(out) not in fixed]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,11 +27,32 @@ def leave(left: Left, columns: list[int]) -> None:
     left[columns[-1]] = None
 
 
-def walk_result(
-    state: StateArray, left: Left, rest: int, level: float, best: tuple[int, ...] | None, work: float
-) -> WalkResult:
+class LeftByCounting(NamedTuple):
+    """What a count leaves of a region, and all else it has come to."""
+
+    left: Left
+    rest: int
+    """Candidates that have not been counted."""
+    level: float
+    """What has been closed holds nothing below this."""
+    upper: float
+    """Objective of the best model known now."""
+    best: tuple[int, ...] | None
+    """Its support, if the count has found it."""
+
+
+def with_equal(left: Left, equal: dict[int, list[int]]) -> Left:
+    """The same, each column followed by those equal to it."""
+    every: Left = {}
+    for column, below in left.items():
+        every[column] = below
+        every |= {other: {} for other in equal.get(column, ())}
+    return every
+
+
+def walk_result(state: StateArray, found: LeftByCounting, work: float) -> WalkResult:
     """The decisions in preorder: each column in turn is branched on, first without it, then what is left with it."""
-    state, moves, opened = state.copy(), list[int](), list[StateArray]()
+    left, state, moves, opened = found.left, state.copy(), list[int](), list[StateArray]()
 
     def leave_open() -> None:
         moves.append(LEFT_OPEN)
@@ -54,9 +75,9 @@ def walk_result(
                 write(below, False)
             state[column] = FREE
 
-    write(left, rest > 0)
+    write(left, found.rest > 0)
     return WalkResult(
-        finished=not opened, nodes=len(left), work=work, dropped=level, support=best,
+        finished=not opened, nodes=len(left), work=work, dropped=found.level, support=found.best,
         open_states=np.array(opened, dtype=np.int8).reshape(len(opened), state.size),
         open_bounds=np.zeros(len(opened)), moves=np.array(moves, dtype=np.int64),
     )  # fmt: skip

@@ -13,6 +13,7 @@ from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.lanes import LANES
 from exactsel.kernels.wide import NOT_COUNTED, OVERFLOW, Columns, count_blocks
 from exactsel.types import IntArray, StateArray
+from exactsel.walks.wide_left import Left
 from exactsel.walks.wide_matrix import LevelMatrix
 
 ROOM = 64
@@ -53,6 +54,11 @@ class Piece:
     rows: IntArray
     """(suspects, 3) these, block after block: candidates in descending order, -1 for no third one."""
 
+    @property
+    def clear(self) -> bool:
+        """Whether nothing is left, as with most candidates."""
+        return self.definite and self.failing.size == 0 and not self.found.any()
+
     def rows_of(self, block: int) -> set[tuple[int, ...]]:
         """The suspects of one block."""
         ends = np.cumsum(noted(self.found))
@@ -71,6 +77,28 @@ class Piece:
             all_named or (mine.found[block] != OVERFLOW and mine.rows_of(block) <= self.rows_of(first + block))
             for block, all_named in zip(blocks, named, strict=True)
         )
+
+
+@dataclass
+class CountedRegion:
+    """A region being counted at one level."""
+
+    state: StateArray
+    fixed: IntArray
+    counted: IntArray
+    """Candidates in the order of the matrix."""
+    equal: dict[int, list[int]]
+    """Candidates equal to one that is counted, by that one."""
+    matrix: LevelMatrix
+    level: float
+
+    def opened(self, positions: list[int]) -> Left:
+        """What is left where all models with one of these candidates are open."""
+        return {int(self.counted[j]): None for j in positions}
+
+    def joined(self, opened: Left, counted: Left) -> Left:
+        """The columns left open come first, so that all other regions are without them."""
+        return opened | {column: below for column, below in counted.items() if column not in opened}
 
 
 Again = Callable[[Part], Iterable[Piece]]
@@ -109,7 +137,7 @@ def _piece(matrix: LevelMatrix, pivot: int, options: BoundOptions) -> Piece:
     with parallel_section(options.threads):
         inside = matrix.eliminated(pivot) if pivot > 0 else None
     if inside is None:
-        return Piece(pivot, pivot == 0, _NONE, _NONE, _NONE.reshape(0, 3))
+        return Piece(pivot, pivot == 0, _NONE, _NONE, _NO_ROWS)
     found, rows = _blocks(matrix, inside.columns, pivot, 3, 0, -(-pivot // LANES), options)
     return Piece(pivot, True, inside.failing, found, rows)
 
@@ -128,7 +156,10 @@ def _blocks(
         )  # fmt: skip
     if options.stop[0] or np.any(found == NOT_COUNTED):
         raise Stopped
+    if not found.any():
+        return found, _NO_ROWS
     return found, suspects[np.arange(ROOM) < noted(found)[:, None]]
 
 
 _NONE = np.empty(0, dtype=np.int64)
+_NO_ROWS = _NONE.reshape(0, 3)

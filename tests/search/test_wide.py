@@ -42,10 +42,12 @@ def few_columns_are_many(monkeypatch):
     monkeypatch.setattr(wide, "FEWEST", 5)
 
 
-def small_problem(seed):
+def small_problem(seed, places=None):
     """A small problem with more columns than rows, as a rule, and awkward ones among them."""
     rng = np.random.default_rng(seed)
     d, n, k = int(rng.integers(6, 19)), int(rng.integers(2, 12)), int(rng.integers(2, 5))
+    if places is not None:
+        d, k = min(d, 12), places
     A = rng.standard_normal((n, d))
     kind = rng.integers(6)
     if kind == 1:
@@ -105,11 +107,11 @@ def below(tolerance):
     return lambda upper: tolerance
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_what_is_closed_by_counting_holds_nothing_below_the_level(block):
+@pytest.mark.parametrize(("block", "places"), [(0, None), (1, None), (2, None), (3, None), (4, 5)])
+def test_what_is_closed_by_counting_holds_nothing_below_the_level(block, places):
     counted = opened = 0
     for seed in range(150 * block, 150 * block + many(60, 150)):
-        problem, rng = small_problem(seed), np.random.default_rng(seed)
+        problem, rng = small_problem(seed, places), np.random.default_rng(seed)
         walker, state = CountingWalker(problem, BoundOptions(threads=1)), problem.root_state
         values = values_of(problem, state)
         best, null = min(values.values()), 0.5 * float(problem.y @ problem.y)
@@ -138,12 +140,13 @@ def test_what_is_closed_by_counting_holds_nothing_below_the_level(block):
     assert counted > many(120, 300)
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_searches_that_count_agree_with_brute_force(block, monkeypatch):
+@pytest.mark.parametrize(("block", "places"), [(0, None), (1, None), (2, None), (3, None), (4, 5)])
+def test_searches_that_count_agree_with_brute_force(block, places, monkeypatch):
     monkeypatch.setattr(wide, "WORK", 1.0)  # several calls a search
+    monkeypatch.setattr(wide, "MULTIPLICATIONS", 0.0)  # with a ridge and five places from the beginning
     calls = 0
     for seed in range(1000 + 60 * block, 1000 + 60 * block + many(30, 60)):
-        problem = small_problem(seed)
+        problem = small_problem(seed, places)
         best = min(values_of(problem, problem.root_state).values())
         run = Search(problem, Settings(threads=1, heuristics=() if seed % 2 else ("forward",)))
         events = list(run)
