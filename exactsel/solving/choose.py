@@ -33,7 +33,7 @@ from exactsel.walks.listing import Lister, listable
 from exactsel.walks.reduced import ReducedWalker
 from exactsel.walks.relaxation import Subsearcher
 from exactsel.walks.walker import Walker
-from exactsel.walks.wide import ELIMINATED, CountingWalker
+from exactsel.walks.wide import ELIMINATED, FEWEST, CountingWalker
 
 
 def _bound_for_columns(problem: Any, seconds: float | None) -> str:
@@ -167,9 +167,11 @@ class Methods:
         if not self._walks or not CountingWalker.serves(problem):
             return None
         no_curvature = problem.lam == 0 and prepared.curvature is None
-        if problem.k > ELIMINATED and problem.lam == 0 and not no_curvature:
+        many = problem.d > FEWEST
+        if problem.k > ELIMINATED and not (no_curvature or (many and problem.lam > 0)):
             return None
-        counter = CountingWalker(problem, options, self._count_parts, first=problem.k <= ELIMINATED or no_curvature)
+        first = problem.k <= ELIMINATED or (many and no_curvature)
+        counter = CountingWalker(problem, options, self._count_parts, first=first)
         return counter if counter.takes(problem.root_state, at_once=False) else None
 
     @property

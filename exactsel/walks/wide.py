@@ -38,8 +38,9 @@ from exactsel.walks.wide_matrix import LARGEST_MARGIN, alike_in_order, duplicate
 from exactsel.walks.wide_one_by_one import one_by_one
 from exactsel.walks.wide_parts import CountedRegion, Helpers, Part, Piece, count_part
 
-FEWEST = 400
-"""With no more columns than this other walks are quicker."""
+FEWEST, FEWEST_BLIND = 400, 60
+"""With no more columns than this other walks are quicker; the second where there are five places, lam = 0, and bounds
+have no curvature to go by."""
 
 MOST_BYTES = 2e9
 """Memory the matrix may take."""
@@ -63,7 +64,7 @@ BLOCKS_A_PIVOT = 3e4
 SECONDS_A_BLOCK, CORES = 6e-9, 4
 """What a block takes: nothing is begun that could not end within the time limit on so many cores."""
 
-MULTIPLICATIONS = 5.0
+MULTIPLICATIONS = 20.0
 """Those of a bound call or a walk that take as long as a block."""
 
 SMALLER = 8
@@ -119,7 +120,8 @@ class CountingWalker:
         objective = problem.objective
         free = objective is not None and objective.is_quadratic and problem.units.free_columns
         bytes_needed = (4 if problem.k < ELIMINATED else 12) * problem.d**2
-        return free and problem.d > FEWEST and problem.k > 0 and bytes_needed <= MOST_BYTES
+        fewest = FEWEST_BLIND if problem.k == MOST_PLACES else FEWEST
+        return free and problem.d > fewest and problem.k > 0 and bytes_needed <= MOST_BYTES
 
     def takes(self, state: StateArray, at_once: bool) -> bool:
         """Whether to count a region: all of it, or (``at_once``) before anything else is tried."""
