@@ -11,7 +11,7 @@ FORCED = "forced in"
 def model_table(result: Result) -> str:
     """One line per column of the model: its number, its name if it has one, and its coefficient if there are any.
 
-    Coefficients are those of the columns as they were given; then the intercept follows.
+    Coefficients are those of the columns as they were given; then the intercept follows, and a target that is computed.
     """
     model, names = result.model, result.column_names
     width = max([len("name"), *(len(names[j]) for j in result._shown)]) if names else 0
@@ -24,6 +24,8 @@ def model_table(result: Result) -> str:
         lines.append(line)
     if model is not None and model.intercept is not None:
         lines.append(f"intercept {model.intercept:.10g}")
+    if result.problem.get("target"):
+        lines.append(f"predicts {result.problem['target']}")
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -32,7 +34,7 @@ def result_table(result: Result) -> str:
     if not result.problem.get("groups"):
         return model_table(result)
     names, groups = result.problem["feature_names"], result.problem["groups"]
-    lines = [f"{'group':>6}  df  columns"]
+    lines = [f"{result._noun:>6}  df  columns"]
     for g in result.support:
         lines.append(f"{g:>6} {len(groups[g]):>3}  {names[g]}: {', '.join(map(str, groups[g]))}")
     return "\n".join([*lines, "", model_table(result)])
