@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from exactsel.problem.model import Model
 from exactsel.solving.result import Result
 
 FORCED = "forced in"
@@ -13,19 +16,25 @@ def model_table(result: Result) -> str:
 
     Coefficients are those of the columns as they were given; then the intercept follows, and a target that is computed.
     """
-    model, names = result.model, result.column_names
-    width = max([len("name"), *(len(names[j]) for j in result._shown)]) if names else 0
+    table = coefficient_table(result.model, result.column_names, result._shown, result.columns)
+    target = result.problem.get("target")
+    return table if target is None else f"{table}\npredicts {target}"
+
+
+def coefficient_table(
+    model: Model | None, names: Sequence[str] | None, shown: Sequence[int], inside: Sequence[int]
+) -> str:
+    """One line per column of ``shown``, those that are not ``inside`` the model said to be forced in; its intercept."""
+    width = max([len("name"), *(len(names[j]) for j in shown)]) if names else 0
     heading = f"{'column':>6}" + (f"  {'name':<{width}}" if names else "")
     lines = [heading + ("" if model is None else f"  {'coefficient':>18}")]
-    for j in result._shown:
+    for j in shown:
         line = f"{j:>6}" + (f"  {names[j]:<{width}}" if names else "")
         if model is not None:
-            line += f"  {model.coef[j]:>18.10g}" + ("" if j in result.columns else f"  {FORCED}")
+            line += f"  {model.coef[j]:>18.10g}" + ("" if j in inside else f"  {FORCED}")
         lines.append(line)
     if model is not None and model.intercept is not None:
         lines.append(f"intercept {model.intercept:.10g}")
-    if result.problem.get("target"):
-        lines.append(f"predicts {result.problem['target']}")
     return "\n".join(line.rstrip() for line in lines)
 
 
