@@ -259,8 +259,8 @@ def demands_text(problem: dict[str, Any]) -> str:
         many = len(limits["groups"])
         words.append(f"at most {limits['most']} from each group ({many} group{'s' * (many > 1)} of more columns)")
     flags = (("intercept", "intercept, not penalised"), ("scale", "columns scaled"), ("weights", "rows weighted"))
-    if problem.get("target"):
-        words.append(f"the target is {problem['target']}")
+    if problem.get("left_side"):
+        words.append(f"the target is {problem['left_side']}")
     return "; ".join([*words, *(what for which, what in flags if problem.get(which))])
 
 

@@ -228,11 +228,7 @@ class Problem:
 
     @property
     def _size(self) -> str:
-        return (
-            f"{self.d} {self.units.noun}s of {self.units.columns} columns"
-            if self.units.grouped
-            else f"{self.d} columns"
-        )
+        return f"{self.d} {self.units.noun}s" + f" of {self.units.columns} columns" * self.units.grouped
 
     def _repr_html_(self) -> str:
         rows = [("minimise", self.objective_text), ("data", f"{self.n} rows, {self._size}"), ("k", str(self.k))]

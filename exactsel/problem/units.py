@@ -263,7 +263,7 @@ class Units:
     def describe(self) -> dict[str, Any]:
         """The units as plain data; names and demands are the problem's."""
         target = None if self.coding is None else self.coding.target
-        return {"groups": None, "unit": self.noun, "target": target} | self.told_constraint()
+        return {"groups": None, "unit": self.noun, "left_side": target} | self.told_constraint()
 
     def told_constraint(self) -> dict[str, Any]:
         """The constraint as plain data; nothing said where there is none."""

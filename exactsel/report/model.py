@@ -17,7 +17,7 @@ def model_table(result: Result) -> str:
     Coefficients are those of the columns as they were given; then the intercept follows, and a target that is computed.
     """
     table = coefficient_table(result.model, result.column_names, result._shown, result.columns)
-    target = result.problem.get("target")
+    target = result.problem.get("left_side")
     return table if target is None else f"{table}\npredicts {target}"
 
 

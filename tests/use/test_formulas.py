@@ -185,7 +185,7 @@ def test_the_left_side_is_any_expression_of_columns():
             expected = solve(frame.assign(z=values), formula="z ~ age*bmi + site", k=4, **more)
             assert result.upper == pytest.approx(expected.upper, rel=1e-12)
             assert result.predict(frame) == pytest.approx(result.fittedvalues, abs=1e-9)
-            assert result.problem["target"] == text
+            assert result.problem["left_side"] == text
             assert f"the target is {text}" in str(result)
             assert ("target", text) in result.summary().facts()
     assert "the target is" not in str(expected)
@@ -209,7 +209,8 @@ def test_the_left_side_on_the_command_line(tmp_path, run):
     assert told.code == 0
     assert "predicts log(pay)" in told.out
     assert (
-        run("solve", tmp_path / "t.csv", "--formula", "log(pay) ~ age", "-k", 1, "--json").json["target"] == "log(pay)"
+        run("solve", tmp_path / "t.csv", "--formula", "log(pay) ~ age", "-k", 1, "--json").json["left_side"]
+        == "log(pay)"
     )
 
 
