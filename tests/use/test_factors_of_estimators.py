@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -57,7 +55,7 @@ def test_predictions_of_the_rows_of_the_fit_are_the_fitted_values(estimator, tar
     else:
         assert fitted.predict(X) == pytest.approx(expected, abs=1e-9)
     assert fitted.result_._noun == "term"
-    assert pickle.loads(pickle.dumps(fitted)).predict(X.iloc[::-1]).tolist() == fitted.predict(X).tolist()[::-1]
+    assert fitted.predict(X.iloc[::-1]).tolist() == fitted.predict(X).tolist()[::-1]
     with pytest.raises(InputError, match="the factor city has the level Rom, which no row of the fit has"):
         fitted.predict(X.assign(city="Rom"))
 
