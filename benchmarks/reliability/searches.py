@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from exactsel.data.encoding import read_groups
+from exactsel.data.group_lists import read_groups
 from exactsel.data.instance import read_instance
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray

@@ -29,7 +29,7 @@ class GroupedBound(AcceleratedGradientBound):
         curvature = self.known_curvature(problem.inner, options)
         if curvature is None and problem.lam == 0:
             raise UnsupportedError(
-                "groups need curvature, but lam is 0 and the columns are (nearly) dependent; give a small ridge "
-                f"({option('lam', 1e-6)}), or leave out what depends on others."
+                f"{problem.units.noun}s need curvature, but lam is 0 and the columns are (nearly) dependent; give a "
+                f"small ridge ({option('lam', 1e-6)}), or leave out what depends on others."
             )
         return PreparedPerspective(self, problem, options, curvature, problem.inner, problem.units.spans)

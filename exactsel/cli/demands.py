@@ -26,7 +26,7 @@ def groups_in(text: str | None, instance: Instance) -> Any:
     """The groups --groups names, None where it is not given."""
     if text is None:
         return None
-    from exactsel.data.encoding import read_groups
+    from exactsel.data.group_lists import read_groups
 
     return read_groups(text, instance.feature_names)
 

@@ -9,7 +9,7 @@ import click
 from exactsel.cli.named_files import FileCommand
 
 SECTIONS = {
-    "Data": ("target", "drop", "factors", "formula", "missing", "decimal", "encoding", "weights", "offset"),
+    "Data": ("target", "shared", "drop", "factors", "formula", "missing", "decimal", "encoding", "weights", "offset"),
     "Problem": (
         "problem", "k", "k_max", "ks", "criterion", "gamma", "penalty", "loss", "lam", "lams", "delta", "intercept",
         "scale", "groups", "per_group", "hierarchy", "must_have", "must_not",

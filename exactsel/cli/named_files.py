@@ -88,11 +88,12 @@ def _named(ctx: click.Context, kinds: Any) -> Iterator[NamedFile]:
     given = [each for each in ctx.command.params if isinstance(each.type, kinds) and ctx.params.get(str(each.name))]
     saved = ctx.params.get("checkpoint")
     for each in given:
-        path = ctx.params[str(each.name)]
-        if each.name == "resume" and saved and os.path.abspath(path) == os.path.abspath(saved):
+        paths = ctx.params[str(each.name)]
+        if each.name == "resume" and saved and os.path.abspath(paths) == os.path.abspath(saved):
             continue  # a search goes on in the checkpoint it is resumed from
-        for ending in ("", *getattr(each.type, "beside", ())):
-            yield NamedFile(label(each), f"{path}{ending}")
+        for path in paths if isinstance(paths, tuple) else (paths,):
+            for ending in ("", *getattr(each.type, "beside", ())):
+                yield NamedFile(label(each), f"{path}{ending}")
 
 
 def _refuse_in_folders(ctx: click.Context, files: list[NamedFile]) -> None:

@@ -74,13 +74,22 @@ def _limits() -> list[Any]:
     ]
 
 
+def _one_or_several(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """The target, where several are given a tuple of them; only ``solve`` has a model for each."""
+    if len(value) > 1 and context.info_name != "solve":
+        raise click.UsageError(f"{len(value)} targets are given, but solve alone takes several; give one.", context)
+    return value if len(value) > 1 else value[0] if value else None
+
+
 def _reading() -> list[Any]:
     """How the file is read."""
     return [
         click.option(
             "--target",
             type=FileOrText(),
-            help="Column to predict (name, or number from 0), or a file that holds it.",
+            multiple=True,
+            callback=_one_or_several,
+            help="Column to predict (name, or number from 0), or a file that holds it; for solve also several.",
         ),
         click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
         click.option(

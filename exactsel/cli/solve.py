@@ -31,6 +31,7 @@ from exactsel.cli.workers import worker_options, workers_of
     examples=(
         "solve instances/diabetes.npz --loss huber --eps 1e-3",
         "solve instances/cars.csv --target mpg --drop 'name,model year,origin' --missing mean -k 2",
+        "solve instances/cars.csv --target mpg,acceleration --drop 'name,model year,origin' --missing drop-rows -k 2",
         "solve instances/diabetes.npz -k 8 --time-limit 60 --report run.html",
         "solve instances/diabetes.npz -k 8 --checkpoint run.ckpt --time-limit 60",
     ),
@@ -40,6 +41,7 @@ from exactsel.cli.workers import worker_options, workers_of
 @proof_option
 @checkpoint_options
 @worker_options
+@click.option("--shared", is_flag=True, help="With several targets: all models on the same columns, quadratic loss.")
 @click.option("--trace", type=OutputFile(), help="File that gets every event of the search, one JSON object a line.")
 @click.option("--audit", is_flag=True, help="Evaluate every bound anew as it is committed; takes much longer.")
 @output_options
@@ -48,14 +50,24 @@ def command(report: str | None, **arguments: Any) -> int:
     """Find the best model with at most k columns, with a certified gap.
 
     Options override what an .npz file says of k, lam and loss. With --problem css it finds the columns that best span
-    all others. Exit code 0 means the tolerance is proven, 1 that a gap is left.
+    all others. With several targets (--target a,b, or the option again) it finds a model for each, limits being those
+    of each search. Exit code 0 means the tolerance is proven, 1 that a gap is left.
     """
     from exactsel.cli.output import attempted
+    from exactsel.cli.several_targets import solve_several, targets_of
+    from exactsel.errors import InputError
     from exactsel.files import check_target
     from exactsel.report.model import result_table
     from exactsel.solving.entry import solve
 
     check_target(report)
+    targets = targets_of(arguments)
+    if len(targets) > 1:
+        return solve_several(targets, arguments | {"report": report})
+    if arguments["shared"]:
+        raise InputError(
+            "--shared is about several targets, but one is given; leave it out, or name more with --target."
+        )
     problem = read_problem(arguments)
     settings = saving(arguments)
     log = progress_log(problem, arguments)

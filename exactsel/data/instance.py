@@ -45,6 +45,7 @@ from exactsel.errors import InputError, either, option
 from exactsel.files import replacing
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
+from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.doubles import as_array
 from exactsel.problem.frames import SHOWN, frame_matrix
@@ -93,6 +94,8 @@ class Instance:
         Lines ``child: parent, parent`` of units that are chosen only together, see :mod:`exactsel.data.hierarchy`.
     tall : Tall, optional
         The rows that these stand for, where :func:`exactsel.gram` has reduced them.
+    coding : ColumnCoding, optional
+        How the columns were computed from those of a table with factors or by a formula; no file keeps it.
 
     Raises
     ------
@@ -112,6 +115,7 @@ class Instance:
     groups: tuple[str, ...] | None = None
     hierarchy: tuple[str, ...] | None = None
     tall: Tall | None = None
+    coding: ColumnCoding | None = None
     _rows: ClassVar[Any] = None
     """Labels of the rows that a frame has brought."""
 
@@ -140,6 +144,8 @@ class Instance:
                 object.__setattr__(self, name, check(name, value))
         if not isinstance(self.tall, Tall | None):
             raise InputError(f"tall is {shown(self.tall)}, but it is made by exactsel.gram alone; leave it out.")
+        if not isinstance(self.coding, ColumnCoding | None):
+            raise InputError(f"coding is {shown(self.coding)}, but it is made by exactsel.load alone; leave it out.")
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.A.shape))
@@ -203,6 +209,9 @@ class Instance:
             offset=offset,
             **self._hierarchy(hierarchy, hierarchy_kind),
         )  # fmt: skip
+        if self.coding is not None:
+            units = dataclasses.replace(problem.units, coding=self.coding)
+            problem = Problem.held(problem.objective, units, problem.k)
         return problem if self.tall is None else problem.standing_for(self.tall)
 
     def _target(self) -> NDArray[Any]:
@@ -344,6 +353,7 @@ def write_instance(path: str | os.PathLike[str], instance: Instance) -> None:
     file = npz_name(path)
     values = {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
     values["intercept"] = None if values["intercept"] is None else bool(values["intercept"])
+    del values["coding"]
     values |= {} if (tall := values.pop("tall")) is None else tall.as_arrays()
     if stays := is_kept(instance.A):
         del values["A"]

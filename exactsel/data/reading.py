@@ -34,7 +34,6 @@ from numpy.typing import ArrayLike
 
 from exactsel.arguments import entries, shown, with_aliases
 from exactsel.data.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
-from exactsel.data.encoding import AUTO as AUTOMATIC
 from exactsel.data.foreign import FOREIGN, read_foreign
 from exactsel.data.instance import Instance, read_instance
 from exactsel.data.shipped import no_such_file
@@ -47,6 +46,7 @@ from exactsel.files import is_file
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import row_numbers
 from exactsel.problem.doubles import EXACT, rounding_of_texts, say
+from exactsel.problem.factors import AUTO as AUTOMATIC
 from exactsel.problem.frames import Column, is_frame
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
 from exactsel.problem.preparing import AUTO, needs_all_levels
@@ -80,7 +80,7 @@ def load(
     groups : mapping or sequence of labels, optional
         Columns that count as one, see :class:`exactsel.GroupedProblem`; takes precedence over the file's.
     factors : "auto", or sequence of str or int
-        Columns to replace by 0/1 columns that count once (:func:`exactsel.data.encoding.factor_columns`); "auto" for
+        Columns to replace by 0/1 columns that count once (:func:`exactsel.problem.factors.factor_columns`); "auto" for
         all that hold text or that a frame calls categorical.
     missing : str, optional, what to do about gaps (:data:`exactsel.data.missing.WAYS`); they are refused by default
     decimal, encoding : str, optional
@@ -96,7 +96,7 @@ def load(
     fit_intercept : bool, optional
         Whether models have an intercept; by default all but those of an instance file that does not say so.
     formula : str, optional
-        The target and the terms to choose from, ``"y ~ (a + b)^2 + C(c)"`` (:mod:`exactsel.data.formula`).
+        The target and the terms to choose from, ``"y ~ (a + b)^2 + C(c)"`` (:mod:`exactsel.problem.formula`).
 
     Returns
     -------

@@ -8,26 +8,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.arguments import entries, shown, with_aliases
 from exactsel.data.arrays import read_vector
-from exactsel.data.encoding import AUTO as AUTOMATIC
-from exactsel.data.encoding import coded, is_categorical
-from exactsel.data.formula import Formula
+from exactsel.data.coded import CodedTable, as_taken, coded_factors, coded_terms
 from exactsel.data.instance import Instance
 from exactsel.data.missing import of_rows_left, without_gaps
 from exactsel.errors import InputError, did_you_mean, escaped, option
 from exactsel.files import is_file
 from exactsel.problem.checks import row_numbers
 from exactsel.problem.doubles import say, to_doubles
+from exactsel.problem.factors import AUTO as AUTOMATIC
+from exactsel.problem.factors import is_categorical
+from exactsel.problem.formula import Formula
 from exactsel.problem.frames import SHOWN, Column, frame_columns, is_frame, numeric_matrix
 from exactsel.problem.labels import labels_for, labels_of
 from exactsel.problem.numbered import check_position
-from exactsel.problem.preparing import AUTO
 from exactsel.problem.row_labels import check_rows
 from exactsel.types import FloatArray
 from exactsel_certificates.mapped import some_columns
@@ -46,11 +46,11 @@ class Coding:
     """How the columns of a table become the columns of a model."""
 
     factors: Factors = ()
-    """Columns to replace by 0/1 columns that count once (:func:`exactsel.data.encoding.factor_columns`)."""
+    """Columns to replace by 0/1 columns that count once (:func:`exactsel.problem.factors.factor_columns`)."""
     all_levels: bool = False
     """Whether factors keep their reference level, and a formula has no intercept: models have none."""
     formula: str | None = None
-    """The terms of the model, and its target (:mod:`exactsel.data.formula`)."""
+    """The terms of the model, and its target (:mod:`exactsel.problem.formula`)."""
     beside: str | None = None
     """A column that stays beside those of the formula."""
 
@@ -76,11 +76,9 @@ def instance_from(
         -1 and +1, in alphabetical order, with a warning.
     drop : sequence of str or int
         Columns to leave out, of a factor also single ones, ``column[level]``, which joins them with the reference.
-    coding : Coding
     missing : str, optional
         What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
-    sample_weight : array (n,), optional
-    where : str
+    coding, sample_weight, where : Coding, array (n,), str
 
     Returns
     -------
@@ -98,9 +96,11 @@ def instance_from(
     names = [column.name for column in columns]
     encoded, left_out, levels = _chosen(columns, coding.factors, drop, where)
     formula, target = _formula_in(coding, names, target, left_out, where)
-    place, file = target_place(names, target, where)
+    computed = formula is not None and bool(formula.computed_from)
+    place, file = (len(columns), None) if computed else target_place(names, target, where)
     if formula is not None:
         left_out |= {j for j, name in enumerate(names) if name not in (*formula.columns, coding.beside) and j != place}
+        columns += [formula.target_column(columns, where)] if computed else []
     trouble = list[str]()
     if missing is not None:
         columns, rows, more = without_gaps(columns, place, left_out, missing, where, counts)
@@ -118,34 +118,16 @@ def instance_from(
     return choose_columns(instance, drop=levels, where=where)
 
 
-class _Coded(NamedTuple):
-    """The columns of a model."""
-
-    columns: Sequence[Column]
-    terms: tuple[str, ...]
-    """The name of the term of each, empty for a column on its own."""
-    heredity: tuple[str, ...] = ()
-    """Lines that say which terms others need."""
-
-    def described(self, intercept: bool) -> dict[str, Any]:
-        """What an instance says of its columns."""
-        return {
-            "feature_names": tuple(column.name for column in self.columns),
-            "groups": self.terms if any(self.terms) else None, "hierarchy": self.heredity or None,
-            "intercept": AUTO if intercept else False,
-        }  # fmt: skip
-
-
 def _formula_in(
     coding: Coding, names: Sequence[str], target: Choice | None, left_out: set[int], where: str
 ) -> tuple[Formula | None, Choice | None]:
     """The formula, and the target that it or the caller names."""
     if coding.formula is None:
         return None, target
+    left, tilde, _ = str(coding.formula).partition("~")
     place, _ = target_place(names, target, where)
     known = [name for j, name in enumerate(names) if j not in left_out and name != coding.beside]
     own = None if place is None else names[place]
-    left, tilde, _ = str(coding.formula).partition("~")
     if target is not None and tilde and left.strip() not in ("", own):
         raise InputError(
             f"the formula predicts {left.strip()}, but a target is given, too; begin the formula with ~, or leave "
@@ -157,23 +139,14 @@ def _formula_in(
 
 def _coded(
     held: Sequence[tuple[Column, bool]], coding: Coding, formula: Formula | None, trouble: list[str], where: str
-) -> _Coded:
+) -> CodedTable:
     """The columns as factors or a formula have them."""
     if formula is None:
-        columns, terms, uncoded = coded(held, coding.all_levels, where)
-        trouble += uncoded
-        return _Coded(columns, terms)
-    apart = [column for column, _ in held if column.name == coding.beside and column.name not in formula.columns]
-    taken = [
-        replace(column, levels=()) if wanted and column.levels is None else column
-        for column, wanted in held if column not in apart
-    ]  # fmt: skip
+        return coded_factors(held, coding.all_levels, trouble, where)
+    taken, apart = as_taken(held, formula, coding.beside)
     with _noting(trouble):
         numeric_matrix([column for column in taken if not is_categorical(column) or column.missing], where)
-    if trouble:
-        return _Coded([], ())
-    made, labels, heredity = formula.coded(taken)
-    return _Coded([*made, *apart], (*labels, *("" for _ in apart)), heredity)
+    return CodedTable([], ()) if trouble else coded_terms(taken, apart, formula)
 
 
 def _chosen(
@@ -268,7 +241,9 @@ def choose_columns(
     known = None if instance.feature_names is None else tuple(names[j] for j in kept)
     labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
     tall = None if instance.tall is None else instance.tall.of_columns(np.array(kept))
-    return replace(instance, A=some_columns(instance.A, kept), y=y, feature_names=known, groups=labels, tall=tall)
+    coding = None if instance.coding is None else instance.coding.of_columns(kept)
+    chosen = replace(instance, A=some_columns(instance.A, kept), y=y, feature_names=known, groups=labels, tall=tall)
+    return replace(chosen, coding=coding)
 
 
 def with_labels(instance: Instance, loss: Any = None) -> Instance:
@@ -297,7 +272,9 @@ def with_offset_read(instance: Instance, offset: str | None) -> tuple[Instance, 
     left = tuple(names[j] for j in kept) if instance.feature_names is not None else None
     groups = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
     column = to_doubles(np.asarray(some_columns(instance.A, [place])).reshape(-1), f"the offset {offset}")
-    return replace(instance, A=some_columns(instance.A, kept), feature_names=left, groups=groups), column
+    coding = None if instance.coding is None else instance.coding.of_columns(kept)
+    rest = replace(instance, A=some_columns(instance.A, kept), feature_names=left, groups=groups, coding=coding)
+    return rest, column
 
 
 def place_of(names: Sequence[str], choice: Choice, where: str) -> int:

@@ -239,7 +239,8 @@ class BoxedProblem:
             "loss_parameters": self.base.loss_parameters, "lam": self.base.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weights is not None,
+            "weights": made is not None and made.weights is not None, "unit": self.units.noun,
+            "left_side": None if self.units.coding is None else self.units.coding.target,
             "bounds": [
                 [None if np.isinf(v) else float(v) for v in side] for side in (self.given_lower, self.given_upper)
             ],
@@ -260,7 +261,7 @@ def _check_kind(problem: Problem) -> None:
     if not isinstance(problem, Problem):
         raise InputError(f"a {type(problem).__name__} was given, but a Problem was expected; limit that one.")
     what = {
-        "groups of columns": problem.units.grouped,
+        f"{problem.units.noun}s of columns": problem.units.grouped,
         "rows that have been reduced": problem.objective.tall is not None,
     }
     found = next((name for name, holds in what.items() if holds), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,6 +79,44 @@ def frame_columns(frame: Any) -> list[Column]:
             f"polars or pyarrow frame first."
         ) from None
     return [_column(nw, as_name(name), known[:, place]) for place, name in enumerate(known.columns)]
+
+
+def table_columns(table: Any) -> tuple[list[Column], int]:
+    """The columns of a data frame, or of a mapping of names to values, and the number of rows.
+
+    Raises
+    ------
+    InputError
+        As for :func:`frame_columns`, and for columns of different lengths.
+    """
+    if not isinstance(table, Mapping):
+        columns = frame_columns(table)
+        return columns, int(table.shape[0])
+    entries = {as_name(name): np.atleast_1d(np.asarray(values)) for name, values in table.items()}
+    sizes = {name: values.shape for name, values in entries.items()}
+    first = next(iter(sizes.items()), ("", (0,)))
+    other = next((item for item in sizes.items() if item[1] != first[1] or len(item[1]) != 1), None)
+    if other is not None:
+        raise InputError(
+            f"column '{other[0]}' has the shape {other[1]}, but one value for each row was expected, as many as "
+            f"'{first[0]}' has ({first[1][0]}); correct it."
+        )
+    return [_of_entries(name, values) for name, values in entries.items()], first[1][0]
+
+
+def _of_entries(name: str, entries: Any) -> Column:
+    """A column of numbers or texts; None and nan are missing values."""
+    given = [None if entry is None or entry != entry else entry for entry in entries.tolist()]
+    absent = np.array([entry is None for entry in given], dtype=np.bool_)
+    missing = int(absent.sum())
+    texts = tuple(entry for entry in given if isinstance(entry, str))
+    if texts and len(texts) == len(given) - missing:
+        return Column(name, None, "text", missing, texts, absent=absent if missing else None)
+    try:
+        numbers = np.array([np.nan if entry is None else entry for entry in given], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return Column(name, None, kind=type(entries.flat[0]).__name__, missing=missing)
+    return Column(name, None, missing=missing, partial=numbers) if missing else Column(name, numbers)
 
 
 def numeric_matrix(columns: Sequence[Column], where: str = "the data frame", rounded: bool = False) -> FloatArray:

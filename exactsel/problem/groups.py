@@ -48,7 +48,6 @@ class GroupedUnits(Units):
     """The groups people named, each with its columns ascending."""
 
     grouped: ClassVar[bool] = True
-    noun: ClassVar[str] = "group"
     named_thing: ClassVar[str] = "group or column"
 
     @classmethod
@@ -65,7 +64,9 @@ class GroupedUnits(Units):
         """
         if columns.constraint is not None:
             raise InputError("these columns are under a constraint, which groups do not know; leave one of them out.")
-        made = cls(columns.columns, columns.column_names, named=_named_groups(groups, columns))
+        made = cls(
+            columns.columns, columns.column_names, coding=columns.coding, named=_named_groups(groups, columns)
+        )  # fmt: skip
         inside, outside = (
             [*map(Position, made.units_of(columns.columns_of(own))), *entries(which, given)]
             for which, own, given in (
@@ -109,12 +110,13 @@ class GroupedUnits(Units):
         place = {int(j): at for at, j in enumerate(columns)}
         names = None if self.column_names is None else tuple(self.column_names[j] for j in columns)
         named = {name: tuple(place[j] for j in held if j in place) for name, held in self.named.items()}
-        return replace(self, columns=columns.size, column_names=names, named=named)
+        coding = None if self.coding is None else self.coding.of_columns([int(j) for j in columns])
+        return replace(self, columns=columns.size, column_names=names, named=named, coding=coding)
 
     def limited(self, k: int) -> int:
         """k, at most the number of groups; a warning says so."""
         if k > self.d:
-            warn_of_data(f"k = {k} is more than the {self.d} groups; using k = {self.d}.")
+            warn_of_data(f"k = {k} is more than the {self.d} {self.noun}s; using k = {self.d}.")
         return min(k, self.d)
 
     def replace(self, **changes: Any) -> Units:
@@ -130,17 +132,21 @@ class GroupedUnits(Units):
             if not found and written is not None and 0 <= written < self.d:
                 return written
             if len(found) != 1:
-                what = "no group or column is" if not found else f"{len(found)} are"
-                raise InputError(f"{which} names {entry!r}, but {what} called that; give the number of the group.")
+                what = f"no {self.noun} or column is" if not found else f"{len(found)} are"
+                raise InputError(
+                    f"{which} names {entry!r}, but {what} called that; give the number of the {self.noun}."
+                )
             return found[0]
         if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not 0 <= entry < self.d:
-            raise InputError(f"{which} names group {entry!r}, but the groups are numbered 0 to {self.d - 1}.")
+            raise InputError(
+                f"{which} names {self.noun} {entry!r}, but the {self.noun}s are numbered 0 to {self.d - 1}."
+            )
         check_position(entry, self.names, which)
         return int(entry)
 
     def label(self, unit: int) -> str:
         """A group, in a message about it."""
-        return f"the group '{self.names[unit]}'"
+        return f"the {self.noun} '{self.names[unit]}'"
 
     def called(self, name: str) -> list[int]:
         """The groups of this name, or that hold a column of this name."""
@@ -238,7 +244,13 @@ def one_by_one(units: Units) -> Units:
     if not isinstance(units, GroupedUnits) or units.d < units.columns:
         return units
     return Units(
-        units.columns, units.column_names, units.must_have, units.must_not, units.constraint, other_names=units.names
+        units.columns,
+        units.column_names,
+        units.must_have,
+        units.must_not,
+        units.constraint,
+        other_names=units.names,
+        coding=units.coding,
     )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,15 @@ from exactsel.errors import InputError, did_you_mean
 from exactsel.files import write_bytes
 from exactsel.plain import html_table
 from exactsel.problem.checks import checked_names
-from exactsel.problem.frames import Column, frame_columns, frame_matrix, is_frame, numeric_matrix
+from exactsel.problem.coding import ColumnCoding
+from exactsel.problem.frames import Column, frame_matrix, is_frame, numeric_matrix, table_columns
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, IntArray
 
 FORMAT = 1
 """Of the files of :meth:`Model.save`."""
-
-_LEVEL = re.compile(r"(C\()?(?P<factor>.+?)(?(1)\)|)\[(?P<level>.+)\]")
-"""The name of a level's column, ``origin[Japan]`` or ``C(origin)[Japan]``."""
 
 SHOWN = 3
 """Units of a hierarchy that are told one by one."""
@@ -42,6 +39,8 @@ class Model:
     """None where the problem has none."""
     names: tuple[str, ...] | None = None
     """Of the columns, where they have names."""
+    coding: ColumnCoding | None = None
+    """How the columns are computed from those of a table, for a model with factors or a formula; else None."""
 
     @classmethod
     def of(cls, problem: SubsetProblem, coef: FloatArray) -> Model | None:
@@ -50,25 +49,27 @@ class Model:
             return None
         objective = _objective_of(problem)
         preparation = None if objective is None else objective.preparation
-        names = problem.units.column_names
+        names, coding = problem.units.column_names, problem.units.coding
         tall = None if objective is None else objective.tall
         if objective is None or (preparation is None and tall is None):
-            return cls(coef, None, names)
+            return cls(coef, None, names, coding)
         undone, intercept = objective.as_given(coef)
         centred = (tall is not None and tall.intercept) or (preparation is not None and preparation.centred)
-        return cls(undone, intercept if centred else None, names)
+        return cls(undone, intercept if centred else None, names, coding)
 
     def predict(self, A: Any) -> FloatArray:
         """Predictions for rows.
 
         For logistic and squared hinge loss these are scores: positive ones speak for the label +1. For Poisson
-        loss they are logarithms of the expected counts.
+        loss they are logarithms of the expected counts. With a formula such as ``log(y) ~ a + b`` they are on the
+        scale of its left side, logarithms of y.
 
         Parameters
         ----------
-        A : array, sparse matrix or data frame (n, d)
-            A data frame's columns are found by name where the model has names: in any order, among others, and only
-            those in the model are needed. Anything else has all columns, in the model's order.
+        A : data frame, mapping of columns, array or sparse matrix (n, d)
+            A table's columns are found by name where the model has names: in any order, among others, and only those
+            in the model are needed. For a model with factors or a formula they are the columns of the table it was
+            made from, which are coded as they were there. An array has all columns of the model, in its order.
 
         Returns
         -------
@@ -77,13 +78,13 @@ class Model:
         Raises
         ------
         InputError
-            For rows that do not fit the model.
+            For rows that do not fit the model, and for a level of a factor that no row of the fit has.
         """
-        if self.names is not None and is_frame(A):
+        if isinstance(A, Mapping) or ((self.names is not None or self.coding is not None) and is_frame(A)):
+            columns, count = table_columns(A)
             chosen = np.flatnonzero(self.coef)
-            found = self._columns_named(frame_columns(A), [self.names[j] for j in chosen])
-            by_name: FloatArray = found.reshape(len(A), chosen.size) @ self.coef[chosen] + (self.intercept or 0.0)
-            return by_name
+            by_name: FloatArray = self._chosen_columns(columns, chosen, count) @ self.coef[chosen]
+            return by_name + (self.intercept or 0.0)
         given, _ = frame_matrix(A, None, rounded=True)
         rows = np.asarray(given, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.coef.size:
@@ -110,10 +111,15 @@ class Model:
 
         Raises
         ------
+        InputError
+            For a formula whose terms cannot be written as plain data.
         OutputError
             When it cannot be written; an earlier file stays then.
         """
-        text = {"exactsel_model": FORMAT, "intercept": self.intercept, "coef": self.coef.tolist(), "names": self.names}
+        text = {
+            "exactsel_model": FORMAT, "intercept": self.intercept, "coef": self.coef.tolist(), "names": self.names,
+            "coding": None if self.coding is None else self.coding.as_dict(),
+        }  # fmt: skip
         write_bytes(file, json.dumps(text).encode())
 
     @classmethod
@@ -139,11 +145,24 @@ class Model:
             coef = np.array(found["coef"], dtype=np.float64).reshape(len(found["coef"]))
             intercept = None if found["intercept"] is None else float(found["intercept"])
             names = checked_names(found["names"], coef.size)
+            coding = None if found["coding"] is None else ColumnCoding.from_dict(found["coding"], coef.size)
             if not np.isfinite([*coef, intercept or 0.0]).all():
                 raise ValueError
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise InputError(f"{Path(file)} is a damaged model; write it anew with save.") from None
-        return cls(coef, intercept, names)
+        return cls(coef, intercept, names, coding)
+
+    def _chosen_columns(self, columns: Sequence[Column], chosen: IntArray, rows: int) -> FloatArray:
+        """The columns (rows, chosen) of a table that the model needs, coded where its own were."""
+        if self.coding is not None:
+            return self.coding.values(columns, chosen.tolist(), rows)
+        if self.names is None:
+            raise InputError(
+                f"the model has no names of columns, so a mapping says nothing of them; pass an array of its "
+                f"{self.coef.size} columns in their order."
+            )
+        named = self._columns_named(columns, [self.names[j] for j in chosen])
+        return named.reshape(rows, chosen.size)
 
     def _columns_named(self, columns: Sequence[Column], wanted: Sequence[str]) -> FloatArray:
         """The columns (n, wanted) of a frame that the model needs."""
@@ -156,25 +175,12 @@ class Model:
                 )
             if (count := given.count(name)) != 1:
                 held = f"{count} columns are" if count else f"no column of the {len(given)} to predict from is"
-                advice, meant = "" if count else _how_to_compute(name, columns), ""
-                if not advice:
-                    advice, meant = "give the columns the names they had", did_you_mean(name, given)
+                meant = "" if count else did_you_mean(name, given)
                 raise InputError(
-                    f"the model needs the column '{name}', but {held} called that{meant}; {advice}, or "
-                    f"pass an array with all {self.coef.size} in their order."
+                    f"the model needs the column '{name}', but {held} called that{meant}; give the columns the names "
+                    f"they had, or pass an array with all {self.coef.size} in their order."
                 )
         return numeric_matrix([columns[given.index(name)] for name in wanted], "the rows to predict", rounded=True)
-
-
-def _how_to_compute(name: str, columns: Sequence[Column]) -> str:
-    """How a column of a factor or a formula is computed from those of a table; empty for any other column."""
-    level = _LEVEL.fullmatch(name)
-    factor = level and next((column for column in columns if column.name == level["factor"]), None)
-    if level and factor:
-        value = level["level"] if factor.values is not None else repr(level["level"])
-        return f"add this level of '{factor.name}' by table[{name!r}] = table[{factor.name!r}] == {value}"
-    computed = any(mark in name for mark in "(:*") and any(column.name in name for column in columns)
-    return "add it to the table, computed as it was for the model" if computed else ""
 
 
 @dataclass(frozen=True)
@@ -253,6 +259,8 @@ def demands_text(problem: dict[str, Any]) -> str:
         many = len(limits["groups"])
         words.append(f"at most {limits['most']} from each group ({many} group{'s' * (many > 1)} of more columns)")
     flags = (("intercept", "intercept, not penalised"), ("scale", "columns scaled"), ("weights", "rows weighted"))
+    if problem.get("left_side"):
+        words.append(f"the target is {problem['left_side']}")
     return "; ".join([*words, *(what for which, what in flags if problem.get(which))])
 
 

@@ -228,7 +228,7 @@ class Problem:
 
     @property
     def _size(self) -> str:
-        return f"{self.d} groups of {self.units.columns} columns" if self.units.grouped else f"{self.d} columns"
+        return f"{self.d} {self.units.noun}s" + f" of {self.units.columns} columns" * self.units.grouped
 
     def _repr_html_(self) -> str:
         rows = [("minimise", self.objective_text), ("data", f"{self.n} rows, {self._size}"), ("k", str(self.k))]
@@ -329,7 +329,7 @@ class Problem:
     @cached_property
     def inner(self) -> Problem:
         """The problem of choosing among all columns, without a limit or demands."""
-        units = Units(self.units.columns, self.units.column_names)
+        units = Units(self.units.columns, self.units.column_names, coding=self.units.coding)
         return Problem.held(self.objective, units, units.d)  # its ridge too, where a small one stands for none
 
     @property
@@ -342,7 +342,7 @@ class Problem:
     @property
     def objective_text(self) -> str:
         """What is minimised, for people."""
-        limit = f", x on at most k of {self.d} groups of columns" if self.units.grouped else ""
+        limit = f", x on at most k of {self.d} {self.units.noun}s of columns" if self.units.grouped else ""
         return self.objective.text + limit
 
     @cached_property

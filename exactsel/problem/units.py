@@ -17,6 +17,7 @@ from exactsel.errors import InputError
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.checks import checked_names, column_meant
+from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.fit import Fit
 from exactsel.problem.numbered import Position
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
@@ -74,11 +75,11 @@ class Units:
     """Which units go together; None where that is free."""
     other_names: tuple[str, ...] | None = None
     """Further names of the columns (columns,), as of groups of one column each."""
+    coding: ColumnCoding | None = None
+    """How the columns were computed from those of a table; None where they are its own."""
 
     grouped: ClassVar[bool] = False
     """Whether a unit may have several columns."""
-    noun: ClassVar[str] = "column"
-    """What a unit is."""
     named_thing: ClassVar[str] = "column"
     """What a name may be that of, where units are asked for."""
 
@@ -93,6 +94,11 @@ class Units:
     def d(self) -> int:
         """Number of units."""
         return self.columns
+
+    @property
+    def noun(self) -> str:
+        """What a unit is, for people: what a factor or a formula makes is a term."""
+        return "term" if self.coding is not None else "group" if self.grouped else "column"
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -256,7 +262,8 @@ class Units:
 
     def describe(self) -> dict[str, Any]:
         """The units as plain data; names and demands are the problem's."""
-        return {"groups": None} | self.told_constraint()
+        target = None if self.coding is None else self.coding.target
+        return {"groups": None, "unit": self.noun, "left_side": target} | self.told_constraint()
 
     def told_constraint(self) -> dict[str, Any]:
         """The constraint as plain data; nothing said where there is none."""

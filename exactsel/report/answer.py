@@ -133,7 +133,8 @@ def _groups(result: Result) -> str:
     rows: list[list[Cell]] = [
         [str(g), names[g], ", ".join(columns[j] if columns else str(j) for j in groups[g])] for g in result.support
     ]
-    return table("The chosen groups, counted from 0", ["group", "name", "its columns"], rows, words=3)
+    noun = result._noun
+    return table(f"The chosen {noun}s, counted from 0", [noun, "name", "its columns"], rows, words=3)
 
 
 def discarded_section(result: Result, history: History) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from exactsel.problem.model import Model
 from exactsel.solving.result import Result
 
 FORCED = "forced in"
@@ -11,16 +14,24 @@ FORCED = "forced in"
 def model_table(result: Result) -> str:
     """One line per column of the model: its number, its name if it has one, and its coefficient if there are any.
 
-    Coefficients are those of the columns as they were given; then the intercept follows.
+    Coefficients are those of the columns as they were given; then the intercept follows, and a target that is computed.
     """
-    model, names = result.model, result.column_names
-    width = max([len("name"), *(len(names[j]) for j in result._shown)]) if names else 0
+    table = coefficient_table(result.model, result.column_names, result._shown, result.columns)
+    target = result.problem.get("left_side")
+    return table if target is None else f"{table}\npredicts {target}"
+
+
+def coefficient_table(
+    model: Model | None, names: Sequence[str] | None, shown: Sequence[int], inside: Sequence[int]
+) -> str:
+    """One line per column of ``shown``, those that are not ``inside`` the model said to be forced in; its intercept."""
+    width = max([len("name"), *(len(names[j]) for j in shown)]) if names else 0
     heading = f"{'column':>6}" + (f"  {'name':<{width}}" if names else "")
     lines = [heading + ("" if model is None else f"  {'coefficient':>18}")]
-    for j in result._shown:
+    for j in shown:
         line = f"{j:>6}" + (f"  {names[j]:<{width}}" if names else "")
         if model is not None:
-            line += f"  {model.coef[j]:>18.10g}" + ("" if j in result.columns else f"  {FORCED}")
+            line += f"  {model.coef[j]:>18.10g}" + ("" if j in inside else f"  {FORCED}")
         lines.append(line)
     if model is not None and model.intercept is not None:
         lines.append(f"intercept {model.intercept:.10g}")
@@ -32,7 +43,7 @@ def result_table(result: Result) -> str:
     if not result.problem.get("groups"):
         return model_table(result)
     names, groups = result.problem["feature_names"], result.problem["groups"]
-    lines = [f"{'group':>6}  df  columns"]
+    lines = [f"{result._noun:>6}  df  columns"]
     for g in result.support:
         lines.append(f"{g:>6} {len(groups[g]):>3}  {names[g]}: {', '.join(map(str, groups[g]))}")
     return "\n".join([*lines, "", model_table(result)])

@@ -17,11 +17,13 @@ from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
 from exactsel.problem.boxed import ALL, boxed
 from exactsel.problem.checks import default_delta
+from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.preparing import checked_weights, wants_intercept
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
+from exactsel.sklearn.factors import coded_factors_of, coded_rows, knowing_coding
 from exactsel.sklearn.given import SPARSE, dense, numbered_names, tell_of_rounding_in, two_classes
 from exactsel.solving.entry import solve
 from exactsel.solving.result import Result
@@ -70,6 +72,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     lam = cast("float | None", None)
     delta = cast("float | None", None)
     groups = cast("Any", None)
+    factors = cast("Any", None)
     hierarchy = cast("Any", None)
     hierarchy_kind = "strong"
     per_group = cast("int | None", None)
@@ -79,6 +82,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     loss = ""
 
     _numbered = cast("Sequence[str] | None", None)
+    _coding = cast("ColumnCoding | None", None)
+    _coded_groups = cast("Any", None)
 
     losses: ClassVar[tuple[str, ...]] = ("quadratic", "huber")
     """What ``loss`` may be."""
@@ -110,8 +115,11 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
             )
         check_rows(X, y=y, sample_weight=sample_weight)
         given = X
-        X, target = self._training_data(X, y)
-        self._numbered = numbered_names(given)
+        asked = not (self.factors is None or (isinstance(self.factors, list | tuple) and not self.factors))
+        coded = coded_factors_of(X, self.factors, self.groups, self._intercept()) if asked else None
+        self._coding, self._coded_groups = (None, None) if coded is None else (coded.coding, coded.groups)
+        X, target = self._training_data(X if coded is None else coded.A, y)
+        self._numbered = numbered_names(given) if coded is None else coded.names
         tell_of_rounding_in(given, y if self.loss not in CLASSES else None, sample_weight)
         self._set_model(*self._best_model(X, target, self._row_weights(X, sample_weight, y), **split))
 
@@ -128,7 +136,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         array of str
         """
         mask = self._mask()
-        return _check_feature_names_in(self, input_features)[mask]
+        names = self._names if self._coding is not None and input_features is None else input_features
+        return _check_feature_names_in(self, names)[mask]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -164,6 +173,15 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     def _names(self) -> Any:
         """The names of the columns, also where they are numbers; None where there are none."""
         return getattr(self, "feature_names_in_", self._numbered)
+
+    @property
+    def _groups(self) -> Any:
+        """The groups of columns, which the factors are where there are some."""
+        return self.groups if self._coding is None else self._coded_groups
+
+    def _rows(self, X: Any) -> Any:
+        """Rows to predict, factors coded as they were in the fit."""
+        return coded_rows(X, self._coding, np.flatnonzero(np.ravel(self.coef_)))
 
     def _options(self) -> dict[str, Any]:
         own = mapping("solver_options", self.solver_options)
@@ -207,6 +225,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
             intercept=self._intercept(), scale=switch("standardize", self.standardize),
             feature_names=self._names,
         )  # fmt: skip
+        problem = knowing_coding(problem, self._coding)
         chosen: Any = self._constrained(problem)
         chosen = boxed(chosen, ALL) if switch("positive", self.positive) else chosen
         result = self._searched(chosen, self._options() | limits)
@@ -226,9 +245,9 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     def _constrained(self, problem: Problem) -> Problem:
         """The problem over groups and under a hierarchy, if there are any; more groups than there are count as all."""
         if self.per_group is not None:
-            problem = problem.limited(self.groups, self.per_group)
-        elif self.groups is not None:
-            grouped = GroupedProblem(problem.replace(k=0), self.groups)
+            problem = problem.limited(self._groups, self.per_group)
+        elif self._groups is not None:
+            grouped = GroupedProblem(problem.replace(k=0), self._groups)
             problem = grouped.replace(k=min(problem.k, grouped.d))
         units = under_hierarchy(problem.units, self.hierarchy, self.hierarchy_kind)
         return problem if units is problem.units else Problem.of(problem.objective, units, problem.k)
@@ -249,6 +268,7 @@ class GivenSize(BestSubsetBase):
     lam: float | None = None
     _: KW_ONLY
     groups: Any = None
+    factors: Any = None
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
     per_group: int | None = None
@@ -301,7 +321,7 @@ class LinearRegressor(RegressorMixin, BestSubsetBase):  # type: ignore[misc]
         array (n,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=SPARSE, dtype=np.float64, reset=False)
+        X = validate_data(self, self._rows(X), accept_sparse=SPARSE, dtype=np.float64, reset=False)
         predicted: FloatArray = X @ self.coef_ + self.intercept_
         return predicted
 
@@ -341,7 +361,7 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         array (n,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=SPARSE, dtype=np.float64, reset=False)
+        X = validate_data(self, self._rows(X), accept_sparse=SPARSE, dtype=np.float64, reset=False)
         scores: FloatArray = X @ self.coef_[0] + self.intercept_[0]
         return scores
 

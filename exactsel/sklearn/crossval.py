@@ -57,6 +57,7 @@ class ChoosingBase(BestSubsetBase):
     cv: Any = 5
     verbose: int = 0
     groups: Any = None
+    factors: Any = None
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
     positive: bool = False
@@ -111,9 +112,9 @@ class ChoosingBase(BestSubsetBase):
         if total is not None:
             del options["time_limit"]
         columns = Units.of(X.shape[1], self._names, (), ())
-        units = columns if self.groups is None else GroupedUnits.of_columns(columns, self.groups)
+        units = columns if self._groups is None else GroupedUnits.of_columns(columns, self._groups)
         units = under_hierarchy(units, self.hierarchy, self.hierarchy_kind)
-        groups = None if self.groups is None else labels_of(self.groups, X.shape[1], self._names)
+        groups = None if self._groups is None else labels_of(self._groups, X.shape[1], self._names)
         found = cross_validate(
             X, y, cv=folds, ks=ks, lams=lams, loss=self.loss, delta=self._delta(y, weights),
             standardize=switch("standardize", self.standardize), fit_intercept=self._intercept(),
@@ -169,7 +170,7 @@ class BestSubsetCV(LinearRegressor, ChoiceOfLoss, ChoosingBase):
         :class:`sklearn.exceptions.ConvergenceWarning` says where that was too little to prove all models best.
     verbose : int
         1 prints a line for each fold.
-    delta, fit_intercept, standardize, rel_eps, groups, hierarchy, hierarchy_kind, positive, solver_options
+    delta, fit_intercept, standardize, rel_eps, groups, factors, hierarchy, hierarchy_kind, positive, solver_options
         See :class:`exactsel.sklearn.BestSubsetRegressor`.
 
     Notes
@@ -189,7 +190,7 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
     ----------
     loss : str
         ``"logistic"`` or ``"squared_hinge"``.
-    ks, lams, cv, time_limit, verbose, class_weight, fit_intercept, standardize, rel_eps, groups, hierarchy,
+    ks, lams, cv, time_limit, verbose, class_weight, fit_intercept, standardize, rel_eps, groups, factors, hierarchy,
     hierarchy_kind, positive, solver_options
         See :class:`BestSubsetCV` and :class:`exactsel.sklearn.BestSubsetClassifier`.
 

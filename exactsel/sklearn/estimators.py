@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactsel.losses.base import CLASSES
 from exactsel.sklearn.base import (
@@ -46,6 +46,10 @@ class BestSubsetRegressor(LinearRegressor, ChoiceOfLoss, GivenSize):
     groups : mapping or sequence of labels, optional
         Columns that count as one, such as one-hot blocks: names of groups with their columns (numbers, or names where
         X has some), or one label per column, None for a column on its own. k then counts groups.
+    factors : "auto" or sequence of str, optional
+        Columns of a data frame that become factors, terms of 0/1 columns that k counts once; "auto" for all that hold
+        text or are categorical. Rows to predict are then frames like that of the fit, and a level that it does not
+        have is refused. ``coef_`` and ``support_`` are of the coded columns.
     hierarchy : mapping, optional
         Columns (or groups) chosen only together with their parents: ``{"a*b": ["a", "b"]}``, by number or name; the
         parents count towards k. See :class:`exactsel.Problem`.
@@ -74,7 +78,7 @@ class HuberBestSubsetRegressor(LinearRegressor, HuberThreshold, GivenSize):
 
     Parameters
     ----------
-    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
+    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
     hierarchy_kind, per_group, positive, criterion, solver_options
         See :class:`BestSubsetRegressor`.
 
@@ -97,7 +101,7 @@ class PoissonBestSubsetRegressor(LinearRegressor, GivenSize):
     lam : float, optional
         Ridge weight; 1 by default. It is n times ``alpha`` of :class:`sklearn.linear_model.PoissonRegressor`, which
         takes the mean over rows.
-    fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
+    fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
     hierarchy_kind, criterion, solver_options
         See :class:`BestSubsetRegressor`.
 
@@ -146,7 +150,7 @@ class BestSubsetClassifier(LinearClassifier, GivenSize):
         probabilities.
     class_weight : mapping or "balanced", optional
         How much the rows of each class count, as in scikit-learn; multiplied by ``sample_weight``.
-    fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
+    fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
     hierarchy_kind, per_group, positive, criterion, solver_options
         See :class:`BestSubsetRegressor`.
 
@@ -168,7 +172,7 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
 
     Parameters
     ----------
-    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, hierarchy,
+    k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
     hierarchy_kind, per_group, positive, criterion, solver_options
         See :class:`BestSubsetRegressor`.
     loss : str
@@ -193,6 +197,20 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
         )
         X = dense(X)
         return X, two_classes(y)[1] if labelled else np.asarray(y, dtype=np.float64)
+
+    def transform(self, X: Any) -> Any:
+        """The chosen columns of X, factors coded as they were in the fit.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d)
+
+        Returns
+        -------
+        array (n, chosen)
+        """
+        check_is_fitted(self)
+        return super().transform(self._rows(X))
 
     def _get_support_mask(self) -> BoolArray:
         return self._mask()

@@ -64,6 +64,8 @@ class ModelSummary(Readable):
     """``t`` or ``z``."""
     parameters: tuple[SummaryRow, ...]
     warnings: tuple[str, ...]
+    target: str | None = None
+    """What is predicted, where that is an expression of columns."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data; null where a number is not defined."""
@@ -84,7 +86,7 @@ class ModelSummary(Readable):
     def facts(self) -> list[tuple[str, str]]:
         """What is known of the fit as a whole, as names and texts; without what is not defined."""
         facts = [
-            ("rows", f"{self.rows:g}"), ("columns", str(self.df_model)),
+            ("target", self.target or "nan"), ("rows", f"{self.rows:g}"), ("columns", str(self.df_model)),
             ("residual degrees of freedom", f"{self.df_residual:g}"),
             ("null deviance", f"{self.null_deviance:.8g}"), ("residual deviance", f"{self.deviance:.8g}"),
             ("dispersion", f"{self.dispersion:.6g}"), ("log-likelihood", f"{self.log_likelihood:.8g}"),

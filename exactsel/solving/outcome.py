@@ -125,7 +125,8 @@ def restricted(problem: dict[str, Any]) -> bool:
 
 def _models(problem: dict[str, Any]) -> str:
     k = problem["k"]
-    noun = "group" if problem.get("groups") else "feature"
+    unit = problem.get("unit", "column")
+    noun = "feature" if unit == "column" else unit
     if problem["problem"] == "css":
         noun = "column"
     kind = "choice of" if problem["problem"] == "css" else "model with"

@@ -189,8 +189,8 @@ class Result(FittedModel, Summarised, Readable, Gap):
 
     @property
     def _noun(self) -> str:
-        """What is chosen, for people: ``column``, or ``group`` where columns are chosen in groups."""
-        return "group" if self.problem.get("groups") else "column"
+        """What is chosen, for people: ``column``, ``group`` where columns are chosen in groups, ``term``."""
+        return str(self.problem.get("unit", "column"))
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -255,6 +255,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
                 }
                 for j in self._shown
             ],
+            "coding": None if model is None or model.coding is None else model.coding.as_dict(),
             "quality": None if self.quality is None else self.quality.as_dict(),
             "all_rows": None if self.all_rows is None else self.all_rows.as_dict(),
             "prepared": None if self.prepared.preparation is None else {

@@ -145,6 +145,7 @@ def summary_of(result: Result, problem: Problem | BoxedProblem | None, level: fl
         loss, rows, len(data.chosen), left, null, deviance, dispersion, -0.5 * minus, minus + 2 * counted,
         minus + counted * math.log(rows), share, adjusted, mcfadden,
         level, "t" if loss == "quadratic" else "z", parameters, _warnings(data, errors, left),
+        None if data.problem.units.coding is None else data.problem.units.coding.target,
     )  # fmt: skip
 
 

@@ -255,8 +255,8 @@ class BestModels(Readable):
     @property
     def _how_large(self) -> str:
         if not self.has_terms:
-            return f"{self.k} column{'s' * (self.k != 1)}"
-        return f"{self.k} terms ({self.best.df} degrees of freedom)"
+            return f"{self.k} {self.result._noun}{'s' * (self.k != 1)}"
+        return f"{self.k} {self.result._noun}{'s' * (self.k != 1)} ({self.best.df} degrees of freedom)"
 
     @property
     def claim_text(self) -> str:
@@ -278,7 +278,9 @@ class BestModels(Readable):
     @property
     def _noun(self) -> str:
         """What sizes count."""
-        return "degrees of freedom" if self.result.problem["problem"] == "grouped" else "features"
+        if self.result.problem["problem"] == "grouped":
+            return "degrees of freedom"
+        return "terms" if self.result._noun == "term" else "features"
 
     @property
     def _words(self) -> tuple[str, str]:

@@ -69,7 +69,7 @@ def best_of_terms(across: AcrossTerms) -> BestModels:
 def _alone(across: AcrossTerms, terms: Terms) -> Problem:
     """The problem of the one model on the columns of some terms."""
     columns = tuple(across.units.columns_of(terms).tolist())
-    made = Units(across.units.columns, across.units.column_names, columns)
+    made = Units(across.units.columns, across.units.column_names, columns, coding=across.units.coding)
     return Problem.of(across.problem.objective, made, max(len(columns), 1))
 
 

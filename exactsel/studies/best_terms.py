@@ -233,7 +233,7 @@ class AcrossTerms:
             units.columns, units.column_names,
             tuple(units.columns_of({*units.must_have, *inside}).tolist()),
             tuple(units.columns_of({*units.must_not, *outside}).tolist()),
-            self._hierarchy_of_columns(),
+            self._hierarchy_of_columns(), coding=units.coding,
         )  # fmt: skip
         most = units.columns - len(made.must_not)
         if {*made.must_have} & {*made.must_not} or made.region(most) is None:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from exactsel.algebra import dense
 from exactsel.arguments import by_name
-from exactsel.errors import InputError
+from exactsel.errors import InputError, either, option
 from exactsel.plain import Readable, finite, html_table
-from exactsel.problem.checks import checked_matrix
 from exactsel.problem.grouped import GroupedProblem
-from exactsel.problem.model import listed
+from exactsel.problem.model import Model, listed
 from exactsel.problem.preparing import AUTO
 from exactsel.problem.regression import Problem
 from exactsel.solving.asked import OF_PROBLEM
 from exactsel.solving.entry import solve
+from exactsel.solving.outcome import Termination, claim_sentence
 from exactsel.solving.result import Result
 from exactsel.types import FloatArray
 
@@ -33,13 +34,21 @@ class TargetModels(Readable):
     """Of the targets."""
     results: tuple[Result, ...]
     """One for each target; one for all of them where they are ``shared``."""
-    coef: FloatArray
-    """(m, d) in the units of the data."""
-    intercept: FloatArray
-    """(m,)"""
+    models: tuple[Model, ...]
+    """One for each target, in the units of the data."""
     shared: bool
     """Whether all models have the same columns."""
     feature_names: tuple[str, ...] | None = None
+
+    @property
+    def coef(self) -> FloatArray:
+        """(m, d) coefficients of the columns as given."""
+        return np.array([model.coef for model in self.models])
+
+    @property
+    def intercept(self) -> FloatArray:
+        """(m,) the models' intercepts, 0 where they have none."""
+        return np.array([model.intercept or 0.0 for model in self.models])
 
     @property
     def supports(self) -> tuple[tuple[int, ...], ...]:
@@ -62,19 +71,32 @@ class TargetModels(Readable):
         return self.upper - self.lower
 
     @property
+    def claim_text(self) -> str:
+        """What is proven of models on the same columns, or of each target's, in a sentence each."""
+        if not self.shared:
+            return "\n".join(result.claim_text for result in self.results)
+        found = self.results[0]
+        told = {**found.problem, "unit": "column"}  # the groups of the search are the columns of the data
+        return claim_sentence(found.claim, found.upper, found.lower, found.null_objective, told, found.scope)
+
+    @property
     def reached(self) -> bool:
         """Whether every search proved its model."""
         return all(result.reached for result in self.results)
 
     def predict(self, X: Any) -> FloatArray:
-        """(rows, m) the models' predictions, for loss other than quadratic their linear predictors."""
-        return checked_matrix(X) @ self.coef.T + self.intercept
+        """(rows, m) the models' predictions, for loss other than quadratic their linear predictors.
+
+        ``X`` is as for :meth:`exactsel.Model.predict`.
+        """
+        return np.column_stack([model.predict(X) for model in self.models])
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "targets": list(self.names), "shared": self.shared, "upper": finite(self.upper),
             "lower": finite(self.lower), "absolute_gap": finite(self.absolute_gap),
+            "claim_text": self.claim_text,
             "supports": [list(support) for support in self.supports], "coef": self.coef.tolist(),
             "intercept": self.intercept.tolist(), "results": [result.as_dict() for result in self.results],
         }  # fmt: skip
@@ -126,10 +148,83 @@ def solve_targets(
     sizes: list[Any] = [k] * len(names) if np.ndim(k) == 0 else list(k)  # type: ignore[arg-type]
     if len(sizes) != len(names):
         raise InputError(f"k has {len(sizes)} sizes for {len(names)} targets; give one number, or one for each.")
-    results = tuple(solve(X, targets[:, t], size, **options) for t, size in enumerate(sizes))
-    coef = np.array([result.coef for result in results])
-    intercept = np.array([0.0 if result.model is None else result.model.intercept for result in results])
-    return TargetModels(names, results, coef, intercept, False, results[0].problem["feature_names"])
+    return solve_apart([(X, targets[:, t], size) for t, size in enumerate(sizes)], names, **options)
+
+
+def solve_apart(asked: Sequence[tuple[Any, ...]], names: Sequence[str], **options: Any) -> TargetModels:
+    """The best model of each target; after an interruption the searches that are left are only begun.
+
+    Parameters
+    ----------
+    asked : sequence of tuple
+        A problem, or data with target and k, for each target.
+    names : sequence of str
+        Of the targets.
+    **options
+        As for :func:`exactsel.solve`.
+    """
+    results: list[Result] = []
+    for one in asked:
+        stopped = any(result.termination is Termination.INTERRUPTED for result in results)
+        results.append(solve(*one, **options | ({"time_limit": 0.0} if stopped else {})))
+    models = tuple(result.model for result in results if result.model is not None)
+    return TargetModels(tuple(names), tuple(results), models, False, results[0].problem["feature_names"])
+
+
+def solve_together(
+    apart: Sequence[Problem], names: Sequence[str], *, must_have: Sequence[int | str] = (),
+    must_not: Sequence[int | str] = (), **options: Any,
+) -> TargetModels:  # fmt: skip
+    """One search for models on the same columns: a column's copies for all targets, block by block, are a group.
+
+    Parameters
+    ----------
+    apart : sequence of Problem
+        One for each target, of quadratic loss, with the same columns, k and lam.
+    names : sequence of str
+        Of the targets.
+    must_have, must_not : sequence of int or str
+        As for :class:`exactsel.Problem`.
+    **options
+        Of the search.
+    """
+    first, many = apart[0], len(names)
+    columns = first.feature_names or tuple(f"column {j}" for j in range(first.d))
+    together = GroupedProblem(
+        Problem(
+            dense.block_diag(*(problem.AT.T for problem in apart)),
+            np.concatenate([problem.y for problem in apart]), first.k,
+            lam=first.objective.asked_lam,
+            feature_names=[f"{column} for {name}" for name in names for column in columns],
+        ),
+        {column: [t * first.d + j for t in range(many)] for j, column in enumerate(columns)},
+        must_have=must_have, must_not=must_not,
+    )  # fmt: skip
+    result = solve(together, **options)
+    blocks = result.prepared.coef.reshape(many, first.d)
+    given = [problem.as_given(x) for problem, x in zip(apart, blocks, strict=True)]
+    centred = first.preparation is not None and first.preparation.centred
+    models = tuple(Model(x, c if centred else None, first.feature_names) for x, c in given)
+    return TargetModels(tuple(names), (result,), models, True, first.feature_names)
+
+
+def refuse_for_shared(asked: Collection[str], loss: str | None) -> None:
+    """:class:`InputError` where something is asked for that models on the same columns do not take."""
+    other = next((name for name in asked if name not in TOGETHER), None)
+    known = [name for name in TOGETHER if name != "feature_names" or either(name, "")]
+    if other is not None:
+        raise InputError(
+            f"{option(other)} is given, but models on the same columns take only {', '.join(map(option, known))} "
+            f"and options of the search; leave it out, or {_apart()}."
+        )
+    if loss not in (None, "quadratic"):
+        raise InputError(
+            f"models on the same columns minimise squared errors; leave {option('loss')} out, or {_apart()}."
+        )
+
+
+def _apart() -> str:
+    return either("shared=False", "--shared")
 
 
 def _targets(Y: Any) -> tuple[FloatArray, tuple[str, ...]]:
@@ -149,35 +244,13 @@ def _targets(Y: Any) -> tuple[FloatArray, tuple[str, ...]]:
 def _on_the_same_columns(
     X: Any, targets: FloatArray, names: tuple[str, ...], k: int | Sequence[int], options: dict[str, Any]
 ) -> TargetModels:
-    """One search: a column's copies for all targets, block by block, are a group."""
+    """Models on the same columns of data."""
     options = by_name(options)
     size, chosen = _shared_size(k), {name: options.pop(name) for name in TOGETHER if name in options}
-    other = next((name for name in options if name in OF_PROBLEM), None)
-    if other is not None:
-        raise InputError(
-            f"{other} is given, but models on the same columns take only {', '.join(TOGETHER)} and options of the "
-            f"search; leave it out, or shared=False."
-        )
-    if chosen.pop("loss", "quadratic") != "quadratic":
-        raise InputError("models on the same columns minimise squared errors; leave the loss out, or shared=False.")
+    refuse_for_shared([name for name in options if name in OF_PROBLEM], chosen.pop("loss", None))
     demands = {name: chosen.pop(name) for name in ("must_have", "must_not") if name in chosen}
     apart = [Problem.prepared(X, y, size, **{"fit_intercept": AUTO} | chosen) for y in targets.T]
-    first, many = apart[0], len(names)
-    columns = first.feature_names or tuple(f"column {j}" for j in range(first.d))
-    together = GroupedProblem(
-        Problem(
-            np.kron(np.eye(many), first.AT.T), np.concatenate([problem.y for problem in apart]), size,
-            lam=first.objective.asked_lam,
-            feature_names=[f"{column} for {name}" for name in names for column in columns],
-        ),
-        {column: [t * first.d + j for t in range(many)] for j, column in enumerate(columns)},
-        **demands,
-    )  # fmt: skip
-    result = solve(together, **options)
-    blocks = result.prepared.coef.reshape(many, first.d)
-    models = [problem.as_given(x) for problem, x in zip(apart, blocks, strict=True)]
-    coef = np.array([x for x, _ in models])
-    return TargetModels(names, (result,), coef, np.array([c for _, c in models]), True, first.feature_names)
+    return solve_together(apart, names, **demands, **options)
 
 
 def _shared_size(k: int | Sequence[int]) -> int:

@@ -30,6 +30,7 @@ from exactsel.kernels.wide import (
     triple_exceeds,
 )
 from exactsel.search.events import Counted, Explored, IncumbentFound
+from exactsel.solving import choose
 from exactsel.solving.solver import Search
 from exactsel.walks import wide
 from exactsel.walks.wide import CountingWalker
@@ -40,6 +41,8 @@ from exactsel.walks.wide_parts import Stopped
 @pytest.fixture(autouse=True)
 def few_columns_are_many(monkeypatch):
     monkeypatch.setattr(wide, "FEWEST", 5)
+    monkeypatch.setattr(wide, "FEWEST_BLIND", 5)
+    monkeypatch.setattr(choose, "FEWEST", 5)
 
 
 def small_problem(seed, places=None):

@@ -37,8 +37,8 @@ OF_COMMANDS = {"k_max", "ks", "lams", "criterion", "gamma", "penalty"}
 
 REST = {
     "as_json", "audit", "cap", "coef", "data", "every", "folds", "heuristics", "instance", "log_interval", "method",
-    "most_bytes", "near", "options", "out", "page_file", "plot", "proof", "quiet", "report", "root", "seeds", "style",
-    "summary", "support", "tau", "top", "trace", "within", "work_limit",
+    "most_bytes", "near", "options", "out", "page_file", "plot", "proof", "quiet", "report", "root", "seeds", "shared",
+    "style", "summary", "support", "tau", "top", "trace", "within", "work_limit",
     *OF_COMMANDS, *(name for title in ("Limits", "Workers", "Saving", "Search") for name in SECTIONS[title]),
 }  # fmt: skip
 """Parameters that say nothing of data and problem: what is done with them, limits, and what comes out."""

@@ -11,7 +11,7 @@ import pytest
 
 from exactsel import InputError, load, solve
 from exactsel.cli.main import main
-from exactsel.data.encoding import factor_columns
+from exactsel.problem.factors import factor_columns
 from exactsel.problem.frames import Column
 
 pandas = pytest.importorskip("pandas")

@@ -160,7 +160,13 @@ def test_a_target_beside_a_formula():
         ("y ~ wage", "names 'wage', but no column is called that; did you mean 'age'"),
         ("y ~ age +", "is no formula"),
         ("y ~ age | bmi", "several parts"),
-        ("log(y) ~ age", "the name of one column was expected"),
+        ("3 ~ age", "but a column or an expression of columns was expected"),
+        ("log(y) ~ age", "has no finite value in"),
+        ("log(y) ~ y + age", "has 'y' on both sides"),
+        ("poly(age, 2) ~ bmi", "has 2 columns, but one was expected"),
+        ("log(wage) ~ bmi", "names 'wage', but no column is called that; did you mean 'age'"),
+        ("log(site) ~ bmi", r"column site \(.*\) holds text"),
+        ("y ^ 2 ~ bmi", "which formulas may not"),
         ("y ~ 1", "no term beside the intercept"),
     ],
 )
@@ -169,26 +175,49 @@ def test_what_is_no_formula_is_refused(text, match):
         solve(FRAME, formula=text, k=1)
 
 
+def test_the_left_side_is_any_expression_of_columns():
+    frame = FRAME.assign(pay=np.exp(FRAME["y"]), half=2.0)
+    for text, values in (
+        ("log(pay)", FRAME["y"]), ("pay / half - 1", frame["pay"] / 2.0 - 1.0), ("np.sqrt(pay)", frame["pay"] ** 0.5),
+    ):  # fmt: skip
+        for more in ({}, {"loss": "huber", "delta": 0.7, "lam": 0.1}):
+            result = solve(frame, formula=f"{text} ~ age*bmi + site", k=4, **more)
+            expected = solve(frame.assign(z=values), formula="z ~ age*bmi + site", k=4, **more)
+            assert result.upper == pytest.approx(expected.upper, rel=1e-12)
+            assert result.predict(frame) == pytest.approx(result.fittedvalues, abs=1e-9)
+            assert result.problem["left_side"] == text
+            assert f"the target is {text}" in str(result)
+            assert ("target", text) in result.summary().facts()
+    assert "the target is" not in str(expected)
+    dot = frame[["age", "bmi", "pay", "half"]]
+    assert load(dot, formula="log(pay / half) ~ .", k=1).feature_names == ("age", "bmi")
+
+
+def test_rows_without_a_left_side_are_left_out():
+    frame = FRAME.assign(pay=np.exp(FRAME["y"]).where(np.arange(N) % 9 != 0))
+    with pytest.raises(InputError, match="the target log\\(pay\\) has 7 missing values"):
+        solve(frame, formula="log(pay) ~ age", k=1)
+    with pytest.warns(UserWarning, match="7 of 60 rows are left out"):
+        result = solve(frame, formula="log(pay) ~ age", k=1, missing="drop-rows")
+    kept = FRAME[np.arange(N) % 9 != 0]
+    assert result.upper == pytest.approx(solve(kept, formula="y ~ age", k=1).upper, rel=1e-12)
+
+
+def test_the_left_side_on_the_command_line(tmp_path, run):
+    FRAME.assign(pay=np.exp(FRAME["y"])).to_csv(tmp_path / "t.csv", index=False)
+    told = run("solve", tmp_path / "t.csv", "--formula", "log(pay) ~ age*bmi", "-k", 3)
+    assert told.code == 0
+    assert "predicts log(pay)" in told.out
+    assert (
+        run("solve", tmp_path / "t.csv", "--formula", "log(pay) ~ age", "-k", 1, "--json").json["left_side"]
+        == "log(pay)"
+    )
+
+
 def test_formulas_are_of_tables(tmp_path):
     np.savez(tmp_path / "i.npz", A=np.eye(3), y=np.ones(3))
     with pytest.raises(InputError, match="formula is for tables with named columns"):
         load(tmp_path / "i.npz", formula="y ~ a", k=1)
-
-
-def test_a_prediction_says_which_columns_to_add():
-    result = solve(FRAME, formula="y ~ age*bmi + C(site)", k=4)
-    with pytest.raises(InputError, match=r"add it to the table, computed as it was for the model"):
-        result.predict(FRAME.assign(**{f"C(site)[{site}]": FRAME["site"] == site for site in "vw"}))
-    with pytest.raises(
-        InputError, match=r"add this level of 'site' by table\['C\(site\)\[v\]'\] = table\['site'\] == 'v'"
-    ):
-        result.predict(FRAME)
-    new = FRAME.assign(**{f"C(site)[{site}]": FRAME["site"] == site for site in "vw"})
-    new["age:bmi"] = FRAME["age"] * FRAME["bmi"]
-    assert result.predict(new) == pytest.approx(result.fittedvalues, rel=1e-12)
-    coded = solve(FRAME[["age", "site"]], FRAME["y"], 2, factors="auto")
-    with pytest.raises(InputError, match=r"table\['site\[v\]'\] = table\['site'\] == 'v'"):
-        coded.predict(FRAME)
 
 
 @pytest.mark.parametrize("power", ["30", "1000000", "9" * 40])

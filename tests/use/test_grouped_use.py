@@ -14,7 +14,7 @@ import exactsel
 from exactsel import GroupedProblem, InputError, Problem, UnsupportedError, certify, near_optimal, solve, solve_path
 from exactsel.cli.main import cli
 from exactsel.data import instance_from, read_data
-from exactsel.data.encoding import read_groups
+from exactsel.data.group_lists import read_groups
 from exactsel.data.instance import Instance, read_instance, write_instance
 from exactsel.data.tables import Coding
 from exactsel.problem.frames import Column

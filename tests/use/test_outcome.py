@@ -27,7 +27,7 @@ PLAIN = {"problem": "regression", "k": 5}
          "1.1e-13 times the empty model's."),
         (Claim.OPTIMAL, (1.0, 1.0), {**PLAIN, "k": 1, "must_have": (0,)},
          "Optimal: no model with at most 1 feature that meets the demands has a lower objective"),
-        (Claim.OPTIMAL, (1.0, 1.0), {**PLAIN, "groups": ((0, 1),)}, "no model with at most 5 groups has"),
+        (Claim.OPTIMAL, (1.0, 1.0), {**PLAIN, "unit": "group"}, "no model with at most 5 groups has"),
         (Claim.OPTIMAL, (1.0, 1.0), {"problem": "css", "k": 2}, "no choice of at most 2 columns has a lower"),
         (Claim.WITHIN_EPS, (1.0, 1.0 - 1e-4), PLAIN,
          "Optimal within the tolerance: no model with at most 5 features has an objective lower by more than 0.01 %."),
