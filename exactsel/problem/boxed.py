@@ -25,6 +25,7 @@ from exactsel.arguments import entries, with_aliases
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.dual import dual_at_point, node_bound
+from exactsel.kernels.grouped import spans_of, unit_sums
 from exactsel.problem.boxed_fit import least_squares_in_box, minima_in_box, newton_in_box
 from exactsel.problem.fit import Fit
 from exactsel.problem.groups import matching
@@ -47,10 +48,10 @@ class BoxedProblem:
     Parameters
     ----------
     problem : Problem
-        Data, k, any loss, lam and demands; columns chosen one by one. With quadratic loss and lam = 0 columns must be
-        independent. It may have an intercept, which is free, weights, a hierarchy, and limits on groups; scaled
-        columns, too, where no bound is other than 0 and infinity.
-    lower, upper : array (d,)
+        Data, k, any loss, lam and demands. With quadratic loss and lam = 0 columns must be independent. It may have an
+        intercept, which is free, weights, groups of columns, a hierarchy, and limits on groups; scaled columns, too,
+        where no bound is other than 0 and infinity.
+    lower, upper : array (columns,)
         -inf and inf where there is no limit; lower <= 0 <= upper.
 
     Raises
@@ -66,10 +67,10 @@ class BoxedProblem:
 
     def __init__(self, problem: Problem, lower: ArrayLike, upper: ArrayLike) -> None:
         _check_kind(problem)
-        self.given_lower = _limits(lower, problem.d, "lower")
-        """(d,) the limits as they were given, read-only."""
-        self.given_upper = _limits(upper, problem.d, "upper")
-        """(d,) read-only."""
+        self.given_lower = _limits(lower, problem.units.columns, "lower")
+        """(columns,) the limits as they were given, read-only."""
+        self.given_upper = _limits(upper, problem.units.columns, "upper")
+        """(columns,) read-only."""
         lower, upper = self.given_lower, self.given_upper
         wrong = np.flatnonzero(~((lower <= 0.0) & (upper >= 0.0)))
         if wrong.size:
@@ -98,12 +99,12 @@ class BoxedProblem:
         units.check(k)
         self.units, self.k = units, k
         self.d, self.n = units.d, self.base.n
-        even = np.ones(self.d) if self.base.even is None else self.base.even
+        even = np.ones(self.base.d) if self.base.even is None else self.base.even
         # There is nearly no ridge to limit the others, but no model beyond what is known beats the empty one.
         known = self.base.vanishing and self.base.vanishing.limits
-        most = np.full(self.d, np.inf) if known is None else known.size
+        most = np.full(self.base.d, np.inf) if known is None else known.size
         self.lower, self.upper = np.maximum(self.given_lower * even, -most), np.minimum(self.given_upper * even, most)
-        """(d,) limits of the coefficients of the columns as they are searched."""
+        """(columns,) limits of the coefficients of the columns as they are searched."""
         self.AT = self.base.AT
         self.feature_names, self.scope = units.names, self.base.scope
         self.must_have, self.must_not = units.must_have, units.must_not
@@ -115,7 +116,8 @@ class BoxedProblem:
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        return f"BoxedProblem({self.base.loss_text}, n={self.n}, d={self.d}, k={self.k}, lam={self.base.lam:g})"
+        size = f"d={self.base.d}" + (f" in {self.d} groups" if self.units.grouped else "")
+        return f"BoxedProblem({self.base.loss_text}, n={self.n}, {size}, k={self.k}, lam={self.base.lam:g})"
 
     @cached_property
     def unlimited(self) -> Problem:
@@ -129,7 +131,7 @@ class BoxedProblem:
 
     @property
     def A(self) -> FloatArray:
-        """The data (n, d) as given, read-only."""
+        """The data (n, columns) as given, read-only."""
         return self.base.A if self.base.preparation is None else self.base.preparation.AT.T
 
     @property
@@ -153,7 +155,8 @@ class BoxedProblem:
     def objective_text(self) -> str:
         """What is minimised, for people."""
         limited = int(np.count_nonzero(np.isfinite(self.lower) | np.isfinite(self.upper)))
-        return f"{self.base.text}, coefficients of {limited} columns within bounds"
+        chosen = f", x on at most k of {self.d} groups of columns" if self.units.grouped else ""
+        return f"{self.base.text}{chosen}, coefficients of {limited} columns within bounds"
 
     @cached_property
     def hash(self) -> str:
@@ -171,25 +174,29 @@ class BoxedProblem:
             gained: FloatArray = np.where(best == 0.0, 0.0, best * (slopes - 0.5 * lam * best))
         return np.where(np.isfinite(gained), np.maximum(gained, 0.0), np.inf)
 
-    def dual(self, x: FloatArray, columns: IntArray) -> tuple[float, FloatArray]:
-        """A lower estimate of -L*(b) at b = grad L(Ax), and 2 lam times upper estimates of what columns gain at b.
+    def dual(self, x: FloatArray, chosen: IntArray) -> tuple[float, FloatArray]:
+        """A lower estimate of -L*(b) at b = grad L(Ax), and 2 lam times upper estimates of what units gain at b.
 
-        ``x`` (d,) is any model; what comes back is what :func:`exactsel.kernels.dual.node_bound` takes. Rounding is
+        ``x`` (columns,) is any model; what comes back is what :func:`exactsel.kernels.dual.node_bound` takes. Rounding is
         accounted for: the gain is convex in the slope, so over what the slope may be it is largest at an end.
         """
-        base = self.base
+        base, spans = self.base, spans_of(self.units.spans, chosen)
+        columns = spans.columns
         b, q, v = np.empty(self.n), np.empty(columns.size), np.empty(columns.size)
         z = base.predicted(x)
         value = dual_at_point(base.row_loss, base.raw.AT, base.y, base.raw.norms, columns, z, b, q, v)
         reach = np.sqrt(q) * (1.0 + 4 * UNIT)
         off = np.maximum(reach - np.abs(v), 0.0) * (1.0 + 4 * UNIT) + 4 * UNIT * np.abs(v)
         most = np.maximum(self.gains(-v - off, columns), self.gains(-v + off, columns))
-        return float(value), 2.0 * base.lam * most * (1.0 + OWN)
+        taken = np.empty(chosen.size)
+        unit_sums(2.0 * base.lam * most * (1.0 + OWN), spans.first, taken)
+        return float(value), taken
 
     def fit(self, columns: Iterable[int]) -> Fit:
-        """The best model in the box that uses only ``columns``."""
-        base, chosen, coef = self.base, np.unique(np.fromiter(columns, dtype=np.int64)), np.zeros(self.d)
-        used = chosen[(base.norms[chosen] > 0) & (self.lower[chosen] < self.upper[chosen])]
+        """The best model in the box that uses only ``columns``; where groups are chosen, these groups."""
+        base, chosen, coef = self.base, np.unique(np.fromiter(columns, dtype=np.int64)), np.zeros(self.base.d)
+        held = self.units.columns_of(chosen)
+        used = held[(base.norms[held] > 0) & (self.lower[held] < self.upper[held])]
         if used.size and base.is_quadratic:
             A, y = base.reduced
             matrix = np.vstack([A[:, used], np.sqrt(base.lam) * np.eye(used.size)])
@@ -199,14 +206,14 @@ class BoxedProblem:
             coef[used] = newton_in_box(base, used, self.lower[used], self.upper[used])
         slope = base.gradient(coef)[used]
         free = (coef[used] > self.lower[used]) & (coef[used] < self.upper[used])
-        return Fit(chosen, coef, base(coef), float(np.linalg.norm(slope[free])))
+        return self.units.fitted(chosen, Fit(held, coef, base(coef), float(np.linalg.norm(slope[free]))))
 
     def admits(self, coef: FloatArray) -> bool:
-        """Whether coefficients (d,) of the columns as they are searched keep to their limits."""
+        """Whether coefficients (columns,) of the columns as they are searched keep to their limits."""
         return bool(np.all((coef >= self.lower) & (coef <= self.upper)))
 
     def outside(self, coef: FloatArray) -> BoolArray:
-        """Which coefficients (d,) of the columns as they were given do not keep to their limits."""
+        """Which coefficients (columns,) of the columns as they were given do not keep to their limits."""
         return np.asarray((coef < self.given_lower) | (coef > self.given_upper))
 
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
@@ -218,13 +225,13 @@ class BoxedProblem:
         return minima_in_box(self.base, self.lower, self.upper, self.units.in_columns(supports), threads)
 
     def bound_at(self, x: FloatArray, state: StateArray) -> float:
-        """The dual bound of the region ``state`` (d,) at the gradient of L at Ax; x is (d,), any model."""
+        """The dual bound of the region ``state`` (d,) at the gradient of L at Ax; x is (columns,), any model."""
         from exactsel.kernels.node import node_columns
 
-        columns, fixed = node_columns(state)
-        places = max(0, min(self.k - fixed, columns.size - fixed))
-        columns = columns[:fixed] if places == 0 else columns
-        base, q = self.dual(x, columns)
+        chosen, fixed = node_columns(state)
+        places = max(0, min(self.k - fixed, chosen.size - fixed))
+        chosen = chosen[:fixed] if places == 0 else chosen
+        base, q = self.dual(x, chosen)
         return float(node_bound(base, q, fixed, places, self.base.lam, np.empty(places + 1)))
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
@@ -239,7 +246,7 @@ class BoxedProblem:
             "loss_parameters": self.base.loss_parameters, "lam": self.base.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weights is not None,
+            "weights": made is not None and made.weights is not None, **self.units.describe(),
             "bounds": [
                 [None if np.isinf(v) else float(v) for v in side] for side in (self.given_lower, self.given_upper)
             ],
@@ -259,15 +266,10 @@ def _check_kind(problem: Problem) -> None:
     """:class:`InputError` for a problem whose coefficients cannot be limited yet."""
     if not isinstance(problem, Problem):
         raise InputError(f"a {type(problem).__name__} was given, but a Problem was expected; limit that one.")
-    what = {
-        "groups of columns": problem.units.grouped,
-        "rows that have been reduced": problem.objective.tall is not None,
-    }
-    found = next((name for name, holds in what.items() if holds), None)
-    if found is not None:
+    if problem.objective.tall is not None:
         raise InputError(
-            f"signs and bounds of coefficients need columns chosen one by one, and the rows themselves, but there are "
-            f"{found}; leave one of them out."
+            "signs and bounds of coefficients need the rows themselves, but these have been reduced; give all rows, or "
+            "leave the bounds out."
         )
     if problem.objective.lam > 0:  # a small one stands for none where that has been proven to do
         return
@@ -308,7 +310,7 @@ def box_options(problem: Any) -> dict[str, Any]:
     """What makes a problem on other rows have the limits of this one; nothing where it has none."""
     if not isinstance(problem, BoxedProblem):
         return {}
-    limits = zip(range(problem.d), problem.given_lower.tolist(), problem.given_upper.tolist(), strict=True)
+    limits = zip(range(problem.base.d), problem.given_lower.tolist(), problem.given_upper.tolist(), strict=True)
     return {"bounds": [(j, low, high) for j, low, high in limits if low > -np.inf or high < np.inf]}
 
 
@@ -343,7 +345,8 @@ def boxed(
     problem : Problem
     positive : bool, or sequence of int or str
         Columns whose coefficients may not be negative: numbers, names, or patterns of names such as ``"dose_*"``; True
-        (or "all") for every one. ``nonnegative`` is another word for it.
+        (or "all") for every one. ``nonnegative`` is another word for it. Where groups are chosen, numbers are still of
+        columns, and the name of a group stands for all of its columns.
     bounds : sequence of (column, lower, upper)
         Limits of single columns, None or infinite where there is none; 0 lies between them.
 
@@ -354,27 +357,35 @@ def boxed(
         bounds that are none or limit nothing.
     """
     _check_kind(problem)
-    lower, upper = np.full(problem.d, -np.inf), np.full(problem.d, np.inf)
-    for j, (low, high) in _named(problem, bounds).items():
+    columns = _columns_of(problem.units)
+    lower, upper = np.full(columns.d, -np.inf), np.full(columns.d, np.inf)
+    for j, (low, high) in _named(columns, bounds).items():
         lower[j], upper[j] = low, high
     every = positive is True or (isinstance(positive, str) and positive == ALL)
     named = () if positive is False else positive
-    for entry in map(Position, range(problem.d)) if every else entries("positive", named):
-        several = matching(entry, problem.units.names, "nonnegative columns")
-        for j in [problem.units.number(entry, "nonnegative")] if several is None else several:
+    for entry in map(Position, range(columns.d)) if every else entries("positive", named):
+        several = matching(entry, columns.names, "nonnegative columns")
+        if isinstance(entry, str) and several is None and not columns.called(entry):
+            several = problem.units.columns_of(problem.units.called(entry)).tolist() or None
+        for j in [columns.number(entry, "nonnegative")] if several is None else several:
             lower[j] = max(lower[j], 0.0)
     return BoxedProblem(problem, lower, upper)
 
 
+def _columns_of(units: Units) -> Units:
+    """The columns themselves, which limits are about, whatever is chosen."""
+    return Units(units.columns, units.column_names) if units.grouped else units
+
+
 def _named(
-    problem: Problem, bounds: Sequence[tuple[Any, float | None, float | None]]
+    columns: Units, bounds: Sequence[tuple[Any, float | None, float | None]]
 ) -> dict[int, tuple[float, float]]:
     """The limits of each column that is named."""
     found: dict[int, tuple[float, float]] = {}
     for entry in entries("bounds", bounds, "bounds (column, lower, upper)"):
         try:
             column, low, high = entry
-            j = problem.units.number(column, "bounds")
+            j = columns.number(column, "bounds")
             limits = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
         except InputError:  # a column that is not there
             raise
