@@ -168,8 +168,8 @@ class PreparedBoxed(PreparedBound):
         rules = self._rules if most is None else self._rules._replace(max_iterations=most)
         with parallel_section(self.options.threads):
             relax_boxed_nodes(
-                problem.base.row_loss, self._data, problem.units.spans if grouped else None, self._lam, problem.k, rules,
-                self._lower, self._upper, problem.null_objective, states, starts * self._scale, cutoff, known,
+                problem.base.row_loss, self._data, problem.units.spans if grouped else None, self._lam, problem.k,
+                rules, self._lower, self._upper, problem.null_objective, states, starts * self._scale, cutoff, known,
                 self.options.stop, answers, points,
             )  # fmt: skip
         points /= self._scale

@@ -102,8 +102,8 @@ def _into_signs(u: FloatArray, low: FloatArray, high: FloatArray) -> None:
 
 @njit
 def relax_boxed_node(
-    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray, empty: float,
-    state: StateArray, start: FloatArray, cutoff: float, known: float, stop: BoolArray, answers: Answers,
+    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray,
+    empty: float, state: StateArray, start: FloatArray, cutoff: float, known: float, stop: BoolArray, answers: Answers,
     points: FloatArray, row: int,
 ) -> None:  # fmt: skip
     """Bound one node; ``points[row]`` receives the model, like ``start`` one of all columns, that proves the bound."""
@@ -183,9 +183,9 @@ def _signs_alone(low: FloatArray, high: FloatArray) -> bool:
 
 @njit(parallel=True)
 def relax_boxed_nodes(
-    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray, empty: float,
-    states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, stop: BoolArray, answers: Answers,
-    points: FloatArray,
+    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray,
+    empty: float, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, stop: BoolArray,
+    answers: Answers, points: FloatArray,
 ) -> None:  # fmt: skip
     """Bound every node (a row of ``states``) that is no convex problem, or one whose units are all in.
 

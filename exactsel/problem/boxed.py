@@ -12,7 +12,6 @@ where a free column gains s^2 / (2 lam). With w >= 0 that is max(0, s)^2 / (2 la
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -26,6 +25,7 @@ from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.grouped import spans_of, unit_sums
+from exactsel.problem.box_limits import checked_limits, columns_behind, named_limits
 from exactsel.problem.boxed_fit import least_squares_in_box, minima_in_box, newton_in_box
 from exactsel.problem.fit import Fit
 from exactsel.problem.groups import matching
@@ -67,9 +67,9 @@ class BoxedProblem:
 
     def __init__(self, problem: Problem, lower: ArrayLike, upper: ArrayLike) -> None:
         _check_kind(problem)
-        self.given_lower = _limits(lower, problem.units.columns, "lower")
+        self.given_lower = checked_limits(lower, problem.units.columns, "lower")
         """(columns,) the limits as they were given, read-only."""
-        self.given_upper = _limits(upper, problem.units.columns, "upper")
+        self.given_upper = checked_limits(upper, problem.units.columns, "upper")
         """(columns,) read-only."""
         lower, upper = self.given_lower, self.given_upper
         wrong = np.flatnonzero(~((lower <= 0.0) & (upper >= 0.0)))
@@ -177,8 +177,8 @@ class BoxedProblem:
     def dual(self, x: FloatArray, chosen: IntArray) -> tuple[float, FloatArray]:
         """A lower estimate of -L*(b) at b = grad L(Ax), and 2 lam times upper estimates of what units gain at b.
 
-        ``x`` (columns,) is any model; what comes back is what :func:`exactsel.kernels.dual.node_bound` takes. Rounding is
-        accounted for: the gain is convex in the slope, so over what the slope may be it is largest at an end.
+        ``x`` (columns,) is any model; what comes back is what :func:`exactsel.kernels.dual.node_bound` takes. Rounding
+        is accounted for: the gain is convex in the slope, so over what the slope may be it is largest at an end.
         """
         base, spans = self.base, spans_of(self.units.spans, chosen)
         columns = spans.columns
@@ -254,7 +254,13 @@ class BoxedProblem:
 
     def replace(self, **changes: Any) -> BoxedProblem:
         """A copy with some of k, lam, must_have, must_not, feature_names changed."""
-        changed = self.unlimited.replace(**changes)
+        return self._of(self.unlimited.replace(**changes))
+
+    def choosing(self, units: Units, k: int) -> BoxedProblem:
+        """The same objective and limits, where at most k of other units on the same columns are chosen."""
+        return self._of(Problem.of(self.base, units, k))
+
+    def _of(self, changed: Problem) -> BoxedProblem:
         _check_kind(changed)
         made = object.__new__(BoxedProblem)
         made.base, made.given_lower, made.given_upper = changed.objective, self.given_lower, self.given_upper
@@ -291,21 +297,6 @@ def independent(problem: Problem) -> bool:
     return bool(problem.shared[key])
 
 
-def _limits(given: ArrayLike, d: int, side: str) -> FloatArray:
-    try:
-        limits = np.array(given, dtype=np.float64) + 0.0  # 0 has no sign
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"the {side} bounds are no numbers ({error}); give one for each column.") from None
-    if limits.shape != (d,):
-        raise InputError(
-            f"the {side} bounds have shape {limits.shape}, but a number for each of {d} columns is needed."
-        )
-    if np.any(np.isnan(limits)):
-        raise InputError(f"the {side} bound of column {int(np.argmax(np.isnan(limits)))} is NaN; give a number.")
-    limits.flags.writeable = False
-    return limits
-
-
 def box_options(problem: Any) -> dict[str, Any]:
     """What makes a problem on other rows have the limits of this one; nothing where it has none."""
     if not isinstance(problem, BoxedProblem):
@@ -324,6 +315,13 @@ def with_free_coefficients(problem: Problem | BoxedProblem) -> Problem:
 def objective_of(problem: SubsetProblem) -> Objective | None:
     """What is minimised over the models of a regression problem, in a box or not; None for columns alone."""
     return problem.base if isinstance(problem, BoxedProblem) else problem.objective
+
+
+def choosing(problem: Problem | BoxedProblem, units: Units, k: int) -> Problem | BoxedProblem:
+    """The problem with other units on the same columns, of which at most k are chosen, in a box or not."""
+    if isinstance(problem, BoxedProblem):
+        return problem.choosing(units, k)
+    return Problem.of(problem.objective, units, k)
 
 
 def refuse_boxes(problem: Any, what: str) -> None:
@@ -357,9 +355,9 @@ def boxed(
         bounds that are none or limit nothing.
     """
     _check_kind(problem)
-    columns = _columns_of(problem.units)
+    columns = columns_behind(problem.units)
     lower, upper = np.full(columns.d, -np.inf), np.full(columns.d, np.inf)
-    for j, (low, high) in _named(columns, bounds).items():
+    for j, (low, high) in named_limits(columns, bounds).items():
         lower[j], upper[j] = low, high
     every = positive is True or (isinstance(positive, str) and positive == ALL)
     named = () if positive is False else positive
@@ -370,30 +368,3 @@ def boxed(
         for j in [columns.number(entry, "nonnegative")] if several is None else several:
             lower[j] = max(lower[j], 0.0)
     return BoxedProblem(problem, lower, upper)
-
-
-def _columns_of(units: Units) -> Units:
-    """The columns themselves, which limits are about, whatever is chosen."""
-    return Units(units.columns, units.column_names) if units.grouped else units
-
-
-def _named(
-    columns: Units, bounds: Sequence[tuple[Any, float | None, float | None]]
-) -> dict[int, tuple[float, float]]:
-    """The limits of each column that is named."""
-    found: dict[int, tuple[float, float]] = {}
-    for entry in entries("bounds", bounds, "bounds (column, lower, upper)"):
-        try:
-            column, low, high = entry
-            j = columns.number(column, "bounds")
-            limits = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
-        except InputError:  # a column that is not there
-            raise
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(
-                f"the bounds hold {entry!r}, but (column, lower, upper) was expected ({error}); correct it."
-            ) from None
-        if j in found:
-            raise InputError(f"the bounds name column {column!r} twice; name it once.")
-        found[j] = limits
-    return found

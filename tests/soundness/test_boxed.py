@@ -150,8 +150,6 @@ def test_what_does_not_go_together_is_said(tmp_path):
     A = rng.standard_normal((20, 4))
     y = A[:, 0] + 0.1 * rng.standard_normal(20)
     plain = Problem(A, y, 2, lam=0.5)
-    with pytest.raises(InputError, match="groups of columns"):
-        boxed(Problem(A, y, 2, lam=0.5, groups=["a", "a", None, None]), "all")
     with pytest.raises(InputError, match="scaling rounds them"):
         boxed(Problem.prepared(A, y, 2, lam=0.5, scale=True), "all", [(0, 0.0, 1.0)])
     for options, words in (
