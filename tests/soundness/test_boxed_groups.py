@@ -164,7 +164,7 @@ def test_methods_and_comparisons():
         found = heuristics.run(method, problem)
         assert found.support == best.support
     told = compare(problem, signals=())
-    assert {entry.method for entry in told.entries} >= {"forward", "swap"}
+    assert {row.method for row in told.rows} >= {"forward", "swap"}
     for method in ("omp", "htp", "iht", "poss", "exchange", "greedy-rls", "greedy-css"):
         with pytest.raises(UnsupportedError):
             heuristics.run(method, problem)
