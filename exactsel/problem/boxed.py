@@ -2,7 +2,7 @@
 
     minimise  P(x) = L(Ax) + (lam/2) ||x||^2   over x in the box with at most k non-zeros
 
-with lam > 0, or any other loss but squared hinge, or quadratic loss and independent columns.
+with lam > 0, or any loss but squared hinge.
 
 Nothing that knows formulas for free coefficients may see such a problem: walks, listing, counting and closed forms all
 begin from :attr:`BoxedProblem.objective`, which is None here, as it is where a model has no coefficients. What a box
@@ -48,9 +48,10 @@ class BoxedProblem:
     Parameters
     ----------
     problem : Problem
-        Data, k, any loss, lam and demands. With quadratic loss and lam = 0 columns must be independent. It may have an
-        intercept, which is free, weights, groups of columns, a hierarchy, and limits on groups; scaled columns, too,
-        where no bound is other than 0 and infinity.
+        Data, k, any loss, lam and demands. It may have an intercept, which is free, weights, groups of columns, a
+        hierarchy, and limits on groups; scaled columns, too, where no bound is other than 0 and infinity. With
+        quadratic loss, lam = 0 and columns that depend on each other lower bounds are about all models where every
+        coefficient is limited on both sides, and about bounded models (``scope`` of a result) elsewhere.
     lower, upper : array (columns,)
         -inf and inf where there is no limit; lower <= 0 <= upper.
 
@@ -136,7 +137,7 @@ class BoxedProblem:
 
     @property
     def lam(self) -> float:
-        """The ridge weight; 0 with quadratic loss and independent columns only."""
+        """The ridge weight; 0 with quadratic loss only, for a small one stands for none with the others."""
         return self.base.lam
 
     @property
@@ -276,15 +277,6 @@ def _check_kind(problem: Problem) -> None:
         raise InputError(
             "signs and bounds of coefficients need the rows themselves, but these have been reduced; give all rows, or "
             "leave the bounds out."
-        )
-    if problem.objective.lam > 0:  # a small one stands for none where that has been proven to do
-        return
-    if not independent(problem):
-        raise InputError(
-            "signs and bounds of coefficients go without a ridge where columns are independent, but lam = 0 and the "
-            f"columns are (nearly) dependent, or one is constant; give a small ridge ({option('lam', 1e-6)}), or "
-            "leave "
-            "columns out."
         )
 
 
