@@ -172,8 +172,6 @@ def test_what_does_not_go_together_is_said(tmp_path):
         solve(problem, bound="apg", signals=())
     with pytest.raises(UnsupportedError, match="signs or bounds"):
         compare(problem, methods="exchange")
-    with pytest.raises(InputError, match="lam = 0"):
-        solve_path(boxed(Problem(A[:, [0, 0]], y, 2, lam=0.5), "all"), lams=[0.5, 0.0])
     with pytest.raises(InputError, match=r"coefficient of column 1 is -1, but between 0 and inf was expected"):
         certify(problem, coef=[0.0, -1.0, 0.0, 0.0])
     for method in ("exchange", "foba", "greedy-rls", "greedy-css"):
