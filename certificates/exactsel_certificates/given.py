@@ -83,7 +83,13 @@ class GivenInstance(Instance):
         with an infinite level are those of the models a claim about bounded models speaks of; of all, not ``scoped``.
         """
         if math.isinf(found.level):
-            self.__dict__["transfer"] = Transfer(self.prepared, self.plain, found.size, scoped=scoped)
+            size, made = found.size.copy(), self.prepared
+            if self.loss == "quadratic":
+                # A column that is zero as prepared, but not known to be, may have any coefficient.
+                unknown = ~np.any(made.AT, axis=1) & ((made.column_error > 0) | (made.column_rest > 0))
+                unknown[self.columns_of(self.must_not)] = False
+                size[unknown] = np.inf
+            self.__dict__["transfer"] = Transfer(made, self.plain, size, scoped=scoped)
             return
         transfer = Transfer(self.prepared, self.plain, found.size)
         empty = objective_above(self, np.zeros(len(found.size)))
