@@ -115,10 +115,12 @@ class PreparedBoxedFit(PreparedBound):
         A, x, y = base.AT[columns].astype(LONG), coef[columns].astype(LONG), base.y.astype(LONG)
         b = x @ A - y
         unit = np.finfo(LONG).eps * (base.n + columns.size + 32)
+        # A checker that knows no prepared data has those as given, from which they are a rounding away.
+        off = unit if base.preparation is None else unit + 2 * UNIT
         size = np.abs(x) @ base.norms[columns] + np.linalg.norm(base.y)
         value = -0.5 * (b @ b) - y @ b
         value -= unit * (b @ b + np.abs(y) @ np.abs(b)) + unit * size * size
-        v, error = A @ b, unit * base.norms[columns] * (np.linalg.norm(b.astype(float)) + 2 * size)
+        v, error = A @ b, off * base.norms[columns] * (np.linalg.norm(b.astype(float)) + 2 * size)
         low, high = self._lower[columns], self._upper[columns]
         most = np.zeros(columns.size, dtype=LONG)
         for s in (-v - error, -v + error):

@@ -26,7 +26,7 @@ from exactsel.kernels.boxed import OWN
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.grouped import spans_of, unit_sums
 from exactsel.problem.box_limits import checked_limits, columns_behind, named_limits
-from exactsel.problem.boxed_fit import least_squares_in_box, minima_in_box, newton_in_box
+from exactsel.problem.boxed_fit import flat_least_squares_in_box, least_squares_in_box, minima_in_box, newton_in_box
 from exactsel.problem.fit import Fit
 from exactsel.problem.groups import matching
 from exactsel.problem.interface import SubsetProblem
@@ -202,7 +202,9 @@ class BoxedProblem:
             A, y = base.reduced
             matrix = np.vstack([A[:, used], np.sqrt(base.lam) * np.eye(used.size)])
             target = np.concatenate([y, np.zeros(used.size)])
-            coef[used] = least_squares_in_box(matrix, target, self.lower[used], self.upper[used])
+            flat = base.lam == 0 and not independent(self.unlimited)
+            fitted = flat_least_squares_in_box if flat else least_squares_in_box
+            coef[used] = fitted(matrix, target, self.lower[used], self.upper[used])
         elif used.size:
             coef[used] = newton_in_box(base, used, self.lower[used], self.upper[used])
         slope = base.gradient(coef)[used]
