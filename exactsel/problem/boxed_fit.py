@@ -26,6 +26,9 @@ JITTERS = (1e-14, 1e-12, 1e-9)
 PROXIMAL, PROXIMAL_STEPS = 1e-5, 10
 """Root of the ridge of a proximal point step, times a column's length; and how many there are at most."""
 
+HUGE = 1e5
+"""Coefficients, times their columns' lengths, beyond which no objective can be trusted, in lengths of the target."""
+
 NEGLIGIBLE = 1e-13
 """Part of a target's square that is no gain."""
 
@@ -75,7 +78,9 @@ def flat_least_squares_in_box(
             break
     other = least_squares_in_box(matrix, target, lower, upper)
     better = float(np.sum((matrix @ other - target) ** 2)) < cost - NEGLIGIBLE * float(target @ target)
-    return other if better else small
+    # What doubles say a model of huge coefficients costs is rounding.
+    told = np.abs(other) @ np.linalg.norm(matrix, axis=0) <= HUGE * np.linalg.norm(target)
+    return other if better and told else small
 
 
 def newton_in_box(objective: Objective, used: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
