@@ -223,7 +223,7 @@ def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[Pro
         return proof, of_allowed_columns(instance) if isinstance(instance, Instance) else instance
     found = shown_radii(instance.plain, _of_used_rows(proof, instance))
     if found is not None:
-        instance.limit(found)
+        instance.limit(found, proof.scope != "")
     needed = instance.transfer.needed(proof.lower, upper, proof.scope != "")
     proof = replace(proof, lower=needed if math.isfinite(needed) else proof.lower)
     return _of_used_rows(proof, instance), instance.plain
@@ -339,7 +339,7 @@ class _About:
             return ""
         if self.css:
             return f"reconstructions with |x_jl| ||a_j|| <= {RECONSTRUCTION:g} ||a_l||"
-        radius = RADIUS if self.instance.loss == "quadratic" else MODEL_RADIUS
+        radius = RADIUS if self.instance.loss == "quadratic" and not self.bounds else MODEL_RADIUS
         return f"models with |x_j| ||a_j|| <= {radius:g} ||y||"
 
     def words(self) -> str:

@@ -74,16 +74,22 @@ class GivenInstance(Instance):
         """What the preparation can do to bounds."""
         return Transfer(self.prepared, self.plain)
 
-    def limit(self, found: Radii) -> None:
+    def limit(self, found: Radii, scoped: bool = True) -> None:
         """Take into account how large coefficients of prepared columns can be (radii.py).
 
         What is known is about models of a prepared objective up to the level. It is used for those that cost less than
         the empty model. On the way from that one to such a model costs stay below the empty model's, while a prepared
         objective above the level would have to pass it, where the sizes hold and tell the true cost to be more. Sizes
-        with an infinite level are those of the models a claim about bounded models speaks of.
+        with an infinite level are those of the models a claim about bounded models speaks of; of all, not ``scoped``.
         """
         if math.isinf(found.level):
-            self.__dict__["transfer"] = Transfer(self.prepared, self.plain, found.size, scoped=True)
+            size, made = found.size.copy(), self.prepared
+            if self.loss == "quadratic":
+                # A column that is zero as prepared, but not known to be, may have any coefficient.
+                unknown = ~np.any(made.AT, axis=1) & ((made.column_error > 0) | (made.column_rest > 0))
+                unknown[self.columns_of(self.must_not)] = False
+                size[unknown] = np.inf
+            self.__dict__["transfer"] = Transfer(made, self.plain, size, scoped=scoped)
             return
         transfer = Transfer(self.prepared, self.plain, found.size)
         empty = objective_above(self, np.zeros(len(found.size)))

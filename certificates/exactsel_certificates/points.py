@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.container import LEAVE_OUT, Proof
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.radii import Radii, radii, within_scope
+from exactsel_certificates.radii import Radii, radii, within_box, within_scope
 from exactsel_certificates.semidefinite import Split
 
 
@@ -60,10 +60,14 @@ def left_first(proof: Proof) -> NDArray[np.int64]:
 def shown_radii(instance: Instance, proof: Proof) -> Radii | None:
     """Limits on coefficients: the scope's, or those around the point a proof names for them.
 
-    None where it names none, or the loss is quadratic. Where a model has no columns there is nothing to limit.
+    None where it names none. Where a model has no columns there is nothing to limit. With quadratic loss and without a
+    ridge those that the problem sets, and the scope.
     """
+    if instance.loss == "quadratic":
+        limited = instance.box is not None and instance.lam == 0
+        return within_box(instance, proof.scope != "") if limited else None
     points, named = Points(proof), proof.limit_point.astype(np.int64)
-    if not (instance.loss != "quadratic" and named.size == 1 and 0 <= named[0] < len(points)):
+    if not (named.size == 1 and 0 <= named[0] < len(points)):
         return None
     if instance.k == 0:
         return Radii(np.inf, np.zeros(instance.A.shape[1]))

@@ -43,7 +43,8 @@ ABOVE, FAR_ABOVE = 1.001, 1.1
 """Times P(0): L without and with a ridge, where it may have to leave room for what preparing the data rounds."""
 
 MODEL_RADIUS = 1e4
-"""R: claims about bounded models speak of those with |x_j| ||a_j|| <= R ||y||; lam = 0, not quadratic loss."""
+"""R: claims about bounded models speak of those with |x_j| ||a_j|| <= R ||y||; lam = 0, not quadratic loss but where
+coefficients have limits."""
 
 SHRUNK = (0.0, 0.5)
 """By which part slopes are shrunk: at the fit many may have hardly any room (Huber's outliers have none)."""
@@ -101,6 +102,20 @@ def within_scope(instance: Instance) -> Radii:
         target = float(lengths(np.asarray(instance.y, dtype=np.float64)[None], weights)[0])
         size = np.where(columns > 0, 1.001 * MODEL_RADIUS * target / columns, 0.0)
     return Radii(np.inf, size)
+
+
+def within_box(instance: Instance, scoped: bool) -> Radii | None:
+    """How large coefficients within limits are, quadratic loss without a ridge; None where one of them is not limited.
+
+    Where one is not, the scope of a claim about bounded models does. Columns of zeros, and of must_not, do not count.
+    """
+    assert instance.box is not None
+    scope = within_scope(instance).size
+    largest = np.maximum(-np.asarray(instance.box.lower), np.asarray(instance.box.upper))
+    size = np.minimum(largest, scope) if scoped else largest
+    size[~np.any(np.asarray(instance.A) != 0.0, axis=0)] = 0.0
+    size[instance.columns_of(instance.must_not)] = 0.0
+    return Radii(np.inf, size) if np.all(np.isfinite(size)) else None
 
 
 def radii(instance: Instance, x: FloatArray) -> Radii | None:

@@ -156,7 +156,13 @@ class RegressionRegions:
             return [Fraction(value) for value in W[which[row]].tolist()]
 
         if self.quadratic:
-            return self._polished(self._curved(W, which, states, start), states, self._curvatures(), start)
+            result = self._curved(W, which, states, start)
+            if self.plain.sizes is not None:
+                flat = self._at_duals(
+                    self.plain.gradients(W), which, states, lambda exact, row: exact.dual_vector(W[which[row]])
+                )
+                result = np.maximum(result, flat)
+            return self._polished(result, states, self._curvatures(), start)
         result = self._at_duals(
             self.plain.gradients(W), which, states, lambda exact, row: exact.dual_vector(W[which[row]])
         )

@@ -174,8 +174,9 @@ class Transfer:
         grown = upper * (1.0 + 2.2 * made.scale_error)
         if self.limits is not None and (bounded or not self.scoped):
             size = 1.001 * math.sqrt(2.0 * grown / self.instance.lam) if self.instance.lam > 0 else math.inf
-            largest = np.sort(np.minimum(self.limits, size) * made.column_error)[::-1][: self._most]
-            yield 1.001 * float(np.sum(largest)) + made.target_error, made.target_rest
+            sizes = np.minimum(self.limits, size)
+            error, rest = self._summed(sizes, made.column_error), self._summed(sizes, made.column_rest)
+            yield error + made.target_error, rest + made.target_rest
         if self.instance.lam > 0:
             size = 1.001 * math.sqrt(2.0 * grown / self.instance.lam)
             yield size * error + made.target_error, size * rest + made.target_rest
@@ -188,6 +189,10 @@ class Transfer:
         if bounded and self.instance.loss == "quadratic":  # whose weights are in the prepared data; others have a ridge
             shares, rests = self._shares
             yield shares + made.target_error, rests + made.target_rest
+
+    def _summed(self, sizes: FloatArray, part: FloatArray) -> float:
+        """The largest sum of what coefficients of these sizes make of the errors of columns, rounded upwards."""
+        return 1.001 * float(np.sum(np.sort(sizes * part)[::-1][: self._most]))
 
     @cached_property
     def _columns(self) -> FloatArray:

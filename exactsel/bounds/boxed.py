@@ -30,6 +30,7 @@ from exactsel.kernels.node import (
     empty_answers,
     is_convex,
     node_columns,
+    solved_columns,
     write_solved,
 )
 from exactsel.problem.boxed import BoxedProblem
@@ -118,11 +119,11 @@ class PreparedBoxed(PreparedBound):
         known = np.full(count, -np.inf) if known is None else known
         relaxed = []
         for row, state in enumerate(states):
-            columns, fixed = node_columns(state)
-            if not is_convex(columns, fixed, self.problem.k):
+            left, fixed = node_columns(state)
+            if not is_convex(left, fixed, self.problem.k):
                 relaxed.append(row)
             elif not options.stop[0]:
-                points[row] = self._solve(columns[:fixed] if fixed >= self.problem.k else columns, answers, row, cutoff)
+                points[row] = self._solve(solved_columns(left, fixed, self.problem.k), answers, row, cutoff)
         if relaxed:
             begun = [warm[row] if options.warm_start else None for row in relaxed]
             starts = stack_points(begun, self._scale.size)
@@ -131,11 +132,11 @@ class PreparedBoxed(PreparedBound):
                 if (leads or (self._begins_at_fit and begun[at] is None)) and not options.stop[0]:
                     starts[at] = self.problem.fit(np.flatnonzero(states[row] != OUT)).coef
             target = cutoff if options.force_quit else np.inf
-            told = self._relax(states[relaxed], starts, target, known[relaxed], AFTER_FIT if leads else None)
+            told, found = self._relax(states[relaxed], starts, target, known[relaxed], AFTER_FIT if leads else None)
             for mine, theirs in zip(list[Any](answers), told, strict=True):
                 mine[relaxed] = theirs
-            for row in relaxed:
-                points[row] = self._as_point(answers.point[row])
+            for row, x in zip(relaxed, found, strict=True):
+                points[row] = self._as_point(x)
         return Tightened(answers, points, points)
 
     def _fits_lead(self) -> bool:
@@ -148,49 +149,52 @@ class PreparedBoxed(PreparedBound):
             self._fit_leads = False
         if self._fit_leads is None and not self.options.stop[0]:
             fit = self.problem.fit(np.flatnonzero(root[0] != OUT)).coef[None]
-            reached = float(self._relax(root, fit, np.inf, nothing, 0).bound[0])
-            told = self._relax(root, np.zeros_like(fit), reached, nothing, COMPARED)
+            reached = float(self._relax(root, fit, np.inf, nothing, 0)[0].bound[0])
+            told, _ = self._relax(root, np.zeros_like(fit), reached, nothing, COMPARED)
             if not self.options.stop[0]:
                 self._fit_leads = bool(told.bound[0] < reached)
         return bool(self._fit_leads)
 
     def _relax(
         self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, most: int | None = None
-    ) -> Answers:
-        """Bound nodes that are no convex problems, or whose columns are all in, from some starts (B, d).
+    ) -> tuple[Answers, FloatArray]:
+        """Bound nodes that are no convex problems, or whose units are all in, from some starts (B, columns).
 
-        By at most so many proximal steps.
+        By at most so many proximal steps; what comes with the answers are the models (B, columns) that prove them.
         """
-        problem = self.problem
+        problem, grouped = self.problem, self.problem.units.grouped
         answers = empty_answers(len(states), problem.d, problem.k)
+        points = np.zeros_like(starts) if grouped else answers.point
         rules = self._rules if most is None else self._rules._replace(max_iterations=most)
         with parallel_section(self.options.threads):
             relax_boxed_nodes(
-                problem.base.row_loss, self._data, self._lam, problem.k, rules, self._lower, self._upper,
-                problem.null_objective, states, starts * self._scale, cutoff, known, self.options.stop, answers,
+                problem.base.row_loss, self._data, problem.units.spans if grouped else None, self._lam, problem.k,
+                rules, self._lower, self._upper, problem.null_objective, states, starts * self._scale, cutoff, known,
+                self.options.stop, answers, points,
             )  # fmt: skip
-        answers.point[:] /= self._scale
-        answers.x[:] /= self._scale
-        return answers
+        points /= self._scale
+        if not grouped:  # lengths of groups are to branch by, in whatever variables
+            answers.x[:] /= self._scale
+        return answers, points
 
     def _as_point(self, x: FloatArray) -> ModelPoint:
         point = ModelPoint.from_dense(x)
         return point if self.curvature is None else CurvedPoint(point.index, point.value, self.curvature)
 
-    def _solve(self, columns: IntArray, answers: Answers, row: int, cutoff: float) -> ModelPoint:
-        """Bound a convex node by the fit on its columns; the point that proves it."""
+    def _solve(self, chosen: IntArray, answers: Answers, row: int, cutoff: float) -> ModelPoint:
+        """Bound a convex node by the fit on its units; the point that proves it."""
         problem = self.problem
-        coef = problem.fit(columns).coef
+        coef = problem.fit(chosen).coef
         bound = -np.inf
         if problem.lam > 0.0:
-            base, q = problem.dual(coef, columns)
-            bound = float(node_bound(base, q, columns.size, 0, problem.base.lam, np.empty(1)))
+            base, q = problem.dual(coef, chosen)
+            bound = float(node_bound(base, q, chosen.size, 0, problem.base.lam, np.empty(1)))
         point = ModelPoint.from_dense(coef)
         if self.curvature is not None and bound < cutoff:
             state = np.full((1, problem.d), OUT, dtype=np.int8)
-            state[0, columns] = IN
-            curved = float(self._relax(state, coef[None], np.inf, np.full(1, -np.inf), 0).bound[0])
-            if curved > bound:
+            state[0, chosen] = IN
+            told, _ = self._relax(state, coef[None], np.inf, np.full(1, -np.inf), 0)
+            if (curved := float(told.bound[0])) > bound:
                 bound, point = curved, self._as_point(coef)
-        write_solved(answers, row, columns, coef[columns], bound)
+        write_solved(answers, row, chosen, problem.units.sizes(coef)[chosen], bound)
         return point

@@ -205,7 +205,7 @@ def relax_node(
         image[:] = new_image
     size = sizes(form, x)
     write_relaxed(answers, row, units, fixed, problem.k, lam, point_base, point_q, size, size, cutoff)
-    _write_point(points, row, form.columns, point)
+    write_point(points, row, form.columns, point)
     if rules.after_fit >= 0.0:
         suggest_by_cost(answers, row, units, fixed, places, costs)
     answers.iterations[row] = iterations + spent
@@ -214,7 +214,8 @@ def relax_node(
 
 
 @njit
-def _write_point(points: FloatArray, row: int, columns: IntArray, point: FloatArray) -> None:
+def write_point(points: FloatArray, row: int, columns: IntArray, point: FloatArray) -> None:
+    """Write the coefficients of some columns into a row of models of all columns."""
     for i in range(columns.size):
         points[row, columns[i]] = point[i]
 
@@ -236,7 +237,7 @@ def _solve_node(
     base = dual_value(problem.loss, form, x, image, x, image, q, np.empty(x.size))
     bound = node_bound(base, q, units.size, 0, problem.lam, np.empty(1))
     write_solved(answers, row, units, sizes(form, x), bound)
-    _write_point(points, row, form.columns, x)
+    write_point(points, row, form.columns, x)
     if bound >= cutoff:
         answers.status[row] = status
 

@@ -3,7 +3,8 @@
 At s = -v_j, v_j the slope of the smooth part, a column takes c_j(s) = max of s w - (lam/2) w^2 over its box off a
 bound, where a free one takes s^2 / (2 lam). So q_j becomes 2 lam c_j, which is nowhere larger, and all that is made of
 q stays as it is. And a column that may not be negative (positive) moves from max(u, 0) (min(u, 0)) on: the regulariser
-grows with the size of every entry, so that is the prox with the sign. Finite limits are in the bound only.
+grows with the size of every entry, so that is the prox with the sign. Finite limits are in the bound only. Where groups
+are chosen (kernels/grouped.py) a group takes what its columns take within their boxes, added up.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import choose_by_type, njit, prange
-from exactsel.kernels.apg import Rules, forget_worse_start, overshoots, settled, turns_back
+from exactsel.kernels.apg import Rules, forget_worse_start, overshoots, settled, turns_back, write_point
 from exactsel.kernels.dual import node_bound
 from exactsel.kernels.forms import (
     GramForm,
     dual_value,
-    form_of,
     proven_by,
     prox,
+    sizes,
     smooth_value,
     value_ahead,
     write_image,
 )
+from exactsel.kernels.grouped import GroupedForm, node_form, unit_sums
 from exactsel.kernels.linalg import extrapolate
 from exactsel.kernels.node import UNFINISHED, Answers, node_columns, write_relaxed
 from exactsel.rounding import UNIT
@@ -66,6 +68,18 @@ def limit_squares(v: FloatArray, lam: float, low: FloatArray, high: FloatArray, 
 
 
 @choose_by_type("form")
+def limit_units(form: Any, v: FloatArray, lam: float, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
+    """:func:`limit_squares` of what is chosen, columns or groups of them; slopes and limits are of columns."""
+    limit_squares(v, lam, low, high, q)
+
+
+@limit_units.register(GroupedForm)
+def _limit_groups(form: Any, v: FloatArray, lam: float, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
+    limit_squares(v, lam, low, high, form.q)
+    unit_sums(form.q, form.first, q)
+
+
+@choose_by_type("form")
 def proven_slope(form: Any, image: FloatArray, slope: FloatArray, v: FloatArray) -> None:
     """Write the slope at the point :func:`exactsel.kernels.forms.proven_by` names; ``slope`` is that ahead."""
     v[:] = slope
@@ -88,26 +102,27 @@ def _into_signs(u: FloatArray, low: FloatArray, high: FloatArray) -> None:
 
 @njit
 def relax_boxed_node(
-    loss: Any, data: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray, empty: float,
-    state: StateArray, start: FloatArray, cutoff: float, known: float, stop: BoolArray, answers: Answers, row: int,
+    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray,
+    empty: float, state: StateArray, start: FloatArray, cutoff: float, known: float, stop: BoolArray, answers: Answers,
+    points: FloatArray, row: int,
 ) -> None:  # fmt: skip
-    """Bound one node; ``answers.point`` receives the model that proves the bound."""
-    columns, fixed = node_columns(state)
-    form, places = form_of(data, columns), k - fixed
-    x, low, high = start[columns], lower[columns], upper[columns]
+    """Bound one node; ``points[row]`` receives the model, like ``start`` one of all columns, that proves the bound."""
+    units, fixed = node_columns(state)
+    form, places = node_form(groups, data, units), k - fixed
+    x, low, high = start[form.columns], lower[form.columns], upper[form.columns]
     image, new_image, q, ranked = (
-        np.empty(form.image_size), np.empty(form.image_size), np.empty(x.size), np.empty(places + 1),
+        np.empty(form.image_size), np.empty(form.image_size), np.empty(units.size), np.empty(places + 1),
     )  # fmt: skip
     forget_worse_start(loss, form, lam, rules, x, image)
     write_image(form, x, image)
     w, image_w, new, slope, v = x.copy(), image.copy(), x.copy(), np.empty(x.size), np.empty(x.size)
-    point, point_q, point_base = x.copy(), np.full(x.size, np.inf), -np.inf
+    point, point_q, point_base = x.copy(), np.full(units.size, np.inf), -np.inf
     best, relaxation, level, t, before = -np.inf, np.inf, 0.0, 1.0, -np.inf
     step, iterations, finished, signs = form.first_step / rules.lipschitz, 0, True, _signs_alone(low, high)
     while True:
         base = dual_value(loss, form, x, image, w, image_w, q, slope)
         proven_slope(form, image, slope, v)
-        limit_squares(v, lam, low, high, q)
+        limit_units(form, v, lam, low, high, q)
         bound = node_bound(base, q, fixed, places, lam, ranked)
         if bound > best:
             best, point_base = bound, base
@@ -149,7 +164,9 @@ def relax_boxed_node(
             write_image(form, w, image_w)
         x[:] = new
         image[:] = new_image
-    write_relaxed(answers, row, columns, fixed, k, lam, point_base, point_q, point, x, cutoff)
+    size = sizes(form, x)
+    write_relaxed(answers, row, units, fixed, k, lam, point_base, point_q, size, size, cutoff)
+    write_point(points, row, form.columns, point)
     answers.iterations[row] = iterations
     if not finished:
         answers.status[row] = UNFINISHED
@@ -166,16 +183,19 @@ def _signs_alone(low: FloatArray, high: FloatArray) -> bool:
 
 @njit(parallel=True)
 def relax_boxed_nodes(
-    loss: Any, data: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray, empty: float,
-    states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, stop: BoolArray, answers: Answers,
+    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray,
+    empty: float, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, stop: BoolArray,
+    answers: Answers, points: FloatArray,
 ) -> None:  # fmt: skip
-    """Bound every node (a row of ``states``) that is no convex problem, or one whose columns are all in.
+    """Bound every node (a row of ``states``) that is no convex problem, or one whose units are all in.
 
-    ``starts`` (B, d) are the models to start from, ``known`` (B,) the bounds the nodes came with, ``lower`` and
-    ``upper`` (d,) the limits, ``empty`` what the empty model costs.
+    ``starts`` (B, columns) are the models to start from, and ``points`` (B, columns) receives those that prove the
+    bounds; ``known`` (B,) are the bounds the nodes came with, ``lower`` and ``upper`` (columns,) the limits, ``empty``
+    what the empty model costs. Where ``groups`` are chosen, states and answers speak of groups, and the models in
+    ``answers`` are the groups' lengths.
     """
     for row in prange(states.shape[0]):
         relax_boxed_node(
-            loss, data, lam, k, rules, lower, upper, empty, states[row], starts[row], cutoff, known[row], stop, answers,
-            row,
+            loss, data, groups, lam, k, rules, lower, upper, empty, states[row], starts[row], cutoff, known[row], stop,
+            answers, points, row,
         )  # fmt: skip

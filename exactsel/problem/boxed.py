@@ -2,7 +2,7 @@
 
     minimise  P(x) = L(Ax) + (lam/2) ||x||^2   over x in the box with at most k non-zeros
 
-with lam > 0, or any other loss but squared hinge, or quadratic loss and independent columns.
+with lam > 0, or any loss but squared hinge.
 
 Nothing that knows formulas for free coefficients may see such a problem: walks, listing, counting and closed forms all
 begin from :attr:`BoxedProblem.objective`, which is None here, as it is where a model has no coefficients. What a box
@@ -12,7 +12,6 @@ where a free column gains s^2 / (2 lam). With w >= 0 that is max(0, s)^2 / (2 la
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -25,7 +24,9 @@ from exactsel.arguments import entries, with_aliases
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.dual import dual_at_point, node_bound
-from exactsel.problem.boxed_fit import least_squares_in_box, minima_in_box, newton_in_box
+from exactsel.kernels.grouped import spans_of, unit_sums
+from exactsel.problem.box_limits import checked_limits, columns_behind, named_limits
+from exactsel.problem.boxed_fit import flat_least_squares_in_box, least_squares_in_box, minima_in_box, newton_in_box
 from exactsel.problem.fit import Fit
 from exactsel.problem.groups import matching
 from exactsel.problem.interface import SubsetProblem
@@ -47,10 +48,11 @@ class BoxedProblem:
     Parameters
     ----------
     problem : Problem
-        Data, k, any loss, lam and demands; columns chosen one by one. With quadratic loss and lam = 0 columns must be
-        independent. It may have an intercept, which is free, weights, a hierarchy, and limits on groups; scaled
-        columns, too, where no bound is other than 0 and infinity.
-    lower, upper : array (d,)
+        Data, k, any loss, lam and demands. It may have an intercept, which is free, weights, groups of columns, a
+        hierarchy, and limits on groups; scaled columns, too, where no bound is other than 0 and infinity. With
+        quadratic loss, lam = 0 and columns that depend on each other lower bounds are about all models where every
+        coefficient is limited on both sides, and about bounded models (``scope`` of a result) elsewhere.
+    lower, upper : array (columns,)
         -inf and inf where there is no limit; lower <= 0 <= upper.
 
     Raises
@@ -66,10 +68,10 @@ class BoxedProblem:
 
     def __init__(self, problem: Problem, lower: ArrayLike, upper: ArrayLike) -> None:
         _check_kind(problem)
-        self.given_lower = _limits(lower, problem.d, "lower")
-        """(d,) the limits as they were given, read-only."""
-        self.given_upper = _limits(upper, problem.d, "upper")
-        """(d,) read-only."""
+        self.given_lower = checked_limits(lower, problem.units.columns, "lower")
+        """(columns,) the limits as they were given, read-only."""
+        self.given_upper = checked_limits(upper, problem.units.columns, "upper")
+        """(columns,) read-only."""
         lower, upper = self.given_lower, self.given_upper
         wrong = np.flatnonzero(~((lower <= 0.0) & (upper >= 0.0)))
         if wrong.size:
@@ -98,12 +100,12 @@ class BoxedProblem:
         units.check(k)
         self.units, self.k = units, k
         self.d, self.n = units.d, self.base.n
-        even = np.ones(self.d) if self.base.even is None else self.base.even
+        even = np.ones(self.base.d) if self.base.even is None else self.base.even
         # There is nearly no ridge to limit the others, but no model beyond what is known beats the empty one.
         known = self.base.vanishing and self.base.vanishing.limits
-        most = np.full(self.d, np.inf) if known is None else known.size
+        most = np.full(self.base.d, np.inf) if known is None else known.size
         self.lower, self.upper = np.maximum(self.given_lower * even, -most), np.minimum(self.given_upper * even, most)
-        """(d,) limits of the coefficients of the columns as they are searched."""
+        """(columns,) limits of the coefficients of the columns as they are searched."""
         self.AT = self.base.AT
         self.feature_names, self.scope = units.names, self.base.scope
         self.must_have, self.must_not = units.must_have, units.must_not
@@ -115,7 +117,8 @@ class BoxedProblem:
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        return f"BoxedProblem({self.base.loss_text}, n={self.n}, d={self.d}, k={self.k}, lam={self.base.lam:g})"
+        size = f"d={self.base.d}" + (f" in {self.d} groups" if self.units.grouped else "")
+        return f"BoxedProblem({self.base.loss_text}, n={self.n}, {size}, k={self.k}, lam={self.base.lam:g})"
 
     @cached_property
     def unlimited(self) -> Problem:
@@ -129,12 +132,12 @@ class BoxedProblem:
 
     @property
     def A(self) -> FloatArray:
-        """The data (n, d) as given, read-only."""
+        """The data (n, columns) as given, read-only."""
         return self.base.A if self.base.preparation is None else self.base.preparation.AT.T
 
     @property
     def lam(self) -> float:
-        """The ridge weight; 0 with quadratic loss and independent columns only."""
+        """The ridge weight; 0 with quadratic loss only, for a small one stands for none with the others."""
         return self.base.lam
 
     @property
@@ -153,7 +156,8 @@ class BoxedProblem:
     def objective_text(self) -> str:
         """What is minimised, for people."""
         limited = int(np.count_nonzero(np.isfinite(self.lower) | np.isfinite(self.upper)))
-        return f"{self.base.text}, coefficients of {limited} columns within bounds"
+        chosen = f", x on at most k of {self.d} groups of columns" if self.units.grouped else ""
+        return f"{self.base.text}{chosen}, coefficients of {limited} columns within bounds"
 
     @cached_property
     def hash(self) -> str:
@@ -171,42 +175,48 @@ class BoxedProblem:
             gained: FloatArray = np.where(best == 0.0, 0.0, best * (slopes - 0.5 * lam * best))
         return np.where(np.isfinite(gained), np.maximum(gained, 0.0), np.inf)
 
-    def dual(self, x: FloatArray, columns: IntArray) -> tuple[float, FloatArray]:
-        """A lower estimate of -L*(b) at b = grad L(Ax), and 2 lam times upper estimates of what columns gain at b.
+    def dual(self, x: FloatArray, chosen: IntArray) -> tuple[float, FloatArray]:
+        """A lower estimate of -L*(b) at b = grad L(Ax), and 2 lam times upper estimates of what units gain at b.
 
-        ``x`` (d,) is any model; what comes back is what :func:`exactsel.kernels.dual.node_bound` takes. Rounding is
-        accounted for: the gain is convex in the slope, so over what the slope may be it is largest at an end.
+        ``x`` (columns,) is any model; what comes back is what :func:`exactsel.kernels.dual.node_bound` takes. Rounding
+        is accounted for: the gain is convex in the slope, so over what the slope may be it is largest at an end.
         """
-        base = self.base
+        base, spans = self.base, spans_of(self.units.spans, chosen)
+        columns = spans.columns
         b, q, v = np.empty(self.n), np.empty(columns.size), np.empty(columns.size)
         z = base.predicted(x)
         value = dual_at_point(base.row_loss, base.raw.AT, base.y, base.raw.norms, columns, z, b, q, v)
         reach = np.sqrt(q) * (1.0 + 4 * UNIT)
         off = np.maximum(reach - np.abs(v), 0.0) * (1.0 + 4 * UNIT) + 4 * UNIT * np.abs(v)
         most = np.maximum(self.gains(-v - off, columns), self.gains(-v + off, columns))
-        return float(value), 2.0 * base.lam * most * (1.0 + OWN)
+        taken = np.empty(chosen.size)
+        unit_sums(2.0 * base.lam * most * (1.0 + OWN), spans.first, taken)
+        return float(value), taken
 
     def fit(self, columns: Iterable[int]) -> Fit:
-        """The best model in the box that uses only ``columns``."""
-        base, chosen, coef = self.base, np.unique(np.fromiter(columns, dtype=np.int64)), np.zeros(self.d)
-        used = chosen[(base.norms[chosen] > 0) & (self.lower[chosen] < self.upper[chosen])]
+        """The best model in the box that uses only ``columns``; where groups are chosen, these groups."""
+        base, chosen, coef = self.base, np.unique(np.fromiter(columns, dtype=np.int64)), np.zeros(self.base.d)
+        held = self.units.columns_of(chosen)
+        used = held[(base.norms[held] > 0) & (self.lower[held] < self.upper[held])]
         if used.size and base.is_quadratic:
             A, y = base.reduced
             matrix = np.vstack([A[:, used], np.sqrt(base.lam) * np.eye(used.size)])
             target = np.concatenate([y, np.zeros(used.size)])
-            coef[used] = least_squares_in_box(matrix, target, self.lower[used], self.upper[used])
+            flat = base.lam == 0 and not independent(self.unlimited)
+            fitted = flat_least_squares_in_box if flat else least_squares_in_box
+            coef[used] = fitted(matrix, target, self.lower[used], self.upper[used])
         elif used.size:
             coef[used] = newton_in_box(base, used, self.lower[used], self.upper[used])
         slope = base.gradient(coef)[used]
         free = (coef[used] > self.lower[used]) & (coef[used] < self.upper[used])
-        return Fit(chosen, coef, base(coef), float(np.linalg.norm(slope[free])))
+        return self.units.fitted(chosen, Fit(held, coef, base(coef), float(np.linalg.norm(slope[free]))))
 
     def admits(self, coef: FloatArray) -> bool:
-        """Whether coefficients (d,) of the columns as they are searched keep to their limits."""
+        """Whether coefficients (columns,) of the columns as they are searched keep to their limits."""
         return bool(np.all((coef >= self.lower) & (coef <= self.upper)))
 
     def outside(self, coef: FloatArray) -> BoolArray:
-        """Which coefficients (d,) of the columns as they were given do not keep to their limits."""
+        """Which coefficients (columns,) of the columns as they were given do not keep to their limits."""
         return np.asarray((coef < self.given_lower) | (coef > self.given_upper))
 
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
@@ -218,13 +228,13 @@ class BoxedProblem:
         return minima_in_box(self.base, self.lower, self.upper, self.units.in_columns(supports), threads)
 
     def bound_at(self, x: FloatArray, state: StateArray) -> float:
-        """The dual bound of the region ``state`` (d,) at the gradient of L at Ax; x is (d,), any model."""
+        """The dual bound of the region ``state`` (d,) at the gradient of L at Ax; x is (columns,), any model."""
         from exactsel.kernels.node import node_columns
 
-        columns, fixed = node_columns(state)
-        places = max(0, min(self.k - fixed, columns.size - fixed))
-        columns = columns[:fixed] if places == 0 else columns
-        base, q = self.dual(x, columns)
+        chosen, fixed = node_columns(state)
+        places = max(0, min(self.k - fixed, chosen.size - fixed))
+        chosen = chosen[:fixed] if places == 0 else chosen
+        base, q = self.dual(x, chosen)
         return float(node_bound(base, q, fixed, places, self.base.lam, np.empty(places + 1)))
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
@@ -239,8 +249,7 @@ class BoxedProblem:
             "loss_parameters": self.base.loss_parameters, "lam": self.base.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weights is not None, "unit": self.units.noun,
-            "left_side": None if self.units.coding is None else self.units.coding.target,
+            "weights": made is not None and made.weights is not None, **self.units.describe(),
             "bounds": [
                 [None if np.isinf(v) else float(v) for v in side] for side in (self.given_lower, self.given_upper)
             ],
@@ -248,7 +257,13 @@ class BoxedProblem:
 
     def replace(self, **changes: Any) -> BoxedProblem:
         """A copy with some of k, lam, must_have, must_not, feature_names changed."""
-        changed = self.unlimited.replace(**changes)
+        return self._of(self.unlimited.replace(**changes))
+
+    def choosing(self, units: Units, k: int) -> BoxedProblem:
+        """The same objective and limits, where at most k of other units on the same columns are chosen."""
+        return self._of(Problem.of(self.base, units, k))
+
+    def _of(self, changed: Problem) -> BoxedProblem:
         _check_kind(changed)
         made = object.__new__(BoxedProblem)
         made.base, made.given_lower, made.given_upper = changed.objective, self.given_lower, self.given_upper
@@ -260,24 +275,10 @@ def _check_kind(problem: Problem) -> None:
     """:class:`InputError` for a problem whose coefficients cannot be limited yet."""
     if not isinstance(problem, Problem):
         raise InputError(f"a {type(problem).__name__} was given, but a Problem was expected; limit that one.")
-    what = {
-        f"{problem.units.noun}s of columns": problem.units.grouped,
-        "rows that have been reduced": problem.objective.tall is not None,
-    }
-    found = next((name for name, holds in what.items() if holds), None)
-    if found is not None:
+    if problem.objective.tall is not None:
         raise InputError(
-            f"signs and bounds of coefficients need columns chosen one by one, and the rows themselves, but there are "
-            f"{found}; leave one of them out."
-        )
-    if problem.objective.lam > 0:  # a small one stands for none where that has been proven to do
-        return
-    if not independent(problem):
-        raise InputError(
-            "signs and bounds of coefficients go without a ridge where columns are independent, but lam = 0 and the "
-            f"columns are (nearly) dependent, or one is constant; give a small ridge ({option('lam', 1e-6)}), or "
-            "leave "
-            "columns out."
+            "signs and bounds of coefficients need the rows themselves, but these have been reduced; give all rows, or "
+            "leave the bounds out."
         )
 
 
@@ -290,26 +291,11 @@ def independent(problem: Problem) -> bool:
     return bool(problem.shared[key])
 
 
-def _limits(given: ArrayLike, d: int, side: str) -> FloatArray:
-    try:
-        limits = np.array(given, dtype=np.float64) + 0.0  # 0 has no sign
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"the {side} bounds are no numbers ({error}); give one for each column.") from None
-    if limits.shape != (d,):
-        raise InputError(
-            f"the {side} bounds have shape {limits.shape}, but a number for each of {d} columns is needed."
-        )
-    if np.any(np.isnan(limits)):
-        raise InputError(f"the {side} bound of column {int(np.argmax(np.isnan(limits)))} is NaN; give a number.")
-    limits.flags.writeable = False
-    return limits
-
-
 def box_options(problem: Any) -> dict[str, Any]:
     """What makes a problem on other rows have the limits of this one; nothing where it has none."""
     if not isinstance(problem, BoxedProblem):
         return {}
-    limits = zip(range(problem.d), problem.given_lower.tolist(), problem.given_upper.tolist(), strict=True)
+    limits = zip(range(problem.base.d), problem.given_lower.tolist(), problem.given_upper.tolist(), strict=True)
     return {"bounds": [(j, low, high) for j, low, high in limits if low > -np.inf or high < np.inf]}
 
 
@@ -323,6 +309,13 @@ def with_free_coefficients(problem: Problem | BoxedProblem) -> Problem:
 def objective_of(problem: SubsetProblem) -> Objective | None:
     """What is minimised over the models of a regression problem, in a box or not; None for columns alone."""
     return problem.base if isinstance(problem, BoxedProblem) else problem.objective
+
+
+def choosing(problem: Problem | BoxedProblem, units: Units, k: int) -> Problem | BoxedProblem:
+    """The problem with other units on the same columns, of which at most k are chosen, in a box or not."""
+    if isinstance(problem, BoxedProblem):
+        return problem.choosing(units, k)
+    return Problem.of(problem.objective, units, k)
 
 
 def refuse_boxes(problem: Any, what: str) -> None:
@@ -344,7 +337,8 @@ def boxed(
     problem : Problem
     positive : bool, or sequence of int or str
         Columns whose coefficients may not be negative: numbers, names, or patterns of names such as ``"dose_*"``; True
-        (or "all") for every one. ``nonnegative`` is another word for it.
+        (or "all") for every one. ``nonnegative`` is another word for it. Where groups are chosen, numbers are still of
+        columns, and the name of a group stands for all of its columns.
     bounds : sequence of (column, lower, upper)
         Limits of single columns, None or infinite where there is none; 0 lies between them.
 
@@ -355,35 +349,16 @@ def boxed(
         bounds that are none or limit nothing.
     """
     _check_kind(problem)
-    lower, upper = np.full(problem.d, -np.inf), np.full(problem.d, np.inf)
-    for j, (low, high) in _named(problem, bounds).items():
+    columns = columns_behind(problem.units)
+    lower, upper = np.full(columns.d, -np.inf), np.full(columns.d, np.inf)
+    for j, (low, high) in named_limits(columns, bounds).items():
         lower[j], upper[j] = low, high
     every = positive is True or (isinstance(positive, str) and positive == ALL)
     named = () if positive is False else positive
-    for entry in map(Position, range(problem.d)) if every else entries("positive", named):
-        several = matching(entry, problem.units.names, "nonnegative columns")
-        for j in [problem.units.number(entry, "nonnegative")] if several is None else several:
+    for entry in map(Position, range(columns.d)) if every else entries("positive", named):
+        several = matching(entry, columns.names, "nonnegative columns")
+        if isinstance(entry, str) and several is None and not columns.called(entry):
+            several = problem.units.columns_of(problem.units.called(entry)).tolist() or None
+        for j in [columns.number(entry, "nonnegative")] if several is None else several:
             lower[j] = max(lower[j], 0.0)
     return BoxedProblem(problem, lower, upper)
-
-
-def _named(
-    problem: Problem, bounds: Sequence[tuple[Any, float | None, float | None]]
-) -> dict[int, tuple[float, float]]:
-    """The limits of each column that is named."""
-    found: dict[int, tuple[float, float]] = {}
-    for entry in entries("bounds", bounds, "bounds (column, lower, upper)"):
-        try:
-            column, low, high = entry
-            j = problem.units.number(column, "bounds")
-            limits = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
-        except InputError:  # a column that is not there
-            raise
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(
-                f"the bounds hold {entry!r}, but (column, lower, upper) was expected ({error}); correct it."
-            ) from None
-        if j in found:
-            raise InputError(f"the bounds name column {column!r} twice; name it once.")
-        found[j] = limits
-    return found

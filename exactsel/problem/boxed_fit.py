@@ -23,6 +23,15 @@ SHORTEST = 1e-6
 JITTERS = (1e-14, 1e-12, 1e-9)
 """Parts by which a diagonal is enlarged where a matrix is singular in doubles."""
 
+PROXIMAL, PROXIMAL_STEPS = 1e-5, 10
+"""Root of the ridge of a proximal point step, times a column's length; and how many there are at most."""
+
+HUGE = 1e5
+"""Coefficients, times their columns' lengths, beyond which no objective can be trusted, in lengths of the target."""
+
+NEGLIGIBLE = 1e-13
+"""Part of a target's square that is no gain."""
+
 MAJORISER_STEPS = 5
 """Steps by a majoriser of the loss before Newton's are tried again, where these had to be shortened much."""
 
@@ -47,6 +56,31 @@ def least_squares_in_box(
     better[inside] = np.linalg.lstsq(matrix[:, inside], target - matrix[:, ~inside] @ found[~inside], rcond=None)[0]
     kept = np.all((better >= lower) & (better <= upper))
     return np.asarray(np.clip(better if kept else found, lower, upper))
+
+
+def flat_least_squares_in_box(
+    matrix: FloatArray, target: FloatArray, lower: FloatArray, upper: FloatArray
+) -> FloatArray:  # fmt: skip
+    """The same where columns may depend on each other: of the many solutions one that is not large.
+
+    Where dependence is rounded, an active-set method takes it for none, and coefficients become huge. Proximal point
+    steps have a ridge that costs nothing in the end.
+    """
+    ridge = np.diag(PROXIMAL * np.linalg.norm(matrix, axis=0))
+    small, cost = np.zeros(matrix.shape[1]), np.inf
+    for _ in range(PROXIMAL_STEPS):
+        step = least_squares_in_box(
+            np.vstack([matrix, ridge]), np.concatenate([target, ridge @ small]), lower, upper
+        )  # fmt: skip
+        before, cost = cost, float(np.sum((matrix @ step - target) ** 2))
+        small = step
+        if before - cost <= CONVERGED * cost:
+            break
+    other = least_squares_in_box(matrix, target, lower, upper)
+    better = float(np.sum((matrix @ other - target) ** 2)) < cost - NEGLIGIBLE * float(target @ target)
+    # What doubles say a model of huge coefficients costs is rounding.
+    told = np.abs(other) @ np.linalg.norm(matrix, axis=0) <= HUGE * np.linalg.norm(target)
+    return other if better and told else small
 
 
 def newton_in_box(objective: Objective, used: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:

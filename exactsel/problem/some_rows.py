@@ -46,5 +46,6 @@ def on_rows(
         objective = Objective.of(made.made.AT, made.made.y, loss=loss, lam=lam).prepared(made)
     stated = Problem.of(objective, units, free.k)
     if isinstance(problem, BoxedProblem):
-        return BoxedProblem(stated, problem.given_lower, problem.given_upper)
+        within = slice(None) if kept is None else kept
+        return BoxedProblem(stated, problem.given_lower[within], problem.given_upper[within])
     return stated

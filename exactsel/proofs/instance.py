@@ -24,6 +24,7 @@ from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.formula import Hierarchy as CheckedHierarchy
 from exactsel_certificates.formula import Limits as CheckedLimits
 from exactsel_certificates.given import GivenInstance
+from exactsel_certificates.radii import within_box
 
 CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic, SquaredHinge, Poisson)
 """Losses the checker knows."""
@@ -55,6 +56,11 @@ def take_prepared(instance: GivenInstance, objective: Objective) -> None:
         instance.take(made.made)
     if limits is not None:
         instance.limit(limits)
+    if instance.box is not None and instance.loss == "quadratic" and instance.lam == 0:
+        found = within_box(instance.plain, scoped=False)
+        within = within_box(instance.plain, scoped=True) if found is None else found
+        assert within is not None  # the scope limits every column
+        instance.limit(within, scoped=found is None)
 
 
 def instance_of(problem: SubsetProblem) -> AnyInstance:

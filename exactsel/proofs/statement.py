@@ -16,7 +16,7 @@ import numpy as np
 from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_curvature, loss_gradient
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import BoxedProblem, objective_of
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.proofs.instance import instance_of, take_prepared
@@ -30,14 +30,17 @@ from exactsel_certificates.selections import selection_objective_above
 
 def statement_of(problem: SubsetProblem) -> Statement:
     """How to speak about a problem; bounds of coefficients only take models away, which all that is said allows for."""
-    problem = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    objective = objective_of(problem)
+    # Without a ridge limits are what says how large models are where columns depend on each other.
+    kept = isinstance(problem, BoxedProblem) and problem.base.is_quadratic and problem.lam == 0
+    problem = problem.unlimited if isinstance(problem, BoxedProblem) and not kept else problem
     try:
         instance = instance_of(problem)
     except UnsupportedError:
-        return _Unchecked(problem.objective)
+        return _Unchecked(objective)
     if isinstance(instance, ColumnInstance):
         return _Selection(instance)
-    return _Regression(problem.objective, instance)
+    return _Regression(objective, instance)
 
 
 class _Regression:

@@ -14,9 +14,11 @@ from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound
 from exactsel.bounds.boxed import BoxedBound
+from exactsel.bounds.boxed_fit import BoxedFitBound
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError, option
+from exactsel.problem.boxed import independent
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.spans import Spans
 from exactsel.search.branching import Branching
@@ -44,6 +46,11 @@ def _bound_for_columns(problem: Any, seconds: float | None) -> str:
         return "apg"
     may = problem.d < problem.n and affordable(problem.d, seconds)
     return "apg" if may and has_curvature(problem.hessian, problem.gram.roundings) else "fit"
+
+
+def _bound_in_box(problem: Any) -> BoundSolver:
+    """The perspective relaxation; without any curvature for that, the fit."""
+    return BoxedFitBound() if problem.lam == 0 and not independent(problem.unlimited) else BoxedBound()
 
 
 SPLIT_UP_TO = 1200
@@ -78,7 +85,7 @@ FAMILIES = {
     ),
     # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
     "boxed": Family(
-        "problems with signs or bounds of coefficients", lambda problem, seconds: BoxedBound(), "forward",
+        "problems with signs or bounds of coefficients", lambda problem, seconds: _bound_in_box(problem), "forward",
         ("forward", "swap"),
     ),
     "css": Family(
@@ -118,6 +125,7 @@ BOUNDS = {
         "perspective bound within the bounds of the coefficients",
         "perspective bound within the bounds of the coefficients, with the curvature of all columns",
     ),
+    "boxed-fit": Company("fit within the bounds of the coefficients on the columns left", branching="largest"),
     # Drop costs order the columns where the bound knows them, relaxed indicators elsewhere.
     "fit": Company("least-squares fit on the columns left", branching="costliest"),
     "eigenvalue": Company("eigenvalues of what the columns put in leave", branching="largest"),

@@ -92,9 +92,11 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
         loss=entries["loss"], lam=entries["lam"], delta=entries["delta"] if entries["loss"] == "huber" else None,
         **({} if grouped else demands),
     )  # fmt: skip
-    if entries.get("bounds"):
-        lower, upper = entries["bounds"]
-        return BoxedProblem(
-            plain, [-math.inf if v is None else v for v in lower], [math.inf if v is None else v for v in upper]
-        )
-    return GroupedProblem(plain, [label or None for label in entries["groups"]], **demands) if grouped else plain
+    if grouped:
+        plain = GroupedProblem(plain, [label or None for label in entries["groups"]], **demands)
+    if not entries.get("bounds"):
+        return plain
+    lower, upper = entries["bounds"]
+    return BoxedProblem(
+        plain, [-math.inf if v is None else v for v in lower], [math.inf if v is None else v for v in upper]
+    )

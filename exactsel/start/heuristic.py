@@ -162,13 +162,17 @@ def at_least(method: str, option: str, value: float, least: int) -> None:
         raise InputError(f"{option} of the method '{method}' is {value!r}, but it must be at least {least}; raise it.")
 
 
-def regression(problem: AnyProblem, method: str) -> Problem:
-    """The problem, if it has a target to predict from single columns; :class:`WrongFamilyError` otherwise."""
-    if problem.family == "grouped":
+def _without_groups(problem: AnyProblem, method: str) -> None:
+    if problem.units.grouped:
         raise WrongFamilyError(
             f"the method '{method}' chooses single columns, but the columns of this problem are in groups; use forward "
             f"or swap."
         )
+
+
+def regression(problem: AnyProblem, method: str) -> Problem:
+    """The problem, if it has a target to predict from single columns; :class:`WrongFamilyError` otherwise."""
+    _without_groups(problem, method)
     if problem.family == "boxed":
         raise WrongFamilyError(
             f"the method '{method}' does not know signs or bounds of coefficients; use forward, swap, omp, htp, iht, "
@@ -185,6 +189,7 @@ def regression(problem: AnyProblem, method: str) -> Problem:
 def with_coefficients(problem: AnyProblem, method: str) -> Problem | BoxedProblem:
     """The problem, if it has a target to predict from single columns, with free coefficients or within limits."""
     if problem.family == "boxed":
+        _without_groups(problem, method)
         return problem  # type: ignore[return-value]
     return regression(problem, method)
 

@@ -76,7 +76,7 @@ def portfolio_for(problem: SubsetProblem, heuristics: Sequence[Any]) -> tuple[Se
 def _suitable(problem: SubsetProblem) -> Portfolio:
     if problem.family == "css":
         return SELECTIONS if problem.d <= MOST_SELECTED_FROM else WIDE_SELECTIONS
-    if problem.family == "boxed":
+    if problem.family == "boxed" and not problem.units.grouped:
         return LIMITS
     if problem.family != "regression" or problem.objective is None:
         return GROUPS

@@ -91,8 +91,8 @@ def best_model(
     """
     asked, settings = _asked(problem, y, options, k_max)
     settings |= {"signals": signals, "time_limit": time_limit}
-    if isinstance(asked, Problem) and asked.family == "grouped":
-        measure = SizeCriterion.of(asked, criterion, gamma, penalty)
+    if asked.units.grouped:
+        measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
         return _over_terms(asked, measure, settings, proof, k_max=k_max, top=top, within=within, cap=cap)
     measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
     sizes = sizes_of(asked, measure, k_max)
@@ -142,8 +142,8 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
 
 
 def _over_terms(
-    problem: Problem, measure: SizeCriterion, options: dict[str, Any], proof: Any, *, k_max: int | None, top: int,
-    within: float | None, cap: int,
+    problem: Problem | BoxedProblem, measure: SizeCriterion, options: dict[str, Any], proof: Any, *,
+    k_max: int | None, top: int, within: float | None, cap: int,
 ) -> BestModels:  # fmt: skip
     """The best model over all sets of terms of several columns."""
     _check(top, within, cap)

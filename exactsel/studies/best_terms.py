@@ -23,6 +23,7 @@ from typing import Any
 from exactsel import clock
 from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
+from exactsel.problem.boxed import BoxedProblem, choosing
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -65,7 +66,7 @@ class Part:
 class AcrossTerms:
     """The search over all sets of terms."""
 
-    problem: Problem
+    problem: Problem | BoxedProblem
     """Its k is the largest number of terms."""
     criterion: SizeCriterion
     options: dict[str, Any]
@@ -174,7 +175,7 @@ class AcrossTerms:
         bound = max(min(self._below(lower, size) for size in sizes), -math.inf if above is None else above.bound)
         heappush(parts, Part(bound, self.parts, inside, outside, lower, sizes, terms))
 
-    def _fit_on_all(self, columns: Problem, most: int) -> float:
+    def _fit_on_all(self, columns: Problem | BoxedProblem, most: int) -> float:
         """An objective that no model of a part is below; -inf where its columns could fit every row."""
         if self.is_over() or not (most + 1 < columns.n or columns.lam > 0.0):
             return -math.inf
@@ -226,7 +227,7 @@ class AcrossTerms:
         in_part = [g for g in undecided if g in terms and not {*self.units.groups[g]} <= {*best}]
         return in_part + [g for g in undecided if g not in in_part]
 
-    def columns_problem(self, inside: Terms, outside: Terms) -> Problem | None:
+    def columns_problem(self, inside: Terms, outside: Terms) -> Problem | BoxedProblem | None:
         """The problem of choosing columns one by one beside the wide terms ``inside``, without those ``outside``."""
         units = self.units
         made = Units(
@@ -238,7 +239,7 @@ class AcrossTerms:
         most = units.columns - len(made.must_not)
         if {*made.must_have} & {*made.must_not} or made.region(most) is None:
             return None
-        return Problem.of(self.problem.objective, made, most)
+        return choosing(self.problem, made, most)
 
     def _hierarchy_of_columns(self) -> Hierarchy | None:
         """The same hierarchy: a wide term is in with all its columns or with none."""

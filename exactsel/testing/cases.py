@@ -48,6 +48,8 @@ def awkward_problems() -> Iterator[tuple[str, SubsetProblem]]:
                 lower, upper = limits[:, :d]
                 free = Problem(A, target, k, loss=loss, lam=0.1)
                 yield f"{loss} loss, signs and bounds, {size}", BoxedProblem(free, lower, upper)
+                paired = BoxedProblem(GroupedProblem(plain, groups), lower, upper)
+                yield f"{loss} loss, columns in pairs, signs and bounds, {size}", paired
 
 
 def small_problems(family: str = "regression") -> Iterator[tuple[str, SubsetProblem]]:

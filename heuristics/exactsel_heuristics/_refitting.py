@@ -187,7 +187,8 @@ def _entering(
     if not isinstance(problem, BoxedProblem) or _quick(problem) or moves <= shortlist.exhaustive:
         return outside
     gradient = objective_of(problem).gradient(refits.fit(stay).coef)
-    scores = guaranteed_decrease(problem, gradient)
+    scores = np.zeros(problem.d)
+    np.add.at(scores, problem.units.unit_of, guaranteed_decrease(problem, gradient))
     scores[list(stay)] = -np.inf
     return [int(g) for g in largest(scores, min(shortlist.count, len(outside)))]
 

@@ -286,7 +286,7 @@ def test_zero_has_no_sign_and_no_limits_are_none(signed, tmp_path):
 
 @pytest.mark.parametrize("seed", sample(10, 200))
 def test_limits_go_with_hierarchies_and_groups_as_far_as_checkers_are_concerned(seed):
-    """No search has both yet; a proof about free coefficients of the same problem is one with limits, too."""
+    """A proof about free coefficients of the same problem is one with limits, too."""
     rng = np.random.default_rng([seed, 73])
     A, y = rng.standard_normal((9, 4)), rng.standard_normal(9)
     given_ = {"groups": [0, 0, 1, None]} if seed % 2 else {"hierarchy": {1: [0], 3: [2]}}

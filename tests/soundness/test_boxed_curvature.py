@@ -10,7 +10,7 @@ from boxed_cases import allowed_sets, constrained_case, curved_case, enumerated_
 from regions import supports_of
 from samples import sample
 
-from exactsel import InputError, Problem, best_model, boxed, certify, near_optimal, solve, solve_path
+from exactsel import Problem, best_model, boxed, certify, near_optimal, solve, solve_path
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.boxed import BoxedBound, _outwards
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
@@ -84,19 +84,16 @@ def test_a_search_over_nearly_dependent_columns_begins_at_their_fit():
     assert fit * (1.0 - 1e-6) <= told.answers.bound[0] <= solve(problem, signals=()).upper
 
 
-def test_without_a_ridge_columns_are_to_be_independent():
+def test_without_a_ridge_columns_may_depend_on_each_other():
+    """Copies, zeros, fewer rows than columns, a constant column beside an intercept; as with hardly a ridge."""
     rng = np.random.default_rng(2)
     A, y = rng.standard_normal((20, 4)), rng.standard_normal(20)
-    for columns in (A[:, [0, 1, 2, 0]], np.column_stack([A, np.zeros(20)]), A[:3]):
-        target = y[: len(columns)]
-        with pytest.raises(InputError, match=r"lam = 0 and the columns are \(nearly\) dependent.*small ridge"):
-            boxed(Problem(columns, target, 2, lam=0.0), "all")
-        assert solve(boxed(Problem(columns, target, 2, lam=1e-6), "all"), signals=()).reached
-    constant = Problem.prepared(np.column_stack([A, np.ones(20)]), y, 2, lam=0.0, intercept=True)
-    with pytest.raises(InputError, match="or one is constant"):
-        boxed(constant, "all")
-    with pytest.raises(InputError, match="lam = 0"):
-        boxed(Problem(A[:, [0, 1, 2, 0]], y, 2, lam=0.5), "all").replace(lam=0.0)
+    for columns in (A[:, [0, 1, 2, 0]], np.column_stack([A, np.zeros(20)]), A[:3], np.column_stack([A, np.ones(20)])):
+        free = Problem.prepared(columns, y[: len(columns)], 2, lam=1e-9, intercept=len(columns) == 20)
+        found, beside = (solve(boxed(free.replace(lam=lam), "all"), signals=()) for lam in (0.0, 1e-9))
+        assert found.reached
+        assert found.upper <= beside.upper * (1.0 + 1e-12)
+        assert found.upper == pytest.approx(beside.upper, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", sample(12, 1000, smoke=2))

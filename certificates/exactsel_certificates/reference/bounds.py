@@ -207,7 +207,7 @@ def _conjugate(instance: Instance, beta: Long) -> Any:
 def _largest_squares(instance: Instance, inside: Sequence[int], candidates: Sequence[int], beta: Long) -> Any:
     """The second term of (2); for lam = 0 it is 0 where all its squares are, and inf otherwise."""
     v = long_doubles(instance.A).T @ beta
-    if instance.lam > 0:
+    if instance.lam > 0 or instance.box is not None:
         return _with_largest(instance, inside, candidates, _taken(instance, v, instance.lam)) / 2
     return 0.0 if _with_largest(instance, inside, candidates, v**2) == 0 else np.inf
 
@@ -217,7 +217,9 @@ def _taken(instance: Instance, v: Any, curvature: Any) -> Long:
     v, D = long_doubles(v), long_doubles(curvature)
     if instance.box is None:
         return long_doubles(v * v / D)
-    w = np.minimum(np.maximum(-v / D, long_doubles(instance.box.lower)), long_doubles(instance.box.upper))
+    with np.errstate(all="ignore"):
+        free = np.where(v == 0, 0, -v / D)
+    w = np.minimum(np.maximum(free, long_doubles(instance.box.lower)), long_doubles(instance.box.upper))
     return long_doubles(-w * (2 * v + D * w))
 
 

@@ -21,7 +21,7 @@ from .domain import Outside, Problem, problem_of
 from .estimate import Asked, Most, asked, default_limits
 from .file import BOUNDS, BY_COUNTING, FLAGS, point, read, regions, split
 from .hierarchy import GROUP_LIMITS, KINDS, Limits
-from .limits import sizes, sizes_in_scope
+from .limits import sizes, sizes_in_bounds, sizes_in_scope
 from .minorant import below_minorant
 from .near import DISTANCES, NearColumns
 from .polishing import improved
@@ -228,11 +228,14 @@ def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
     Columns in ``out`` are in no model.
     """
     named = [*p["limit_point"]]
-    known = bool(r.loss != "quadratic" and named and 0 <= named[0] < len(p["points"]) - 1)
+    if r.loss == "quadratic":
+        r.sizes = sizes_in_bounds(r, p["scope"] != "", out) if r.bounds and not r.lam else []
+        return bool(r.sizes) and not p["curvature"]
+    known = bool(named and 0 <= named[0] < len(p["points"]) - 1)
     if known:
         scoped = p["scope"] and not r.lam and r.loss != "poisson"
         r.sizes = sizes_in_scope(r) if scoped else sizes(r, r.given(point(p, named[0])), out)
-    return known or bool(r.loss != "quadratic" and r.lam == 0)
+    return known or bool(r.lam == 0)
 
 
 def below(p: dict[str, Any], r: Regression, claim: F) -> Semidefinite:

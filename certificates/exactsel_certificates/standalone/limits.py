@@ -70,6 +70,26 @@ def sizes_in_scope(r: Regression) -> list[F]:
     ]
 
 
+def sizes_in_bounds(r: Regression, scoped: bool, out: Iterable[int] = ()) -> list[F]:
+    """R (d,): how large coefficients within their bounds are, quadratic loss without a ridge; [] if one has no limit.
+
+    Where one has none, the scope limits it. Columns of zeros, and those in ``out``, do not count.
+    """
+    banned, scope = {*out}, sizes_in_scope(r)
+    known: list[F] = []
+    for j, (low, high) in enumerate(zip(*r.bounds, strict=True)):
+        largest = max(-low, high)
+        if j in banned or not r.G[j][j]:
+            known.append(F(0))
+        elif math.isfinite(largest):
+            known.append(min(F(largest), scope[j]) if scoped else F(largest))
+        elif scoped:
+            known.append(scope[j])
+        else:
+            return []
+    return known
+
+
 def around(
     r: Regression, g: list[F], used: list[int], long: list[int], level: F
 ) -> tuple[list[F | None], list[list[F]]] | None:

@@ -82,7 +82,9 @@ class Regression:
         """Ax, and about the best intercept where there is one (for the losses whose rows are looked at)."""
         tally(len(self.y) * (1 + len(x)), max((v.denominator.bit_length() for v in x.values()), default=0))
         z = [sum((v * self.columns[j][i] for j, v in x.items()), F(0)) for i in range(len(self.y))]
-        c = intercept(self.loss, self.delta, z, self.y, self.weights) if self.level else F(0)
+        # What quadratic loss makes of an intercept is in the inner products.
+        level = self.level and self.loss != "quadratic"
+        c = intercept(self.loss, self.delta, z, self.y, self.weights) if level else F(0)
         return [v + c for v in z]
 
     def times(self, x: dict[int, F]) -> list[F]:
@@ -169,7 +171,8 @@ class Regression:
         """The bounds a point proves, whose coefficients are those of prepared columns."""
         x = self.given(prepared)
         if self.loss == "quadratic":
-            return [self.curved(x, D) for D in curvatures]
+            flat = [] if self.lam or not self.sizes else [[v - t for v, t in zip(self.predict(x), self.y, strict=True)]]
+            return [self.curved(x, D) for D in curvatures] + [self.sloped(g) for g in flat]
         if self.lam == 0 and not self.sizes:
             return []
         return [self.sloped(slopes(self.loss, self.delta, self.predict(x), self.y))]

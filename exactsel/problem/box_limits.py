@@ -1,0 +1,58 @@
+"""What people say of limits on coefficients, checked: numbers for each column, or some columns named with theirs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from exactsel.arguments import entries
+from exactsel.errors import InputError
+from exactsel.problem.units import Units
+from exactsel.types import FloatArray
+
+
+def checked_limits(given: ArrayLike, d: int, side: str) -> FloatArray:
+    """Limits on one ``side`` of d coefficients, as doubles, read-only; :class:`InputError` where they are none."""
+    try:
+        limits = np.array(given, dtype=np.float64) + 0.0  # 0 has no sign
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the {side} bounds are no numbers ({error}); give one for each column.") from None
+    if limits.shape != (d,):
+        raise InputError(
+            f"the {side} bounds have shape {limits.shape}, but a number for each of {d} columns is needed."
+        )
+    if np.any(np.isnan(limits)):
+        raise InputError(f"the {side} bound of column {int(np.argmax(np.isnan(limits)))} is NaN; give a number.")
+    limits.flags.writeable = False
+    return limits
+
+
+def columns_behind(units: Units) -> Units:
+    """The columns themselves, which limits are about, whatever is chosen."""
+    return Units(units.columns, units.column_names) if units.grouped else units
+
+
+def named_limits(
+    columns: Units, bounds: Sequence[tuple[Any, float | None, float | None]]
+) -> dict[int, tuple[float, float]]:
+    """The limits of each column that is named; :class:`InputError` for entries that are none."""
+    found: dict[int, tuple[float, float]] = {}
+    for entry in entries("bounds", bounds, "bounds (column, lower, upper)"):
+        try:
+            column, low, high = entry
+            j = columns.number(column, "bounds")
+            limits = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
+        except InputError:  # a column that is not there
+            raise
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(
+                f"the bounds hold {entry!r}, but (column, lower, upper) was expected ({error}); correct it."
+            ) from None
+        if j in found:
+            raise InputError(f"the bounds name column {column!r} twice; name it once.")
+        found[j] = limits
+    return found
