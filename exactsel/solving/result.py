@@ -307,7 +307,8 @@ class Result(FittedModel, Summarised, Readable, Gap):
         demands = demands_text(self.problem)
         zeros = ", ".join(str(j) for j in self.problem.get("must_have", ()) if j not in self.support)
         also = f"   and forced in, with coefficient 0: {zeros}" if zeros else ""
-        free = f"   {len(self.columns)} degrees of freedom" if self.problem.get("groups") else ""
+        df = len(self.columns)
+        free = f"   {df} degree{'s' * (df != 1)} of freedom" if self.problem.get("groups") else ""
         lines = [
             f"claim        {self.claim_text}",
             f"termination  {self.termination.value}: {self.termination.sentence}",
