@@ -95,7 +95,8 @@ def _some_support(rng: Any, case: Case) -> tuple[int, ...]:
     for child, parents in reversed(case.hierarchy):
         if not chosen.issuperset(parents) and child not in case.must_have:
             chosen.discard(child)
-    return tuple(sorted(chosen))
+    support = tuple(sorted(chosen))
+    return support if case.admits(support) else tuple(sorted(case.must_have))
 
 
 def through_certify(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Truth) -> Iterator[Finding]:

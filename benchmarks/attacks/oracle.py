@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 
+import numpy as np
+
 from benchmarks.attacks.cases import Case
 from benchmarks.attacks.enclosures import enclosure, model_objective
 from benchmarks.attacks.exact import Data, huber_objective, power, quadratic_objective
@@ -37,6 +39,10 @@ class Truth:
     def loose(self) -> bool:
         """Whether the interval is too wide to notice small faults."""
         return self.high - self.low > LOOSE * self.high
+
+
+TELLABLE = 1e-11
+"""Smallest singular value of independent columns of length one."""
 
 
 class Oracle:
@@ -115,14 +121,25 @@ class Oracle:
         return best
 
     def tame(self, support: Support) -> bool:
-        """Whether the best model on a support has coefficients of a size that doubles can tell (quadratic, Huber loss).
+        """Whether the best model on a support has coefficients of a size that doubles can tell.
 
         A column that is another one but for the last bits leaves less than all others together, by coefficients that no
         fit in doubles finds; nor is a model with them one of those a scope speaks of.
         """
-        if self.case.loss not in ("quadratic", "huber") or self.case.lam > 0 or self.case.lower is not None:
+        if self.case.lam > 0 or self.case.lower is not None:
             return True
+        if self.case.loss not in ("quadratic", "huber"):
+            return self._independent([j for u in support for j in self.case.units[u]])
         return self._bounded(best_coefficients(self.data, [j for u in support for j in self.case.units[u]]))
+
+    def _independent(self, columns: list[int]) -> bool:
+        """Whether doubles can tell that columns, of length one, are independent."""
+        A = self.case.A[:, columns]
+        A = A - A.mean(axis=0) if self.case.intercept else A
+        lengths = np.linalg.norm(A, axis=0)
+        if not (columns and np.all(lengths > 0)):
+            return not columns
+        return bool(np.linalg.svd(A / lengths, compute_uv=False)[-1] > TELLABLE)
 
     def _bounded(self, coef: dict[int, Fraction]) -> bool:
         """Whether all |x_j| ||a_j|| stay within half the scope's radius, centred where the search is about that."""

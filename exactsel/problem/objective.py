@@ -167,7 +167,9 @@ class Objective:
     @property
     def close_enough(self) -> float:
         """Length of a gradient that costs a bound nothing to speak of; inf where no ridge is that small."""
-        return np.inf if self.vanishing is None else float(np.sqrt(0.1 * self.lam * self.vanishing.taken))
+        if self.vanishing is None:
+            return np.inf
+        return float(np.sqrt(self.lam * min(0.1 * self.vanishing.taken, 2e-12 * self.at_zero)))
 
     @cached_property
     def steepness(self) -> float:
