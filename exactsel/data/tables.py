@@ -142,7 +142,7 @@ def _coded(
 ) -> CodedTable:
     """The columns as factors or a formula have them."""
     if formula is None:
-        return coded_factors(held, coding.all_levels, trouble, where)
+        return coded_factors(held, coding.all_levels, trouble, where, coding.beside)
     taken, apart = as_taken(held, formula, coding.beside)
     with _noting(trouble):
         numeric_matrix([column for column in taken if not is_categorical(column) or column.missing], where)

@@ -239,7 +239,7 @@ class BoxedProblem:
             "loss_parameters": self.base.loss_parameters, "lam": self.base.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weights is not None, "unit": self.units.noun,
+            "weights": made is not None and made.weighted, "offset": self.base.has_offset, "unit": self.units.noun,
             "left_side": None if self.units.coding is None else self.units.coding.target,
             "bounds": [
                 [None if np.isinf(v) else float(v) for v in side] for side in (self.given_lower, self.given_upper)

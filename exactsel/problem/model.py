@@ -258,7 +258,9 @@ def demands_text(problem: dict[str, Any]) -> str:
         limits = problem["limits"]
         many = len(limits["groups"])
         words.append(f"at most {limits['most']} from each group ({many} group{'s' * (many > 1)} of more columns)")
+    flags: tuple[tuple[str, str], ...]
     flags = (("intercept", "intercept, not penalised"), ("scale", "columns scaled"), ("weights", "rows weighted"))
+    flags += (("offset", "predictions with an offset"),)
     if problem.get("left_side"):
         words.append(f"the target is {problem['left_side']}")
     return "; ".join([*words, *(what for which, what in flags if problem.get(which))])

@@ -362,7 +362,7 @@ class Problem:
             "loss_parameters": self.loss_parameters, "lam": self.objective.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weights is not None, **self.units.describe(),
+            "weights": made is not None and made.weighted, "offset": self.objective.has_offset, **self.units.describe(),
             "bounds": None, "tall": None if self.objective.tall is None else self.objective.tall.describe(),
         }  # fmt: skip
 

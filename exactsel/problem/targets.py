@@ -52,3 +52,23 @@ def better_loss(y: Any) -> Hint | None:
     if not counts or mean > LARGEST_MEAN or float(np.var(values)) < LEAST_SPREAD * mean:
         return None
     return Hint(f"the target holds counts, whole numbers from 0 to {distinct[-1]:g}", "poisson", 1e-6)
+
+
+def copies_of(y: Any, AT: Any) -> list[int]:
+    """Numbers of the columns, rows of AT (d, n), that are the target y (n,) itself; none where y has one value."""
+    target = np.asarray(y)
+    if target.dtype.kind not in "biuf" or target.shape != AT.shape[1:] or target.size < LEAST_ROWS:
+        return []
+    if not np.any(target != target[0]):
+        return []
+    return [int(j) for j in np.flatnonzero(AT[:, 0] == target[0]) if np.array_equal(AT[j], target)]
+
+
+def advice_on_copies(names: list[str]) -> str:
+    """What to do about columns that are the target."""
+    several = len(names) > 1
+    return (
+        f"column{'s' * several} {', '.join(names)} hold{'' if several else 's'} the same numbers as the target, so "
+        f"{'they predict' if several else 'it predicts'} it without an error; if that is not meant, leave "
+        f"{'them' if several else 'it'} out."
+    )

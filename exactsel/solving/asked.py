@@ -19,7 +19,7 @@ from exactsel.problem.boxed import BoxedProblem, boxed
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
-from exactsel.problem.targets import better_loss
+from exactsel.problem.targets import advice_on_copies, better_loss, copies_of
 from exactsel.solving.settings import settings_of
 from exactsel.types import FloatArray
 
@@ -99,6 +99,8 @@ def problem_asked(
         problem = _problem_of(data, y, k, chosen)
     if "loss" not in chosen and (hint := better_loss(_target_of(problem) if y is None else y)) is not None:
         warn_of_data(hint.advice)
+    if copies := _copies_of_target(problem, y):
+        warn_of_data(advice_on_copies(copies))
     return problem, left
 
 
@@ -144,6 +146,15 @@ def _unlimited(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Prob
 def _target_of(problem: SubsetProblem) -> FloatArray:
     made: Any = problem.unlimited if isinstance(problem, BoxedProblem) else problem
     return made.target  # type: ignore[no-any-return]
+
+
+def _copies_of_target(problem: SubsetProblem, y: Any) -> list[str]:
+    """The columns that are the target, by name: most often it was left among them."""
+    made: Any = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    before = made.preparation
+    found = copies_of(made.target if y is None else y, made.objective.AT if before is None else before.AT)
+    names = made.units.column_names
+    return [str(j) if names is None else names[j] for j in found]
 
 
 def _is_asked(value: Any) -> bool:
