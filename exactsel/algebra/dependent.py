@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from exactsel.types import FloatArray
 
@@ -15,10 +14,10 @@ MOST_ENTRIES = 4_000_000
 
 
 def dependent_columns(AT: FloatArray) -> list[int]:
-    """Numbers of columns (rows of ``AT``, (d, n)) that vanish, or else of some without which others are independent.
+    """Numbers of columns (rows of ``AT``, (d, n)) that vanish, or else of those that follow from columns before them.
 
-    Found by an orthogonal factorisation with column pivoting (Businger and Golub 1965), so up to rounding: this is for
-    people, and no proof rests on it. Empty where nothing is found, and for data too large to look through.
+    Found by an orthogonal factorisation, up to rounding: this is for people, and no proof rests on it. Empty where
+    nothing is found, and for data too large to look through.
     """
     if AT.size > MOST_ENTRIES:
         return []
@@ -26,6 +25,7 @@ def dependent_columns(AT: FloatArray) -> list[int]:
     vanish = sizes <= TOLERANCE * sizes.max(initial=0.0)
     if vanish.any():
         return [int(j) for j in np.flatnonzero(vanish)]
-    triangle, order = scipy.linalg.qr((AT / sizes[:, None]).T, mode="r", pivoting=True)
-    rank = int(np.count_nonzero(np.abs(np.diag(triangle)) > TOLERANCE))
-    return sorted(int(j) for j in order[rank:])
+    rest = np.zeros(len(AT))
+    diagonal = np.diag(np.linalg.qr((AT / sizes[:, None]).T, mode="r"))
+    rest[: diagonal.size] = np.abs(diagonal)
+    return [int(j) for j in np.flatnonzero(rest <= TOLERANCE)]

@@ -176,4 +176,6 @@ def _unknown(name: str, given: bool, known: Collection[str]) -> str:
     if given and by_name({name: 0}).keys() <= {*OF_PROBLEM}:
         return f"{name!r} is part of a problem and not of a search; make the problem with it."
     words = [*known, *(() if given else OF_PROBLEM)]
+    if name in ELSEWHERE:
+        return f"{name!r} is no option here; {ELSEWHERE[name]}."
     return f"{name!r} is no option of a search{did_you_mean(name, words)}; its options are: {', '.join(words)}."
