@@ -113,6 +113,9 @@ def instance_from(
     with _noting(trouble):
         matrix = numeric_matrix(kept.columns if trouble else _some(kept.columns, where), where)
     if trouble:
+        if y is None and file is None and coding.formula is None:
+            advice = f"name the target with {option('target')}, unless columns are chosen without one"
+            trouble.insert(0, f"in {where}, no column is called y; {advice}.")
         raise InputError(_all_told(trouble, where))
     instance = Instance(matrix, y, weights=counts, **kept.described(formula is None or formula.intercept))
     return choose_columns(instance, drop=levels, where=where)
@@ -326,11 +329,11 @@ def _target_values(column: Column, where: str) -> FloatArray:
         say(column.rounding, f"in {where}, the target {column.name}")
         return column.values
     levels = sorted(set(column.texts))
+    called = f"the target {column.name}".removesuffix(" (target)")  # of data, where it is no column of a table
     if column.kind != "text" or len(levels) != 2:
         known = {"text": f"text with {len(levels)} different values", "units": "numbers in different units"}
         held = known.get(column.kind, column.kind)
         raise InputError(
-            f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic or "
-            f"squared_hinge loss."
+            f"in {where}, {called} holds {held}; give numbers, or two classes for logistic or squared_hinge loss."
         )
-    return labels_of(column.texts, f"the target {column.name}")
+    return labels_of(column.texts, called)

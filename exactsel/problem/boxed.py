@@ -31,6 +31,7 @@ from exactsel.problem.groups import matching
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.numbered import Position
 from exactsel.problem.objective import Objective
+from exactsel.problem.offsets import has_offset
 from exactsel.problem.preparing import Preparation
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -239,7 +240,7 @@ class BoxedProblem:
             "loss_parameters": self.base.loss_parameters, "lam": self.base.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weighted, "offset": self.base.has_offset, "unit": self.units.noun,
+            "weights": made is not None and made.weighted, "offset": has_offset(self.base), "unit": self.units.noun,
             "left_side": None if self.units.coding is None else self.units.coding.target,
             "bounds": [
                 [None if np.isinf(v) else float(v) for v in side] for side in (self.given_lower, self.given_upper)

@@ -208,11 +208,6 @@ class Objective:
         return adjusted(self.loss, self.weights, self.intercept, self.n)
 
     @property
-    def has_offset(self) -> bool:
-        """Whether predictions have an offset: one that is kept, or the exposures of Poisson loss."""
-        return self.offset is not None or getattr(self.preparation, "exposure", None) is not None
-
-    @property
     def text(self) -> str:
         """The formula, for people."""
         made = self.preparation

@@ -24,7 +24,7 @@ class Hint(NamedTuple):
     found: str
     loss: str
     lam: float
-    """The ridge weight to begin with: none, or next to none where dependent columns would be refused without one."""
+    """The ridge weight to begin with: none, as in R; where that will not do, a sentence names a small one."""
     recode: bool = False
     """Whether the two values must be written as 0 and 1 before."""
 
@@ -51,7 +51,7 @@ def better_loss(y: Any) -> Hint | None:
     mean = float(np.mean(values))
     if not counts or mean > LARGEST_MEAN or float(np.var(values)) < LEAST_SPREAD * mean:
         return None
-    return Hint(f"the target holds counts, whole numbers from 0 to {distinct[-1]:g}", "poisson", 1e-6)
+    return Hint(f"the target holds counts, whole numbers from 0 to {distinct[-1]:g}", "poisson", 0.0)
 
 
 def copies_of(y: Any, AT: Any) -> list[int]:

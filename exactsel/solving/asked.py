@@ -50,6 +50,16 @@ EVERY_COLUMN = 2**31
 """More columns than there are, for who looks at models of all sizes."""
 
 
+ELSEWHERE = {
+    "target": "give the numbers to predict, as in solve(X, y, k=5), or a formula, as in formula='y ~ .'",
+    "family": "give loss, which is quadratic for gaussian, logistic for binomial, or poisson",
+    "alpha": "the ridge weight is called lam, and the loss is a sum over rows",
+    "C": "the ridge weight is called lam, and is 1/C",
+    "nvmax": "the largest number of columns is called k",
+}
+"""What other programs call things, and what that is here."""
+
+
 def problem_asked(
     data: Any, y: Any, k: int | None, options: Mapping[str, Any], *, known: Collection[str] | None = None,
     at_most: int | None = None,
@@ -175,6 +185,8 @@ def _instance_of(data: Any, y: Any, chosen: dict[str, Any]) -> tuple[Instance, d
 def _unknown(name: str, given: bool, known: Collection[str]) -> str:
     if given and by_name({name: 0}).keys() <= {*OF_PROBLEM}:
         return f"{name!r} is part of a problem and not of a search; make the problem with it."
+    if name in ELSEWHERE and name not in known:
+        return f"{name!r} is no option here; {ELSEWHERE[name]}."
     words = [*known, *(() if given else OF_PROBLEM)]
     if name in ELSEWHERE:
         return f"{name!r} is no option here; {ELSEWHERE[name]}."

@@ -10,6 +10,7 @@ import pytest
 
 import exactsel
 from exactsel import DataWarning, InputError, Problem, UnsupportedError, solve
+from exactsel.cli.main import main
 
 N = 40
 RNG = np.random.default_rng(3)
@@ -83,3 +84,89 @@ def test_an_offset_is_called_an_offset():
     least_squares = Problem.prepared(table, PRICE, k=1, offset=np.log(exposure))
     assert [least_squares.describe()[name] for name in ("offset", "weights")] == [True, False]
     assert not Problem.prepared(table, PRICE, k=1).describe()["offset"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"family": "gaussian"}, "'family' is no option here; give loss, which is quadratic for gaussian"),
+        ({"target": "price"}, r"'target' is no option here; give the numbers to predict, as in solve\(X, y, k=5\)"),
+        ({"loss": "gaussian"}, "no loss called 'gaussian'; .*; 'gaussian' is 'quadratic' here"),
+        ({"loss": "binomial"}, "'binomial' is 'logistic' here"),
+        ({"loss": "poisson"}, "give lam=0 for none, as in R, or lam=1 to begin with"),
+        ({"factors": "auto", "offset": [-np.inf] * N}, "^offset holds 40 infinite values, as the logarithm of an expo"),
+        ({"factors": "auto", "offset": [0.0] * 3}, r"^offset has the shape \(3,\), but 40 numbers"),
+    ],
+)
+def test_words_of_other_programs_are_answered(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        solve(X if "factors" in options else X[["size", "age"]], COUNTS * 1.5, k=1, **options)
+
+
+def test_targets_that_are_none_are_refused_by_their_name():
+    with pytest.raises(InputError, match=r"^y has the shape \(3,\), but 40 numbers were expected"):
+        solve(X, PRICE.to_numpy()[:3], k=1, factors="auto")
+    with pytest.raises(InputError, match=r"^y has the shape \(40, 2\), .*; solve_targets takes several targets"):
+        solve(X, np.column_stack([PRICE, AGE]), k=1, factors="auto")
+    with pytest.raises(InputError, match="the target holds text with 4 different values"):
+        solve(X, X["city"], k=1, factors="auto")
+    with pytest.raises(InputError, match=r"^y is not numeric; .*, two classes as -1 and"):
+        solve(X[["size", "age"]], ["no", "yes"] * (N // 2), k=1)
+    with pytest.raises(InputError, match=r'^A is not numeric; .*, or give a data frame with factors="auto"'):
+        solve(X.to_numpy(), PRICE, k=1)
+
+
+def test_the_loss_proposed_for_counts_needs_no_ridge():
+    counts = RNG.poisson(2.0, N)
+    with pytest.warns(DataWarning, match='give loss="poisson", lam=0, or'):
+        solve(X[["size", "age"]], counts, k=1)
+    assert solve(X[["size", "age"]], counts, k=1, loss="poisson", lam=0).reached
+
+
+def test_rows_of_text_without_names_are_refused_by_a_model_with_factors():
+    result = solve(X, PRICE, k=2, factors="auto")
+    for rows in (X.to_numpy(), [[90.0, 3.0, "Bern"]]):
+        with pytest.raises(InputError, match=r"rows to predict hold text, .* give a data frame"):
+            result.predict(rows)
+
+
+def test_validation_errors_are_printed_as_a_table():
+    errors = exactsel.cross_validate(X, PRICE, 2, factors="auto")
+    lines = str(errors).splitlines()
+    assert lines[0].split() == ["k", "lam", "held-out", "loss", "standard", "error"]
+    assert [line.split()[0] for line in lines[1:3]] == ["1", "2"]
+    assert lines[3].startswith("k = 2, lam = 0: the smallest size")
+    assert repr(errors) == "<ValidationErrors of 5 folds, 1 lam, 2 sizes>"
+
+
+def test_a_perfect_fit_has_no_sign():
+    result = solve(X[["size", "age"]], np.full(N, 5.0), k=1)
+    assert "-0" not in str(result)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["solv", "x.csv"], "There is no command 'solv'; did you mean 'solve'"),
+        (["solve", "x.csv", "--family", "gaussian"], "Did you mean '--loss'?"),
+        (
+            ["best", "houses.csv"],
+            "no column is called y; name the target with --target, unless columns are chosen without one. Column city",
+        ),
+    ],
+)
+def test_slips_on_the_command_line_are_answered(arguments, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    HOUSES.to_csv("houses.csv", index=False)
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_certify_compares_with_models_of_the_candidates_size(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    HOUSES.to_csv("houses.csv", index=False)
+    with pytest.raises(SystemExit):
+        main(["certify", "houses.csv", "--target", "price", "--factors", "auto", "--support", "size,city"])
+    assert "all models of at most k = 2 terms" in capsys.readouterr().out

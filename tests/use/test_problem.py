@@ -53,7 +53,7 @@ class TestData:
         refuse("NaN or infinite", A=[[1.0, None], [2.0, 3.0]], y=[1, 2])
 
     def test_rows_must_match(self):
-        refuse("^A has 4 rows but y has 3 entries; they must describe the same rows", y=Y[:3])
+        refuse("^the data have 4 rows but y has 3 entries; they must describe the same rows", y=Y[:3])
 
     @pytest.mark.parametrize(("shape", "size"), [((0, 3), 0), ((3, 0), 3), ((0, 0), 0)])
     def test_empty(self, shape, size):
