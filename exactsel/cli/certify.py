@@ -35,8 +35,8 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     """Say how far a given model is from optimal.
 
     A support is refitted exactly; coefficients, of the columns as they are in the file, are taken as they are, with the
-    best intercept for them. It is compared with models of at most k columns; where neither -k nor the file says k, of as
-    many as --support names. Exit code 0 means the model is proven to be within the tolerance, 1 that it is not.
+    best intercept for them. It is compared with models of at most k columns; where neither -k nor the file says k, of
+    as many as --support names. Exit code 0 means the model is proven to be within the tolerance, 1 that it is not.
     """
     from exactsel.data.arrays import read_vector
     from exactsel.errors import InputError

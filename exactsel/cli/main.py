@@ -74,12 +74,7 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from exactsel.errors import did_you_mean
 
-            meant = did_you_mean(args[0], COMMANDS)
-            ctx.fail(
-                f"There is no command '{args[0]}'{meant}; exactsel --help lists them."
-                if meant
-                else f"No such command '{args[0]}'."
-            )
+            ctx.fail(f"No such command '{args[0]}'{did_you_mean(args[0], COMMANDS)}.")
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -177,7 +172,9 @@ def _run(arguments: list[str] | None) -> Any:
         return _complain("interrupted.", 130)
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption) and error.option_name in ELSEWHERE:
-            error = click.NoSuchOption(error.option_name, possibilities=[ELSEWHERE[error.option_name]], ctx=error.ctx)
+            name = error.option_name
+            message = f"No such option '{name}'; it is {ELSEWHERE[name]} here."
+            error = click.NoSuchOption(name, message=message, ctx=error.ctx)
         shown = io.StringIO()
         error.show(shown)
         with contextlib.suppress(OSError, ValueError):

@@ -77,7 +77,7 @@ def _factor_of(column: Column, all_levels: bool, trouble: list[str], where: str)
 
 def _is_constant(column: Column) -> bool:
     """Whether a column of numbers has one value: beside an intercept no model needs it, and terms cannot have it."""
-    return column.values is not None and column.values.size > 0 and bool(np.all(column.values == column.values[0]))
+    return column.values is not None and column.values.size > 1 and bool(np.all(column.values == column.values[0]))
 
 
 def as_taken(held: Sequence[tuple[Column, bool]], formula: Formula, beside: str | None) -> tuple[list[Column], ...]:

@@ -113,10 +113,7 @@ def instance_from(
     with _noting(trouble):
         matrix = numeric_matrix(kept.columns if trouble else _some(kept.columns, where), where)
     if trouble:
-        if y is None and file is None and coding.formula is None:
-            advice = f"name the target with {option('target')}, unless columns are chosen without one"
-            trouble.insert(0, f"in {where}, no column is called y; {advice}.")
-        raise InputError(_all_told(trouble, where))
+        raise InputError(_all_told(trouble, where, place is None and file is None))
     instance = Instance(matrix, y, weights=counts, **kept.described(formula is None or formula.intercept))
     return choose_columns(instance, drop=levels, where=where)
 
@@ -186,9 +183,10 @@ def _noting(trouble: list[str]) -> Iterator[None]:
         trouble.append(str(error))
 
 
-def _all_told(trouble: Sequence[str], where: str) -> str:
+def _all_told(trouble: Sequence[str], where: str, no_target: bool) -> str:
     """Sentences that each begin with the name of the file, as one text that does so once."""
-    first, *others = trouble
+    advice = f"name the target with {option('target')}, unless columns are chosen without one"
+    first, *others = [*([f"in {where}, no column is called y; {advice}."] if no_target else []), *trouble]
     later = [text.removeprefix(f"in {escaped(where)}, ") for text in others]
     return " ".join([first, *(text[0].upper() + text[1:] for text in later)])
 
