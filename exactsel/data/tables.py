@@ -268,6 +268,7 @@ def with_offset_read(instance: Instance, offset: str | None) -> tuple[Instance, 
     names = instance.feature_names or ("",) * np.asarray(instance.A).shape[1]
     if offset not in names and is_file(offset):
         return instance, read_vector(offset)
+    _refuse_expression(offset, names)
     place = place_of(names, offset, "the instance")
     kept = [j for j in range(len(names)) if j != place]
     left = tuple(names[j] for j in kept) if instance.feature_names is not None else None
@@ -276,6 +277,15 @@ def with_offset_read(instance: Instance, offset: str | None) -> tuple[Instance, 
     coding = None if instance.coding is None else instance.coding.of_columns(kept)
     rest = replace(instance, A=some_columns(instance.A, kept), feature_names=left, groups=groups, coding=coding)
     return rest, column
+
+
+def _refuse_expression(offset: str, names: Sequence[str]) -> None:
+    inside = offset.removeprefix("log(").removesuffix(")")
+    if offset not in names and offset == f"log({inside})" and inside in names:
+        raise InputError(
+            f"the offset is {shown(offset)}, but it must be a column or a file; add a column of the logarithms of {inside} "
+            f"to the table, and leave out {inside} itself with {option('drop', [inside])}."
+        )
 
 
 def place_of(names: Sequence[str], choice: Choice, where: str) -> int:

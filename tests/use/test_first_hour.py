@@ -170,3 +170,15 @@ def test_certify_compares_with_models_of_the_candidates_size(tmp_path, monkeypat
     with pytest.raises(SystemExit):
         main(["certify", "houses.csv", "--target", "price", "--factors", "auto", "--support", "size,city"])
     assert "all models of at most k = 2 terms" in capsys.readouterr().out
+
+
+def test_all_products_of_ten_columns_are_read_with_their_parents():
+    names = list("abcdefghij")
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 10)), columns=names).assign(y=np.arange(12.0))
+    problem = exactsel.load(table, formula=f"y ~ {'*'.join(names)}", k=2, lam=1.0)
+    assert problem.d == 2**10 - 1
+    kept = dict(problem.describe()["hierarchy"]["parents"])
+    sets = [frozenset(name.split(":")) for name in problem.feature_names]
+    for child, whole in enumerate(sets):
+        wanted = {j for j, part in enumerate(sets) if part < whole and len(part) == len(whole) - 1}
+        assert set(kept.get(child, ())) == wanted
