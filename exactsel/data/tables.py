@@ -280,11 +280,12 @@ def with_offset_read(instance: Instance, offset: str | None) -> tuple[Instance, 
 
 
 def _refuse_expression(offset: str, names: Sequence[str]) -> None:
+    """:class:`InputError` for ``log(exposure)``, as it is written in R."""
     inside = offset.removeprefix("log(").removesuffix(")")
     if offset not in names and offset == f"log({inside})" and inside in names:
         raise InputError(
-            f"the offset is {shown(offset)}, but it must be a column or a file; add a column of the logarithms of {inside} "
-            f"to the table, and leave out {inside} itself with {option('drop', [inside])}."
+            f"the offset is {shown(offset)}, but it must be a column or a file; add a column of the logarithms of "
+            f"{inside} to the table, and leave out {inside} itself with {option('drop', [inside])}."
         )
 
 

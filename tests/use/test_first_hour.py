@@ -182,3 +182,10 @@ def test_all_products_of_ten_columns_are_read_with_their_parents():
     for child, whole in enumerate(sets):
         wanted = {j for j, part in enumerate(sets) if part < whole and len(part) == len(whole) - 1}
         assert set(kept.get(child, ())) == wanted
+
+
+def test_powers_and_logarithms_as_in_r_are_answered():
+    with pytest.raises(InputError, match=r"holds size \^ 2, which is size\*\*2 here; write that"):
+        solve(HOUSES, formula="price ~ age + I(size^2)", k=1)
+    with pytest.raises(InputError, match=r"add a column of the logarithms of age to the table, .*drop=\[\"age\"\]"):
+        solve(X, COUNTS, k=1, factors="auto", loss="poisson", lam=0.1, offset="log(age)")

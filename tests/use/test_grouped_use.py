@@ -346,7 +346,7 @@ def test_commands_take_groups(table, tmp_path):
     assert "region[s]" in solved.stdout
     assert "     0   2  region: 0, 1" in solved.stdout
     assert "intercept" in solved.stdout
-    assert "2 of 3 groups" in page.read_text()
+    assert "2 of 3 terms" in page.read_text()
     assert run("verify", proof, *about).return_value == 0
     assert run("verify", proof, *about, "--groups", "x=region[n],smoker[yes]").return_value == 3
     told = json.loads(run("solve", *about, "--quiet", "--json").stdout)
