@@ -12,6 +12,13 @@ from typing import Any, NamedTuple
 
 from exactsel.errors import InputError, did_you_mean
 
+LOSSES_ELSEWHERE = {
+    "gaussian": "quadratic", "normal": "quadratic", "squared_error": "quadratic", "mse": "quadratic",
+    "ols": "quadratic", "least_squares": "quadratic", "binomial": "logistic", "log_loss": "logistic",
+    "bernoulli": "logistic", "quasipoisson": "poisson", "hinge": "squared_hinge",
+}  # fmt: skip
+"""What other programs call the families and losses that are here."""
+
 KINDS = ("losses", "bounds", "trees", "branchings", "frontiers", "heuristics")
 
 
@@ -54,6 +61,7 @@ def load(kind: str, name: str) -> Any:
     except KeyError:
         known = ", ".join(names(kind)) or "none (is exactsel installed?)"
         singular = {"losses": "loss", "branchings": "branching rule"}.get(kind, kind[:-1])
-        meant = did_you_mean(name, names(kind))
+        other = LOSSES_ELSEWHERE.get(str(name).lower()) if kind == "losses" else None
+        meant = f"; '{name}' is '{other}' here" if other else did_you_mean(name, names(kind))
         raise InputError(f"there is no {singular} called '{name}'; known are: {known}{meant}.") from None
     return entry.load()

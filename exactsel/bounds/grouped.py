@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from exactsel.algebra.dependent import dependent_columns
 from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import UnsupportedError, option
+from exactsel.problem.model import listed
+
+SHOWN = 3
+"""Columns named in a message."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +33,12 @@ class GroupedBound(AcceleratedGradientBound):
             )
         curvature = self.known_curvature(problem.inner, options)
         if curvature is None and problem.lam == 0:
+            found = dependent_columns(problem.inner.AT)
+            named = listed(found[:SHOWN], problem.inner.feature_names) + (", ..." if len(found) > SHOWN else "")
+            which = f", such as {named}" if found else ""
             raise UnsupportedError(
-                f"{problem.units.noun}s need curvature, but lam is 0 and the columns are (nearly) dependent; give a "
-                f"small ridge ({option('lam', 1e-6)}), or leave out what depends on others."
+                f"{problem.units.noun}s need curvature, but lam is 0 and the columns are (nearly) dependent{which}; "
+                f"give a small ridge ({option('lam', 1e-6)}), or leave out what is constant or depends on others "
+                f"({option('drop')})."
             )
         return PreparedPerspective(self, problem, options, curvature, problem.inner, problem.units.spans)

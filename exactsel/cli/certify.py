@@ -35,8 +35,8 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     """Say how far a given model is from optimal.
 
     A support is refitted exactly; coefficients, of the columns as they are in the file, are taken as they are, with the
-    best intercept for them. Exit code 0 means the model is proven to be
-    within the tolerance, 1 that it is not.
+    best intercept for them. It is compared with models of at most k columns; where neither -k nor the file says k, of
+    as many as --support names. Exit code 0 means the model is proven to be within the tolerance, 1 that it is not.
     """
     from exactsel.data.arrays import read_vector
     from exactsel.errors import InputError
@@ -46,11 +46,11 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
 
     if (support is None) == (coef is None):
         raise InputError("the candidate is missing or given twice; give either --support 0,4,7 or --coef FILE.")
-    problem = read_problem(arguments)
+    names = [name.strip() for name in (support or "").split(",") if name.strip()]
+    problem = read_problem(arguments | {"usual_k": len(names) or None})
     settings = search_settings(arguments)
     candidate: dict[str, Any] = {}
     if support is not None:
-        names = [name.strip() for name in support.split(",") if name.strip()]
         candidate["support"] = given_support(column_numbers(problem, names), problem)
     else:
         if problem.family == "css":

@@ -62,8 +62,20 @@ class Carried(Exception):
         self.error = error
 
 
+ELSEWHERE = {"--family": "--loss", "--nvmax": "-k", "--y": "--target", "--alpha": "--lam"}
+"""What other programs call options."""
+
+
 class LazyGroup(click.Group):
     """Lists commands without importing them."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """The command that is asked for, or the one that may have been meant."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from exactsel.errors import did_you_mean
+
+            ctx.fail(f"No such command '{args[0]}'{did_you_mean(args[0], COMMANDS)}.")
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order they are meant to be met."""
@@ -159,6 +171,10 @@ def _run(arguments: list[str] | None) -> Any:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return _complain("interrupted.", 130)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and error.option_name in ELSEWHERE:
+            name = error.option_name
+            message = f"No such option '{name}'; it is {ELSEWHERE[name]} here."
+            error = click.NoSuchOption(name, message=message, ctx=error.ctx)
         shown = io.StringIO()
         error.show(shown)
         with contextlib.suppress(OSError, ValueError):

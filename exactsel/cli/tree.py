@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -27,8 +28,9 @@ from exactsel.cli.talk import say
 def command(style: str, out: str | None, **arguments: Any) -> int:
     """Show the explored search tree of a small run (node limit 500 unless given).
 
-    Unless told otherwise it is that of plain best-first search: one bound a node, one child a candidate. Exit code
-    0 means that the tree was written, 130 that it is the tree of an interrupted run.
+    It is written as Graphviz source, for dot; --format svg -o tree.svg draws it here. Unless told otherwise it is that
+    of plain best-first search: one bound a node, one child a candidate. Exit code 0 means that the tree was written,
+    130 that it is the tree of an interrupted run.
     """
     from exactsel.errors import InputError
     from exactsel.files import write_bytes
@@ -51,6 +53,8 @@ def command(style: str, out: str | None, **arguments: Any) -> int:
         text = tree_as_dot(graph, words) if style == "dot" else tree_as_json(graph, words)
         if out is None:
             say(text)
+            if style == "dot" and sys.stdout.isatty():
+                say("This is Graphviz source; -o tree.svg --format svg draws it, and --format json is data.", err=True)
         else:
             write_bytes(out, text.encode())
     return exit_code(True, result.termination)

@@ -18,6 +18,10 @@ from exactsel.problem.row_labels import check_rows
 from exactsel.types import FloatArray
 
 TARGET, OFFSET = "(target)", "(offset)"
+"""Columns of their own, called as no column of data is."""
+
+CALLED = {TARGET: "y", OFFSET: "offset"}
+"""What messages call them."""
 
 
 def instance_of_data(
@@ -81,11 +85,19 @@ def _rows(data: Any) -> int:
 def _column(name: str, values: Any, rows: int) -> Column:
     """A column of numbers, some of them missing, or of texts."""
     entries = np.asarray(values)
+    called = CALLED.get(name, name)
     if entries.shape != (rows,):
-        raise InputError(f"{name} has the shape {entries.shape}, but {rows} numbers were expected, one for each row.")
+        several = name == TARGET and entries.ndim == 2 and len(entries) == rows
+        advice = "; solve_targets takes several targets" if several else ""
+        raise InputError(
+            f"{called} has the shape {entries.shape}, but {rows} numbers were expected, one for each row{advice}."
+        )
     if entries.dtype.kind in "OUS" and all(isinstance(entry, str) for entry in entries.tolist()):
         return Column(name, None, "text", texts=tuple(entries.tolist()))
-    numbers = to_doubles(entries, name)
+    numbers = to_doubles(entries, called)
+    if name in CALLED and np.isinf(numbers).any():
+        why = ", as the logarithm of an exposure of 0" if name == OFFSET else ""
+        raise InputError(f"{called} holds {int(np.isinf(numbers).sum())} infinite values{why}; leave those rows out.")
     gaps = np.isnan(numbers)
     if not gaps.any():
         return Column(name, numbers)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from exactsel.errors import InputError, warn_of_data
 from exactsel.problem.coding import ColumnCoding, Source
 from exactsel.problem.factors import Factor, level_columns
@@ -35,31 +37,47 @@ class CodedTable(NamedTuple):
 
 
 def coded_factors(
-    columns: Sequence[tuple[Column, bool]], all_levels: bool, trouble: list[str], where: str
+    columns: Sequence[tuple[Column, bool]], all_levels: bool, trouble: list[str], where: str, beside: str | None = None
 ) -> CodedTable:
-    """The columns, factors among them coded; those that cannot be coded are left out, and it is noted why."""
+    """The columns, factors among them coded; those that cannot be coded are left out, and it is noted why.
+
+    Beside factors and an intercept a constant column is left out, too, but for the offset, the column ``beside``.
+    """
     kept: list[Column] = []
     labels: list[str] = []
     sources: list[Source] = []
     factors: dict[str, Factor] = {}
+    in_terms = any(is_factor for _, is_factor in columns)
     for column, is_factor in columns:
-        if not is_factor:
+        if not is_factor and in_terms and not all_levels and column.name != beside and _is_constant(column):
+            warn_of_data(f"in {where}, column {column.name} has one value and is left out.")
+        elif not is_factor:
             kept.append(column)
             labels.append("")
             sources.append(Source(column.name))
-            continue
-        try:
-            factor = Factor.of(column, all_levels)
-        except InputError as error:
-            trouble.append(f"in {where}, {error}")
-            continue
-        if not factor.coded:
-            warn_of_data(f"in {where}, column {column.name} has one value and is left out.")
-        factors[column.name] = factor
-        kept += level_columns(column, factor.coded)
-        labels += [column.name] * len(factor.coded)
-        sources += [Source(column.name, level) for level in factor.coded]
+        elif (factor := _factor_of(column, all_levels, trouble, where)) is not None:
+            factors[column.name] = factor
+            kept += level_columns(column, factor.coded)
+            labels += [column.name] * len(factor.coded)
+            sources += [Source(column.name, level) for level in factor.coded]
     return CodedTable(kept, tuple(labels), coding=ColumnCoding(tuple(sources), factors) if factors else None)
+
+
+def _factor_of(column: Column, all_levels: bool, trouble: list[str], where: str) -> Factor | None:
+    """The factor; None where the column cannot be one, which is noted."""
+    try:
+        factor = Factor.of(column, all_levels)
+    except InputError as error:
+        trouble.append(f"in {where}, {error}")
+        return None
+    if not factor.coded:
+        warn_of_data(f"in {where}, column {column.name} has one value and is left out.")
+    return factor
+
+
+def _is_constant(column: Column) -> bool:
+    """Whether a column of numbers has one value: beside an intercept no model needs it, and terms cannot have it."""
+    return column.values is not None and column.values.size > 1 and bool(np.all(column.values == column.values[0]))
 
 
 def as_taken(held: Sequence[tuple[Column, bool]], formula: Formula, beside: str | None) -> tuple[list[Column], ...]:

@@ -155,8 +155,10 @@ def _in_rows(column: Column, rows: BoolArray | None) -> Column:
     if column.kind not in ("text", "dates"):
         return column
     absent = np.zeros(rows.size, dtype=np.bool_) if column.absent is None else column.absent
-    kept = rows[~absent]
     left = absent[rows]
+    if not column.texts:  # the dates of a frame, which are refused in any case
+        return replace(column, missing=int(left.sum()))
+    kept = rows[~absent]
     texts = tuple(text for text, keep in zip(column.texts, kept, strict=True) if keep)
     return replace(column, texts=texts, missing=int(left.sum()), absent=left if left.any() else None)
 

@@ -113,7 +113,7 @@ def instance_from(
     with _noting(trouble):
         matrix = numeric_matrix(kept.columns if trouble else _some(kept.columns, where), where)
     if trouble:
-        raise InputError(_all_told(trouble, where))
+        raise InputError(_all_told(trouble, where, place is None and file is None))
     instance = Instance(matrix, y, weights=counts, **kept.described(formula is None or formula.intercept))
     return choose_columns(instance, drop=levels, where=where)
 
@@ -142,7 +142,7 @@ def _coded(
 ) -> CodedTable:
     """The columns as factors or a formula have them."""
     if formula is None:
-        return coded_factors(held, coding.all_levels, trouble, where)
+        return coded_factors(held, coding.all_levels, trouble, where, coding.beside)
     taken, apart = as_taken(held, formula, coding.beside)
     with _noting(trouble):
         numeric_matrix([column for column in taken if not is_categorical(column) or column.missing], where)
@@ -183,9 +183,10 @@ def _noting(trouble: list[str]) -> Iterator[None]:
         trouble.append(str(error))
 
 
-def _all_told(trouble: Sequence[str], where: str) -> str:
+def _all_told(trouble: Sequence[str], where: str, no_target: bool) -> str:
     """Sentences that each begin with the name of the file, as one text that does so once."""
-    first, *others = trouble
+    advice = f"name the target with {option('target')}, unless columns are chosen without one"
+    first, *others = [*([f"in {where}, no column is called y; {advice}."] if no_target else []), *trouble]
     later = [text.removeprefix(f"in {escaped(where)}, ") for text in others]
     return " ".join([first, *(text[0].upper() + text[1:] for text in later)])
 
@@ -267,6 +268,7 @@ def with_offset_read(instance: Instance, offset: str | None) -> tuple[Instance, 
     names = instance.feature_names or ("",) * np.asarray(instance.A).shape[1]
     if offset not in names and is_file(offset):
         return instance, read_vector(offset)
+    _refuse_expression(offset, names)
     place = place_of(names, offset, "the instance")
     kept = [j for j in range(len(names)) if j != place]
     left = tuple(names[j] for j in kept) if instance.feature_names is not None else None
@@ -275,6 +277,16 @@ def with_offset_read(instance: Instance, offset: str | None) -> tuple[Instance, 
     coding = None if instance.coding is None else instance.coding.of_columns(kept)
     rest = replace(instance, A=some_columns(instance.A, kept), feature_names=left, groups=groups, coding=coding)
     return rest, column
+
+
+def _refuse_expression(offset: str, names: Sequence[str]) -> None:
+    """:class:`InputError` for ``log(exposure)``, as it is written in R."""
+    inside = offset.removeprefix("log(").removesuffix(")")
+    if offset not in names and offset == f"log({inside})" and inside in names:
+        raise InputError(
+            f"the offset is {shown(offset)}, but it must be a column or a file; add a column of the logarithms of "
+            f"{inside} to the table, and leave out {inside} itself with {option('drop', [inside])}."
+        )
 
 
 def place_of(names: Sequence[str], choice: Choice, where: str) -> int:
@@ -326,11 +338,11 @@ def _target_values(column: Column, where: str) -> FloatArray:
         say(column.rounding, f"in {where}, the target {column.name}")
         return column.values
     levels = sorted(set(column.texts))
+    called = f"the target {column.name}".removesuffix(" (target)")  # of data, where it is no column of a table
     if column.kind != "text" or len(levels) != 2:
         known = {"text": f"text with {len(levels)} different values", "units": "numbers in different units"}
         held = known.get(column.kind, column.kind)
         raise InputError(
-            f"in {where}, the target {column.name} holds {held}; give numbers, or two classes for logistic or "
-            f"squared_hinge loss."
+            f"in {where}, {called} holds {held}; give numbers, or two classes for logistic or squared_hinge loss."
         )
-    return labels_of(column.texts, f"the target {column.name}")
+    return labels_of(column.texts, called)

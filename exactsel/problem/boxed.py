@@ -32,6 +32,7 @@ from exactsel.problem.groups import matching
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.numbered import Position
 from exactsel.problem.objective import Objective
+from exactsel.problem.offsets import has_offset
 from exactsel.problem.preparing import Preparation
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -249,7 +250,7 @@ class BoxedProblem:
             "loss_parameters": self.base.loss_parameters, "lam": self.base.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weights is not None, **self.units.describe(),
+            "weights": made is not None and made.weighted, "offset": has_offset(self.base), **self.units.describe(),
             "bounds": [
                 [None if np.isinf(v) else float(v) for v in side] for side in (self.given_lower, self.given_upper)
             ],

@@ -88,7 +88,7 @@ def checked_data(
     matrix, target = checked_matrix(given), checked_vector(y)
     if matrix.shape[0] != target.size:
         raise InputError(
-            f"A has {matrix.shape[0]} rows but y has {target.size} entries; they must describe the same rows."
+            f"the data have {matrix.shape[0]} rows but y has {target.size} entries; they must describe the same rows."
         )
     return np.ascontiguousarray(matrix.T), target, names
 
@@ -116,7 +116,11 @@ def _as_floats(values: ArrayLike, name: str, by_columns: bool = False) -> FloatA
     except OverflowError:
         raise InputError(f"{name} holds a whole number too large for a float; rescale {name}.") from None
     except (TypeError, ValueError):
-        raise InputError(f"{name} is not numeric; encode text and categories as numbers first.") from None
+        frame = either(', or give a data frame with factors="auto"', "") if name == "A" else ""
+        classes = ", two classes as -1 and +1" if name == "y" else ""
+        raise InputError(
+            f"{name} is not numeric; encode text and categories as numbers first{frame or classes}."
+        ) from None
     largest = max(float(array.max()), -float(array.min())) if array.size else 0.0
     if not largest < np.inf:
         bad = int(np.size(array) - np.count_nonzero(np.isfinite(array)))
@@ -159,7 +163,7 @@ def checked_k(k: Any, d: int) -> int:
     if k < 0:
         raise InputError(f"k is {int(k)}, but the number of columns cannot be negative.")
     if k > d:
-        warn_of_data(f"k = {int(k)} is more than the {d} columns of A; using k = {d}.")
+        warn_of_data(f"k = {int(k)} is more than the {d} columns there are; using k = {d}.")
         return d
     return int(k)
 
@@ -171,11 +175,10 @@ def checked_lam(lam: Any, loss: str = "", zero: bool = True, free: bool = True) 
     if lam is None and zero:
         return 0.0
     if lam is None:
-        without = f"{either(', or lam=0', ', or --lam 0')} for none" if free else ""
+        without = f"{option('lam', 0)} for none, as in R, or " if free else ""
         raise InputError(
-            f"lam, the ridge weight, is missing, and {loss} loss needs one; give {option('lam', 1)} to begin with, "
-            f"scikit-learn's C = 1, where columns have about the size 1 ({option('standardize', True)} sees "
-            f"to that){without}."
+            f"lam, the ridge weight, is missing, and {loss} loss needs one; give {without}{option('lam', 1)} to begin "
+            f"with, scikit-learn's C = 1, where columns have about the size 1 (see {option('standardize', True)})."
         )
     value = _real(lam)
     if value is None:

@@ -86,6 +86,9 @@ def _refuse_words_of_r(node: ast.AST, text: str) -> None:
         raise InputError(f"the formula {text!r} holds an offset, but only terms were expected; leave it out and {how}.")
     if called in ("factor", "as.factor"):
         raise InputError(f"the formula {text!r} holds {called}({inside}), which is C({inside}) here; write that.")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
+        power = f"{ast.unparse(node.left)}**{ast.unparse(node.right)}"
+        raise InputError(f"the formula {text!r} holds {ast.unparse(node)}, which is {power} here; write that.")
 
 
 def tree(expression: str) -> ast.Expression:

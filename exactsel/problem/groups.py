@@ -19,7 +19,7 @@ from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.checks import column_number
 from exactsel.problem.fit import Fit
-from exactsel.problem.numbered import Position, check_position
+from exactsel.problem.numbered import Position, check_position, places_of
 from exactsel.problem.units import Units
 from exactsel.types import IntArray, StateArray
 
@@ -150,8 +150,12 @@ class GroupedUnits(Units):
 
     def called(self, name: str) -> list[int]:
         """The groups of this name, or that hold a column of this name."""
-        held = [j for j, known in enumerate(self.column_names or ()) if known == name]
-        return super().called(name) or list(self.units_of(held))
+        return super().called(name) or list(self.units_of(self._columns_named.get(name, ())))
+
+    @cached_property
+    def _columns_named(self) -> dict[str, list[int]]:
+        """The columns of each name."""
+        return places_of(self.column_names or ())
 
     def chosen(self, numbers: Iterable[int]) -> tuple[int, ...]:
         """Groups somebody names for a support, in that order; named by two of its columns a group counts once."""

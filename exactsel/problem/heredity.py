@@ -21,6 +21,10 @@ def heredity(terms: Sequence[Any]) -> Iterator[str]:
     for j, held in enumerate(products):
         places.setdefault(frozenset(held.items()), []).append(j)
     for child, whole in enumerate(products):
+        nearest = _nearest(whole)
+        if nearest and all(part in places for part in nearest):  # all others divide one of these
+            yield f"{child}: {', '.join(map(str, sorted(j for part in nearest for j in places[part])))}"
+            continue
         below = [j for part in _parts(whole, places) for j in places[part] if _divides(products[j], whole)]
         largest: list[int] = []
         for j in sorted(below, key=lambda j: -sum(products[j].values())):
@@ -28,6 +32,15 @@ def heredity(terms: Sequence[Any]) -> Iterator[str]:
                 largest.append(j)
         if largest:
             yield f"{child}: {', '.join(map(str, sorted(largest)))}"
+
+
+def _nearest(whole: Monomial) -> list[frozenset[tuple[str, int]]]:
+    """The products of one factor less."""
+    left = (
+        (*((other, power) for other, power in whole.items() if other != base), (base, whole[base] - 1))
+        for base in whole
+    )
+    return [frozenset((base, power) for base, power in each if power) for each in left]
 
 
 def _parts(whole: Monomial, places: Mapping[frozenset[tuple[str, int]], Any]) -> Iterable[frozenset[tuple[str, int]]]:

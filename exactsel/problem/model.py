@@ -86,7 +86,13 @@ class Model:
             by_name: FloatArray = self._chosen_columns(columns, chosen, count) @ self.coef[chosen]
             return by_name + (self.intercept or 0.0)
         given, _ = frame_matrix(A, None, rounded=True)
-        rows = np.asarray(given, dtype=np.float64)
+        try:
+            rows = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                "the rows to predict hold text, but an array has the coded columns of the model; give a data frame, or "
+                "a mapping of names to values, with the columns of the fit."
+            ) from None
         if rows.ndim != 2 or rows.shape[1] != self.coef.size:
             raise InputError(
                 f"the rows to predict have the shape {rows.shape}, but the model has {self.coef.size} columns; give a "
@@ -258,7 +264,9 @@ def demands_text(problem: dict[str, Any]) -> str:
         limits = problem["limits"]
         many = len(limits["groups"])
         words.append(f"at most {limits['most']} from each group ({many} group{'s' * (many > 1)} of more columns)")
+    flags: tuple[tuple[str, str], ...]
     flags = (("intercept", "intercept, not penalised"), ("scale", "columns scaled"), ("weights", "rows weighted"))
+    flags += (("offset", "predictions with an offset"),)
     if problem.get("left_side"):
         words.append(f"the target is {problem['left_side']}")
     return "; ".join([*words, *(what for which, what in flags if problem.get(which))])

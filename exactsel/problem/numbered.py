@@ -30,6 +30,14 @@ def as_name(label: Any) -> str:
     return NumberedName(label) if numbered else str(label)
 
 
+def places_of(names: Sequence[str]) -> dict[str, list[int]]:
+    """The numbers of each name, from 0."""
+    places: dict[str, list[int]] = {}
+    for j, name in enumerate(names):
+        places.setdefault(name, []).append(j)
+    return places
+
+
 def check_position(number: int, names: Sequence[str] | None, what: str) -> None:
     """Refuse a number where it is not plain whether a column's position or its name is meant.
 

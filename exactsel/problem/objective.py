@@ -213,10 +213,10 @@ class Objective:
     def text(self) -> str:
         """The formula, for people."""
         made = self.preparation
-        inside = "Ax + c" if made is not None and made.centred else "Ax"
-        over = "a sum over rows" if made is None or made.weights is None else "a weighted sum over rows"
+        over = "a weighted sum" if made is not None and made.weighted else "a sum"
         ridge = "||Sx||^2, S the columns' sizes" if made is not None and made.scaled else "||x||^2"
-        return f"L({inside}) + (lam/2){ridge}, L {over}, {self.loss_text}, lam={self.asked_lam:g}"
+        inside = "Ax + c" if made is not None and made.centred else "Ax"
+        return f"L({inside}) + (lam/2){ridge}, L {over} over rows, {self.loss_text}, lam={self.asked_lam:g}"
 
     @property
     def loss_parameters(self) -> dict[str, float]:

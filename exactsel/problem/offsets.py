@@ -40,6 +40,12 @@ def checked_offset(offset: ArrayLike, rows: int) -> FloatArray:
     return o
 
 
+def has_offset(objective: Any) -> bool:
+    """Whether predictions have an offset: one that is kept, or the exposures of Poisson loss."""
+    made = objective.preparation
+    return objective.offset is not None or (made is not None and made.exposure is not None)
+
+
 def knowing(problem: Stated, offset: Any) -> Stated:
     """The problem, which knows what has been taken off its target; itself where that is nothing."""
     whole: Any = problem

@@ -68,6 +68,13 @@ class Preparation:
         return cls(AT, y, weights, centre, scale, loss, made, exposure)
 
     @property
+    def weighted(self) -> bool:
+        """Whether rows have weights of their own, beside those that stand for exposures."""
+        if self.weights is None or self.exposure is None:
+            return self.weights is not None
+        return not np.array_equal(self.weights, self.exposure)
+
+    @property
     def asked(self) -> bool:
         """Whether anything was asked to be done to the data, beyond columns of even length (exactsel.problem.even)."""
         return self.centred or self.scaled or self.weights is not None

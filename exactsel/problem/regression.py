@@ -28,7 +28,7 @@ from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
 from exactsel.problem.limits import limited_units, units_of
 from exactsel.problem.objective import Objective
-from exactsel.problem.offsets import knowing, with_offset
+from exactsel.problem.offsets import has_offset, knowing, with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
 from exactsel.problem.row_labels import check_rows
 from exactsel.problem.searched import to_search_with
@@ -362,8 +362,8 @@ class Problem:
             "loss_parameters": self.loss_parameters, "lam": self.objective.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weights is not None, **self.units.describe(),
-            "bounds": None, "tall": None if self.objective.tall is None else self.objective.tall.describe(),
+            "weights": made is not None and made.weighted, "offset": has_offset(self.objective), "bounds": None,
+            **self.units.describe(), "tall": None if self.objective.tall is None else self.objective.tall.describe(),
         }  # fmt: skip
 
     def fit(self, columns: Iterable[int]) -> Fit:

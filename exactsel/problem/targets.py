@@ -24,7 +24,7 @@ class Hint(NamedTuple):
     found: str
     loss: str
     lam: float
-    """The ridge weight to begin with: none, or next to none where dependent columns would be refused without one."""
+    """The ridge weight to begin with: none, as in R; where that will not do, a sentence names a small one."""
     recode: bool = False
     """Whether the two values must be written as 0 and 1 before."""
 
@@ -51,4 +51,24 @@ def better_loss(y: Any) -> Hint | None:
     mean = float(np.mean(values))
     if not counts or mean > LARGEST_MEAN or float(np.var(values)) < LEAST_SPREAD * mean:
         return None
-    return Hint(f"the target holds counts, whole numbers from 0 to {distinct[-1]:g}", "poisson", 1e-6)
+    return Hint(f"the target holds counts, whole numbers from 0 to {distinct[-1]:g}", "poisson", 0.0)
+
+
+def copies_of(y: Any, AT: Any) -> list[int]:
+    """Numbers of the columns, rows of AT (d, n), that are the target y (n,) itself; none where y has one value."""
+    target = np.asarray(y)
+    if target.dtype.kind not in "biuf" or target.shape != AT.shape[1:] or target.size < LEAST_ROWS:
+        return []
+    if not np.any(target != target[0]):
+        return []
+    return [int(j) for j in np.flatnonzero(AT[:, 0] == target[0]) if np.array_equal(AT[j], target)]
+
+
+def advice_on_copies(names: list[str]) -> str:
+    """What to do about columns that are the target."""
+    several = len(names) > 1
+    return (
+        f"column{'s' * several} {', '.join(names)} hold{'' if several else 's'} the same numbers as the target, so "
+        f"{'they predict' if several else 'it predicts'} it without an error; if that is not meant, leave "
+        f"{'them' if several else 'it'} out."
+    )

@@ -19,7 +19,7 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.checks import checked_names, column_meant
 from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.fit import Fit
-from exactsel.problem.numbered import Position
+from exactsel.problem.numbered import Position, places_of
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 
@@ -223,7 +223,12 @@ class Units:
 
     def called(self, name: str) -> list[int]:
         """The units of this name."""
-        return [j for j, known in enumerate(self.names or ()) if known == name]
+        return list(self._named.get(name, ()))
+
+    @cached_property
+    def _named(self) -> dict[str, list[int]]:
+        """The units of each name."""
+        return places_of(self.names or ())
 
     def chosen(self, numbers: Iterable[int]) -> tuple[int, ...]:
         """Units somebody names for a support, in that order; what may be named twice counts once."""

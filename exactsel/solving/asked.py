@@ -19,7 +19,7 @@ from exactsel.problem.boxed import BoxedProblem, boxed
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
-from exactsel.problem.targets import better_loss
+from exactsel.problem.targets import advice_on_copies, better_loss, copies_of
 from exactsel.solving.settings import settings_of
 from exactsel.types import FloatArray
 
@@ -48,6 +48,16 @@ OF_SEARCH = {"random_state": "seed", "n_jobs": "threads"}
 
 EVERY_COLUMN = 2**31
 """More columns than there are, for who looks at models of all sizes."""
+
+
+ELSEWHERE = {
+    "target": "give the numbers to predict, as in solve(X, y, k=5), or a formula, as in formula='y ~ .'",
+    "family": "give loss, which is quadratic for gaussian, logistic for binomial, or poisson",
+    "alpha": "the ridge weight is called lam, and the loss is a sum over rows",
+    "C": "the ridge weight is called lam, and is 1/C",
+    "nvmax": "the largest number of columns is called k",
+}
+"""What other programs call things, and what that is here."""
 
 
 def problem_asked(
@@ -99,6 +109,8 @@ def problem_asked(
         problem = _problem_of(data, y, k, chosen)
     if "loss" not in chosen and (hint := better_loss(_target_of(problem) if y is None else y)) is not None:
         warn_of_data(hint.advice)
+    if copies := _copies_of_target(problem, y):
+        warn_of_data(advice_on_copies(copies))
     return problem, left
 
 
@@ -146,6 +158,15 @@ def _target_of(problem: SubsetProblem) -> FloatArray:
     return made.target  # type: ignore[no-any-return]
 
 
+def _copies_of_target(problem: SubsetProblem, y: Any) -> list[str]:
+    """The columns that are the target, by name: most often it was left among them."""
+    made: Any = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    before = made.preparation
+    found = copies_of(made.target if y is None else y, made.objective.AT if before is None else before.AT)
+    names = made.units.column_names
+    return [str(j) if names is None else names[j] for j in found]
+
+
 def _is_asked(value: Any) -> bool:
     return not (value is None or value is False or (isinstance(value, tuple | list) and not value))
 
@@ -164,5 +185,9 @@ def _instance_of(data: Any, y: Any, chosen: dict[str, Any]) -> tuple[Instance, d
 def _unknown(name: str, given: bool, known: Collection[str]) -> str:
     if given and by_name({name: 0}).keys() <= {*OF_PROBLEM}:
         return f"{name!r} is part of a problem and not of a search; make the problem with it."
+    if name in ELSEWHERE and name not in known:
+        return f"{name!r} is no option here; {ELSEWHERE[name]}."
     words = [*known, *(() if given else OF_PROBLEM)]
+    if name in ELSEWHERE:
+        return f"{name!r} is no option here; {ELSEWHERE[name]}."
     return f"{name!r} is no option of a search{did_you_mean(name, words)}; its options are: {', '.join(words)}."

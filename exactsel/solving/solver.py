@@ -329,7 +329,7 @@ class Search:
         times = {**self.times, **parts, "compile": waited() - self._waited, "total": time.perf_counter() - self._began}
         model = Model.of(problem, shown.fit.coef)
         return Result(
-            upper=shown.upper,
+            upper=shown.upper + 0.0,  # not -0
             lower=lower,
             support=shown.fit.support,
             prepared=PreparedModel.of(problem, shown.fit.coef),

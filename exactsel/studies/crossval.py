@@ -81,16 +81,33 @@ class ValidationErrors:
         chosen = min(range(len(ks)), key=lambda i: (self.ks[ks[i]], self.mean[lams[i], ks[i]]))
         return self.lams[lams[chosen]], self.ks[ks[chosen]]
 
+    def __repr__(self) -> str:
+        return f"<ValidationErrors of {len(self.errors)} folds, {len(self.lams)} lam, {len(self.ks)} sizes>"
+
+    def __str__(self) -> str:
+        """One line for each size and lam, and the choice."""
+        rows = [self._head, *self._rows()]
+        lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, (4, 10, 14, 0), strict=True)) for row in rows)
+        return "\n".join([*(line.rstrip() for line in lines), self._choice])
+
     def _repr_html_(self) -> str:
-        lam, k = self.one_standard_error
-        rows = [
+        return html_view(html_line(self._choice, strong=True), html_table(self._rows(), self._head))
+
+    @property
+    def _head(self) -> tuple[str, ...]:
+        return ("k", "lam", "held-out loss", "standard error")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [
             (str(size), f"{ridge:.6g}", f"{self.mean[i, j]:.6g}", f"{self.standard_error[i, j]:.3g}")
             for i, ridge in enumerate(self.lams)
             for j, size in enumerate(self.ks)
         ]
-        said = f"k = {k}, lam = {lam:g}: the smallest size within one standard error of the smallest held-out loss."
-        head = ("k", "lam", "held-out loss", "standard error")
-        return html_view(html_line(said, strong=True), html_table(rows, head))
+
+    @property
+    def _choice(self) -> str:
+        lam, k = self.one_standard_error
+        return f"k = {k}, lam = {lam:g}: the smallest size within one standard error of the smallest held-out loss."
 
 
 def random_folds(n: int, folds: int, seed: int = 0) -> list[tuple[IntArray, IntArray]]:

@@ -51,7 +51,7 @@ BAD_FILES = [
     ({"A": np.ones(9)}, "A has 1 dimension(s), expected a table of rows and columns (2 dimensions)."),
     ({"A": np.full((9, 2), "one")}, "A is not numeric; encode text and categories as numbers first."),
     ({"A": np.ones((0, 4)), "y": np.ones(0)}, "A is empty (shape 0 x 4); give at least one row and column."),
-    ({"y": np.ones(8)}, "A has 9 rows but y has 8 entries; they must describe the same rows."),
+    ({"y": np.ones(8)}, "the data have 9 rows but y has 8 entries; they must describe the same rows."),
     (
         {"k": None},
         "k, the largest number of columns in the model, is missing; give -k 5, say",

@@ -346,14 +346,14 @@ def test_commands_take_groups(table, tmp_path):
     assert "region[s]" in solved.stdout
     assert "     0   2  region: 0, 1" in solved.stdout
     assert "intercept" in solved.stdout
-    assert "2 of 3 groups" in page.read_text()
+    assert "2 of 3 terms" in page.read_text()
     assert run("verify", proof, *about).return_value == 0
     assert run("verify", proof, *about, "--groups", "x=region[n],smoker[yes]").return_value == 3
     told = json.loads(run("solve", *about, "--quiet", "--json").stdout)
     assert told["feature_names"] == ["region", "age"]
     assert [row["column"] for row in told["model"]] == [0, 1, 3]
     assert json.loads(run("certify", *about, "--quiet", "--json", "--support", "region,age").stdout)["gap"] < 1e-5
-    assert "sets of 2 groups" in run("near", *about, "--tau", "1").stdout
+    assert "sets of 2 terms" in run("near", *about, "--tau", "1").stdout
     assert "region" in run("compare", *about, "--heuristic", "forward,swap").stdout
     assert run("path", *about, "--k-max", "2").return_value == 0
     facts = json.loads(run("info", *about, "--json").stdout)

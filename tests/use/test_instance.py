@@ -199,7 +199,7 @@ class TestProblem:
             Instance(A, Y, **known).problem()
 
     def test_the_problem_checks_the_data(self, path):
-        with pytest.raises(InputError, match="A has 3 rows but y has 4 entries"):
+        with pytest.raises(InputError, match="the data have 3 rows but y has 4 entries"):
             load(stored(path, A=A[:3]), k=1, lam=1.0)
         with pytest.raises(InputError, match="NaN or infinite"):
             load(stored(path, A=A * np.nan), k=1, lam=1.0)

@@ -41,7 +41,9 @@ PROVOKED = {
     "an encoding": (lambda: load("x.csv", encoding=3), "encoding is 3", "--encoding is 3"),
     "a decimal mark": (lambda: load("x.csv", decimal="!"), "decimal is '!'", "--decimal is"),
     "no target": (lambda: load(FRAME[["a"]], k=1), "with target, or call", "--target, or give --problem css"),
-    "a ridge that is missing": (lambda: Problem(A, SIGNS, 1, loss="logistic"), "give lam=1 to begin", "--lam 1 to"),
+    "a ridge that is missing": (
+        lambda: Problem(A, SIGNS, 1, loss="logistic"), "give lam=0 for none, as in R, or lam=1 to", "--lam 1 to"
+    ),
     "a ridge that is needed": (
         lambda: Problem(A, SIGNS, 1, loss="squared_hinge", lam=0.0), "give a positive lam for", "a positive --lam for"
     ),

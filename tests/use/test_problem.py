@@ -53,7 +53,7 @@ class TestData:
         refuse("NaN or infinite", A=[[1.0, None], [2.0, 3.0]], y=[1, 2])
 
     def test_rows_must_match(self):
-        refuse("^A has 4 rows but y has 3 entries; they must describe the same rows", y=Y[:3])
+        refuse("^the data have 4 rows but y has 3 entries; they must describe the same rows", y=Y[:3])
 
     @pytest.mark.parametrize(("shape", "size"), [((0, 3), 0), ((3, 0), 3), ((0, 0), 0)])
     def test_empty(self, shape, size):
@@ -134,7 +134,7 @@ class TestParameters:
     def test_k_and_lam_must_be_given(self):
         refuse("^k, the largest number of columns in the model, is missing; give k=5, say", k=None)
         refuse(
-            "^lam, the ridge weight, is missing, and huber loss needs one; give lam=1",
+            "^lam, the ridge weight, is missing, and huber loss needs one; give lam=0 for none, as in R, or lam=1",
             lam=None,
             loss="huber",
         )
@@ -155,7 +155,8 @@ class TestParameters:
 
     @pytest.mark.parametrize("k", [4, 10**30])
     def test_more_than_d_is_taken_as_d_with_a_warning(self, k):
-        with pytest.warns(UserWarning, match=rf"^k = {k} is more than the 3 columns of A; using k = 3\.$") as caught:
+        sentence = rf"^k = {k} is more than the 3 columns there are; using k = 3\.$"
+        with pytest.warns(UserWarning, match=sentence) as caught:
             problem = make(k=k)
         assert problem.k == 3
         assert len(caught) == 1

@@ -63,7 +63,7 @@ def test_it_is_said_in_the_words_and_at_the_line_of_the_caller():
     with pytest.warns(DataWarning, match=r'holds two values, 0 and 1, .* give loss="logistic", lam=0, or') as caught:
         exactsel.solve(A, CLASSES, 2)
     assert caught[0].filename == __file__
-    with pytest.warns(DataWarning, match='whole numbers from 0 to .* give loss="poisson", lam=1e-6, or') as caught:
+    with pytest.warns(DataWarning, match='whole numbers from 0 to .* give loss="poisson", lam=0, or') as caught:
         exactsel.best_model(A, COUNTS)
     assert caught[0].filename == __file__
     with pytest.warns(DataWarning, match="write them as 0 and 1 and give"):
@@ -74,11 +74,11 @@ def test_the_advice_can_be_followed():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the target holds 0 and 1; logistic loss reads")
         assert exactsel.solve(A, CLASSES, 2, loss="logistic", lam=0).reached
-        assert exactsel.solve(A, COUNTS, 2, loss="poisson", lam=1e-6).reached
+        assert exactsel.solve(A, COUNTS, 2, loss="poisson", lam=0).reached
         assert exactsel.solve(A, CLASSES, 2, loss="quadratic").reached
 
 
-@pytest.mark.parametrize(("y", "advice"), [(CLASSES, "--loss logistic --lam 0"), (COUNTS, "--loss poisson --lam 1e-6")])
+@pytest.mark.parametrize(("y", "advice"), [(CLASSES, "--loss logistic --lam 0"), (COUNTS, "--loss poisson --lam 0")])
 def test_the_command(tmp_path, run, y, advice):
     file = tmp_path / "t.csv"
     np.savetxt(file, np.column_stack([A, y]), delimiter=",", header="a,b,c,y", comments="", fmt="%.17g")
