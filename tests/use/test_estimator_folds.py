@@ -84,5 +84,6 @@ def test_classes(name: str) -> None:
 
 @pytest.mark.parametrize(("estimator", "cases"), [(BestSubsetCV, REGRESSION), (BestSubsetClassifierCV, CLASSES)])
 def test_no_parameter_is_without_a_case(estimator: Any, cases: dict[str, Case]) -> None:
-    tried = {name for given, _, _ in cases.values() for name in given} | {"lams", "sample_weight"}
+    # Factors, which need a frame, are tried in test_factors_of_estimators.py.
+    tried = {name for given, _, _ in cases.values() for name in given} | {"lams", "sample_weight", "factors"}
     assert {*estimator().get_params()} - STEERING <= tried
