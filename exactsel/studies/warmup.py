@@ -96,7 +96,7 @@ def small_problem(kind: str) -> Problem | ColumnSubsetProblem:
     instance = generate("logistic", n=120, d=30, k=4) if classes else generate("diabetes")
     A, y = instance.A, instance.y
     assert y is not None
-    y = np.round(np.abs(y)) if loss == "poisson" else y
+    y = np.round(10.0 * np.abs(y) / np.abs(y).max()) if loss == "poisson" else y
     if kind == "css":
         return ColumnSubsetProblem(A, 4)
     if kind == "groups":

@@ -7,7 +7,7 @@ import pytest
 from exactsel import _jit
 from exactsel._jit import folders, interpreting
 from exactsel.studies import warmup
-from exactsel.studies.warmup import MORE, USUAL, Warmed, warm, warm_up
+from exactsel.studies.warmup import MORE, USUAL, Warmed, small_problem, warm, warm_up
 
 pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="nothing is compiled")
 
@@ -73,3 +73,11 @@ def test_where_nothing_can_be_kept_it_says_so(run, monkeypatch):
     shown = run("warmup")
     assert shown.code == 1
     assert "EXACTSEL_CACHE_DIR" in shown.err
+
+
+@pytest.mark.parametrize("kind", [kind for kind in (*USUAL, *MORE) if kind != "methods"])
+def test_every_kind_has_a_problem_that_can_be_solved(kind):
+    """Counts that were all rounded to 0 let the whole command fail."""
+    problem = small_problem(kind)
+    assert problem.null_objective > 0.0
+    assert problem.d > problem.k
