@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_refused():
         solve(GAPS, Y, 2, missing="somehow")
     with pytest.raises(InputError, match="has no column called 'sort'"):
         solve(FRAME, Y, 2, factors=["sort"])
-    with pytest.raises(InputError, match=r"\(target\) has the shape \(39,\), but 40 numbers were expected"):
+    with pytest.raises(InputError, match=r"^y has the shape \(39,\), but 40 numbers were expected"):
         solve(GAPS.to_numpy(), Y.to_numpy()[1:], 2, missing="mean")
     with pytest.raises(InputError, match="'nonnegative' is part of a problem"):
         solve(Problem(NUMBERS, Y, 2), nonnegative="all")

@@ -237,9 +237,9 @@ class TestTrouble:
         pd = pytest.importorskip("pandas")
         frame = pd.DataFrame({"sex": ["f", "m"], "when": pd.to_datetime(["2020-01-01", "2021-01-01"]), "a": [1, None]})
         for drop, match in (
-            ([], r"column sex \('f', 'm'\) holds text"),
-            (["sex"], "column when holds dates; turn them into numbers"),
-            (["sex", "when"], r"column a \(1 missing\) has missing values"),
+            ([], r"[Cc]olumn sex \('f', 'm'\) holds text"),
+            (["sex"], "[Cc]olumn when holds dates; turn them into numbers"),
+            (["sex", "when"], r"[Cc]olumn a \(1 missing\) has missing values"),
         ):
             with pytest.raises(InputError, match=match):
                 instance_from(frame, drop=drop)

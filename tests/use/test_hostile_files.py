@@ -268,7 +268,7 @@ class TestFrames:
         assert [column.texts for column in columns[:2]] == [("x", "z"), ("x", "z")]
         refused(
             tmp_path / name,
-            r"column list \(entries of type list<.*neither numbers nor text",
+            r"[Cc]olumn list \(entries of type list<.*neither numbers nor text",
             drop=["text", "cat", "when"],
         )
         refused(tmp_path / name, "holds entries of type list.* cannot be a factor", factors=["list"])
