@@ -177,7 +177,9 @@ class CodedFormula:
             try:
                 spec = begun.get_model_matrix(nothing, context={}, na_action="ignore").model_spec
             except Exception as error:
-                raise InputError(f"the formula of the model cannot be used ({reason(error)}); fit it anew.") from None
+                raise InputError(
+                    f"the formula of the model cannot be used ({reason(error)}); fit the model again."
+                ) from None
         if len(term_columns(spec)) != self.width:
             raise InputError(
                 f"the formula of the model has {len(term_columns(spec))} columns here, but {self.width} were expected; "

@@ -35,9 +35,11 @@ class Counter(Protocol):
 
 def one_by_one(
     counter: Counter, most: float, state: StateArray, upper: float, tolerance: Callable[[float], float]
-) -> LeftByCounting:
-    """Count on in a region until so much work is done, one candidate at least."""
+) -> LeftByCounting | None:
+    """Count on in a region until so much work is done, one candidate at least; None where there is none."""
     counted, equal = counter.candidates(state)
+    if counted.size == 0:
+        return None
     left, best, level, done, rest = dict[int, "Left | None"](), None, math.inf, 0.0, counted.size
     child = state.copy()
     while rest > 0 and (rest == counted.size or done < most):

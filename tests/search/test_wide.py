@@ -162,6 +162,42 @@ def test_searches_that_count_agree_with_brute_force(block, places, monkeypatch):
     assert calls > many(30, 60)
 
 
+def test_regions_with_one_place_are_counted_once_a_search_has_cost_as_much():
+    """By their diagonal alone: what is closed holds nothing below the level, whatever its columns."""
+    closed = opened = 0
+    for seed in range(many(200, 2000)):
+        problem, rng = small_problem(seed), np.random.default_rng(seed)
+        state = problem.root_state.copy()
+        free = np.flatnonzero(state == FREE)
+        places = problem.k - np.count_nonzero(state == IN)
+        state[rng.permutation(free)[: places - 1]] = IN
+        walker = CountingWalker(problem, BoundOptions(threads=1), first=False)
+        assert walker.takes(state, at_once=False)
+        values, null = values_of(problem, state), 0.5 * float(problem.y @ problem.y)
+        best = min(values.values())
+        upper = min(null, best + float(rng.choice([-1e-3, 1e-9, 0.1])) * null)
+        walk = walker.explore(state, upper, below(1e-6 * null)) if upper > 0 else None
+        if walk is None:
+            continue
+        closed += walk.finished
+        opened += len(walk.open_states)
+        reached = upper if walk.support is None else objective(problem, walk.support)
+        left = [min(values_of(problem, region).values()) for region in walk.open_states]
+        assert min([reached, *left]) <= max(best, walk.dropped) + 1e-9 * null, seed
+        assert walk.dropped <= reached + 1e-12 * null, seed
+    assert closed > many(20, 200)
+    assert opened > 0, "rounding, or what is not better, leaves some open"
+
+
+def test_a_region_without_candidates_is_not_closed_unseen():
+    rng = np.random.default_rng(0)
+    A = np.hstack([rng.standard_normal((8, 2)), np.zeros((8, 9))])
+    problem = Problem(A, A[:, 0] + rng.standard_normal(8), 7, lam=0.0, must_have=[0, 1])
+    walker = CountingWalker(problem, BoundOptions(threads=1))
+    assert walker.places(problem.root_state) == 5
+    assert walker.explore(problem.root_state, 1.0, below(1e-9)) is None
+
+
 def all_suspects(q, columns, size, places):
     """Slow twin of :func:`count_blocks`: every pair, every triple, one by one."""
     found = {(i, l, -1) for i in range(size) for l in range(i) if abs(q[i, l]) >= TOP and not holds(columns, i, l, -1)}
