@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import many
+from wide_cases import objective, small_problem, values_of
 
 from exactsel import Problem, Settings, solve
 from exactsel._jit import parallel_section
@@ -43,47 +42,6 @@ def few_columns_are_many(monkeypatch):
     monkeypatch.setattr(wide, "FEWEST", 5)
     monkeypatch.setattr(wide, "FEWEST_BLIND", 5)
     monkeypatch.setattr(choose, "FEWEST", 5)
-
-
-def small_problem(seed, places=None):
-    """A small problem with more columns than rows, as a rule, and awkward ones among them."""
-    rng = np.random.default_rng(seed)
-    d, n, k = int(rng.integers(6, 19)), int(rng.integers(2, 12)), int(rng.integers(2, 5))
-    if places is not None:
-        d, k = min(d, 12), places
-    A = rng.standard_normal((n, d))
-    kind = rng.integers(6)
-    if kind == 1:
-        A = rng.integers(-1, 2, (n, d)).astype(float)  # ties, equal columns, columns of zeros
-    elif kind == 2:
-        A = rng.standard_normal((n, 2)) @ rng.standard_normal((2, d)) + 0.05 * A
-    elif kind == 3:
-        A[:, d // 2 :] = A[:, : d - d // 2] * rng.choice([-1.0, 1.0], d - d // 2)
-    elif kind == 4:
-        A[:, -1], A[:, -2] = 0.0, 3.0
-    elif kind == 5:
-        A[:, 1], A[:, 2] = A[:, 0] + 1e-9 * A[:, 1], A[:, 3] + A[:, 4]
-    y = A[:, :3] @ [1.0, -1.0, 0.5] + rng.choice([0.0, 0.1, 1.0]) * rng.standard_normal(n)
-    lam = float(rng.choice([0.0, 0.0, 1e-3, 0.5]))
-    must = [int(rng.integers(d))] if k == 4 and rng.random() < 0.3 else []
-    return Problem(A, y, k=k, lam=lam, must_have=must)
-
-
-def objective(problem, columns):
-    """The minimum on some columns by a singular value decomposition, slow and without a Gram matrix."""
-    A = problem.AT.T[:, list(columns)]
-    matrix = np.vstack([A, np.sqrt(problem.lam) * np.eye(A.shape[1])])
-    target = np.concatenate([problem.y, np.zeros(A.shape[1])])
-    x = np.linalg.lstsq(matrix, target, rcond=1e-13)[0]
-    return 0.5 * float(np.sum((target - matrix @ x) ** 2))
-
-
-def values_of(problem, state):
-    """Every support of a region with its objective."""
-    fixed, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-    places = problem.k - fixed.size
-    supports = (tuple(sorted((*fixed, *some))) for r in range(places + 1) for some in combinations(free, r))
-    return {support: objective(problem, support) for support in supports}
 
 
 def leaves(state, moves):
