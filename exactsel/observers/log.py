@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 
 from exactsel.errors import escaped, option
+from exactsel.nodes.tolerance import relative_gap
 from exactsel.observers.terminal import fitting, terminal_width
 from exactsel.plain import log10_choices
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
 from exactsel.search.events import Counted, Event, Finished, IncumbentFound, Started
 from exactsel.search.state import SearchState
-from exactsel.search.tolerance import relative_gap
 
 if TYPE_CHECKING:
     from exactsel.solving.result import Result

@@ -17,16 +17,16 @@ from exactsel.errors import InvariantError, UnsupportedError
 from exactsel.kernels import moves as kinds
 from exactsel.kernels.subtree_record import COUNTED as COUNTED_MOVE
 from exactsel.kernels.subtree_record import LEFT_OPEN
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import Fixing, Region
+from exactsel.nodes.tolerance import Tolerance
+from exactsel.nodes.waiting import Waiting
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.evaluating import COUNTED, Claim, Evaluator
 from exactsel.proofs.writer import CLAIM_MARGIN
 from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, RoundEnded, Started
-from exactsel.search.node import Node
-from exactsel.search.regions import Fixing, Region
 from exactsel.search.state import SearchState
-from exactsel.search.tolerance import Tolerance
-from exactsel.search.waiting import Waiting
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.hierarchy import rule_of

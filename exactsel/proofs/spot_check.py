@@ -17,6 +17,10 @@ import numpy as np
 
 from exactsel.errors import InvariantError
 from exactsel.kernels.node import FREE, OUT
+from exactsel.nodes.left_open import LeftBelow, LeftOpen
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import NodeDivided, NodeSearched, NodeWalked, Outcome, Region, Round
+from exactsel.nodes.waiting import Waiting
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.audit import Audit
@@ -25,12 +29,8 @@ from exactsel.search.commit import commit
 from exactsel.search.events import Discarded, Finished, Fixed
 from exactsel.search.expand import Expander
 from exactsel.search.frontier import BestFirst
-from exactsel.search.left_open import LeftBelow, LeftOpen
-from exactsel.search.node import Node
 from exactsel.search.pool import SHARE
-from exactsel.search.regions import NodeDivided, NodeSearched, NodeWalked, Outcome, Region, Round
 from exactsel.search.state import SearchState
-from exactsel.search.waiting import Waiting
 from exactsel.types import IntArray
 
 REASONS = (None, "inherited", "bound", "incumbent", "solved", "excluded")

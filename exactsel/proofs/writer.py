@@ -24,6 +24,8 @@ from exactsel.files import check_target, replacing, unwritten
 from exactsel.kernels import moves as kinds
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
+from exactsel.nodes.node import ROOT_ID
+from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.boxed import objective_of
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.instance import instance_of, take_prepared
@@ -33,9 +35,7 @@ from exactsel.proofs.witnesses import SPOOLS, Witnesses, word_of
 from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.node import ROOT_ID
 from exactsel.search.state import SearchState
-from exactsel.search.tolerance import Tolerance
 from exactsel.types import FloatArray, IntArray
 from exactsel_certificates import container as fmt
 from exactsel_certificates.formula import Instance

@@ -14,6 +14,10 @@ import numpy as np
 
 from exactsel.bounds.witness import ListedPoints
 from exactsel.kernels.node import IN, OUT
+from exactsel.nodes.left_open import LeftBelow
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import Fixing, NodeDivided, NodeKept, NodeSearched, NodeWalked, Outcome, Region, Round
+from exactsel.nodes.waiting import Waiting
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.details import events_of
@@ -30,11 +34,7 @@ from exactsel.search.events import (
 )
 from exactsel.search.expand import Expander
 from exactsel.search.invariants import check_incumbent
-from exactsel.search.left_open import LeftBelow
-from exactsel.search.node import Node
-from exactsel.search.regions import Fixing, NodeDivided, NodeKept, NodeSearched, NodeWalked, Outcome, Region, Round
 from exactsel.search.state import SearchState
-from exactsel.search.waiting import Waiting
 
 OPENED_AGAIN = ("inherited", "bound", "incumbent")
 """Why regions are closed that a finer tolerance may open again: their bound reached the cut-off."""

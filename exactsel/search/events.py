@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from exactsel.bounds.witness import Proof
-from exactsel.search.node import Node
+from exactsel.nodes.node import Node
 from exactsel.types import FloatArray, IntArray, StateArray
 from exactsel.walks.relaxation import KernelSearch
 

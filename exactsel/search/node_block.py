@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from exactsel.bounds.witness import DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint, SplitPoint
 from exactsel.kernels.node import IN
+from exactsel.nodes.node import Node
+from exactsel.nodes.waiting import Key
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.node import Node
 from exactsel.search.packed_points import PackedPoints, can_be_packed
 from exactsel.search.packing import Packed, pack, unpack
 from exactsel.search.sizes import HOLES, MADE_OVERHEAD, object_bytes
-from exactsel.search.waiting import Key
 from exactsel.types import FloatArray, IntArray, StateArray
 
 ALIKE = (FitPoint, EigenvaluePoint, InfimumPoint)

@@ -17,17 +17,9 @@ from numpy.typing import NDArray
 
 from exactsel.bounds.witness import ModelPoint
 from exactsel.kernels.node import IN
-from exactsel.problem.fit import Fit
-from exactsel.problem.interface import SubsetProblem
-from exactsel.search.layout import refusing_damage, require
-from exactsel.search.left_open import LeftBelow, LeftOpen
-from exactsel.search.node import Node
-from exactsel.search.node_block import ALIKE, PROOFS, arrays_under, bits_of, states_of
-from exactsel.search.packed_points import PackedPoints, can_be_packed
-from exactsel.search.packed_searches import searches_as_arrays, searches_from
-from exactsel.search.packed_walks import walks_as_arrays, walks_from
-from exactsel.search.packing import Packed, pack, unpack
-from exactsel.search.regions import (
+from exactsel.nodes.left_open import LeftBelow, LeftOpen
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import (
     Fixing,
     NodeDivided,
     NodeKept,
@@ -39,6 +31,14 @@ from exactsel.search.regions import (
     Seconds,
     Visit,
 )
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
+from exactsel.search.layout import refusing_damage, require
+from exactsel.search.node_block import ALIKE, PROOFS, arrays_under, bits_of, states_of
+from exactsel.search.packed_points import PackedPoints, can_be_packed
+from exactsel.search.packed_searches import searches_as_arrays, searches_from
+from exactsel.search.packed_walks import walks_as_arrays, walks_from
+from exactsel.search.packing import Packed, pack, unpack
 from exactsel.types import BoolArray, IntArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import CellCount

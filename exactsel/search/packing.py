@@ -26,12 +26,8 @@ from exactsel.bounds.witness import (
     SplitPoint,
 )
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem.fit import Fit
-from exactsel.problem.interface import SubsetProblem
-from exactsel.search.contents import check_contents
-from exactsel.search.layout import ARRAYS, CELLS, DIMENSIONS, Layout, refusing_damage, require
-from exactsel.search.node import Node
-from exactsel.search.regions import (
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import (
     Fixing,
     NodeDivided,
     NodeKept,
@@ -42,6 +38,10 @@ from exactsel.search.regions import (
     Seconds,
     Visit,
 )
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
+from exactsel.search.contents import check_contents
+from exactsel.search.layout import ARRAYS, CELLS, DIMENSIONS, Layout, refusing_damage, require
 from exactsel.start.portions import Portions
 from exactsel.types import FloatArray
 from exactsel.walks.closed_form import WalkResult

@@ -16,9 +16,11 @@ from types import TracebackType
 
 from exactsel import interrupts
 from exactsel._jit import working_threads
+from exactsel.closers.visit import Interrupted
 from exactsel.errors import InputError
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import NodeSearched, Round
 from exactsel.search.expand import Expander
-from exactsel.search.node import Node
 from exactsel.search.pool import (
     MALFORMED,
     Pool,
@@ -30,9 +32,7 @@ from exactsel.search.pool import (
     shard_bytes,
     shards,
 )
-from exactsel.search.regions import NodeSearched, Round
 from exactsel.search.telling import question_bytes, with_steps
-from exactsel.search.visit import Interrupted
 from exactsel.walks.effort import Effort
 
 

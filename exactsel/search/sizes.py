@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from exactsel.bounds.witness import DualPoint, ModelPoint, SplitPoint
-from exactsel.search.node import Node
-from exactsel.search.waiting import Waiting
+from exactsel.nodes.node import Node
+from exactsel.nodes.waiting import Waiting
 
 NODE_OVERHEAD = 700
 """Bytes of a node's Python objects and of its places in the frontier (measured, rounded up)."""

@@ -12,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.nodes.regions import NodeSearched
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.packed_bytes import AS_IT_IS, from_bytes, to_bytes
 from exactsel.search.packed_searches import check_points
 from exactsel.search.packing import Packed, pack, unpack
-from exactsel.search.regions import NodeSearched
 from exactsel.types import StateArray
 from exactsel.walks.relaxation import KernelSearch, Subsearcher
 

@@ -6,7 +6,7 @@ the settings ask for and, where they say ``auto``, what the tables say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,12 +18,12 @@ from exactsel.bounds.boxed_fit import BoxedFitBound
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError, option
+from exactsel.nodes.branching import Branching
+from exactsel.nodes.trees import Tree
 from exactsel.problem.boxed import independent
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.spans import Spans
-from exactsel.search.branching import Branching
 from exactsel.search.pool import SHARDS
-from exactsel.search.trees import Tree
 from exactsel.solving.settings import Settings
 from exactsel.types import FloatArray
 from exactsel.walks.cell_counting import CellCounter
@@ -225,22 +225,14 @@ class Methods:
     def _default_bound(self) -> bool:
         return self.settings.subtrees and self.settings.bound == "auto"
 
-    def words(
-        self, prepared: PreparedBound | None, *, walks: bool, searches: bool, counts: bool = False,
-        lists: bool = False, cells: bool = False,
-    ) -> str:  # fmt: skip
+    def words(self, prepared: PreparedBound | None, stages: Sequence[str]) -> str:
         """What the search is made of, for people."""
         company = company_of(self.bound.name)
         curved = prepared is not None and prepared.curvature is not None
         parts = [company.curved if curved and company.curved else company.words]
         detail = getattr(prepared, "detail", "")
         parts[0] += f", {detail}" if detail else ""
-        parts += ["subtrees walked in closed form where that is quicker"] if walks else []
-        parts += ["sets of columns counted, all of them if there is time"] if counts else []
-        parts += ["subtrees searched inside the kernel"] if searches else []
-        parts += ["or all sets of columns listed that a quadratic minorant leaves, if these are few"] if lists else []
-        parts += ["or all sets of columns counted by the cells they divide the rows into"] if cells else []
-        return "; ".join(parts)
+        return "; ".join([*parts, *stages])
 
 
 def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:

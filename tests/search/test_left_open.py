@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
+from exactsel.nodes.left_open import LeftBelow, LeftOpen, Points
+from exactsel.nodes.node import Node
+from exactsel.nodes.waiting import Waiting
 from exactsel.problem.regression import Problem
 from exactsel.search import commit
 from exactsel.search import frontier as frontier_module
 from exactsel.search.events import Finished
 from exactsel.search.frontier import BestFirst
-from exactsel.search.left_open import LeftBelow, LeftOpen, Points
-from exactsel.search.node import Node
 from exactsel.search.open_nodes import OpenNodes
-from exactsel.search.waiting import Waiting
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from tests.fixtures.recorded import plain

@@ -13,11 +13,11 @@ from exactsel import Problem, Search, Settings, solve
 from exactsel.bounds.witness import ModelPoint
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.moves import CLOSED
+from exactsel.nodes.node import root_node
+from exactsel.nodes.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, Round, as_region
 from exactsel.proofs.spot_check import SpotCheck
-from exactsel.search.node import root_node
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import pack, unpack
-from exactsel.search.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, Round, as_region
 from exactsel.search.telling import TELL
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.relaxation import KernelSearch

@@ -14,14 +14,14 @@ from recorded import plain
 
 from exactsel import InputError, Problem, Search, Settings
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.nodes.left_open import LeftBelow
+from exactsel.nodes.node import root_node
+from exactsel.nodes.regions import NodeSearched
 from exactsel.search.expand import Expander
-from exactsel.search.left_open import LeftBelow
-from exactsel.search.node import root_node
 from exactsel.search.packed_bytes import from_bytes
 from exactsel.search.packed_round import packed_round, unpacked_round
 from exactsel.search.packing import Packed
 from exactsel.search.pool import round_bytes, round_from_bytes, shard_bytes, shard_from
-from exactsel.search.regions import NodeSearched
 from exactsel.walks.effort import Effort, SubtreeRecord
 
 ODD = (np.nan, np.inf, -1.0, 1e300)

@@ -15,11 +15,11 @@ from recorded import plain
 from exactsel import InputError, Search, Settings
 from exactsel.bounds.witness import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
 from exactsel.errors import UnsupportedError
+from exactsel.nodes.node import Node
 from exactsel.search import engine
 from exactsel.search.events import LowerBoundRaised
 from exactsel.search.expand import Expander
 from exactsel.search.frontier import DepthFirst
-from exactsel.search.node import Node
 from exactsel.search.packing import Packed, pack, unpack
 from exactsel.search.saved import pack_state, unpack_state
 from exactsel.solving.choose import make as registered

@@ -10,10 +10,10 @@ from instances_for_tests import random_case
 
 from exactsel import Problem
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.nodes.node import root_node
+from exactsel.nodes.regions import NodeDivided, NodeWalked
 from exactsel.search import pool
 from exactsel.search.engine import Limits, _effort
-from exactsel.search.node import root_node
-from exactsel.search.regions import NodeDivided, NodeWalked
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel.walks.effort import WALK_WORK, Effort, SubtreeRecord

@@ -18,16 +18,16 @@ from exactsel import Problem, Settings, solve, verify
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.witness import InfimumPoint
+from exactsel.closers.native import NativeSearch
 from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
 from exactsel.kernels.loss import point_derivative, point_value
 from exactsel.kernels.node import FREE
 from exactsel.kernels.rows import row_values, total_value
 from exactsel.losses import Huber, Logistic, Quadratic
-from exactsel.search.below import SubtreeKernels
+from exactsel.nodes.node import Node
+from exactsel.nodes.tolerance import Tolerance
 from exactsel.search.details import events_of
 from exactsel.search.events import Bounded, Discarded, Fixed, SearchedBelow
-from exactsel.search.node import Node
-from exactsel.search.tolerance import Tolerance
 from exactsel.solving.solver import Search
 from exactsel.walks import effort as subtrees
 from exactsel.walks.effort import Effort
@@ -302,9 +302,9 @@ def test_the_budget_is_bounded_by_work_and_by_what_is_left(nodes, iterations, co
 def test_what_was_closed_with_the_tolerance_of_a_worse_model_is_left_open():
     """The tolerance is a tenth of the objective: .2 when the kernel begins, .1 once it has halved the objective."""
     tolerance = Tolerance(0.0, 0.1)
-    kernels = SubtreeKernels(None, tolerance, lambda upper: upper - tolerance.absolute(upper), None, None)
-    assert kernels._closed_too_soon(0.85, 2.0, 1.0)
-    assert not kernels._closed_too_soon(0.91, 2.0, 1.0)
-    assert not kernels._closed_too_soon(0.75, 2.0, 1.0), "closed for another reason"
-    assert not kernels._closed_too_soon(np.inf, 2.0, 1.0)
-    assert not kernels._closed_too_soon(0.85, 1.0, 1.0)
+    kernels = NativeSearch(None, tolerance, lambda upper: upper - tolerance.absolute(upper), None)
+    assert kernels.closed_too_soon(0.85, 2.0, 1.0)
+    assert not kernels.closed_too_soon(0.91, 2.0, 1.0)
+    assert not kernels.closed_too_soon(0.75, 2.0, 1.0), "closed for another reason"
+    assert not kernels.closed_too_soon(np.inf, 2.0, 1.0)
+    assert not kernels.closed_too_soon(0.85, 1.0, 1.0)

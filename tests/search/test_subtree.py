@@ -246,8 +246,8 @@ class TestInTheSearch:
         assert self.run(problem, threads=1)[0].tree_hash == self.run(problem, threads=2)[0].tree_hash
 
     def test_unfinished_walks_are_taken_up_again(self, problem, monkeypatch):
-        monkeypatch.setattr("exactsel.search.below.walk_budget", lambda columns, work: 1)
-        monkeypatch.setattr("exactsel.search.below.WORTH_KEEPING", 1.0)
+        monkeypatch.setattr("exactsel.closers.walking.walk_budget", lambda columns, work: 1)
+        monkeypatch.setattr("exactsel.closers.walking.WORTH_KEEPING", 1.0)
         result, events = self.run(problem, heuristics="none")
         explored = [event for event in events if isinstance(event, Explored)]
         assert any(event.open_ids for event in explored)

@@ -14,9 +14,9 @@ import pytest
 
 from exactsel import Problem, Search, Settings
 from exactsel.errors import InvariantError
+from exactsel.nodes.regions import NodeKept, NodeWalked
 from exactsel.search.commit import commit, commit_models
 from exactsel.search.invariants import check_round
-from exactsel.search.regions import NodeKept, NodeWalked
 from exactsel.walks.effort import Effort, SubtreeRecord
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from exactsel.bounds.base import Tightened
 from exactsel.bounds.witness import Proof
 from exactsel.kernels.node import FREE
+from exactsel.nodes.branching import BranchingView
+from exactsel.nodes.node import Node
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.search.branching import BranchingView
-from exactsel.search.node import Node
 from exactsel.types import IntArray, StateArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import CellCount

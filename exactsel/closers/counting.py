@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from exactsel.bounds.witness import FitPoint
+from exactsel.closers.base import RegionSolver, Task
+from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import IN
+from exactsel.nodes.node import ROOT_ID, Node
+from exactsel.nodes.regions import NodeKept, NodeWalked, Region, RoundWork, inherit
+from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
-from exactsel.search.node import ROOT_ID, Node
-from exactsel.search.regions import NodeKept, NodeWalked, Region, RoundWork, as_region, inherit
-from exactsel.search.tolerance import Tolerance
-from exactsel.search.visit import Interrupted
 from exactsel.types import StateArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort
@@ -27,52 +28,28 @@ from exactsel.walks.wide_parts import Stopped
 
 
 @dataclass(frozen=True)
-class Counting:
-    """The walker that counts, if the problem and the settings allow it."""
+class _Counting(RegionSolver):
+    """What both have."""
 
     problem: SubsetProblem
     tolerance: Tolerance
     cutoff: Callable[[float], float]
     """The bound at which a region is closed, given the best objective known."""
-    counter: CountingWalker | None
+    counter: CountingWalker
 
     def begun(self, node: Node) -> bool:
         """Whether a count goes on at this node."""
-        return self.counter is not None and node.tight and node.id != ROOT_ID
-
-    def at_once(self, nodes: Sequence[Node], work: RoundWork, effort: Effort) -> dict[int, NodeKept | NodeWalked]:
-        """Count the nodes that have been begun, a root that is soon counted, and all once that is due; by id."""
-        outcomes: dict[int, NodeKept | NodeWalked] = {}
-        spent = 0.0 if effort.walks is None else effort.walks.useful + effort.walks.wasted
-        if self.counter is None:
-            return outcomes
-        due = self.counter.due(spent)
-        for node in nodes:
-            begun = self.begun(node) or due
-            if begun or (node.id == ROOT_ID and self.counter.first):
-                outcome = self._counted(node, as_region(node), work, at_once=not begun)
-                if outcome is not None:
-                    outcomes[node.id] = outcome
-        return outcomes
-
-    def after_visit(self, node: Node, region: Region, work: RoundWork) -> NodeKept | NodeWalked | None:
-        """Count a root that has been bounded, and is open still."""
-        is_open = region.closed is None and region.bound < self.cutoff(work.upper)
-        if self.counter is None or not self.counter.first or node.id != ROOT_ID or not is_open:
-            return None
-        return self._counted(node, region, work, at_once=False)
+        return node.tight and node.id != ROOT_ID
 
     def fraction(self, outcome: NodeWalked) -> float | None:
         """The part of all there is to be counted that is done with this outcome; None where it is no count."""
         walk, state = outcome.walk, outcome.region.state
-        if self.counter is None:
-            return None
         begun = len(walk.open_states) > 0 and is_rest(state, walk, 0)
         return self.counter.fraction(walk.open_states[0]) if begun else 1.0
 
     def _counted(self, node: Node, region: Region, work: RoundWork, at_once: bool) -> NodeKept | NodeWalked | None:
         """What a count makes of a region; None where it is not for the counter, or rounding is too large."""
-        if self.counter is None or not self.counter.takes(region.state, at_once):
+        if not self.counter.takes(region.state, at_once):
             return None
         began = time.perf_counter()
         try:
@@ -92,6 +69,37 @@ class Counting:
             for i, state in enumerate(walk.open_states)
         )
         return NodeWalked(node, region, walk, children)
+
+
+@dataclass(frozen=True)
+class CountBegun(_Counting):
+    """Count the nodes that have been begun, a root that is soon counted, and all once that is due."""
+
+    words = "sets of columns counted, all of them if there is time"
+
+    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+        """Settle what is counted."""
+        due = self.counter.due(0.0 if effort.walks is None else effort.walks.useful + effort.walks.wasted)
+        for task in tasks:
+            begun = self.begun(task.node) or due
+            if begun or (task.node.id == ROOT_ID and self.counter.first):
+                task.outcome = self._counted(task.node, task.region, work, at_once=not begun)
+
+    def alone(self, nodes: Sequence[Node]) -> bool:
+        """A count divides itself."""
+        return any(self.begun(node) for node in nodes)
+
+
+@dataclass(frozen=True)
+class CountRoot(_Counting):
+    """Count a root that has been bounded, and is open still."""
+
+    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+        """Settle it."""
+        for task in tasks if self.counter.first else ():
+            region = task.region
+            if task.node.id == ROOT_ID and region.closed is None and region.bound < self.cutoff(work.upper):
+                task.outcome = self._counted(task.node, region, work, at_once=False)
 
 
 def is_rest(state: StateArray, walk: WalkResult, i: int) -> bool:

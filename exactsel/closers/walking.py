@@ -1,42 +1,33 @@
-"""Leave what is below nodes to the kernels that can search by themselves, where that promises to pay."""
+"""Walk the subtrees of nodes in closed form, where that promises to pay (walks/closed_form.py)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from exactsel.bounds.witness import FitPoint, SplitPoint
+from exactsel.closers.base import Kernel, Task
+from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import FREE, IN
-from exactsel.problem.interface import SubsetProblem
-from exactsel.search.left_open import LeftOpen
-from exactsel.search.node import Node, is_convex
-from exactsel.search.regions import NodeSearched, NodeWalked, Region, RoundWork, inherit
-from exactsel.search.tolerance import Tolerance
-from exactsel.search.visit import Interrupted
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import NodeWalked, Region, RoundWork, inherit
 from exactsel.types import FloatArray, StateArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import MOST_COLUMNS, WORTH_KEEPING, Effort, supports, walk_budget
-from exactsel.walks.relaxation import Subsearcher
 from exactsel.walks.walker import Walker
 
 
 @dataclass(frozen=True)
-class SubtreeKernels:
-    """The kernels that can search by themselves, as far as the problem and the settings allow."""
-
-    problem: SubsetProblem
-    tolerance: Tolerance
-    cutoff: Callable[[float], float]
-    """The bound at which a region is closed, given the best objective known."""
-    walker: Walker | None
-    subsearcher: Subsearcher | None
+class _Walk(Kernel):
+    walker: Walker
 
     def expected(self, nodes: Sequence[Node], effort: Effort) -> FloatArray:
         """About the work there is below each node (m,), where subtrees are walked; zero where they are not."""
-        if self.walker is None or effort.walks is None:
+        if effort.walks is None:
             return np.zeros(len(nodes))
         walks, iterations = effort.walks, _iterations(effort)
         states = np.stack([node.state for node in nodes])
@@ -45,45 +36,15 @@ class SubtreeKernels:
         each = np.array([walks.expected(places, columns, iterations) for places, columns in kinds.tolist()])
         return np.asarray(each[which.reshape(-1)], dtype=np.float64)
 
-    def search(self, nodes: Sequence[Node], work: RoundWork, effort: Effort) -> dict[int, NodeSearched]:
-        """Leave nodes to the relaxation's own kernel, but for convex ones, which are solved with more care; by id."""
-        if self.subsearcher is None:
-            return {}
-        wide = [node for node in nodes if not is_convex(node.state, self.problem.k)]
-        budget = effort.subsearch_budget(self.subsearcher.iteration_cost, len(wide)) if wide else 0
-        if budget == 0:
-            return {}
-        began, before = time.perf_counter(), work.upper
-        found = self.subsearcher.explore(
-            np.stack([node.state for node in wide]), [node.warm for node in wide],
-            np.array([node.bound for node in wide]), work.upper, self.tolerance.absolute(work.upper), budget,
-            effort.horizon,
-        )  # fmt: skip
-        if found is None:
-            raise Interrupted
-        for search in found:
-            work.offer(None if search.support is None else self.problem.fit(search.support))
-        work.seconds.subtrees += time.perf_counter() - began
-        sound = [i for i, search in enumerate(found) if not self._closed_too_soon(search.dropped, before, work.upper)]
-        wide, searches = [wide[i] for i in sound], [found[i] for i in sound]
-        if not wide:
-            return {}
-        left = LeftOpen.below(wide, searches, self.cutoff(work.upper))
-        return {
-            node.id: NodeSearched(node, search, below, below.numbers)
-            for node, search, below in zip(wide, searches, left, strict=True)
-        }
-
-    def walk(
-        self, regions: Sequence[Region], work: RoundWork, effort: Effort, *, bounded: bool
-    ) -> dict[int, WalkResult | None]:
-        """Walk the subtrees of the open regions for which that promises to pay; by row, None where it was refused.
+    def walk(self, tasks: Sequence[Task], work: RoundWork, effort: Effort, *, bounded: bool) -> list[Task]:
+        """Walk the subtrees of the open regions for which that promises to pay; those for which it did.
 
         ``bounded`` says whether the regions have been bounded: before, only those are walked that need no bound.
         """
+        regions = [task.region for task in tasks]
         rows = self._worth_walking(regions, self.cutoff(work.upper), effort, bounded)
-        if self.walker is None or effort.walks is None or not rows:
-            return {}
+        if effort.walks is None or not rows:
+            return []
         began, before = time.perf_counter(), work.upper
         states = np.stack([regions[row].state for row in rows])
         most = effort.walks.work
@@ -91,29 +52,25 @@ class SubtreeKernels:
         if effort.left is not None:
             nodes = min(nodes, effort.left // len(rows))
         if nodes == 0:
-            return {}
+            return []
         walks = self.walker.explore(states, work.upper, self.tolerance.absolute(work.upper), nodes, most)
         if walks is None:
             raise Interrupted
         work.seconds.subtrees += time.perf_counter() - began
         for walk in walks:
             work.offer(None if walk is None or walk.support is None else self.problem.fit(walk.support))
-        return {
-            row: None if walk is not None and self._closed_too_soon(walk.dropped, before, work.upper) else walk
-            for row, walk in zip(rows, walks, strict=True)
-        }
-
-    def _closed_too_soon(self, dropped: float, before: float, upper: float) -> bool:
-        """Whether a kernel closed a region that the tolerance leaves open, now that there is a better model.
-
-        A kernel has the absolute tolerance of the objective known when it began. Where that is relative and the kernel
-        finds a much better model, what it closed last may be closed by too much; then the region is left as it was.
-        """
-        return upper - self.tolerance.absolute(before) <= dropped < self.cutoff(upper)
+        paid = []
+        for row, walk in zip(rows, walks, strict=True):
+            refused = walk is None or self.closed_too_soon(walk.dropped, before, work.upper)
+            task = tasks[row]
+            task.walk_tried, task.walk = True, None if refused else walk
+            if task.walk is not None and self.worth_keeping(task.region, task.walk):
+                paid.append(task)
+        return paid
 
     def _worth_walking(self, regions: Sequence[Region], cutoff: float, effort: Effort, bounded: bool) -> list[int]:
         walks, k, iterations = effort.walks, self.problem.k, _iterations(effort)
-        if self.walker is None or walks is None:
+        if walks is None:
             return []
 
         # Over hundreds of columns a walk that has only the ridge to close regions with is for counting, where bounds
@@ -144,6 +101,37 @@ class SubtreeKernels:
 
     def _supports(self, state: StateArray) -> int:
         return supports(self.problem.k - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE)))
+
+
+@dataclass(frozen=True)
+class WalkFirst(_Walk):
+    """Walk what needs no bound before, as it is small."""
+
+    words = "subtrees walked in closed form where that is quicker"
+
+    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+        """Settles nothing yet; what a walk of the root leaves open would have to do without the root's bound."""
+        for task in self.walk(tasks, work, effort, bounded=False):
+            task.walk_used = task.node.parent >= 0 or cast(WalkResult, task.walk).finished
+
+
+@dataclass(frozen=True)
+class WalkLater(_Walk):
+    """Walk what its bound has left open."""
+
+    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+        """Settles nothing yet."""
+        for task in tasks:
+            walk, region = task.walk, task.region
+            if walk is not None and region.closed is None and not region.fixings and not task.walk_used:
+                task.walk_used = self.worth_keeping(region, walk)
+        untried = [task for task in tasks if not task.walk_tried]
+        for task in self.walk(untried, work, effort, bounded=True):
+            task.walk_used = True
+
+    def expected(self, nodes: Sequence[Node], effort: Effort) -> FloatArray:
+        """Zero: :class:`WalkFirst` says it."""
+        return np.zeros(len(nodes))
 
 
 def _iterations(effort: Effort) -> float:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.bounds.witness import CurvedPoint, ModelPoint, Proof
-from exactsel.search.node import Node
-from exactsel.search.regions import Region
-from exactsel.search.waiting import Waiting
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import Region
+from exactsel.nodes.waiting import Waiting
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 from exactsel.walks.relaxation import KernelSearch
 
@@ -56,7 +56,7 @@ class LeftOpen:
     closed: BoolArray
     """(m,) those whose bound the best objective has reached meanwhile."""
     estimates: list[float]
-    """What their relaxations above were rounded to (:attr:`exactsel.search.node.Node.estimate`)."""
+    """What their relaxations above were rounded to (:attr:`exactsel.nodes.node.Node.estimate`)."""
     proofs: list[int]
     """The points that prove the bounds, -1 where that is done by what is ``given``; ..."""
     starts: list[int]

@@ -1,0 +1,55 @@
+"""Leave what is below nodes to the relaxation's own kernel, which searches by itself (kernels/subsearch.py)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactsel.closers.base import Kernel, Task, settle
+from exactsel.closers.visit import Interrupted
+from exactsel.nodes.left_open import LeftOpen
+from exactsel.nodes.node import Node, is_convex
+from exactsel.nodes.regions import NodeSearched, Outcome, RoundWork
+from exactsel.walks.effort import Effort
+from exactsel.walks.relaxation import Subsearcher
+
+
+@dataclass(frozen=True)
+class NativeSearch(Kernel):
+    """Leave nodes to the relaxation's own kernel, but for convex ones, which are solved with more care."""
+
+    subsearcher: Subsearcher
+    words = "subtrees searched inside the kernel"
+
+    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+        """Settle the nodes that are searched."""
+        wide = [task.node for task in tasks if not is_convex(task.node.state, self.problem.k)]
+        settle(tasks, self._search(wide, work, effort))
+
+    def _search(self, wide: list[Node], work: RoundWork, effort: Effort) -> dict[int, Outcome]:
+        budget = effort.subsearch_budget(self.subsearcher.iteration_cost, len(wide)) if wide else 0
+        if budget == 0:
+            return {}
+        began, before = time.perf_counter(), work.upper
+        found = self.subsearcher.explore(
+            np.stack([node.state for node in wide]), [node.warm for node in wide],
+            np.array([node.bound for node in wide]), work.upper, self.tolerance.absolute(work.upper), budget,
+            effort.horizon,
+        )  # fmt: skip
+        if found is None:
+            raise Interrupted
+        for search in found:
+            work.offer(None if search.support is None else self.problem.fit(search.support))
+        work.seconds.subtrees += time.perf_counter() - began
+        sound = [i for i, search in enumerate(found) if not self.closed_too_soon(search.dropped, before, work.upper)]
+        wide, searches = [wide[i] for i in sound], [found[i] for i in sound]
+        if not wide:
+            return {}
+        left = LeftOpen.below(wide, searches, self.cutoff(work.upper))
+        return {
+            node.id: NodeSearched(node, search, below, below.numbers)
+            for node, search, below in zip(wide, searches, left, strict=True)
+        }
