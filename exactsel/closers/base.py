@@ -16,6 +16,7 @@ from exactsel.nodes.node import Node
 from exactsel.nodes.regions import NodeBounds, Outcome, Region, RoundWork
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.restrictions import is_restricted
 from exactsel.types import FloatArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort
@@ -69,6 +70,11 @@ class Kernel(RegionSolver):
     tolerance: Tolerance
     cutoff: Callable[[float], float]
     """The bound at which a region is closed, given the best objective known."""
+
+    @property
+    def adopts(self) -> bool:
+        """Whether the kernel may hold regions against models it meets, as all of them are admissible."""
+        return not is_restricted(self.problem)
 
     def closed_too_soon(self, dropped: float, before: float, upper: float) -> bool:
         """Whether a kernel closed a region that the tolerance leaves open, now that there is a better model.

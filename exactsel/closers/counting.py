@@ -17,9 +17,10 @@ from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import IN
 from exactsel.nodes.node import ROOT_ID, Node
-from exactsel.nodes.regions import NodeKept, NodeWalked, Region, RoundWork, inherit
+from exactsel.nodes.regions import NodeKept, NodeWalked, Region, RoundWork, constrained, inherit
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.restrictions import proposed
 from exactsel.types import StateArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort
@@ -60,12 +61,15 @@ class _Counting(RegionSolver):
             work.seconds.subtrees += time.perf_counter() - began
         if walk is None:
             return None
-        work.offer(None if walk.support is None else self.problem.fit(walk.support))
+        work.offer(proposed(self.problem, walk.support))
         cutoff = self.cutoff(work.upper)
         if region.bound >= cutoff:  # as it may be once a better model has been found: more than the count has shown
             return NodeKept(node, replace(region, closed="incumbent"))
         children = tuple(
-            replace(inherit(region, state, 0.0, FitPoint(), cutoff), tight=is_rest(region.state, walk, i))
+            constrained(
+                replace(inherit(region, state, 0.0, FitPoint(), cutoff), tight=is_rest(region.state, walk, i)),
+                self.problem,
+            )
             for i, state in enumerate(walk.open_states)
         )
         return NodeWalked(node, region, walk, children)

@@ -49,7 +49,7 @@ class Divide(RegionSolver):
             # A better model may lower the cut-off below what is known of the region: its own bound closes it then,
             # which is more than the walk has shown.
             if walk is not None and task.walk_used and not task.region.bound >= cutoff:
-                task.outcome = walked(task.node, task.region, walk, cutoff)
+                task.outcome = walked(task.node, task.region, walk, cutoff, self.problem)
                 continue
             unused = None if not task.walk_tried else 0 if walk is None else walk.nodes
             outcome = self._divide(task, cutoff, unused)

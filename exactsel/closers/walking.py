@@ -14,7 +14,9 @@ from exactsel.closers.base import Kernel, Task
 from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import FREE, IN
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import NodeWalked, Region, RoundWork, inherit
+from exactsel.nodes.regions import NodeWalked, Region, RoundWork, constrained, inherit
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.restrictions import proposed
 from exactsel.types import FloatArray, StateArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import MOST_COLUMNS, WORTH_KEEPING, Effort, supports, walk_budget
@@ -53,12 +55,12 @@ class _Walk(Kernel):
             nodes = min(nodes, effort.left // len(rows))
         if nodes == 0:
             return []
-        walks = self.walker.explore(states, work.upper, self.tolerance.absolute(work.upper), nodes, most)
+        walks = self.walker.explore(states, work.upper, self.tolerance.absolute(work.upper), nodes, most, self.adopts)
         if walks is None:
             raise Interrupted
         work.seconds.subtrees += time.perf_counter() - began
         for walk in walks:
-            work.offer(None if walk is None or walk.support is None else self.problem.fit(walk.support))
+            work.offer(None if walk is None else proposed(self.problem, walk.support))
         paid = []
         for row, walk in zip(rows, walks, strict=True):
             refused = walk is None or self.closed_too_soon(walk.dropped, before, work.upper)
@@ -139,10 +141,10 @@ def _iterations(effort: Effort) -> float:
     return effort.iterations / max(1, effort.bound_calls)
 
 
-def walked(node: Node, region: Region, walk: WalkResult, cutoff: float) -> NodeWalked:
+def walked(node: Node, region: Region, walk: WalkResult, cutoff: float, problem: SubsetProblem) -> NodeWalked:
     """What a walk left open, with the better of the region's bound and the fit's."""
     children = tuple(
-        inherit(region, state, float(bound), FitPoint(), cutoff)
+        constrained(inherit(region, state, float(bound), FitPoint(), cutoff), problem)
         for state, bound in zip(walk.open_states, walk.open_bounds, strict=True)
     )
     return NodeWalked(node, region, walk, children)

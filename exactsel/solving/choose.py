@@ -14,14 +14,15 @@ from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound
 from exactsel.bounds.boxed import BoxedBound
-from exactsel.bounds.boxed_fit import BoxedFitBound
+from exactsel.bounds.boxed_fit import BoxedFitBound, known_limits
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError, option
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.trees import Tree
-from exactsel.problem.boxed import independent
+from exactsel.problem.boxed import BoxedProblem, independent, objective_of
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.restrictions import without_restrictions
 from exactsel.problem.spans import Spans
 from exactsel.search.pool import SHARDS
 from exactsel.solving.settings import Settings
@@ -86,7 +87,7 @@ FAMILIES = {
     # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
     "boxed": Family(
         "problems with signs or bounds of coefficients", lambda problem, seconds: _bound_in_box(problem), "forward",
-        ("forward", "swap"),
+        ("forward", "swap"), closed_form=True,
     ),
     "css": Family(
         "column subset selection", lambda problem, seconds: "eigenvalue", "greedy-css",
@@ -150,15 +151,21 @@ class Methods:
 
     def walker(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Walker | None:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
-        if self._walks and GroupWalker.serves(problem):
+        if not self._walks:
+            return None
+        restricted, problem = problem, without_restrictions(problem)
+        if GroupWalker.serves(problem):
             known = problem.lam > 0 or prepared.curvature is not None
             return GroupWalker(problem, prepared.curvature, options) if known else None
-        if not self._walks or not SubtreeWalker.serves(problem):
+        if not SubtreeWalker.serves(problem):
             return None
-        counter = self.counter(problem, prepared, options)
+        counter = self.counter(restricted, prepared, options)
         if counter is not None and counter.first:
             return None
         if problem.lam == 0 and prepared.curvature is None:
+            # Limits on both sides say more of the size of models than a scope that walks would bring.
+            if isinstance(restricted, BoxedProblem) and not known_limits(restricted)[2]:
+                return None
             spans = Spans.of(problem)
             if spans is not None and spans.curvature is not None:
                 return ReducedWalker(problem, spans, options)
@@ -174,7 +181,8 @@ class Methods:
         """
         if not self._walks or not CountingWalker.serves(problem):
             return None
-        no_curvature = problem.lam == 0 and prepared.curvature is None
+        objective = objective_of(problem)
+        no_curvature = objective is not None and objective.lam == 0 and prepared.curvature is None
         many = problem.d > FEWEST
         if problem.k > ELIMINATED and not (no_curvature or (many and problem.lam > 0)):
             return None

@@ -76,8 +76,7 @@ def held(walk, support, k):
     """Whether a region left open holds a support."""
     members = list(support)
     return any(
-        np.all(piece[members] != OUT)
-        and np.count_nonzero(piece == IN) + np.count_nonzero(piece[members] == FREE) <= k
+        np.all(piece[members] != OUT) and np.count_nonzero(piece == IN) + np.count_nonzero(piece[members] == FREE) <= k
         for piece in walk.open_states
     )
 
