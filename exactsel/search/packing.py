@@ -72,7 +72,7 @@ RECORDS: dict[type, str] = {
     "open_bounds:r open_labels:r scaled_points:r scale:r curvature:r",
     Round: "models:m outcomes:m scope:t seconds:r rounded:s counted:r rounded_value:f",
     Seconds: "bound:f refit:f subtrees:f",
-    SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di",
+    SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di in_vain:f",
     Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
     Portions: "number:i due:f shares:df supports:m",
     CellCount: "after:f bound:f",
