@@ -57,7 +57,8 @@ class Expander:
         if counter is not None:
             ways.append(CountBegun(problem, tolerance, self.cutoff, counter))
         if subsearcher is not None:
-            ways.append(NativeSearch(problem, tolerance, self.cutoff, subsearcher))
+            rival = None if subsearcher.adopts else bound
+            ways.append(NativeSearch(problem, tolerance, self.cutoff, subsearcher, rival))
         if walker is not None:
             ways.append(WalkFirst(problem, tolerance, self.cutoff, walker))
         ways.append(BoundRegions(visitor))

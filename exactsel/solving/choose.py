@@ -22,7 +22,7 @@ from exactsel.nodes.branching import Branching
 from exactsel.nodes.trees import Tree
 from exactsel.problem.boxed import BoxedProblem, independent, objective_of
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.restrictions import without_restrictions
+from exactsel.problem.restrictions import is_restricted, without_restrictions
 from exactsel.problem.spans import Spans
 from exactsel.search.pool import SHARDS
 from exactsel.solving.settings import Settings
@@ -87,7 +87,7 @@ FAMILIES = {
     # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
     "boxed": Family(
         "problems with signs or bounds of coefficients", lambda problem, seconds: _bound_in_box(problem), "forward",
-        ("forward", "swap"), closed_form=True,
+        ("forward", "swap"), closed_form=True, inside_kernel=True,
     ),
     "css": Family(
         "column subset selection", lambda problem, seconds: "eigenvalue", "greedy-css",
@@ -200,10 +200,19 @@ class Methods:
         self, problem: Any, prepared: PreparedBound, options: BoundOptions, brief: bool
     ) -> Subsearcher | None:
         """For the default search with a loss that has no closed form; ``brief`` where nobody asks for single steps."""
-        wanted = self._default_search and self.family.inside_kernel
-        if not wanted or problem.is_quadratic or not problem.units.free_columns or prepared.kernel_form is None:
+        # A hierarchy's or limits' decisions are made after each of the search's own, between which a kernel goes on.
+        if not self._default_search or not self.family.inside_kernel or problem.units.constraint is not None:
             return None
-        return Subsearcher(cast(Relaxation, prepared), options, brief)
+        objective = objective_of(problem)
+        if objective is None or objective.is_quadratic or problem.units.grouped:
+            return None
+        relaxation = prepared
+        if isinstance(problem, BoxedProblem):
+            free = problem.unlimited
+            relaxation = bound_solver(make("bounds", _bound_for_columns(free, None))).prepare(free, options)
+        if relaxation.kernel_form is None:
+            return None
+        return Subsearcher(cast(Relaxation, relaxation), options, brief, adopts=not is_restricted(problem))
 
     def lister(self, problem: Any, coef: FloatArray, options: BoundOptions, shown: bool) -> Lister | None:
         """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""
