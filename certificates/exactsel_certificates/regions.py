@@ -286,10 +286,7 @@ class RegressionRegions:
         used = states != OUT
         full = np.sum(states == IN, axis=1) >= self.k
         used[full] = states[full] == IN
-        unit_of = np.empty(self.plain.d, dtype=np.intp)
-        for g, columns in enumerate(self.instance.groups):
-            unit_of[list(columns)] = g
-        return np.where(used, np.uint8(IN), np.uint8(OUT))[:, unit_of]
+        return np.where(used, np.uint8(IN), np.uint8(OUT))[:, self.instance.unit_of]
 
     def _own_curvature(self, state: NDArray[np.uint8]) -> FloatArray:
         """For lam = 0: as little curvature as makes the region's columns verifiably independent; nan if they are not.

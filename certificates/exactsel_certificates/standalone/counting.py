@@ -42,10 +42,8 @@ class Semidefinite:
 
     def on_all(self, S: set[int], C: set[int]) -> bool:
         """Whether no model on all columns of a region costs less than the level."""
-        if not self.Q or not self.single:
-            return False
-        used = [*sorted(S), *(sorted(C) if len(S) < self.k else [])]
-        return eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(used)) is not None
+        used = [j for g in sorted(S | C if len(S) < self.k else S) for j in self.groups[g]]
+        return bool(self.Q) and eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(used)) is not None
 
     def counted(self, S: set[int], C: set[int]) -> bool:
         """Whether no model of the region (S, C) costs less than the level, by counting them."""
