@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from exactsel_certificates.container import Proof
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.group_counting import GroupCounting
+from exactsel_certificates.hierarchy import Admissible
 from exactsel_certificates.minorant import Minorant, minorant
 from exactsel_certificates.points import Points, left_first
 from exactsel_certificates.rigorous import U
@@ -65,6 +66,7 @@ class MinorantRegions:
     def __init__(self, instance: Instance, proof: Proof, most: float) -> None:
         self.exact_regions = 0
         self._instance, self._proof, self._most = instance, proof, most
+        self._admissible = Admissible(instance)
 
     @cached_property
     def _below(self) -> BelowMinorant | None:
@@ -87,9 +89,15 @@ class MinorantRegions:
         named, counted = leaves.witness == THE_MINORANT, leaves.witness == BY_COUNTING
         if not np.any(named | counted) or self._below is None or not self._below.usable:
             return result
-        groups, states = self._instance.groups, leaves.states[counted]
+        groups, rows = self._instance.groups, np.flatnonzero(counted)
         counting = GroupCounting(self._below, groups) if groups else self._below
-        result[counted] = np.where(counting.counted(states, k), self._proof.lower, 0.0)
+        shown = counting.counted(leaves.states[rows], k)
+        if self._instance.hierarchy is not None and not groups:
+            for row in np.flatnonzero(~shown).tolist():
+                state = leaves.states[rows[row]]
+                if self._below.may_count(state, k):
+                    shown[row] = not any(map(self._admissible, self._below.suspects(state, k)))
+        result[rows] = np.where(shown, self._proof.lower, 0.0)
         states = leaves.states[named]
         full = np.sum(states == IN, axis=1) >= k
         used = np.where(full[:, None], states == IN, states != OUT)

@@ -292,10 +292,9 @@ def test_limits_go_with_hierarchies_and_groups_as_far_as_checkers_are_concerned(
     box = Box(np.where(rng.random(4) < 0.5, 0.0, -np.inf), np.full(4, np.inf))
     free = instance_of(problem)
     instance = replace(free, box=box)
-    blank = parse_proof(blank_for(replace(instance, hierarchy=None, groups=())))
-    related = None if instance.hierarchy is None else instance.hierarchy.kind
+    related = instance.hierarchy
     blank = replace(
-        blank, problem_hash=problem_hash(instance), groups=len(instance.groups) or None, hierarchy=related,
+        parse_proof(blank_for(instance)),
         point_value=rng.standard_normal(4) * 0.3, point_index=np.arange(4, dtype=np.int32),
         point_size=np.array([4], np.int32), tree=np.array([8 * FIRST_POINT + USE, CLOSE], np.int32),
     )  # fmt: skip

@@ -20,7 +20,7 @@ from .counting import Semidefinite, least_squares
 from .domain import Outside, Problem, problem_of
 from .estimate import Asked, Most, asked, default_limits
 from .file import BY_COUNTING, FLAGS, point, read, regions, split
-from .hierarchy import GROUP_LIMITS, KINDS, Limits
+from .hierarchy import GROUP_LIMITS, KINDS, Demands, Limits
 from .limits import sizes, sizes_in_bounds, sizes_in_scope
 from .minorant import below_minorant
 from .near import DISTANCES, NearColumns
@@ -183,7 +183,7 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
         if w == 1 and problem.loss == "quadratic":
             bounds.append(r.at_fit(S, C, curvatures, p["scope"] != ""))
         elif w < 0 and claim > 0:
-            level = level or below(p, r, claim)
+            level = level or below(p, r, claim, problem.hierarchy)
             bounds += [claim] if closes(p, level, S, C, w) else []
         elif w >= 3:
             if w not in known:
@@ -230,16 +230,17 @@ def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
     return known or bool(r.lam == 0)
 
 
-def below(p: dict[str, Any], r: Regression, claim: F) -> Semidefinite:
+def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -> Semidefinite:
     """What tells whether regions hold nothing below the claim."""
+    allows = None if demands is None else demands.chosen_by(len(r.groups), r.k)
     touched, widths = p["minorant_point"], p["minorant_width"]
     if r.loss == "quadratic":
-        return Semidefinite(r, least_squares(r, claim))
+        return Semidefinite(r, least_squares(r, claim), allows)
     found = None
     if touched and all(0 <= t < len(p["points"]) - 1 for t in touched):
         points = [r.given(point(p, number)) for number in touched]
         found = below_minorant(r, claim, points, [(widths[i], widths[p["n"] + i]) for i in r.rows])
-    return found or Semidefinite(r, [])
+    return Semidefinite(r, found or [], allows)
 
 
 def closes(p: dict[str, Any], level: Semidefinite, S: set[int], C: set[int], w: int) -> bool:

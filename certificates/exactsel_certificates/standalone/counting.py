@@ -8,7 +8,7 @@ are too small to be sure of, and whole numbers decide on those.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction as F
 from itertools import combinations
 
@@ -34,7 +34,9 @@ def least_squares(r: Regression, level: F) -> Matrix:
 class Semidefinite:
     """Bound to one problem and one matrix Q."""
 
-    def __init__(self, r: Regression, Q: Matrix) -> None:
+    def __init__(self, r: Regression, Q: Matrix, allows: Callable[[set[int]], bool] | None = None) -> None:
+        """``allows`` tells which sets of columns may be chosen, where not all may."""
+        self.allows = allows
         self.k, self.squares, self.Q = r.k, r.squares, Q
         self.groups, self.single = r.groups, all(len(group) == 1 for group in r.groups)
         # With lam = 0 they change no model's value.
@@ -51,7 +53,11 @@ class Semidefinite:
         if not self.Q:
             return False
         if not self.single:
-            return self._groups_counted(S, C, r)
+            return self._set_by_set(S, C, r)
+        return self._all_counted(S, C, r) or (self.allows is not None and self._set_by_set(S, C, r))
+
+    def _all_counted(self, S: set[int], C: set[int], r: int) -> bool:
+        """The same by all sets of columns."""
         used = [*sorted(S), *(sorted(C) if r else [])]
         rest = eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(S))
         if rest is None:
@@ -71,13 +77,17 @@ class Semidefinite:
             for chosen in doubtful(rest, min(r, len(rest)))
         )
 
-    def _groups_counted(self, S: set[int], C: set[int], r: int) -> bool:
-        """The same where S and C are groups."""
+    def _set_by_set(self, S: set[int], C: set[int], r: int) -> bool:
+        """The same where S and C are groups, or by the sets of columns that are allowed."""
         inside, free = [j for g in sorted(S) for j in self.groups[g]], [self.groups[g] for g in sorted(C) if r]
         used = [*inside, *(j for group in free for j in group)]
         rest = eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(inside))
         at = {j: i for i, j in enumerate(used[len(inside) :])}
-        return rest is not None and group_counting.holds(rest, [[at[j] for j in g] for g in free], r, eliminated)
+        if rest is None:
+            return False
+        units, allows = sorted(C), self.allows if self.single else None
+        allowed = None if allows is None else (lambda chosen: allows(S | {units[g] for g in chosen}))
+        return group_counting.holds(rest, [[at[j] for j in g] for g in free], r, eliminated, allowed)
 
     def split(self, S: set[int], C: set[int], split: tuple[Sequence[int], Sequence[float], Sequence[float]]) -> bool:
         """The same by Q - E (FORMAT.md, SPLIT); ``split`` holds the columns, the scale and the entries of N."""
