@@ -120,7 +120,7 @@ class RegressionRegions:
             result[row] = self.target
             for columns in counting.suspects(states[row], self.k):
                 spend(STEP)
-                if not self.semidefinite.distinct or self._admissible(columns):
+                if self._admissible(columns) or not self.semidefinite.alone(columns):
                     result[row] = min(result[row], self.value(columns))
                 if result[row] <= 0.0:
                     break  # below which no objective is

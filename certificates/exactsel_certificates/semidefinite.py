@@ -133,6 +133,10 @@ class Semidefinite:
         """Whether every set of columns that is counted stands for itself alone."""
         return bool(len(np.unique(self.alike)) == len(self.alike) and np.all(self.alike >= 0))
 
+    def alone(self, columns: list[int]) -> bool:
+        """Whether a set that is counted stands for no other set."""
+        return self.distinct or not (np.any(self.alike < 0) or self.has_copies(columns))
+
     def has_copies(self, columns: list[int]) -> bool:
         """Whether another column has the direction of one of these, and so is counted as that one."""
         own = self.alike[np.isin(self.order, columns)]

@@ -378,7 +378,7 @@ def test_the_replay_knows_hierarchies():
             tried += 1
         S, C = root_of(case)
         walked = Walked(0, tuple(S), tuple(C), (), 0.0, (), None)
-        with pytest.raises(ReplayError, match="hierarchy"):
+        with pytest.raises(ReplayError, match=r"cannot be followed|holds no model"):
             replay(instance_of(case), replace(record, steps=(walked,)))
     assert tried > 10
 

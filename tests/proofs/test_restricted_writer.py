@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from listed_proofs import listed_proof
+from recorded import record_of
 from restricted_files import KINDS, admissible_sets, first_says, restriction, second_says, smallest
 
 from exactsel import Problem, boxed, solve
@@ -21,6 +22,7 @@ from exactsel.solving.solver import Search
 from exactsel.walks import wide
 from exactsel_certificates.checking import problem_hash
 from exactsel_certificates.container import CLOSE, COUNTED, MINORANT, read_proof
+from exactsel_certificates.reference.replay import ReplayError, Walked, replay
 
 GROUPS = {"groups": ["a", "a", "a"], "per_group": 1}
 PARENTS = {"hierarchy": {1: [0], 3: [2]}}
@@ -143,3 +145,21 @@ def test_a_minorant_counts_groups_and_admissible_sets(kind, tmp_path, monkeypatc
             outcomes[tree[0], first.verified] += 1
     assert outcomes[COUNTED, True] > outcomes[MINORANT, True]
     assert outcomes[COUNTED, False] > 0
+
+
+@pytest.mark.parametrize("kind", ["signs", "limits", "strong"])
+def test_the_replay_follows_a_free_walk(kind, monkeypatch):
+    for module, name in ((wide, "FEWEST"), (wide, "FEWEST_BLIND"), (choose, "FEWEST")):
+        monkeypatch.setattr(module, name, 5)
+    A, y = data(2, 8, 14)
+    about = {"k": 3, "lam": 1e-3}
+    search = Search(Problem(A, y, **about), Settings(heuristics=()))
+    events = [*search]
+    free = record_of(search.result(), events)
+    problem = restricted(kind, A, y, **about)
+    best = solve(problem, signals=())
+    record = replace(free, coef=np.array(best.prepared.coef), upper=best.upper)
+    assert replay(instance_of(problem), record).lower == free.lower
+    steps = tuple(step._replace(dropped=1.01 * best.upper) for step in record.steps if isinstance(step, Walked))
+    with pytest.raises(ReplayError, match="its witness proves"):
+        replay(instance_of(problem), replace(record, steps=steps, lower=best.upper))
