@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -165,7 +165,7 @@ def read_proof(path: str | os.PathLike[str], most_bytes: int = MOST_BYTES) -> Pr
             first = _some(stream, 8)
             size = _header_size(first, 8 + MOST_HEADER_BYTES)
             text = _some(stream, size)
-            total = 8 + _header_size(first, 8 + len(text)) + sum(map(_bytes, _listed(_header(text))))
+            total = 8 + _header_size(first, 8 + len(text)) + sum(entry.bytes for entry in _listed(_header(text)))
             if total > most_bytes:
                 raise MalformedError(
                     f"the header announces {total} bytes, but no more than {most_bytes} are read; raise this limit if "
@@ -234,35 +234,28 @@ def _header(text: bytes) -> dict[str, Any]:
     return header
 
 
+def _is_size(value: Any, least: int = 0) -> bool:
+    return type(value) is int and least <= value < 2**31
+
+
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(FLAGS, (lambda value: value is None or value is True, "neither true nor null")),
+    **dict.fromkeys(("n", "d", "k"), (_is_size, "not a size")),
+    **dict.fromkeys(("family", "loss", "problem_hash"), (lambda value: isinstance(value, str), "not a text")),
+    "groups": (lambda value: value is None or _is_size(value, 1), "neither null nor a number of groups"),
+    "hierarchy": (lambda value: value in (None, *HIERARCHIES), f"neither null nor {' nor '.join(HIERARCHIES)}"),
+    "scope": (lambda value: value in SCOPES, "which this format does not know"),
+}
+
+
 def _entries(header: dict[str, Any]) -> dict[str, Any]:
     """The header's entries with their types checked."""
-    for name in FLAGS:
-        if header.get(name) is not None and header[name] is not True:
-            raise MalformedError(f"the header's {name} is {_shown(header[name])}, neither true nor null.")
-    entries: dict[str, Any] = {name: header.get(name) is True for name in FLAGS}
-    kind = entries["hierarchy"] = header.get("hierarchy")
-    if kind is not None and not (isinstance(kind, str) and kind in HIERARCHIES):
-        raise MalformedError(f"the header's hierarchy is {_shown(kind)}, neither null nor {' nor '.join(HIERARCHIES)}.")
-    for name in ("n", "d", "k"):
-        value = header.get(name)
-        if type(value) is not int or not 0 <= value < 2**31:
-            raise MalformedError(f"the header's {name} is {_shown(value)}, not a size.")
-        entries[name] = value
-    groups = header.get("groups")
-    if groups is not None and not (type(groups) is int and 0 < groups < 2**31):
-        raise MalformedError(f"the header's groups is {_shown(groups)}, neither null nor a number of groups.")
-    entries["groups"] = groups
-    for name in ("family", "loss", "problem_hash", "scope"):
-        value = header.get(name)
-        if not isinstance(value, str):
-            raise MalformedError(f"the header's {name} is {_shown(value)}, not a text.")
-        entries[name] = value
-    if entries["scope"] not in SCOPES:
-        scope = _shown(entries["scope"])
-        raise MalformedError(f"the claim is made for {scope}, which this format does not know.")
-    for name in ("lower", "upper"):
-        entries[name] = _finite(name, header.get(name))
-    return entries
+    entries = {name: header.get(name) for name in ENTRIES}
+    for name, (holds, what) in _RULES.items():
+        if not holds(entries[name]):
+            raise MalformedError(f"the header's {name} is {_shown(entries[name])}, {what}.")
+    entries |= {name: entries[name] is True for name in FLAGS}
+    return entries | {name: _finite(name, entries[name]) for name in ("lower", "upper")}
 
 
 def _finite(name: str, text: Any) -> float:
@@ -279,7 +272,7 @@ def _arrays(header: dict[str, Any], data: bytes, start: int) -> dict[str, NDArra
     """Views of the arrays, which fill the rest of the file without holes; those that are left out are empty."""
     arrays: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kinds[0]) for name, kinds in ARRAYS.items()}
     for entry in _listed(header):
-        end = start + _bytes(entry)
+        end = start + entry.bytes
         if end > len(data):
             raise MalformedError(f"the array {entry.name} is cut off: {entry.size} entries do not fit into the file.")
         arrays[entry.name] = np.frombuffer(data, dtype=entry.kind, count=entry.size, offset=start)
@@ -296,9 +289,9 @@ class _Listed(NamedTuple):
     kind: str
     size: int
 
-
-def _bytes(entry: _Listed) -> int:
-    return entry.size * np.dtype(entry.kind).itemsize
+    @property
+    def bytes(self) -> int:
+        return self.size * np.dtype(self.kind).itemsize
 
 
 def _listed(header: dict[str, Any]) -> list[_Listed]:

@@ -13,7 +13,7 @@ nothing is left where it has more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from exactsel_certificates.formula import Hierarchy, Instance, Limits
 from exactsel_certificates.walk import FREE, IN, OTHER, OUT, first_region
@@ -99,24 +99,14 @@ def rule_of(demanded: Hierarchy | Limits, k: int) -> Rule | LimitRule:
     return LimitRule(demanded, k) if isinstance(demanded, Limits) else Rule(demanded, k)
 
 
-class Admissible:
-    """Which sets of columns may be chosen, for those who look at sets one by one."""
-
-    def __init__(self, instance: Instance) -> None:
-        # Of groups sets of r are looked at for those of fewer, too.
-        related = None if instance.groups else instance.hierarchy
-        self._rule = None if related is None else rule_of(related, instance.k)
-        self._units = instance.units
-
-    def __call__(self, columns: Sequence[int]) -> bool:
-        """Whether a model may have chosen these columns and no others."""
-        if self._rule is None:
-            return True
-        spend(STEP + 16.0 * self._units)
-        state = bytearray([OUT]) * self._units
-        for j in columns:
-            state[j] = IN
-        return self._rule.implied(bytes(state), range(self._units)) is not None
+def may_choose(instance: Instance, columns: Iterable[int]) -> bool:
+    """Whether a model may choose these columns and no others; of groups nothing is said."""
+    if instance.hierarchy is None or instance.groups:
+        return True
+    spend(STEP + 32.0 * instance.units)
+    everything = range(instance.units)
+    state = first_region(instance.units, [*columns], [*{*everything}.difference(columns)])
+    return rule_of(instance.hierarchy, instance.k).implied(state, everything) is not None
 
 
 def inadmissible(instance: Instance, listed: Iterable[int]) -> str:

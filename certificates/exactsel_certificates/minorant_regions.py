@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from exactsel_certificates.container import Proof
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.group_counting import GroupCounting
-from exactsel_certificates.hierarchy import Admissible
+from exactsel_certificates.hierarchy import may_choose
 from exactsel_certificates.minorant import Minorant, minorant
 from exactsel_certificates.points import Points, left_first
 from exactsel_certificates.rigorous import U
@@ -66,7 +66,6 @@ class MinorantRegions:
     def __init__(self, instance: Instance, proof: Proof, most: float) -> None:
         self.exact_regions = 0
         self._instance, self._proof, self._most = instance, proof, most
-        self._admissible = Admissible(instance)
 
     @cached_property
     def _below(self) -> BelowMinorant | None:
@@ -96,7 +95,7 @@ class MinorantRegions:
             for row in np.flatnonzero(~shown).tolist():
                 state = leaves.states[rows[row]]
                 if self._below.may_count(state, k):
-                    shown[row] = not any(map(self._admissible, self._below.suspects(state, k)))
+                    shown[row] = not any(may_choose(self._instance, T) for T in self._below.suspects(state, k))
         result[rows] = np.where(shown, self._proof.lower, 0.0)
         states = leaves.states[named]
         full = np.sum(states == IN, axis=1) >= k

@@ -19,7 +19,7 @@ from exactsel_certificates.exact import RADIUS, ExactBounds, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.group_counting import GroupCounting
-from exactsel_certificates.hierarchy import Admissible
+from exactsel_certificates.hierarchy import may_choose
 from exactsel_certificates.points import Points, left_first, shown_radii
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import (
@@ -73,7 +73,6 @@ class RegressionRegions:
         self.work = ExactWork(exact_limit)
         self._counted_most, self._left_first = COUNTED_FOR_ONE * exact_limit, left_first(proof)
         self._values: dict[tuple[int, ...], float] = {}
-        self._admissible = Admissible(instance)
 
     @cached_property
     def semidefinite(self) -> Semidefinite:
@@ -120,7 +119,7 @@ class RegressionRegions:
             result[row] = self.target
             for columns in counting.suspects(states[row], self.k):
                 spend(STEP)
-                if self._admissible(columns) or not self.semidefinite.alone(columns):
+                if may_choose(self.instance, columns) or not self.semidefinite.alone(columns):
                     result[row] = min(result[row], self.value(columns))
                 if result[row] <= 0.0:
                     break  # below which no objective is

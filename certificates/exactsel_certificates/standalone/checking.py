@@ -232,15 +232,14 @@ def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
 
 def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -> Semidefinite:
     """What tells whether regions hold nothing below the claim."""
-    allows = None if demands is None else demands.chosen_by(len(r.groups), r.k)
     touched, widths = p["minorant_point"], p["minorant_width"]
     if r.loss == "quadratic":
-        return Semidefinite(r, least_squares(r, claim), allows)
+        return Semidefinite(r, least_squares(r, claim), demands)
     found = None
     if touched and all(0 <= t < len(p["points"]) - 1 for t in touched):
         points = [r.given(point(p, number)) for number in touched]
         found = below_minorant(r, claim, points, [(widths[i], widths[p["n"] + i]) for i in r.rows])
-    return Semidefinite(r, found or [], allows)
+    return Semidefinite(r, found or [], demands)
 
 
 def closes(p: dict[str, Any], level: Semidefinite, S: set[int], C: set[int], w: int) -> bool:

@@ -8,12 +8,13 @@ are too small to be sure of, and whole numbers decide on those.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction as F
 from itertools import combinations
 
 from . import group_counting
 from .algebra import Matrix, root
+from .hierarchy import Demands
 from .regression import Regression
 from .work import tally
 
@@ -34,9 +35,9 @@ def least_squares(r: Regression, level: F) -> Matrix:
 class Semidefinite:
     """Bound to one problem and one matrix Q."""
 
-    def __init__(self, r: Regression, Q: Matrix, allows: Callable[[set[int]], bool] | None = None) -> None:
-        """``allows`` tells which sets of columns may be chosen, where not all may."""
-        self.allows = allows
+    def __init__(self, r: Regression, Q: Matrix, demands: Demands | None = None) -> None:
+        """``demands`` tell which sets of columns may be chosen, where not all may."""
+        self.demands = demands
         self.k, self.squares, self.Q = r.k, r.squares, Q
         self.groups, self.single = r.groups, all(len(group) == 1 for group in r.groups)
         # With lam = 0 they change no model's value.
@@ -54,7 +55,7 @@ class Semidefinite:
             return False
         if not self.single:
             return self._set_by_set(S, C, r)
-        return self._all_counted(S, C, r) or (self.allows is not None and self._set_by_set(S, C, r))
+        return self._all_counted(S, C, r) or (self.demands is not None and self._set_by_set(S, C, r))
 
     def _all_counted(self, S: set[int], C: set[int], r: int) -> bool:
         """The same by all sets of columns."""
@@ -85,9 +86,14 @@ class Semidefinite:
         at = {j: i for i, j in enumerate(used[len(inside) :])}
         if rest is None:
             return False
-        units, allows = sorted(C), self.allows if self.single else None
-        allowed = None if allows is None else (lambda chosen: allows(S | {units[g] for g in chosen}))
-        return group_counting.holds(rest, [[at[j] for j in g] for g in free], r, eliminated, allowed)
+        units, count = sorted(C), len(self.groups)
+
+        def allowed(chosen: tuple[int, ...]) -> bool:
+            held = S | {units[g] for g in chosen}
+            return self.demands is None or self.demands.allows(held, {*range(count)} - held, count, self.k)
+
+        groups, some = [[at[j] for j in group] for group in free], self.demands is not None and self.single
+        return group_counting.holds(rest, groups, r, eliminated, allowed if some else None)
 
     def split(self, S: set[int], C: set[int], split: tuple[Sequence[int], Sequence[float], Sequence[float]]) -> bool:
         """The same by Q - E (FORMAT.md, SPLIT); ``split`` holds the columns, the scale and the entries of N."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 KINDS = ("strong", "weak")
 GROUP_LIMITS = "limits"
@@ -39,10 +39,6 @@ class Demands:
         """Whether these units and all they imply may be chosen together."""
         region = None if held & banned else self.pruned((held, set(range(count)) - held - banned), k)
         return region is not None and not self.lonely(region[0])
-
-    def chosen_by(self, count: int, k: int) -> Callable[[set[int]], bool]:
-        """What tells whether a set, of at most k of so many units, may be chosen as it is."""
-        return lambda held: self.allows(held, {*range(count)} - held, count, k)
 
 
 class Limits(Demands):
