@@ -40,7 +40,8 @@ def accepted(instance, proof, **claims):
 
 @pytest.mark.parametrize("seed", sample(60, 20_000, smoke=9))
 def test_nothing_untrue_is_established_by_any_proof(seed):
-    instance = restricted_case(seed, LOSSES[seed % len(LOSSES)])
+    loss = LOSSES[seed % len(LOSSES)]
+    instance = restricted_case(seed, loss, loss == "quadratic" and seed % 4 == 1)
     proof, best = random_file(seed, instance), truth(instance)
     size = 1e-9 * max(1.0, float(instance.y @ instance.y))
     for more in (size, 0.05 * best + size):
