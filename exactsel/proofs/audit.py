@@ -30,7 +30,7 @@ from exactsel.search.state import SearchState
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.hierarchy import rule_of
-from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, closed_regions
+from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, regions
 
 AT_ONCE = 64
 """Claims that wait until so many are evaluated together."""
@@ -62,9 +62,7 @@ class Audit:
         self._k, self._null, self._size = problem.k, problem.null_objective, problem.n + problem.d
         self._css = isinstance(instance, ColumnInstance)
         hierarchy = None if isinstance(instance, ColumnInstance) else instance.hierarchy
-        self._implied: Callable[[bytes, Iterable[int]], bytes | None] = (
-            (lambda state, _: state) if hierarchy is None else rule_of(hierarchy, problem.k).implied
-        )
+        self._rule = None if hierarchy is None else rule_of(hierarchy, problem.k).implied
         self._regions: dict[int, bytes | None] = {}
         self._claims: list[Claim] = []
         self._least = math.inf
@@ -140,15 +138,14 @@ class Audit:
             self._evaluator.curvature = event.curvature
         left = list(event.open_ids)
         try:
-            for leaves in closed_regions(np.array(words, dtype=np.int32), region, self._k, 256):
-                for part, witness in zip(leaves.states, leaves.witness.tolist(), strict=True):
-                    if witness == fmt.INFIMUM:
-                        self._add(left.pop(0), part.tobytes())
-                        continue
-                    if self._samples is not None and not self._samples():
-                        continue
-                    proof: Proof | str = COUNTED if witness == BY_COUNTING else FitPoint()
-                    self._claim(part.tobytes(), proof, event.dropped, event.node, state)
+            for part, witness in regions(np.array(words, dtype=np.int32), region, self._k, self._rule):
+                if witness == fmt.INFIMUM:
+                    self._add(left.pop(0), part)
+                    continue
+                if self._samples is not None and not self._samples():
+                    continue
+                proof: Proof | str = COUNTED if witness == BY_COUNTING else FitPoint()
+                self._claim(part, proof, event.dropped, event.node, state)
         except (fmt.MalformedError, IndexError) as error:
             raise InvariantError(f"the walk below node {event.node} is no tree: {error}") from None
         if left:
@@ -234,6 +231,9 @@ class Audit:
         return margin + (64 * self._size * UNIT * math.sqrt(bound * self._null) if self._css else 0.0)
 
     # --- regions ---
+
+    def _implied(self, state: bytes, changed: Iterable[int]) -> bytes | None:
+        return state if self._rule is None else self._rule(state, changed)
 
     def _with(self, region: bytes | None, column: int, decision: int) -> bytes | None:
         if region is None or region[column] != FREE:

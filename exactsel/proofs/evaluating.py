@@ -223,7 +223,7 @@ class _Stored:
         return fmt.Proof(
             family="regression", loss=instance.loss, n=n, d=d, k=instance.k, groups=len(instance.groups) or None,
             problem_hash="", lower=target, upper=math.inf, weights=False, intercept=False, scale=False,
-            version=fmt.COUNTING_VERSION, scope=scope, curvature=curvature,
+            scope=scope, curvature=curvature,
             model_value=np.zeros(0), point_value=_joined((point.value for point in models), np.float64),
             dual_value=_joined(self._duals, np.float64), model_index=np.zeros(0, np.int32),
             point_size=np.array([len(point.index) for point in models], dtype=np.int32),
