@@ -58,6 +58,7 @@ from exactsel.kernels.subtree_record import (
     Walk,
     WalkLimits,
     close,
+    incumbent_value,
     leave_open,
     note,
     room_below,
@@ -272,7 +273,7 @@ def _walk_subtree(
     largest = np.zeros(k + 1)
     level, next_look, started, tried = 0, LOOK_UP, False, False
     while level >= 0:
-        best = min(limits.upper, walk.value[row])
+        best = incumbent_value(limits, walk, row)
         cutoff = best - room_below(limits, best)
         fixed, m = stack.fixed[level], stack.size[level]
         places = k - fixed

@@ -20,7 +20,7 @@ from exactsel.kernels.counting import (
 from exactsel.kernels.dependent_columns import farthest, independent
 from exactsel.kernels.linalg import cholesky, inverse_from_cholesky
 from exactsel.kernels.subtree_fit import BOUNDED_RIDGE, NONE, value_of
-from exactsel.kernels.subtree_record import Walk, WalkLimits, keep_model, room_below
+from exactsel.kernels.subtree_record import Walk, WalkLimits, incumbent_value, keep_if_better, room_below
 from exactsel.types import IntArray
 
 FEW_COLUMNS = 34
@@ -46,12 +46,8 @@ def countable(places: int, candidates: int) -> bool:
 def _keep_if_better(
     data: WalkData, columns: IntArray, size: int, limits: WalkLimits, walk: Walk, row: int, room: CountRoom
 ) -> bool:
-    """Evaluate the model on the first ``size`` columns; whether it is the best so far."""
-    value = value_of(data, columns, size, room)
-    if not value < min(limits.upper, walk.value[row]):
-        return False
-    keep_model(walk, row, value, columns, size, NONE)
-    return True
+    """Evaluate the model on the first ``size`` columns; whether it is adopted as the best so far."""
+    return bool(keep_if_better(limits, walk, row, value_of(data, columns, size, room), columns, size, NONE))
 
 
 @njit
@@ -59,7 +55,7 @@ def _keep_best_suspect(
     data: WalkData, columns: IntArray, fixed: int, inside: int, found: int, limits: WalkLimits, walk: Walk, row: int,
     room: CountRoom,
 ) -> bool:  # fmt: skip
-    """Turn positions into columns and evaluate the models; whether one is the best so far."""
+    """Turn positions into columns and evaluate the models; whether one is adopted as the best so far."""
     for s in range(found):
         for i in range(MOST_PLACES):
             if room.suspects[s, i] >= 0:
@@ -82,7 +78,7 @@ def _keep_greedy(
     data: WalkData, columns: IntArray, fixed: int, m: int, places: int, limits: WalkLimits, walk: Walk, row: int,
     room: CountRoom,
 ) -> bool:  # fmt: skip
-    """Evaluate S, and what comes of it by adding one column after the other; whether one is the best so far."""
+    """Evaluate S, and what comes of it by adding one column after the other; whether one is adopted."""
     chosen = columns[:m].copy()
     better = _keep_if_better(data, chosen, fixed, limits, walk, row, room)
     for size in range(fixed, min(m, fixed + places)):
@@ -173,12 +169,14 @@ def count_region(
     can be computed, but not proven to reach the cut-off. :data:`TOO_MANY` where nothing is known of the region. All
     that is not suspect enters ``walk.dropped``.
 
-    Of bounded models (kernels/bounded.py) a first failure has the columns left out that bring nothing new.
+    Of bounded models (kernels/bounded.py) a first failure has the columns left out that bring nothing new. Sets with
+    columns left out are closed with those they are as good as; where these stay suspect, and models are not adopted,
+    nothing is known of them.
     """
     near, dependent = True, data.low.size > 0
     reduced, least = False, 1.0 - (NEGLECTED if dependent else 0.0)
     while True:
-        best = min(limits.upper, walk.value[row])
+        best = incumbent_value(limits, walk, row)
         below = room_below(limits, best)
         level, cost = best - (NEAR if near else least) * below, 0.0
         inside, size = distinct(data, columns, fixed, m if places > 0 else fixed, NONE, room)
@@ -232,6 +230,8 @@ def count_region(
                 # A suspect also stands for the sets whose columns were left out, which would be closed with it open.
                 if found > 0 and cost > 0.0:
                     return TOO_MANY
+            if found > 0 and not limits.adopts and size < m and places > 0:
+                return TOO_MANY
             walk.dropped[row] = min(walk.dropped[row], level - cost)
             return int(found)
     return TOO_MANY

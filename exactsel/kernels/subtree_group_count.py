@@ -15,7 +15,7 @@ from exactsel.kernels.group_counting import MOST_GROUPS, GroupRoom, count_groups
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.subtree_count import CLEAR, NEAR, TOO_MANY
 from exactsel.kernels.subtree_fit import NONE, value_of
-from exactsel.kernels.subtree_record import Walk, WalkLimits, keep_model, room_below
+from exactsel.kernels.subtree_record import Walk, WalkLimits, incumbent_value, keep_if_better, room_below
 from exactsel.types import IntArray
 
 
@@ -59,19 +59,15 @@ def value_on(data: GroupData, units: IntArray, count: int, room: GroupRoom) -> f
 def _keep_if_better(
     data: GroupData, units: IntArray, count: int, limits: WalkLimits, walk: Walk, row: int, room: GroupRoom
 ) -> bool:
-    """Evaluate the model on the first ``count`` groups; whether it is the best so far."""
-    value = value_on(data, units, count, room)
-    if not value < min(limits.upper, walk.value[row]):
-        return False
-    keep_model(walk, row, value, units, count, NONE)
-    return True
+    """Evaluate the model on the first ``count`` groups; whether it is adopted as the best so far."""
+    return bool(keep_if_better(limits, walk, row, value_on(data, units, count, room), units, count, NONE))
 
 
 @njit
 def _keep_best_suspect(
     data: GroupData, units: IntArray, inside: int, found: int, limits: WalkLimits, walk: Walk, row: int, room: GroupRoom
 ) -> bool:
-    """Turn positions into groups and evaluate the models; whether one is the best so far."""
+    """Turn positions into groups and evaluate the models; whether one is adopted as the best so far."""
     suspects, better = room.counts.suspects, False
     for s in range(found):
         count = inside
@@ -90,7 +86,7 @@ def _keep_greedy(
     data: GroupData, units: IntArray, inside: int, count: int, places: int, limits: WalkLimits, walk: Walk, row: int,
     room: GroupRoom,
 ) -> bool:  # fmt: skip
-    """Evaluate S, and what comes of it by adding one group after the other; whether one is the best so far."""
+    """Evaluate S, and what comes of it by adding one group after the other; whether one is adopted."""
     chosen = units[:count].copy()
     better = _keep_if_better(data, chosen, inside, limits, walk, row, room)
     for size in range(inside, min(count, inside + places)):
@@ -153,7 +149,7 @@ def count_region(
     near, whole = True, places == 0 or count - inside <= places
     kept = inside if places == 0 else count
     while True:
-        best = min(limits.upper, walk.value[row])
+        best = incumbent_value(limits, walk, row)
         level = best - (NEAR if near else 1.0) * room_below(limits, best)
         fixed, size = _begin(data, units, inside, kept, room)
         fixed = size if whole else fixed

@@ -84,8 +84,9 @@ class SubtreeWalker:
         return problem.d <= LARGEST and problem.k > 0 and bool(np.any(objective.norms > 0.0))
 
     def explore(
-        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf
-    ) -> list[WalkResult | None] | None:
+        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
+        adopts: bool = True,
+    ) -> list[WalkResult | None] | None:  # fmt: skip
         """Walk the subtree of each node.
 
         Parameters
@@ -99,6 +100,10 @@ class SubtreeWalker:
             Nodes of one walk ...
         work : float
             ... and its multiplications, roughly.
+        adopts : bool
+            Whether regions are held against models met on the way, too. Where not every model on a set of columns is
+            admissible they must not: models met are proposals, and every support below ``upper - tolerance`` is left
+            in an open region.
 
         Returns
         -------
@@ -108,9 +113,9 @@ class SubtreeWalker:
         if not self._safe:
             return [None] * len(states)
         size = max(self._options.threads, int(MOST_MEMORY / (9 * (self.d + 64) * self.d + 40 * budget)))
-        results: list[WalkResult | None] = []
+        limits, results = WalkLimits(upper, tolerance, budget, work, adopts), list[WalkResult | None]()
         for first in range(0, len(states), size):
-            walked = self._explore(states[first : first + size], WalkLimits(upper, tolerance, budget, work))
+            walked = self._explore(states[first : first + size], limits)
             if walked is None:
                 return None
             results += walked

@@ -63,8 +63,9 @@ class GroupWalker:
         return closed and units.columns <= LARGEST and problem.k > 0
 
     def explore(
-        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf
-    ) -> list[WalkResult | None] | None:
+        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
+        adopts: bool = True,
+    ) -> list[WalkResult | None] | None:  # fmt: skip
         """Walk the subtree of each node; see :meth:`exactsel.walks.closed_form.SubtreeWalker.explore`.
 
         ``states`` (B, groups) are of groups, and so is what is left open.
@@ -72,9 +73,9 @@ class GroupWalker:
         if not self._safe:
             return [None] * len(states)
         size = max(self._options.threads, int(MOST_MEMORY / (9 * (self.groups + 64) * self.groups + 40 * budget)))
-        results: list[WalkResult | None] = []
+        limits, results = WalkLimits(upper, tolerance, budget, work, adopts), list[WalkResult | None]()
         for first in range(0, len(states), size):
-            walked = self._explore(states[first : first + size], WalkLimits(upper, tolerance, budget, work))
+            walked = self._explore(states[first : first + size], limits)
             if walked is None:
                 return None
             results += walked

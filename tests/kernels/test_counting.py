@@ -116,7 +116,7 @@ def test_no_region_is_cleared_above_its_best_model(block):
             fixed,
             columns.size,
             places,
-            WalkLimits(upper, tolerance, 100, np.inf),
+            WalkLimits(upper, tolerance, 100, np.inf, True),
             walk,
             0,
             room,

@@ -136,7 +136,7 @@ def test_no_region_of_groups_is_cleared_above_its_best_model(block):
         data, room = group_data(problem), group_room(problem.units.columns, problem.d, problem.units.columns)
         walk = empty_walk(1, problem.d, problem.k, 100)
         outcome = count_region(
-            data, units, inside, units.size, places, WalkLimits(upper, tolerance, 100, np.inf), walk, 0, room
+            data, units, inside, units.size, places, WalkLimits(upper, tolerance, 100, np.inf, True), walk, 0, room
         )  # fmt: skip
         if np.isfinite(walk.value[0]):
             better += 1
