@@ -30,7 +30,6 @@ from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.either import EitherWalker
-from exactsel.walks.grouped import GroupWalker
 from exactsel.walks.listing import Lister, listable
 from exactsel.walks.reduced import ReducedWalker
 from exactsel.walks.relaxation import Subsearcher
@@ -150,11 +149,11 @@ class Methods:
 
     def walker(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Walker | None:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
-        if self._walks and GroupWalker.serves(problem):
-            known = problem.lam > 0 or prepared.curvature is not None
-            return GroupWalker(problem, prepared.curvature, options) if known else None
         if not self._walks or not SubtreeWalker.serves(problem):
             return None
+        if problem.units.grouped:
+            known = problem.lam > 0 or prepared.curvature is not None
+            return SubtreeWalker(problem, prepared.curvature, options) if known else None
         counter = self.counter(problem, prepared, options)
         if counter is not None and counter.first:
             return None
