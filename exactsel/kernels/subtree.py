@@ -111,12 +111,12 @@ def _fix(
     ``value`` is what the guide says of the region by formula (3), ``weakest`` the last of the weights that count.
     Where costs are no numbers (which no definite K gives) :data:`NOTHING_TO_BRANCH_ON`.
     """
-    units, count, K = stack.units[level], stack.present[level], inverse_of(stack, level)
+    units, count, K, x = stack.units[level], stack.present[level], inverse_of(stack, level), stack.x[level]
     costliest, highest, changed, failed = -1, -1.0, False, False
     i = stack.inside[level]
     while i < count and stack.inside[level] < k:
         places = k - stack.inside[level]
-        cost = cost_without(data, K, stack, level, i, rooms)
+        cost = cost_without(data, K, x, units, i, rooms.fits)
         if stack.value[level] + cost >= cutoff and not failed:
             write_without(data, K, stack, level, i, rooms)
             bound = proven(data, stack, level, rooms.fits.trial, places, NONE, i, cutoff, curved, rooms, walk, row)
@@ -131,9 +131,9 @@ def _fix(
             failed = column_data(data).floor[stack.columns[level, 0]] <= 0.0
         elif (
             curved and not changed and not inside_only
-            and value + 0.5 * (weakest - weight(data, stack, level, i, rooms)) >= cutoff
+            and value + 0.5 * (weakest - weight(data, x, units, i, rooms.fits)) >= cutoff
         ):  # fmt: skip
-            x, m = stack.x[level], stack.size[level]
+            m = stack.size[level]
             bound = proven(data, stack, level, x, places - 1, i, NONE, cutoff, curved, rooms, walk, row)
             walk.work[row] += m * m
             if bound >= cutoff:

@@ -136,17 +136,15 @@ def excess(data: Any, stack: Stack, level: int, largest: FloatArray, rooms: Any)
 
 
 @choose_by_type("data")
-def weight(data: Any, stack: Stack, level: int, position: int, rooms: Any) -> float:
+def weight(data: Any, x: FloatArray, units: IntArray, position: int, fits: Any) -> float:
     """D x^2 of a candidate."""
-    x = stack.x[level, position]
-    return float(data.curvature[stack.columns[level, position]] * x * x)
+    return float(data.curvature[units[position]] * x[position] * x[position])
 
 
 @choose_by_type("data")
-def cost_without(data: Any, K: FloatArray, stack: Stack, level: int, position: int, rooms: Any) -> float:
+def cost_without(data: Any, K: FloatArray, x: FloatArray, units: IntArray, position: int, fits: Any) -> float:
     """What leaving out a candidate costs."""
-    x = stack.x[level, position]
-    return float(0.5 * x * x / K[position, position])
+    return float(0.5 * x[position] * x[position] / K[position, position])
 
 
 @choose_by_type("data")
@@ -176,10 +174,11 @@ def leave_out(data: Any, stack: Stack, level: int, position: int, into: int, roo
     swap_columns(K, x, columns, m, position, m - 1)
     if into == level:
         coefficients_without_last(K, x, m, x)
-    else:  # child_bound has written them
+        inverse_without_last(K, m, K)  # not by another name for K: the compiler must see that it is in place
+    else:  # child_bound has written the coefficients
         stack.columns[into, : m - 1] = columns[: m - 1]
         stack.fixed[into] = stack.fixed[level]
-    inverse_without_last(K, m, inverse_of(stack, into))
+        inverse_without_last(K, m, inverse_of(stack, into))
     stack.size[into] = m - 1
 
 

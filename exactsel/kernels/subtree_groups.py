@@ -173,8 +173,8 @@ def _excess(data: Any, stack: Stack, level: int, largest: FloatArray, rooms: Any
 
 
 @weight.register(GroupData)
-def _weight(data: Any, stack: Stack, level: int, position: int, rooms: Any) -> float:
-    x, at, group, total = stack.x[level], rooms.fits.at, stack.units[level, position], 0.0
+def _weight(data: Any, x: FloatArray, units: IntArray, position: int, fits: Any) -> float:
+    at, group, total = fits.at, units[position], 0.0
     for q in range(data.groups.first[group], data.groups.first[group + 1]):
         j = data.groups.members[q]
         total += data.columns.curvature[j] * x[at[j]] * x[at[j]]
@@ -182,8 +182,8 @@ def _weight(data: Any, stack: Stack, level: int, position: int, rooms: Any) -> f
 
 
 @cost_without.register(GroupData)
-def _cost_without(data: Any, K: FloatArray, stack: Stack, level: int, position: int, rooms: Any) -> float:
-    return float(group_cost(data, K, stack.x[level], stack.units[level, position], rooms.fits))
+def _cost_without(data: Any, K: FloatArray, x: FloatArray, units: IntArray, position: int, fits: Any) -> float:
+    return float(group_cost(data, K, x, units[position], fits))
 
 
 @write_without.register(GroupData)

@@ -209,7 +209,7 @@ def test_fits_are_kept_up_to_date_group_by_group(seed):
         group = int(stack.units[level, position])
         left = np.setdiff1d(columns, problem.units.groups[group])
         K, trial = inverse_of(stack, level), rooms.fits.trial
-        cost = cost_without(data, K, stack, level, position, rooms)
+        cost = cost_without(data, K, stack.x[level], stack.units[level], position, rooms.fits)
         write_without(data, K, stack, level, position, rooms)
         after = dict(zip(left.tolist(), fitted(left)[0].tolist(), strict=True)) if left.size else {}
         lost = (fitted(left)[1] if left.size else constant) - value
