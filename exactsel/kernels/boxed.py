@@ -153,15 +153,10 @@ def into_signs(box: Any, u: FloatArray) -> None:
     """Move coefficients that have a sign to where they may be, ahead of a prox."""
 
 
-@njit
-def _move(u: FloatArray, low: FloatArray, high: FloatArray) -> None:
-    for i in range(u.size):
-        if low[i] == 0.0:
-            u[i] = max(u[i], 0.0)
-        if high[i] == 0.0:
-            u[i] = min(u[i], 0.0)
-
-
 @into_signs.register(NodeBox)
 def _into_signs(box: Any, u: FloatArray) -> None:
-    _move(u, box.low, box.high)
+    for i in range(u.size):
+        if box.low[i] == 0.0:
+            u[i] = max(u[i], 0.0)
+        if box.high[i] == 0.0:
+            u[i] = min(u[i], 0.0)
