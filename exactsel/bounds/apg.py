@@ -192,7 +192,7 @@ class PreparedPerspective(PreparedBound):
         points = answers.point if perspective.groups is None else np.zeros_like(starts)
         target = cutoff if options.force_quit else np.inf
         with parallel_section(options.threads):
-            relax_nodes(*perspective, None, states, starts, target, known, options.stop, answers, points)
+            relax_nodes(*perspective, states, starts, target, known, options.stop, answers, points)
         if not self._decided:
             answers.status[:] = UNFINISHED
         points /= scale

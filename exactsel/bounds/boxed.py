@@ -19,8 +19,7 @@ from exactsel.bounds.apg import AcceleratedGradientBound, curvature_of, curved_d
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, stack_points
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError, option
-from exactsel.kernels.apg import relax_nodes
-from exactsel.kernels.boxed import Box
+from exactsel.kernels.boxed import relax_boxed_nodes
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import node_bound
 from exactsel.kernels.forms import GramData
@@ -167,11 +166,11 @@ class PreparedBoxed(PreparedBound):
         answers = empty_answers(len(states), problem.d, problem.k)
         points = np.zeros_like(starts) if grouped else answers.point
         rules = self._rules if most is None else self._rules._replace(max_iterations=most)
-        box = Box(self._lower, self._upper, problem.null_objective)
         with parallel_section(self.options.threads):
-            relax_nodes(
+            relax_boxed_nodes(
                 problem.base.row_loss, self._data, problem.units.spans if grouped else None, self._lam, problem.k,
-                rules, box, states, starts * self._scale, cutoff, known, self.options.stop, answers, points,
+                rules, self._lower, self._upper, problem.null_objective, states, starts * self._scale, cutoff, known,
+                self.options.stop, answers, points,
             )  # fmt: skip
         points /= self._scale
         if not grouped:  # lengths of groups are to branch by, in whatever variables

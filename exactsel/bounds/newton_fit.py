@@ -55,5 +55,5 @@ def _at_root(
     answers, points = empty_answers(1, problem.d, problem.k), np.zeros((1, problem.units.columns))
     states, starts, known = problem.root_state[None], np.zeros_like(points), np.full(1, -np.inf)
     with parallel_section(1):
-        relax_nodes(*perspective, None, states, starts, cutoff, known, stop, answers, points)
+        relax_nodes(*perspective, states, starts, cutoff, known, stop, answers, points)
     return answers, points[0]

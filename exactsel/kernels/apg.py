@@ -9,7 +9,7 @@ missing, branching helps more than polishing.
 With a general loss the steps are found by backtracking (Beck, Teboulle, A fast iterative shrinkage-thresholding
 algorithm, 2009). Momentum with gradient restart: O'Donoghue, Candes, Adaptive restart for accelerated gradient
 schemes (2015). What depends on the data (rows, or their Gram matrix) stands in kernels/forms.py, what depends on groups
-in kernels/grouped.py, on limits of coefficients in kernels/boxed.py.
+in kernels/grouped.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import njit, prange
-from exactsel.kernels.boxed import ends_early, into_signs, limit_squares, node_box
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import node_bound
 from exactsel.kernels.forms import (
@@ -141,19 +140,16 @@ def forget_worse_start(
 
 @njit
 def relax_node(
-    problem: Perspective, limits: Any, state: StateArray, start: FloatArray, cutoff: float, known: float,
-    stop: BoolArray, answers: Answers, points: FloatArray, row: int,
+    problem: Perspective, state: StateArray, start: FloatArray, cutoff: float, known: float, stop: BoolArray,
+    answers: Answers, points: FloatArray, row: int,
 ) -> None:  # fmt: skip
-    """Bound one node; ``points[row]`` receives the model, like ``start`` one of all columns, that proves the bound.
-
-    ``limits`` are those of coefficients, or None.
-    """
+    """Bound one node; ``points[row]`` receives the model, like ``start`` one of all columns, that proves the bound."""
     units, fixed = node_columns(state)
-    if limits is None and is_convex(units, fixed, problem.k):
+    if is_convex(units, fixed, problem.k):
         _solve_node(problem, solved_columns(units, fixed, problem.k), start, cutoff, answers, points, row)
         return
     form, loss, lam, rules = node_form(problem.groups, problem.data, units), problem.loss, problem.lam, problem.rules
-    places, x, box = problem.k - fixed, start[form.columns], node_box(limits, form.columns)
+    places, x = problem.k - fixed, start[form.columns]
     image, new_image, q, ranked = (
         np.empty(form.image_size), np.empty(form.image_size), np.empty(units.size), np.empty(places + 1),
     )  # fmt: skip
@@ -161,7 +157,7 @@ def relax_node(
     write_image(form, x, image)
     w, image_w, new, slope, u = x.copy(), image.copy(), x.copy(), np.empty(x.size), np.empty(x.size)
     point, point_q = x.copy(), np.zeros(units.size)
-    best, relaxation, point_base, level, t, before = -np.inf, np.inf, -np.inf, 0.0, 1.0, np.full(1, -np.inf)
+    best, relaxation, point_base, level, t = -np.inf, np.inf, -np.inf, 0.0, 1.0
     step, iterations, finished = form.first_step / rules.lipschitz, 0, True
     costs, spent, most = np.zeros(units.size), 0, rules.max_iterations
     if rules.after_fit >= 0.0:
@@ -171,15 +167,12 @@ def relax_node(
         image_w[:] = image
     while True:
         base = dual_value(loss, form, x, image, w, image_w, q, slope)
-        limit_squares(box, form, image, slope, lam, q)
         bound = node_bound(base, q, fixed, places, lam, ranked)
         if bound > best:
             best, point_base = bound, base
             point[:] = proven_by(form, x, w)
             point_q[:] = q
         if best >= cutoff or iterations >= most or settled(best, relaxation, cutoff, known, rules):
-            break
-        if ends_early(box, iterations, best, before):
             break
         if stop[0]:
             finished = False
@@ -188,7 +181,6 @@ def relax_node(
         while True:
             for i in range(w.size):
                 u[i] = w[i] - step * slope[i]
-            into_signs(box, u)
             norm, level = prox(form, u, fixed, places, step * lam, level, new)
             write_image(form, new, new_image)
             value = smooth_value(loss, form, new, new_image)
@@ -252,7 +244,7 @@ def _solve_node(
 
 @njit(parallel=True)
 def relax_nodes(
-    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, limits: Any,
+    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules,
     states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, stop: BoolArray,
     answers: Answers, points: FloatArray,
 ) -> None:  # fmt: skip
@@ -261,10 +253,8 @@ def relax_nodes(
     ``starts`` (B, d) are the models to start from, and ``points`` (B, d) receives those that prove the bounds.
     ``known`` (B,) are the bounds the nodes came with: a call that does not beat them would be for nothing. Where groups
     are chosen, states and answers speak of groups, and the models in ``answers`` are the groups' lengths.
-    Within ``limits`` of coefficients (a :class:`~exactsel.kernels.boxed.Box` or None) no node may be a convex problem,
-    but for one whose units are all in.
     """
     for row in prange(states.shape[0]):
         # Put together here: numba hands threads no tuple that holds tuples.
         problem = Perspective(loss, data, groups, lam, k, rules)
-        relax_node(problem, limits, states[row], starts[row], cutoff, known[row], stop, answers, points, row)
+        relax_node(problem, states[row], starts[row], cutoff, known[row], stop, answers, points, row)

@@ -1,4 +1,4 @@
-"""Limits of coefficients as a form: what accelerated proximal gradient (kernels/apg.py) then does otherwise.
+"""Accelerated proximal gradient where coefficients have signs or limits: kernels/apg.py, with two things changed.
 
 At s = -v_j, v_j the slope of the smooth part, a column takes c_j(s) = max of s w - (lam/2) w^2 over its box off a
 bound, where a free one takes s^2 / (2 lam). So q_j becomes 2 lam c_j, which is nowhere larger, and all that is made of
@@ -9,15 +9,28 @@ are chosen (kernels/grouped.py) a group takes what its columns take within their
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from exactsel._jit import choose_by_type, njit
-from exactsel.kernels.forms import GramForm
-from exactsel.kernels.grouped import GroupedForm, unit_sums
+from exactsel._jit import choose_by_type, njit, prange
+from exactsel.kernels.apg import Rules, forget_worse_start, overshoots, settled, turns_back, write_point
+from exactsel.kernels.dual import node_bound
+from exactsel.kernels.forms import (
+    GramForm,
+    dual_value,
+    proven_by,
+    prox,
+    sizes,
+    smooth_value,
+    value_ahead,
+    write_image,
+)
+from exactsel.kernels.grouped import GroupedForm, node_form, unit_sums
+from exactsel.kernels.linalg import extrapolate
+from exactsel.kernels.node import UNFINISHED, Answers, node_columns, write_relaxed
 from exactsel.rounding import UNIT
-from exactsel.types import FloatArray, IntArray
+from exactsel.types import BoolArray, FloatArray, StateArray
 
 OWN = 64 * UNIT
 """What a gain may be off by, relatively: a quotient, two products, a difference that loses at most a bit, and limits
@@ -42,7 +55,7 @@ def box_gain(s: float, lam: float, low: float, high: float) -> float:
 
 
 @njit
-def column_squares(v: FloatArray, lam: float, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
+def limit_squares(v: FloatArray, lam: float, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
     """Replace q, upper estimates of the squares of slopes v, by 2 lam times what columns gain in their boxes, at most.
 
     The gain is convex in the slope, so over what the slope may be it is largest at an end.
@@ -56,13 +69,13 @@ def column_squares(v: FloatArray, lam: float, low: FloatArray, high: FloatArray,
 
 @choose_by_type("form")
 def limit_units(form: Any, v: FloatArray, lam: float, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
-    """What columns gain, of what is chosen, columns or groups of them; slopes and limits are of columns."""
-    column_squares(v, lam, low, high, q)
+    """:func:`limit_squares` of what is chosen, columns or groups of them; slopes and limits are of columns."""
+    limit_squares(v, lam, low, high, q)
 
 
 @limit_units.register(GroupedForm)
 def _limit_groups(form: Any, v: FloatArray, lam: float, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
-    column_squares(v, lam, low, high, form.q)
+    limit_squares(v, lam, low, high, form.q)
     unit_sums(form.q, form.first, q)
 
 
@@ -79,6 +92,87 @@ def _gram_proven_slope(form: Any, image: FloatArray, slope: FloatArray, v: Float
 
 
 @njit
+def _into_signs(u: FloatArray, low: FloatArray, high: FloatArray) -> None:
+    for i in range(u.size):
+        if low[i] == 0.0:
+            u[i] = max(u[i], 0.0)
+        if high[i] == 0.0:
+            u[i] = min(u[i], 0.0)
+
+
+@njit
+def relax_boxed_node(
+    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray,
+    empty: float, state: StateArray, start: FloatArray, cutoff: float, known: float, stop: BoolArray, answers: Answers,
+    points: FloatArray, row: int,
+) -> None:  # fmt: skip
+    """Bound one node; ``points[row]`` receives the model, like ``start`` one of all columns, that proves the bound."""
+    units, fixed = node_columns(state)
+    form, places = node_form(groups, data, units), k - fixed
+    x, low, high = start[form.columns], lower[form.columns], upper[form.columns]
+    image, new_image, q, ranked = (
+        np.empty(form.image_size), np.empty(form.image_size), np.empty(units.size), np.empty(places + 1),
+    )  # fmt: skip
+    forget_worse_start(loss, form, lam, rules, x, image)
+    write_image(form, x, image)
+    w, image_w, new, slope, v = x.copy(), image.copy(), x.copy(), np.empty(x.size), np.empty(x.size)
+    point, point_q, point_base = x.copy(), np.full(units.size, np.inf), -np.inf
+    best, relaxation, level, t, before = -np.inf, np.inf, 0.0, 1.0, -np.inf
+    step, iterations, finished, signs = form.first_step / rules.lipschitz, 0, True, _signs_alone(low, high)
+    while True:
+        base = dual_value(loss, form, x, image, w, image_w, q, slope)
+        proven_slope(form, image, slope, v)
+        limit_units(form, v, lam, low, high, q)
+        bound = node_bound(base, q, fixed, places, lam, ranked)
+        if bound > best:
+            best, point_base = bound, base
+            point[:] = proven_by(form, x, w)
+            point_q[:] = q
+        if best >= cutoff or iterations >= rules.max_iterations or settled(best, relaxation, cutoff, known, rules):
+            break
+        if not signs and iterations % LOOKED_AT == 0:
+            if best - before <= STALLED * empty:
+                break
+            before = best
+        if stop[0]:
+            finished = False
+            break
+        iterations += 1
+        while True:
+            for i in range(w.size):
+                v[i] = w[i] - step * slope[i]
+            _into_signs(v, low, high)
+            norm, level = prox(form, v, fixed, places, step * lam, level, new)
+            write_image(form, new, new_image)
+            value = smooth_value(loss, form, new, new_image)
+            if step * rules.lipschitz <= rules.floor:
+                break
+            rise = value - value_ahead(loss, form, base, w, image_w)
+            if not overshoots(rise, w, new, slope, step):
+                break
+            step = max(0.5 * step, rules.floor / rules.lipschitz)
+        relaxation = min(relaxation, value + 0.5 * lam * norm)
+        if turns_back(w, new, x):
+            t, momentum = 1.0, 0.0
+        else:
+            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
+            momentum, t = (t - 1.0) / following, following
+        extrapolate(w, new, x, momentum)
+        if form.extrapolates:
+            extrapolate(image_w, new_image, image, momentum)
+        else:
+            write_image(form, w, image_w)
+        x[:] = new
+        image[:] = new_image
+    size = sizes(form, x)
+    write_relaxed(answers, row, units, fixed, k, lam, point_base, point_q, size, size, cutoff)
+    write_point(points, row, form.columns, point)
+    answers.iterations[row] = iterations
+    if not finished:
+        answers.status[row] = UNFINISHED
+
+
+@njit
 def _signs_alone(low: FloatArray, high: FloatArray) -> bool:
     """Whether all limits are 0 or infinite, so that the relaxation knows them all."""
     for i in range(low.size):
@@ -87,76 +181,21 @@ def _signs_alone(low: FloatArray, high: FloatArray) -> bool:
     return True
 
 
-class Box(NamedTuple):
-    """Limits of coefficients, as a relaxation takes them."""
+@njit(parallel=True)
+def relax_boxed_nodes(
+    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray,
+    empty: float, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, stop: BoolArray,
+    answers: Answers, points: FloatArray,
+) -> None:  # fmt: skip
+    """Bound every node (a row of ``states``) that is no convex problem, or one whose units are all in.
 
-    lower: FloatArray
-    """(columns,) at most 0."""
-    upper: FloatArray
-    """(columns,) at least 0."""
-    empty: float
-    """What the empty model costs."""
-
-
-class NodeBox(NamedTuple):
-    """The limits of the columns of a node."""
-
-    low: FloatArray
-    high: FloatArray
-    empty: float
-    signs: bool
-    """Whether all are 0 or infinite, so that the relaxation knows them all."""
-    slope: FloatArray
-    """Room for one number a column."""
-
-
-@choose_by_type("box")
-def node_box(box: Any, columns: IntArray) -> Any:
-    """The limits of some columns; None where there are none."""
-    return None
-
-
-@node_box.register(Box)
-def _node_box(box: Any, columns: IntArray) -> Any:
-    low, high = box.lower[columns], box.upper[columns]
-    return NodeBox(low, high, box.empty, _signs_alone(low, high), np.empty(columns.size))
-
-
-@choose_by_type("box")
-def limit_squares(box: Any, form: Any, image: FloatArray, slope: FloatArray, lam: float, q: FloatArray) -> None:
-    """Replace q by what units gain within limits; ``slope`` is that ahead."""
-
-
-@limit_squares.register(NodeBox)
-def _limit_squares(box: Any, form: Any, image: FloatArray, slope: FloatArray, lam: float, q: FloatArray) -> None:
-    proven_slope(form, image, slope, box.slope)
-    limit_units(form, box.slope, lam, box.low, box.high, q)
-
-
-@choose_by_type("box")
-def ends_early(box: Any, iterations: int, best: float, before: FloatArray) -> bool:
-    """Whether bounds have risen too little since this was last looked at, when they were ``before``."""
-    return False
-
-
-@ends_early.register(NodeBox)
-def _ends_early(box: Any, iterations: int, best: float, before: FloatArray) -> bool:
-    if box.signs or iterations % LOOKED_AT != 0:
-        return False
-    stalled = best - before[0] <= STALLED * box.empty
-    before[0] = best
-    return bool(stalled)
-
-
-@choose_by_type("box")
-def into_signs(box: Any, u: FloatArray) -> None:
-    """Move coefficients that have a sign to where they may be, ahead of a prox."""
-
-
-@into_signs.register(NodeBox)
-def _into_signs(box: Any, u: FloatArray) -> None:
-    for i in range(u.size):
-        if box.low[i] == 0.0:
-            u[i] = max(u[i], 0.0)
-        if box.high[i] == 0.0:
-            u[i] = min(u[i], 0.0)
+    ``starts`` (B, columns) are the models to start from, and ``points`` (B, columns) receives those that prove the
+    bounds; ``known`` (B,) are the bounds the nodes came with, ``lower`` and ``upper`` (columns,) the limits, ``empty``
+    what the empty model costs. Where ``groups`` are chosen, states and answers speak of groups, and the models in
+    ``answers`` are the groups' lengths.
+    """
+    for row in prange(states.shape[0]):
+        relax_boxed_node(
+            loss, data, groups, lam, k, rules, lower, upper, empty, states[row], starts[row], cutoff, known[row], stop,
+            answers, points, row,
+        )  # fmt: skip

@@ -80,7 +80,7 @@ def _relaxed(
     answers.point[0, :] = 0.0
     answers.x[0, :] = 0.0
     answers.support[0, :] = -1
-    relax_node(problem, None, state, start, level, -np.inf, stop, answers, answers.point, 0)
+    relax_node(problem, state, start, level, -np.inf, stop, answers, answers.point, 0)
     if answers.status[0] == UNFINISHED:
         return -1
     return int(_add_point(told, np.arange(state.size), answers.point[0]))

@@ -145,7 +145,7 @@ def _relax(
     answers.x[worker, :] = 0.0
     answers.support[worker, :] = -1
     answers.iterations[worker] = 0
-    relax_node(problem, None, state, start, cutoff, bound, stop, answers, answers.point, worker)
+    relax_node(problem, state, start, cutoff, bound, stop, answers, answers.point, worker)
     if answers.status[worker] == UNFINISHED:
         return
     point = found.point_count[row]
