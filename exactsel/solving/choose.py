@@ -31,7 +31,6 @@ from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.either import EitherWalker
-from exactsel.walks.grouped import GroupWalker
 from exactsel.walks.listing import Lister, listable
 from exactsel.walks.reduced import ReducedWalker
 from exactsel.walks.relaxation import Subsearcher
@@ -154,11 +153,11 @@ class Methods:
         if not self._walks:
             return None
         restricted, problem = problem, without_restrictions(problem)
-        if GroupWalker.serves(problem):
-            known = problem.lam > 0 or prepared.curvature is not None
-            return GroupWalker(problem, prepared.curvature, options) if known else None
         if not SubtreeWalker.serves(problem):
             return None
+        if problem.units.grouped:
+            known = problem.lam > 0 or prepared.curvature is not None
+            return SubtreeWalker(problem, prepared.curvature, options) if known else None
         counter = self.counter(restricted, prepared, options)
         if counter is not None and counter.first:
             return None

@@ -17,7 +17,6 @@ from exactsel.problem.spans import Spans
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.either import EitherWalker
-from exactsel.walks.grouped import GroupWalker
 from exactsel.walks.reduced import ReducedWalker
 
 OPTIONS = BoundOptions(threads=1)
@@ -43,7 +42,7 @@ def groups(seed):
     problem = random_grouped(850_000 + seed, loss="quadratic").problem()
     curvature = curvature_of(problem)
     known = problem.k > 0 and (problem.lam > 0 or curvature is not None)
-    return (problem, GroupWalker(problem, curvature, OPTIONS)) if known else None
+    return (problem, SubtreeWalker(problem, curvature, OPTIONS)) if known else None
 
 
 def reduced(seed):
