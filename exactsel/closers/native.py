@@ -12,7 +12,8 @@ from exactsel.closers.base import Kernel, Task, settle
 from exactsel.closers.visit import Interrupted
 from exactsel.nodes.left_open import LeftOpen
 from exactsel.nodes.node import Node, is_convex
-from exactsel.nodes.regions import NodeSearched, Outcome, RoundWork
+from exactsel.nodes.regions import Outcome, RoundWork
+from exactsel.nodes.subtree import searched
 from exactsel.walks.effort import Effort
 from exactsel.walks.relaxation import Subsearcher
 
@@ -22,6 +23,7 @@ class NativeSearch(Kernel):
     """Leave nodes to the relaxation's own kernel, but for convex ones, which are solved with more care."""
 
     subsearcher: Subsearcher
+    name = "below"
     words = "subtrees searched inside the kernel"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
@@ -50,6 +52,6 @@ class NativeSearch(Kernel):
             return {}
         left = LeftOpen.below(wide, searches, self.cutoff(work.upper))
         return {
-            node.id: NodeSearched(node, search, below, below.numbers)
+            node.id: searched(node, search, below, self.name)
             for node, search, below in zip(wide, searches, left, strict=True)
         }

@@ -18,7 +18,6 @@ LARGEST_WHOLE = 2.0**53
 
 MODELS = ("ModelPoint", "CurvedPoint")
 POINTS = (*MODELS, "DualPoint", "FitPoint", "EigenvaluePoint", "InfimumPoint", "SplitPoint")
-OUTCOMES = ("NodeKept", "NodeDivided", "NodeWalked", "NodeSearched")
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,9 @@ class Held:
 
 
 STATE = Held(("int8",), ("d",), "state")
-STATES = Held(("int8",), ("left", "d"), "state")
-PROOF, REGION, NODE = Held(POINTS), Held(("Region",)), Held(("Node",))
+PROOF, NODE = Held(POINTS), Held(("Node",))
 WARM = Held((*POINTS, *ARRAYS), optional=True)
 INDEX, VALUE = Held(("int32",), ("entries",), "column"), Held(("float64",), ("entries",), "finite")
-UNITS = Held(("int64",), ("any",), "unit", optional=True)
 
 HELD: dict[str, Held] = {
     "Fit.columns": Held(("int64",), ("k",), "unit"),
@@ -51,28 +48,9 @@ HELD: dict[str, Held] = {
     "SplitPoint.scale": Held(("float64",), ("chosen",), "finite"),
     "SplitPoint.entries": Held(("float16",), ("any",), "finite"),
     "DualPoint.beta": Held(("float64",), ("n",), "finite"),
-    "Fixing.proof": PROOF,
-    "Region.state": STATE, "Region.proof": PROOF, "Region.warm": WARM,
-    "Region.visits": Held(("Visit",)), "Region.fixings": Held(("Fixing",)),
-    "NodeKept.node": NODE, "NodeKept.region": REGION,
-    "NodeDivided.node": NODE, "NodeDivided.region": REGION, "NodeDivided.columns": UNITS,
-    "NodeDivided.children": REGION, "NodeDivided.rest": REGION,
-    "NodeWalked.node": NODE, "NodeWalked.region": REGION, "NodeWalked.walk": Held(("WalkResult",)),
-    "NodeWalked.children": REGION,
-    "NodeSearched.node": NODE, "NodeSearched.search": Held(("KernelSearch",)), "NodeSearched.children": REGION,
-    "WalkResult.support": UNITS, "WalkResult.open_states": STATES,
-    "WalkResult.open_bounds": Held(("float64",), ("left",), "number"), "WalkResult.moves": Held(("int64",), ("any",)),
-    "KernelSearch.support": UNITS, "KernelSearch.steps": Held(("int64",), ("steps", "3")),
-    "KernelSearch.step_bounds": Held(("float64",), ("steps",), "number"), "KernelSearch.open_states": STATES,
-    "KernelSearch.open_bounds": Held(("float64",), ("left",), "number"),
-    "KernelSearch.open_labels": Held(("int64",), ("left", "3")),
-    "KernelSearch.scaled_points": Held(("float64",), ("any", "wide")),
-    "KernelSearch.scale": Held(("float64",), ("wide",), "finite"),
-    "KernelSearch.curvature": Held(("float64",), ("wide",), "finite", optional=True),
-    "Round.models": Held(("Fit",)), "Round.outcomes": Held(OUTCOMES), "Round.seconds": Held(("Seconds",)),
-    "Round.rounded": UNITS, "Portions.supports": Held(("int64",), ("k",), "unit"),
+    "Portions.supports": Held(("int64",), ("k",), "unit"),
     "Effort.walks": Held(("SubtreeRecord",), optional=True), "Effort.counted": Held(("CellCount",)),
-    "Round.counted": Held(("CellCount",), optional=True), "Begun.nodes": NODE, "Begun.effort": Held(("Effort",)),
+    "Begun.nodes": NODE, "Begun.effort": Held(("Effort",)),
 }  # fmt: skip
 """By record and field."""
 
@@ -83,19 +61,13 @@ BY_KIND = {
 }
 """Where nothing is said of the field."""
 
-LEAST = {
-    "Node.id": 0, "Node.parent": -1, "Node.depth": 0, "Fixing.column": 0, "Visit.iterations": 0, "WalkResult.nodes": 0,
-    "KernelSearch.nodes": 0, "KernelSearch.iterations": 0, "KernelSearch.numbers": 1,
-}  # fmt: skip
+LEAST = {"Node.id": 0, "Node.parent": -1, "Node.depth": 0}
 """The smallest whole number of a field."""
 
-MOST = {"Node.id": LARGEST_WHOLE, "Node.parent": LARGEST_WHOLE, "Node.depth": 2**30, "KernelSearch.numbers": 2**30}
+MOST = {"Node.id": LARGEST_WHOLE, "Node.parent": LARGEST_WHOLE, "Node.depth": 2**30}
 """The largest."""
 
-NUMBERS = (
-    "Node.bound", "Node.estimate", "Region.bound", "Region.estimate", "Fixing.bound", "Visit.bound",
-    "WalkResult.dropped", "WalkResult.work", "KernelSearch.dropped",
-)  # fmt: skip
+NUMBERS = ("Node.bound", "Node.estimate")
 """Fields that are compared, and so must not be nan."""
 
 
@@ -114,8 +86,6 @@ def check_contents(layout: Layout, problem: SubsetProblem | None) -> None:
             require(not np.any(cells < LEAST[place]) if place in LEAST else True, f"too small numbers in '{place}'")
             require(not np.any(cells > MOST[place]) if place in MOST else True, f"too large numbers in '{place}'")
             require(not np.any(np.isnan(cells)) if place in NUMBERS else True, f"a bound that is nan in '{place}'")
-    if problem is not None and "Fixing" in layout.tables:
-        require(not np.any(layout.columns["Fixing.column"] >= problem.d), "unknown columns in 'Fixing.column'")
 
 
 def _check_field(

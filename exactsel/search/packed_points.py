@@ -42,7 +42,7 @@ class PackedPoints:
     def of(cls, points: Sequence[ModelPoint]) -> PackedPoints:
         """Points that :func:`can_be_packed`."""
         curvatures: list[FloatArray] = []
-        of = [_place(point.curvature, curvatures) if isinstance(point, CurvedPoint) else -1 for point in points]
+        of = [place_among(point.curvature, curvatures) if isinstance(point, CurvedPoint) else -1 for point in points]
         sizes = np.array([point.index.size for point in points], dtype=np.int64)
         columns = np.concatenate([np.zeros(0, np.int32), *(point.index for point in points)])
         values = np.concatenate([np.zeros(0), *(point.value for point in points)])
@@ -67,7 +67,7 @@ class PackedPoints:
         curvatures: list[FloatArray] = []
         of = []
         for part in parts:
-            places = np.array([_place(one, curvatures) for one in part.curvatures] + [-1], dtype=np.int8)
+            places = np.array([place_among(one, curvatures) for one in part.curvatures] + [-1], dtype=np.int8)
             of.append(places[part.curvature_of])
         values = np.concatenate([part.values for part in parts])
         columns = np.concatenate([part.all_columns() for part in parts])
@@ -155,7 +155,7 @@ def can_be_packed(points: Sequence[ModelPoint]) -> bool:
     found = {id(point.curvature): point.curvature for point in points if isinstance(point, CurvedPoint)}
     curvatures: list[FloatArray] = []
     for curvature in found.values():
-        _place(curvature, curvatures)
+        place_among(curvature, curvatures)
     usual = usual and len(curvatures) <= MOST_CURVATURES and all(one.dtype == np.float64 for one in curvatures)
     if not (usual and points):
         return usual
@@ -169,7 +169,7 @@ def _ascend(columns: NDArray[np.int32], sizes: IntArray) -> bool:
     return bool(np.all(np.diff(columns.astype(np.int64))[same_point] > 0))
 
 
-def _place(curvature: FloatArray, known: list[FloatArray]) -> int:
+def place_among(curvature: FloatArray, known: list[FloatArray]) -> int:
     """Where a curvature is among those known, after it has been added if it is new."""
     for place, one in enumerate(known):
         if one is curvature or np.array_equal(one, curvature):

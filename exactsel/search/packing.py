@@ -1,4 +1,4 @@
-"""Nodes, rounds and the state of a search as plain arrays, and back: for another process, or for a file.
+"""Nodes and the state of a search as plain arrays, and back: for another process, or for a file.
 
 What is packed is a table for each type of record, an array for each of its fields, and a header that JSON can hold.
 Records refer to each other by number, so what several nodes share (the point that proved their parent's bound, say) is
@@ -27,28 +27,16 @@ from exactsel.bounds.witness import (
 )
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import (
-    Fixing,
-    NodeDivided,
-    NodeKept,
-    NodeSearched,
-    NodeWalked,
-    Region,
-    Round,
-    Seconds,
-    Visit,
-)
+from exactsel.nodes.regions import Seconds
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.contents import check_contents
 from exactsel.search.layout import ARRAYS, CELLS, DIMENSIONS, Layout, refusing_damage, require
 from exactsel.start.portions import Portions
 from exactsel.types import FloatArray
-from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
-from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 8
+VERSION = 9
 """Of the layout."""
 
 RECORDS: dict[type, str] = {
@@ -60,17 +48,6 @@ RECORDS: dict[type, str] = {
     EigenvaluePoint: "",
     InfimumPoint: "",
     SplitPoint: "columns:r scale:r entries:r",
-    Visit: "bound:f solved:b iterations:i",
-    Fixing: "column:i inside:b bound:f proof:r",
-    Region: "state:r bound:f proof:r warm:r tight:b visits:m fixings:m closed:t estimate:f",
-    NodeKept: "node:r region:r unused_walk:n unused_work:f",
-    NodeDivided: "node:r region:r columns:s children:m rest:r unused_walk:n unused_work:f",
-    NodeWalked: "node:r region:r walk:r children:m",
-    NodeSearched: "node:r search:r children:m numbers:s",
-    WalkResult: "finished:b nodes:i work:f dropped:f support:s open_states:r open_bounds:r moves:r",
-    KernelSearch: "nodes:i iterations:i numbers:i dropped:f support:s steps:r step_bounds:r open_states:r "
-    "open_bounds:r open_labels:r scaled_points:r scale:r curvature:r",
-    Round: "models:m outcomes:m scope:t seconds:r rounded:s counted:r rounded_value:f",
     Seconds: "bound:f refit:f subtrees:f",
     SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di",
     Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
