@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.bounds.witness import KINDS
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import ARRAYS, Layout, require
@@ -16,8 +17,8 @@ from exactsel.types import IntArray
 LARGEST_WHOLE = 2.0**53
 """Up to here every whole number is a float."""
 
-MODELS = ("ModelPoint", "CurvedPoint")
-POINTS = (*MODELS, "DualPoint", "FitPoint", "EigenvaluePoint", "InfimumPoint", "SplitPoint")
+WITNESS = "witness"
+"""Stands for every type that is registered as one."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +35,12 @@ class Held:
 
 
 STATE = Held(("int8",), ("d",), "state")
-PROOF, NODE = Held(POINTS), Held(("Node",))
-WARM = Held((*POINTS, *ARRAYS), optional=True)
-INDEX, VALUE = Held(("int32",), ("entries",), "column"), Held(("float64",), ("entries",), "finite")
+PROOF, NODE = Held((WITNESS,)), Held(("Node",))
+WARM = Held((WITNESS, *ARRAYS), optional=True)
 
 HELD: dict[str, Held] = {
     "Fit.columns": Held(("int64",), ("k",), "unit"),
     "Node.state": STATE, "Node.proof": PROOF, "Node.warm": WARM,
-    "ModelPoint.index": INDEX, "ModelPoint.value": VALUE,
-    "CurvedPoint.index": INDEX, "CurvedPoint.value": VALUE,
-    "CurvedPoint.curvature": Held(("float64",), ("columns",), "finite"),
-    "SplitPoint.columns": Held(("int32",), ("chosen",), "column"),
-    "SplitPoint.scale": Held(("float64",), ("chosen",), "finite"),
-    "SplitPoint.entries": Held(("float16",), ("any",), "finite"),
-    "DualPoint.beta": Held(("float64",), ("n",), "finite"),
     "Portions.supports": Held(("int64",), ("k",), "unit"),
     "Effort.walks": Held(("SubtreeRecord",), optional=True), "Effort.counted": Held(("CellCount",)),
     "Begun.nodes": NODE, "Begun.effort": Held(("Effort",)),
@@ -73,13 +66,18 @@ NUMBERS = ("Node.bound", "Node.estimate")
 
 def check_contents(layout: Layout, problem: SubsetProblem | None) -> None:
     """Refuse records that hold what they may not; without a problem its sizes and the entries of arrays may be any."""
+    known = HELD | {
+        f"{cls.__name__}.{name}": Held((field.type,), field.shape, field.entries)
+        for cls, kind in KINDS.items()
+        for name, field in kind.fields.items()
+    }
     for name in layout.tables:
         if name in ARRAYS:
             continue
         sizes: dict[str, IntArray] = {}
         for field, kind in layout.kinds[name].items():
             place = f"{name}.{field}"
-            held = HELD.get(place, BY_KIND.get(kind))
+            held = known.get(place, BY_KIND.get(kind))
             if held is not None:
                 _check_field(layout, place, held, problem, sizes)
             cells = layout.columns[place]
@@ -96,7 +94,8 @@ def _check_field(
     there = numbers >= 0
     require(held.optional or bool(np.all(there)), f"nothing where something must be in '{place}'")
     found = np.unique(numbers[there])
-    allowed = [code for code, name in enumerate(layout.tables) if name in held.types]
+    types = {*held.types, *(cls.__name__ for cls in KINDS if WITNESS in held.types)}
+    allowed = [code for code, name in enumerate(layout.tables) if name in types]
     require(np.all(np.isin(layout.codes[found], allowed)), f"objects of the wrong type in '{place}'")
     if held.shape is None or not found.size:
         return

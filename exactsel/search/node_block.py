@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.bounds.witness import DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint, SplitPoint
+from exactsel.bounds.witness import ModelPoint, holds_nothing, is_witness
 from exactsel.kernels.node import IN
 from exactsel.nodes.node import Node
 from exactsel.nodes.waiting import Key
@@ -24,12 +24,6 @@ from exactsel.search.packed_points import PackedPoints, can_be_packed
 from exactsel.search.packing import Packed, pack, unpack
 from exactsel.search.sizes import HOLES, MADE_OVERHEAD, object_bytes
 from exactsel.types import FloatArray, IntArray, StateArray
-
-ALIKE = (FitPoint, EigenvaluePoint, InfimumPoint)
-"""What holds nothing: one of a kind is as good as another."""
-
-PROOFS = (*ALIKE, ModelPoint, DualPoint, SplitPoint)
-"""What may prove the bound of an open node."""
 
 KEYS = np.dtype([("bound", "<f8"), ("id", "<i8")])
 """Places in best-first order."""
@@ -61,7 +55,7 @@ class NodeBlock:
         others: dict[int | type, Any] = {}
         for node in nodes:
             for one in (node.proof, node.warm):
-                if type(one) in ALIKE:
+                if holds_nothing(one):
                     others.setdefault(type(one), one)
                 elif isinstance(one, ModelPoint):
                     points[id(one)] = one
@@ -72,7 +66,7 @@ class NodeBlock:
         numbers = {key: number for number, key in enumerate((*points, *others))}
 
         def number(one: Any) -> int:
-            return -1 if one is None else numbers[type(one) if type(one) in ALIKE else id(one)]
+            return -1 if one is None else numbers[type(one) if holds_nothing(one) else id(one)]
 
         states = np.stack([node.state for node in nodes])
         rows = np.empty(len(nodes), _row_type(states.shape[1]))
@@ -181,12 +175,12 @@ class NodeBlock:
         order = in_order(rows["bound"], rows["id"])
         require(np.array_equal(order, np.arange(len(rows))), "nodes out of order")
         require(np.all(np.diff(np.sort(rows["id"])) > 0), "nodes that are there twice")
-        proves = [*[True] * points, *(isinstance(one, PROOFS) for one in self.others), False]
+        proves = [*[True] * points, *map(is_witness, self.others), False]
         for name, least in (("proof", 0), ("warm", -1)):
             numbers = rows[name]
             require(np.all((numbers >= least) & (numbers < points + len(self.others))), f"no '{name}' of nodes")
         require(bool(np.all(np.array(proves)[rows["proof"]])), "objects of the wrong type as proofs")
-        known = all(isinstance(one, (*PROOFS, np.ndarray)) for one in self.others)
+        known = all(is_witness(one) or isinstance(one, np.ndarray) for one in self.others)
         require(known, "objects of the wrong type")
         for first in range(0, len(rows), 1024):
             states = self.states(first, first + 1024)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.bounds.witness import ModelPoint
+from exactsel.bounds.witness import ModelPoint, holds_nothing, is_witness
 from exactsel.closers.native import NativeSearch
 from exactsel.kernels.node import IN
 from exactsel.nodes.left_open import LeftBelow, LeftOpen
@@ -35,7 +35,7 @@ from exactsel.nodes.subtree import searched
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.node_block import ALIKE, PROOFS, arrays_under, bits_of, states_of
+from exactsel.search.node_block import arrays_under, bits_of, states_of
 from exactsel.search.packed_points import PackedPoints, can_be_packed
 from exactsel.search.packed_searches import searches_as_arrays, searches_from
 from exactsel.search.packed_subtrees import subtrees_as_arrays, subtrees_from
@@ -68,7 +68,7 @@ class _Objects:
         if isinstance(one, ModelPoint):
             self.points.setdefault(id(one), one)
         else:
-            self.others.setdefault(type(one) if type(one) in ALIKE else id(one), one)
+            self.others.setdefault(type(one) if holds_nothing(one) else id(one), one)
 
     def close(self) -> None:
         """Give everything its number."""
@@ -83,7 +83,7 @@ class _Objects:
             return PROOF_OF_NODE
         if one is node.warm:
             return WARM_OF_NODE
-        return self._numbers[type(one) if type(one) in ALIKE else id(one)]
+        return self._numbers[type(one) if holds_nothing(one) else id(one)]
 
 
 def packed_round(done: Round) -> Packed:
@@ -231,7 +231,7 @@ class _Reading:
         self.others, fits, counted = rest[:kept], rest[kept:-1], rest[-1]
         require(all(isinstance(fit, Fit) for fit in fits), "models that are none")
         require(counted is None or isinstance(counted, CellCount), "a count that is none")
-        require(all(isinstance(one, (*PROOFS, np.ndarray)) for one in self.others), "objects of the wrong type")
+        require(all(is_witness(one) or isinstance(one, np.ndarray) for one in self.others), "objects of the wrong type")
         rounded_value, *seconds = self._column("round", np.float64, 4).tolist()
         require(not np.isnan(rounded_value), "a model of no value")
         return Round(
@@ -347,7 +347,7 @@ class _Reading:
             else:
                 found.append(self._object(number))
         if proving:
-            require(all(isinstance(one, PROOFS) for one in found), "objects of the wrong type as proofs")
+            require(all(map(is_witness, found)), "objects of the wrong type as proofs")
         return found
 
     def _object(self, number: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from executors_for_tests import Here
 from recorded import plain
 
 from exactsel import Problem, Search, Settings, solve, verify
+from exactsel.bounds.witness import KINDS, Field, Kind, ModelPoint
 from exactsel.closers.base import RegionSolver
 from exactsel.errors import InvariantError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT
@@ -17,22 +18,39 @@ from exactsel.nodes.node import root_node
 from exactsel.nodes.regions import Region, Round, SubtreeResult, as_region
 from exactsel.nodes.subtree import moves_of
 from exactsel.proofs.audit import Audit
+from exactsel.proofs.evaluating import Evaluator
 from exactsel.search.expand import Expander
 from exactsel.search.pool import round_bytes, round_from_bytes
+from exactsel.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A model by its entries; checkers are shown the model."""
+
+    entries: FloatArray
+
+
+def model_of(hint):
+    return ModelPoint.from_dense(hint.entries)
 
 
 @dataclass(frozen=True)
 class Toy(RegionSolver):
-    """Takes a root apart by its first two columns, and knows no more of the parts than of the whole."""
+    """Takes a root apart by its first two columns; what is known of the parts is shown by its own witness."""
 
-    k: int
+    problem: Problem
     name = "toy"
 
     def close(self, tasks, work, effort):
         for task in tasks:
             node = task.node
             if node.depth < 2 and node.tight is False and np.all(node.state[:2] == FREE):
-                task.outcome = SubtreeResult(node, as_region(node), self.name, parts_of(as_region(node)), nodes=4)
+                hint = Hint(np.array(self.problem.fit((0, 1, 2, 3)).coef))
+                evaluator, states = Evaluator(self.problem), node.state[None]
+                (bound,) = evaluator.at_points(states, [model_of(hint)], np.zeros(1, dtype=np.int64), False)
+                region = replace(as_region(node), bound=0.999 * float(bound), proof=hint)
+                task.outcome = SubtreeResult(node, as_region(node), self.name, parts_of(region), nodes=4)
 
 
 def parts_of(region):
@@ -51,8 +69,9 @@ def toy(monkeypatch):
 
     def with_toy(self, problem, *more, **others):
         begin(self, problem, *more, **others)
-        self.closers = [Toy(problem.k), *self.closers]
+        self.closers = [Toy(problem), *self.closers]
 
+    monkeypatch.setitem(KINDS, Hint, Kind({"entries": Field("float64", ("columns",), "finite")}, model_of))
     monkeypatch.setattr(Expander, "__init__", with_toy)
 
 
@@ -78,6 +97,7 @@ def test_it_goes_through_commit_audit_and_proof(toy, tmp_path, kernels_at_once):
         if type(event).__name__ == "SubtreeClosed":
             closers.append(event.result.closer)
     assert closers == ["toy"]
+    assert audit.bounds > 4
     assert search.result().support == best.support
     result = solve(problem, **OPTIONS, proof=file)
     assert result.tree_hash == search.state.tree_hash
