@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from exactsel.bounds.witness import ModelPoint, holds_nothing, is_witness
 from exactsel.kernels.node import IN
 from exactsel.nodes.node import Node
+from exactsel.nodes.points import Points, can_be_packed
 from exactsel.nodes.waiting import Key
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.packed_points import PackedPoints, can_be_packed
+from exactsel.search.packed_points import points_from
 from exactsel.search.packing import Packed, pack, unpack
 from exactsel.search.sizes import HOLES, MADE_OVERHEAD, object_bytes
 from exactsel.types import FloatArray, IntArray, StateArray
@@ -41,7 +42,7 @@ class NodeBlock:
 
     rows: NDArray[Any]
     """(m,) of :data:`FIELDS` and ``state``: (2, ·) bits, the lower and the higher ones of all columns' states."""
-    points: PackedPoints
+    points: Points
     others: tuple[Any, ...]
     """What else the nodes refer to, as it is."""
     d: int
@@ -75,7 +76,7 @@ class NodeBlock:
         rows["proof"] = [number(node.proof) for node in nodes]
         rows["warm"] = [number(node.warm) for node in nodes]
         rows["state"] = bits_of(states)
-        return cls(rows, PackedPoints.of(tuple(points.values())), tuple(others.values()), states.shape[1])
+        return cls(rows, Points.of(tuple(points.values())), tuple(others.values()), states.shape[1])
 
     def part(self, first: int, end: int) -> NodeBlock:
         """The nodes in some rows, and nothing of the others'."""
@@ -101,7 +102,7 @@ class NodeBlock:
             at, other, begin = at + len(part.points), other + len(part.others), begin + len(part)
         rows = rows[in_order(rows["bound"], rows["id"])]
         others = tuple(one for part in parts for one in part.others)
-        return cls(rows, PackedPoints.joined([part.points for part in parts]), others, parts[0].d)
+        return cls(rows, Points.joined([part.points for part in parts]), others, parts[0].d)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -154,7 +155,7 @@ class NodeBlock:
         with refusing_damage():
             require(packed.header.get("block") == problem.d, "nodes of another problem")
             others = tuple(unpack(Packed(packed.header["others"], arrays_under("others", packed)), problem))
-            points = PackedPoints.read(arrays_under("points", packed), problem.units.columns)
+            points = points_from(arrays_under("points", packed), problem.units.columns)
             columns, kinds = arrays_under("node", packed), _row_type(problem.d)
             many = columns["id"].size
             require(set(columns) == set(kinds.names or ()) and many > 0, "other fields of nodes")

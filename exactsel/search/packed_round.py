@@ -20,6 +20,7 @@ from exactsel.closers.native import NativeSearch
 from exactsel.kernels.node import IN
 from exactsel.nodes.left_open import LeftBelow, LeftOpen
 from exactsel.nodes.node import Node
+from exactsel.nodes.points import Points, can_be_packed
 from exactsel.nodes.regions import (
     Fixing,
     NodeDivided,
@@ -36,7 +37,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node_block import arrays_under, bits_of, states_of
-from exactsel.search.packed_points import PackedPoints, can_be_packed
+from exactsel.search.packed_points import points_from
 from exactsel.search.packed_searches import searches_as_arrays, searches_from
 from exactsel.search.packed_subtrees import subtrees_as_arrays, subtrees_from
 from exactsel.search.packing import Packed, pack, unpack
@@ -108,7 +109,7 @@ def packed_round(done: Round) -> Packed:
     reasons = sorted({region.closed for region, _ in regions if region.closed is not None})
     arrays = _outcome_arrays(done.outcomes) | _region_arrays(regions, objects, reasons)
     arrays["round"] = np.array([done.rounded_value, *done.seconds.as_dict().values()])
-    arrays |= {f"points.{name}": array for name, array in PackedPoints.of([*objects.points.values()]).arrays().items()}
+    arrays |= {f"points.{name}": array for name, array in Points.of([*objects.points.values()]).arrays().items()}
     if searches:
         arrays |= {f"searches.{name}": array for name, array in searches_as_arrays(searches).items()}
     if subtrees:
@@ -225,7 +226,7 @@ class _Reading:
         ids = self._column("outcome.id", np.int64)
         require(ids.tolist() == [node.id for node in self.nodes], "outcomes for other nodes")
         rest = unpack(Packed(header["rest"], arrays_under("rest", self.packed)), problem)
-        self.points = PackedPoints.read(arrays_under("points", self.packed), problem.units.columns)
+        self.points = points_from(arrays_under("points", self.packed), problem.units.columns)
         kept = _whole(header["objects"])
         require(len(rest) == kept + models + 1, "more than it says")
         self.others, fits, counted = rest[:kept], rest[kept:-1], rest[-1]

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from exactsel.errors import UnsupportedError
 from exactsel.nodes.node import Node
+from exactsel.nodes.points import place_among
 from exactsel.nodes.regions import Region, SubtreeResult
 from exactsel.nodes.subtree import Moves
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import require
-from exactsel.search.packed_points import place_among
 from exactsel.types import FloatArray
 
 COUNTS = ("nodes", "bound_calls", "iterations", "closed", "numbered")
