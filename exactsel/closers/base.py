@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import NodeBounds, Outcome, Region, RoundWork
+from exactsel.nodes.regions import NodeBounds, Outcome, Region, RoundWork, SubtreeResult
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.restrictions import is_restricted
@@ -31,6 +31,8 @@ class Task:
     bounds: NodeBounds | None = None
     """What the last bound call said of the region, where it may be divided."""
     walk: WalkResult | None = None
+    result_of: Callable[[Task, WalkResult, float], SubtreeResult] | None = None
+    """Makes the outcome of the walk, given the cut-off of the round."""
     walk_tried: bool = False
     walk_used: bool = False
     """The walk settles it, once the cut-off of the round is known."""
@@ -40,6 +42,8 @@ class Task:
 class RegionSolver(Protocol):
     """One way to deal with nodes. Derive from it, and only :meth:`close` need be written."""
 
+    name: str = ""
+    """What its results are named after (:attr:`exactsel.nodes.regions.SubtreeResult.closer`); empty without any."""
     words: str = ""
     """What results call it; empty for what every search does."""
 

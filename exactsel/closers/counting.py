@@ -17,7 +17,8 @@ from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import IN
 from exactsel.nodes.node import ROOT_ID, Node
-from exactsel.nodes.regions import NodeKept, NodeWalked, Region, RoundWork, constrained, inherit
+from exactsel.nodes.regions import NodeKept, Region, RoundWork, SubtreeResult, constrained, inherit
+from exactsel.nodes.subtree import walked
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.restrictions import proposed
@@ -37,18 +38,18 @@ class _Counting(RegionSolver):
     cutoff: Callable[[float], float]
     """The bound at which a region is closed, given the best objective known."""
     counter: CountingWalker
+    name = "explored"
 
     def begun(self, node: Node) -> bool:
         """Whether a count goes on at this node."""
         return node.tight and node.id != ROOT_ID
 
-    def fraction(self, outcome: NodeWalked) -> float | None:
-        """The part of all there is to be counted that is done with this outcome; None where it is no count."""
-        walk, state = outcome.walk, outcome.region.state
+    def fraction(self, state: StateArray, walk: WalkResult) -> float:
+        """The part of all there is to be counted that is done with a call."""
         begun = len(walk.open_states) > 0 and is_rest(state, walk, 0)
         return self.counter.fraction(walk.open_states[0]) if begun else 1.0
 
-    def _counted(self, node: Node, region: Region, work: RoundWork, at_once: bool) -> NodeKept | NodeWalked | None:
+    def _counted(self, node: Node, region: Region, work: RoundWork, at_once: bool) -> NodeKept | SubtreeResult | None:
         """What a count makes of a region; None where it is not for the counter, or rounding is too large."""
         if not self.counter.takes(region.state, at_once):
             return None
@@ -72,7 +73,8 @@ class _Counting(RegionSolver):
             )
             for i, state in enumerate(walk.open_states)
         )
-        return NodeWalked(node, region, walk, children)
+        fraction = self.fraction(region.state, walk)
+        return walked(node, region, walk, children, self.name, scope=self.counter.scope, fraction=fraction)
 
 
 @dataclass(frozen=True)

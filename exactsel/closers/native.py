@@ -15,7 +15,8 @@ from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import UNFINISHED
 from exactsel.nodes.left_open import LeftOpen
 from exactsel.nodes.node import Node, is_convex
-from exactsel.nodes.regions import NodeSearched, Outcome, RoundWork
+from exactsel.nodes.regions import Outcome, RoundWork
+from exactsel.nodes.subtree import searched
 from exactsel.problem.restrictions import proposed
 from exactsel.walks.effort import Effort
 from exactsel.walks.relaxation import Subsearcher
@@ -32,6 +33,7 @@ class NativeSearch(Kernel):
     subsearcher: Subsearcher
     restricted: PreparedBound | None = None
     """The bound that knows the restrictions, where the kernel does not."""
+    name = "below"
     words = "subtrees searched inside the kernel"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
@@ -80,6 +82,6 @@ class NativeSearch(Kernel):
             return {}
         left = LeftOpen.below(wide, searches, self.cutoff(work.upper))
         return {
-            node.id: NodeSearched(node, search, below, below.numbers)
+            node.id: searched(node, search, below, self.name)
             for node, search, below in zip(wide, searches, left, strict=True)
         }

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.visit import Visitor
-from exactsel.closers.walking import walked
 from exactsel.kernels.node import FREE, OUT
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.node import Node
@@ -48,8 +47,8 @@ class Divide(RegionSolver):
             walk = task.walk
             # A better model may lower the cut-off below what is known of the region: its own bound closes it then,
             # which is more than the walk has shown.
-            if walk is not None and task.walk_used and not task.region.bound >= cutoff:
-                task.outcome = walked(task.node, task.region, walk, cutoff, self.problem)
+            if walk is not None and task.walk_used and task.result_of is not None and not task.region.bound >= cutoff:
+                task.outcome = task.result_of(task, walk, cutoff)
                 continue
             unused = None if not task.walk_tried else 0 if walk is None else walk.nodes
             outcome = self._divide(task, cutoff, unused)

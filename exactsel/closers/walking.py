@@ -14,8 +14,8 @@ from exactsel.closers.base import Kernel, Task
 from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import FREE, IN
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import NodeWalked, Region, RoundWork, constrained, inherit
-from exactsel.problem.interface import SubsetProblem
+from exactsel.nodes.regions import Region, RoundWork, SubtreeResult, constrained, inherit
+from exactsel.nodes.subtree import walked
 from exactsel.problem.restrictions import proposed
 from exactsel.types import FloatArray, StateArray
 from exactsel.walks.closed_form import WalkResult
@@ -26,6 +26,17 @@ from exactsel.walks.walker import Walker
 @dataclass(frozen=True)
 class _Walk(Kernel):
     walker: Walker
+    name = "explored"
+
+    def result(self, task: Task, walk: WalkResult, cutoff: float) -> SubtreeResult:
+        """What a walk left open, with the better of the region's bound and the fit's."""
+        region = task.region
+        children = [
+            constrained(inherit(region, state, float(bound), FitPoint(), cutoff), self.problem)
+            for state, bound in zip(walk.open_states, walk.open_bounds, strict=True)
+        ]
+        scope, curvature = self.walker.scope, self.walker.curvature
+        return walked(task.node, region, walk, children, self.name, scope=scope, curvature=curvature)
 
     def expected(self, nodes: Sequence[Node], effort: Effort) -> FloatArray:
         """About the work there is below each node (m,), where subtrees are walked; zero where they are not."""
@@ -65,7 +76,7 @@ class _Walk(Kernel):
         for row, walk in zip(rows, walks, strict=True):
             refused = walk is None or self.closed_too_soon(walk.dropped, before, work.upper)
             task = tasks[row]
-            task.walk_tried, task.walk = True, None if refused else walk
+            task.walk_tried, task.walk, task.result_of = True, None if refused else walk, self.result
             if task.walk is not None and self.worth_keeping(task.region, task.walk):
                 paid.append(task)
         return paid
@@ -139,12 +150,3 @@ class WalkLater(_Walk):
 def _iterations(effort: Effort) -> float:
     """Those of a usual bound call."""
     return effort.iterations / max(1, effort.bound_calls)
-
-
-def walked(node: Node, region: Region, walk: WalkResult, cutoff: float, problem: SubsetProblem) -> NodeWalked:
-    """What a walk left open, with the better of the region's bound and the fit's."""
-    children = tuple(
-        constrained(inherit(region, state, float(bound), FitPoint(), cutoff), problem)
-        for state, bound in zip(walk.open_states, walk.open_bounds, strict=True)
-    )
-    return NodeWalked(node, region, walk, children)

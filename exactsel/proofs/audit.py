@@ -19,13 +19,14 @@ from exactsel.kernels.subtree_record import COUNTED as COUNTED_MOVE
 from exactsel.kernels.subtree_record import LEFT_OPEN
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Fixing, Region
+from exactsel.nodes.subtree import moves_of
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.nodes.waiting import Waiting
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.evaluating import COUNTED, Claim, Evaluator
 from exactsel.proofs.writer import CLAIM_MARGIN
 from exactsel.rounding import UNIT
-from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, RoundEnded, Started
+from exactsel.search.events import Discarded, Divided, Event, Finished, Fixed, RoundEnded, Started, SubtreeClosed
 from exactsel.search.state import SearchState
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
@@ -84,7 +85,7 @@ class Audit:
             self._divide(event)
         elif isinstance(event, Discarded):
             self._close(event, state)
-        elif isinstance(event, Explored):
+        elif isinstance(event, SubtreeClosed):
             self._walk(event, state)
         elif isinstance(event, RoundEnded):
             self._end_round(state)
@@ -123,20 +124,21 @@ class Audit:
         self._same(event.node, region, event.state.tobytes())
         self._claim(region, event.proof, event.bound, event.node, state)
 
-    def _walk(self, event: Explored, state: SearchState) -> None:
-        """A subtree walked by the kernel: the regions it closed, all by one bound, and those it left open."""
-        region = self._taken(event.node)
-        self._same(event.node, region, event.state.tobytes())
+    def _walk(self, event: SubtreeClosed, state: SearchState) -> None:
+        """A subtree a closer dealt with: the regions it closed, all by one bound, and those it left open."""
+        region, dropped = self._taken(event.node), event.result.dropped
+        self._same(event.node, region, event.result.region.state.tobytes())
         assert region is not None
-        self._note_closed(event.dropped)
-        kind, columns = event.moves & 7, (event.moves & ~7).astype(np.int32)
+        self._note_closed(dropped)
+        told, order = moves_of(event.result)
+        kind, columns = told.moves & 7, (told.moves & ~7).astype(np.int32)
         words: list[int] = []
         for move, argument in zip(kind.tolist(), columns.tolist(), strict=True):
             witness = fmt.INFIMUM if move == LEFT_OPEN else fmt.FIT
             words += (8 * witness + fmt.USE, argument + int(_KINDS[move]))
-        if event.curvature is not None and np.all(event.curvature > 0):
-            self._evaluator.curvature = event.curvature
-        left = list(event.open_ids)
+        if told.curvature is not None and np.all(told.curvature > 0):
+            self._evaluator.curvature = told.curvature
+        left = [event.open_ids[at] for at in order]
         try:
             for part, witness in regions(np.array(words, dtype=np.int32), region, self._k, self._rule):
                 if witness == fmt.INFIMUM:
@@ -145,7 +147,7 @@ class Audit:
                 if self._samples is not None and not self._samples():
                     continue
                 proof: Proof | str = COUNTED if witness == BY_COUNTING else FitPoint()
-                self._claim(part, proof, event.dropped, event.node, state)
+                self._claim(part, proof, dropped, event.node, state)
         except (fmt.MalformedError, IndexError) as error:
             raise InvariantError(f"the walk below node {event.node} is no tree: {error}") from None
         if left:

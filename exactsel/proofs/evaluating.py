@@ -17,6 +17,7 @@ from exactsel.bounds.witness import (
     ModelPoint,
     Proof,
     SplitPoint,
+    shown,
 )
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import preparation_of
@@ -199,7 +200,7 @@ class _Stored:
         if isinstance(point, FitPoint):
             return fmt.FIT
         if id(point) not in self._known:
-            self._known[id(point)] = self._store(point, rows)
+            self._known[id(point)] = self._store(shown(point), rows)
         return self._known[id(point)]
 
     def _store(self, point: Proof | str, rows: Any) -> int:

@@ -17,6 +17,7 @@ from exactsel.bounds.witness import (
     ListedPoints,
     ModelPoint,
     SplitPoint,
+    shown,
 )
 from exactsel.bounds.witness import Proof as Point
 from exactsel.proofs.spools import Spools
@@ -63,7 +64,7 @@ class Witnesses:
             return 8 * fmt.EIGENVALUES + fmt.USE
         known = self._known.get(id(point))
         if known is None:
-            known = (point, *self.store(point))
+            known = (point, *self.store(shown(point)))
             self._known[id(point)] = known
             self._known_bytes += known[2]
             while self._known_bytes > REMEMBERED_BYTES:

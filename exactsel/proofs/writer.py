@@ -25,6 +25,7 @@ from exactsel.kernels import moves as kinds
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
 from exactsel.nodes.node import ROOT_ID
+from exactsel.nodes.subtree import moves_of
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.boxed import objective_of
 from exactsel.problem.interface import SubsetProblem
@@ -33,10 +34,11 @@ from exactsel.proofs.pieces import Records
 from exactsel.proofs.spools import Spools
 from exactsel.proofs.witnesses import INDICES, SPOOLS, Witnesses, word_of
 from exactsel.rounding import UNIT
-from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
+from exactsel.search.events import Discarded, Divided, Event, Finished, Fixed, Started, SubtreeClosed
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.state import SearchState
 from exactsel.types import FloatArray, IntArray
+from exactsel.walks.relaxation import KernelSearch
 from exactsel_certificates import container as fmt
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
@@ -112,7 +114,7 @@ class ProofWriter:
 
     def __call__(self, event: Event, state: SearchState) -> None:
         """Take down what the event says."""
-        wanted = isinstance(event, Fixed | Divided | Discarded | Explored | SearchedBelow | Started | Finished)
+        wanted = isinstance(event, Fixed | Divided | Discarded | SubtreeClosed | Started | Finished)
         if not wanted or self.failure is not None:
             return
         began = time.perf_counter()
@@ -137,10 +139,12 @@ class ProofWriter:
             self._note_listing(event.node, event.proof)
         elif isinstance(event, Discarded):
             self._note(event.node, self._witnesses.use(event.proof, event.bound), fmt.CLOSE)
-        elif isinstance(event, Explored):
-            self._walked(event)
-        elif isinstance(event, SearchedBelow):
-            self._searched(event)
+        elif isinstance(event, SubtreeClosed):
+            told = event.result.told
+            if isinstance(told, KernelSearch):
+                self._note_search(event, told)
+            else:
+                self._note_moves(event)
         elif isinstance(event, Started):
             self._check_start(event)
         elif isinstance(event, Finished):
@@ -308,20 +312,20 @@ class ProofWriter:
         self._piece = array("i")
         self._node = -1
 
-    def _walked(self, event: Explored) -> None:
-        """A walk's moves as words; a region left open refers to the node made of it."""
-        if event.curvature is not None and np.all(event.curvature > 0):
-            self._witnesses.keep_curvature(event.curvature)
-        moves = event.moves
+    def _note_moves(self, event: SubtreeClosed) -> None:
+        """Decisions as words; a region left open refers to the node made of it."""
+        told, order = moves_of(event.result)
+        if told.curvature is not None and np.all(told.curvature > 0):
+            self._witnesses.keep_curvature(told.curvature)
+        moves = told.moves
         words = (moves & ~7).astype(np.int32) + _KINDS[moves & 7]
-        words[np.flatnonzero((moves & 7) == LEFT_OPEN)] = ~np.array(event.open_ids, dtype=np.int32)
+        words[np.flatnonzero((moves & 7) == LEFT_OPEN)] = ~np.array(event.open_ids, dtype=np.int32)[order]
         self._end_piece()
         self._records.add(event.node, 1 + len(words))
         self._spools.write("pieces", np.int32(8 * fmt.FIT + fmt.USE).tobytes() + words.tobytes())
 
-    def _searched(self, event: SearchedBelow) -> None:
+    def _note_search(self, event: SubtreeClosed, search: KernelSearch) -> None:
         """The steps of a search inside the kernel, as one piece in preorder."""
-        search = event.search
         used = search.points_used()
         points = search.points(used)
         rows, columns = points.nonzero()
@@ -331,7 +335,7 @@ class ProofWriter:
             self._witnesses.keep_curvature(search.curvature)
         uses = np.full(len(search.scaled_points), -1, dtype=np.int64)
         uses[used] = word_of(np.arange(first, first + len(used)))
-        own = self._witnesses.use(event.came_with, math.inf) if search.uses_what_it_came_with else 0
+        own = self._witnesses.use(event.result.node.proof, math.inf) if search.uses_what_it_came_with else 0
         words = preorder_words(search.steps, search.numbers, uses, own, event.first_id)
         self._end_piece()
         self._records.add(event.node, len(words), mixed=True)

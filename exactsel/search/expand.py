@@ -8,7 +8,7 @@ need be. The engine commits what it returns. All an expander keeps are objective
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from exactsel.closers.visit import Interrupted, Visitor
 from exactsel.closers.walking import WalkFirst, WalkLater
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import NodeWalked, Round, RoundWork, as_region
+from exactsel.nodes.regions import Round, RoundWork, SubtreeResult, as_region
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.nodes.trees import Tree
 from exactsel.problem.interface import SubsetProblem
@@ -31,7 +31,7 @@ from exactsel.types import FloatArray
 from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.effort import Effort
 from exactsel.walks.listing import Lister
-from exactsel.walks.relaxation import Subsearcher
+from exactsel.walks.relaxation import KernelSearch, Subsearcher
 from exactsel.walks.walker import Walker
 from exactsel.walks.wide import CountingWalker
 
@@ -95,20 +95,16 @@ class Expander:
         return any(closer.alone(nodes) for closer in self.closers)
 
     @property
-    def walker_curvature(self) -> FloatArray | None:
-        """The curvature subtrees are walked with, if any."""
-        return None if self.walker is None else self.walker.curvature
+    def learns(self) -> bool:
+        """Whether the search learns from what bound calls and walks cost when to walk."""
+        return self.walker is not None
 
-    @property
-    def walker_scope(self) -> str:
-        """The restriction, in words, under which walks of subtrees hold."""
-        walker = self.walker or self.counter
-        return "" if walker is None else walker.scope
+    def closes_by(self, name: str) -> bool:
+        """Whether one of its closers deals with subtrees under this name."""
+        return any(closer.name == name for closer in self.closers)
 
-    def counted(self, outcome: NodeWalked) -> float | None:
-        """The part of all there is to be counted that is done once a count is committed; None for other walks."""
-        return None if self._counting is None else self._counting.fraction(outcome)
-
-    @cached_property
-    def _counting(self) -> CountBegun | None:
-        return next((closer for closer in self.closers if isinstance(closer, CountBegun)), None)
+    def in_full(self, result: SubtreeResult) -> SubtreeResult:
+        """The same with every step told of what a kernel did."""
+        if self.subsearcher is None or not isinstance(result.told, KernelSearch):
+            return result
+        return replace(result, told=self.subsearcher.in_full(result.told, result.node.state))

@@ -19,7 +19,7 @@ import numpy as np
 from exactsel.closers.visit import Interrupted
 from exactsel.errors import InputError
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import NodeSearched, Round, Seconds
+from exactsel.nodes.regions import Round, Seconds, SubtreeResult
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node_block import BlockReader, NodeBlock, arrays_under, in_order
@@ -104,11 +104,11 @@ class Check(Protocol):
         """What is wrong with the outcome for some nodes, in words; empty where nothing is."""
         ...
 
-    def untold(self, done: Round) -> Sequence[NodeSearched]:
+    def untold(self, done: Round) -> Sequence[SubtreeResult]:
         """What of it is to be looked at once every step has been told (telling.py)."""
         ...
 
-    def steps(self, outcome: NodeSearched) -> str:
+    def steps(self, outcome: SubtreeResult) -> str:
         """What is wrong with the steps of such a search; what has not been told is told here."""
         ...
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.bounds.witness import DualPoint, ModelPoint, SplitPoint
+from exactsel.bounds.witness import KINDS
 from exactsel.nodes.node import Node
 from exactsel.nodes.waiting import Waiting
 
@@ -48,13 +48,9 @@ def object_bytes(one: Any) -> int:
 
 
 def _entry_bytes(one: Any) -> int:
-    match one:
-        case ModelPoint():
-            return one.index.nbytes + one.value.nbytes
-        case DualPoint():
-            return one.beta.nbytes
-        case SplitPoint():
-            return one.columns.nbytes + one.scale.nbytes + one.entries.nbytes
-        case np.ndarray():
-            return one.nbytes
-    return 0
+    if isinstance(one, np.ndarray):
+        return one.nbytes
+    kind = KINDS.get(type(one))
+    return (
+        0 if kind is None else sum(getattr(one, name).nbytes for name, field in kind.fields.items() if not field.shared)
+    )

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
-from exactsel.nodes.left_open import LeftBelow, LeftOpen, Points
+from exactsel.nodes.left_open import LeftBelow, LeftOpen
 from exactsel.nodes.node import Node
+from exactsel.nodes.points import Points
 from exactsel.nodes.waiting import Waiting
 from exactsel.problem.regression import Problem
 from exactsel.search import commit
@@ -30,10 +31,7 @@ def hard(loss="logistic", n=100, d=60, k=10):
 def random_left(rng, m, d=5):
     """Some regions, a few of which came with what proves their bound."""
     points = [ModelPoint.from_dense(rng.standard_normal(d) * (rng.random(d) < 0.5)) for _ in range(3)]
-    held = Points(
-        np.concatenate([p.index for p in points]), np.concatenate([p.value for p in points]),
-        np.cumsum([p.index.size for p in points]).tolist(), None,
-    )  # fmt: skip
+    held = Points.of(points)
     proofs, starts = rng.integers(-1, 3, m).tolist(), rng.integers(-1, 3, m).tolist()
     given = {row: (InfimumPoint(), None) for row in range(m) if min(proofs[row], starts[row]) < 0}
     bounds = rng.integers(0, 4, m).astype(float)

@@ -11,7 +11,7 @@ from instances_for_tests import random_case
 from exactsel import Problem
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.node import root_node
-from exactsel.nodes.regions import NodeDivided, NodeWalked
+from exactsel.nodes.regions import NodeDivided, SubtreeResult
 from exactsel.search import pool
 from exactsel.search.engine import Limits, _effort
 from exactsel.solving.settings import Settings
@@ -75,7 +75,7 @@ def walked_search():
 
 
 def has_walked(outcome):
-    return isinstance(outcome, NodeWalked) or getattr(outcome, "unused_walk", None) is not None
+    return isinstance(outcome, SubtreeResult) or getattr(outcome, "unused_walk", None) is not None
 
 
 def test_with_few_nodes_those_with_much_below_are_divided():

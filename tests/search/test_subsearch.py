@@ -27,7 +27,7 @@ from exactsel.losses import Huber, Logistic, Quadratic
 from exactsel.nodes.node import Node
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.search.details import events_of
-from exactsel.search.events import Bounded, Discarded, Fixed, SearchedBelow
+from exactsel.search.events import Bounded, Discarded, Fixed, SubtreeClosed
 from exactsel.solving.solver import Search
 from exactsel.walks import effort as subtrees
 from exactsel.walks.effort import Effort
@@ -204,9 +204,9 @@ class TestInTheSearch:
         """From the optimum on, the nodes below a cut-off are the same in any order, if none are closed at once."""
         monkeypatch.setattr("exactsel.walks.relaxation.LAST_PLACES", 0)
         result, events = self.run(problem)
-        assert any(isinstance(event, SearchedBelow) for event in events)
+        assert any(isinstance(event, SubtreeClosed) for event in events)
         plain_result, plain_events = self.run(problem, subtrees=False)
-        assert not any(isinstance(event, SearchedBelow) for event in plain_events)
+        assert not any(isinstance(event, SubtreeClosed) for event in plain_events)
         assert result.support == plain_result.support
         assert abs(result.nodes - plain_result.nodes) <= 0.05 * plain_result.nodes
         assert abs(result.iterations - plain_result.iterations) <= 0.05 * plain_result.iterations
@@ -230,7 +230,7 @@ class TestInTheSearch:
         detailed, told = self.run(problem, details=True)
         assert result.tree_hash == detailed.tree_hash
         assert result.lower == detailed.lower
-        assert not any(isinstance(event, SearchedBelow) for event in told)
+        assert not any(isinstance(event, SubtreeClosed) for event in told)
         assert sum(isinstance(event, Bounded) for event in told) == detailed.bound_calls
         self.agree(problem, replayed(problem, detailed, told), detailed)
 
@@ -276,7 +276,7 @@ class TestInTheSearch:
     def test_other_settings_do_without(self, problem):
         for options in ({"bound": "apg"}, {"frontier": "depth-first"}, {"branching": "largest"}):
             _, events = self.run(problem, node_limit=600, **options)
-            assert not any(isinstance(event, SearchedBelow) for event in events)
+            assert not any(isinstance(event, SubtreeClosed) for event in events)
 
 
 def test_a_better_model_met_inside_is_taken_over(eager):

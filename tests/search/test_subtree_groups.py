@@ -19,7 +19,7 @@ from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.moves import BRANCHED, LEFT_OUT, PUT_IN
 from exactsel.kernels.subtree_record import COUNTED
 from exactsel.problem.hierarchy import Hierarchy
-from exactsel.search.events import Explored
+from exactsel.search.events import SubtreeClosed
 from exactsel.solving.solver import Search
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel_certificates.reference.subtree import retrace
@@ -186,7 +186,7 @@ def test_searches_walk_by_default_and_come_to_the_same_end(seed):
     search = Search(problem, Settings(threads=1), signals=(), details=True)
     events.extend(search)
     result = search.result(events)
-    assert any(isinstance(event, Explored) for event in events)
+    assert any(isinstance(event, SubtreeClosed) for event in events)
     assert "subtrees walked" in result.settings["method"]
     replayed(problem, result, events, search.state)
     plain = solve(problem, threads=1, signals=(), subtrees=False)

@@ -106,8 +106,10 @@ def test_the_problem_without_restrictions_keeps_its_regions_and_objective():
     for restriction in RESTRICTIONS:
         problem = restriction(plain, rng)
         free = without_restrictions(problem)
-        assert is_restricted(problem) and not is_restricted(free)
-        assert free.k == problem.k and free.d == problem.d
+        assert is_restricted(problem)
+        assert not is_restricted(free)
+        assert free.k == problem.k
+        assert free.d == problem.d
         fit = proposed(problem, (0, 5))
         assert fit is None or free.fit(fit.support).value <= fit.value + 1e-9
 
