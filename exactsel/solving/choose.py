@@ -14,7 +14,7 @@ from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound
 from exactsel.bounds.boxed import BoxedBound
-from exactsel.bounds.boxed_fit import BoxedFitBound, known_limits
+from exactsel.bounds.boxed_fit import BoxedFitBound
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError, option
@@ -162,8 +162,8 @@ class Methods:
         if counter is not None and counter.first:
             return None
         if problem.lam == 0 and prepared.curvature is None:
-            # Limits on both sides say more of the size of models than a scope that walks would bring.
-            if isinstance(restricted, BoxedProblem) and not known_limits(restricted)[2]:
+            # Bounds in the box are about all models, or about smaller ones than a walk would say.
+            if isinstance(restricted, BoxedProblem):
                 return None
             spans = Spans.of(problem)
             if spans is not None and spans.curvature is not None:
@@ -182,6 +182,8 @@ class Methods:
             return None
         objective = objective_of(problem)
         no_curvature = objective is not None and objective.lam == 0 and prepared.curvature is None
+        if no_curvature and isinstance(problem, BoxedProblem):  # as with walks
+            return None
         many = problem.d > FEWEST
         if problem.k > ELIMINATED and not (no_curvature or (many and problem.lam > 0)):
             return None

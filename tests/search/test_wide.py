@@ -341,8 +341,8 @@ def test_a_dependent_triple_is_handed_back():
     A[:, 7] = A[:, 3] + A[:, 5]
     problem = Problem(A, A[:, 0] + A[:, 1] - A[:, 2] + 0.1 * rng.standard_normal(12), k=3, lam=0.0)
     run = Search(problem, Settings(threads=1))
-    told = next(event.result.told for event in run if isinstance(event, SubtreeClosed))
-    regions = [region for kind, region in leaves(problem.root_state, told.moves) if kind == LEFT_OPEN]
+    told = [event.result.told for event in run if isinstance(event, SubtreeClosed)]
+    regions = [region for kind, region in leaves(problem.root_state, told[0].moves) if kind == LEFT_OPEN]
     assert [tuple(np.flatnonzero(region == IN)) for region in regions] == [(3, 5, 7)]
     assert run.result().reached
 
