@@ -1,7 +1,7 @@
 """The closers of a round: each settles the nodes it can, the others go on to the next.
 
-A closer either settles a task (its outcome is then fixed), or leaves it, perhaps with a better region. The order of the
-closers is data (solving/choose.py); a further way to close regions is one more closer in that list.
+A closer either settles a task (its outcome is then fixed), or leaves it, perhaps with a better region. A further
+way to close regions is one more closer in the list of search/expand.py.
 """
 
 from __future__ import annotations

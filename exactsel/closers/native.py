@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -33,6 +33,7 @@ class NativeSearch(Kernel):
     subsearcher: Subsearcher
     restricted: PreparedBound | None = None
     """The bound that knows the restrictions, where the kernel does not."""
+    _known: list[float] = field(default_factory=list, repr=False, compare=False)
     name = "below"
     words = "subtrees searched inside the kernel"
 
@@ -50,16 +51,14 @@ class NativeSearch(Kernel):
 
     def _roots(self, restricted: PreparedBound) -> tuple[float, float]:
         """Both bounds of the root, made once."""
-        known = self.__dict__.get("roots")
-        if known is None:
+        if not self._known:
             state = self.problem.root_state[None]
             free = cast(PreparedBound, self.subsearcher.relaxation)
             both = [way.tighten(state, [None], np.inf, np.inf) for way in (free, restricted)]
             if any(np.any(one.answers.status == UNFINISHED) for one in both):
                 raise Interrupted
-            known = tuple(float(one.answers.bound[0]) for one in both)
-            self.__dict__["roots"] = known
-        return known[0], known[1]
+            self._known.extend(float(one.answers.bound[0]) for one in both)
+        return self._known[0], self._known[1]
 
     def _search(self, wide: list[Node], work: RoundWork, effort: Effort) -> dict[int, Outcome]:
         budget = effort.subsearch_budget(self.subsearcher.iteration_cost, len(wide)) if wide else 0

@@ -4,6 +4,7 @@ Held against brute force over all admissible supports; every search is verified 
 """
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from exactsel import Problem, solve
 from exactsel.errors import ExactselError
 from exactsel.problem.boxed import boxed
 from exactsel.problem.restrictions import is_restricted, proposed, without_restrictions
+from exactsel.solving.choose import methods_for
 from exactsel.solving.outcome import Claim
+from exactsel.solving.settings import Settings
 
 LOSSES = ("quadratic", "huber", "logistic", "poisson", "squared_hinge")
 D, K = 9, 3
@@ -121,3 +124,13 @@ def test_a_restriction_nobody_meets_costs_no_more_nodes(loss):
     free, under = solve(plain), solve(limited(plain, None))
     assert under.support == free.support
     assert under.nodes <= 1.2 * free.nodes + 20
+
+
+@pytest.mark.parametrize("d", [20, 450])
+def test_no_walk_or_count_speaks_of_other_models_than_bounds_in_a_box(d):
+    """With lam = 0 and dependent columns these are about smaller models; one claim has one scope."""
+    rng = np.random.default_rng(d)
+    problem = boxed(Problem(rng.normal(size=(12, d)), rng.normal(size=12), 2, lam=0.0), positive=True)
+    methods, blind = methods_for(problem, Settings()), SimpleNamespace(curvature=None)
+    assert methods.walker(problem, blind, None) is None
+    assert methods.counter(problem, blind, None) is None
