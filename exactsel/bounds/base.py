@@ -7,7 +7,7 @@ node, the proof of its bound and whatever the solver wants to be handed for the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,6 +59,16 @@ class Tightened:
         return self.proofs[row]
 
 
+@dataclass(frozen=True)
+class Cheaper:
+    """A bound to try before a dearer one is asked, in a tree of its own."""
+
+    bound: PreparedBound
+    work: Callable[[StateArray, float, float, float], int]
+    """Iterations it may take in all, given the state (d,) of the first node, the bound it found there, the cut-off and
+    the best objective known; 0 where the dearer one will not be asked."""
+
+
 class PreparedBound(Protocol):
     """A bound solver bound to one problem. Derive from it, and only :meth:`tighten` need be written."""
 
@@ -78,6 +88,11 @@ class PreparedBound(Protocol):
     @property
     def kernel_form(self) -> KernelForm | None:
         """What a kernel needs to search by itself (:class:`exactsel.bounds.kernel_form.Relaxation`), if it can."""
+        return None
+
+    @property
+    def cheaper(self) -> Cheaper | None:
+        """What to try before this bound, where that is a dear one."""
         return None
 
     def tighten(

@@ -37,7 +37,7 @@ from exactsel.algebra import dense
 from exactsel.algebra.eigenvectors import smallest_eigenvectors
 from exactsel.algebra.elimination import definite, entry_error, shift
 from exactsel.bounds.apg import AcceleratedGradientBound
-from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
+from exactsel.bounds.base import BoundOptions, BoundSolver, Cheaper, PreparedBound, Tightened
 from exactsel.bounds.fit import FitBound, FitTightened
 from exactsel.bounds.reduced import PreparedReduced
 from exactsel.bounds.split_answer import NOTHING, Attempt, Region, SplitTightened, Value, products, suggest
@@ -59,6 +59,12 @@ CLOSE = 0.7
 
 LEADING = 0.5
 """Part of what the bound beside it leaves open at the root that the split may leave open to be used from there on."""
+
+TRIED = 1 / 4
+"""Part of the work of the split's first answer in which the bound beside it may close everything."""
+
+NO_SPLIT = InfimumPoint()
+"""What children are handed where no split was found and the bound beside it leaves nothing: they look for none."""
 
 ROOT_WORK = 6e9
 """Steps times the cube of the columns that may go into the root, beyond the first attempt (about a second)."""
@@ -122,6 +128,18 @@ class PreparedSplit(PreparedBound):
         self._H, self._b, self._constant = problem.hessian, problem.gram.b, problem.gram.constant
         self._roundings = problem.gram.roundings
 
+    @property
+    def cheaper(self) -> Cheaper:
+        """See :class:`exactsel.bounds.base.PreparedBound`: the bound beside it."""
+        return Cheaper(self._beside, self._tried_first)
+
+    def _tried_first(self, state: StateArray, known: float, cutoff: float, upper: float) -> int:
+        aim = cutoff if cutoff < np.inf else upper
+        if not known < CLOSE * aim:
+            return 0
+        node = self._region(state)
+        return int(TRIED * (self._solver.steps + 1) * node.candidates.size * (1 + self._rounds(node)))
+
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
     ) -> Tightened:
@@ -168,12 +186,13 @@ class PreparedSplit(PreparedBound):
     ) -> None:  # fmt: skip
         """Let the other bound answer for some nodes."""
         cutoff, upper, known = aims
-        starts = [None if isinstance(warm[row], SplitPoint) else warm[row] for row in rows]
+        starts = [None if isinstance(warm[row], (SplitPoint, InfimumPoint)) else warm[row] for row in rows]
         told = self._beside.tighten(states[rows], starts, cutoff, upper, None if known is None else known[rows])
         for mine, theirs in zip(list[Any](batch.answers), told.answers, strict=True):
             mine[rows] = theirs
         for at, row in enumerate(rows.tolist()):
-            batch.proofs[row], batch.warm[row] = told.proofs[at], told.warm[at]
+            batch.proofs[row] = told.proofs[at]
+            batch.warm[row] = NO_SPLIT if told.warm[at] is None else told.warm[at]
             batch.of_children[row] = told.proofs[at]
         if isinstance(told, FitTightened):
             batch.out_by_fit[rows] = told.out_by_fit

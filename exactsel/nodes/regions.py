@@ -163,6 +163,8 @@ class Round:
     """What counting all sets has come to; None where that was not gone on with."""
     rounded_value: float = math.inf
     """Objective of the model on ``rounded``."""
+    tried: int = 0
+    """Nodes of trials that came to nothing."""
 
 
 @dataclass(slots=True)
@@ -178,6 +180,7 @@ class RoundWork:
     rounded: tuple[int, ...] | None = None
     rounded_value: float = math.inf
     counted: CellCount | None = None
+    tried: int = 0
 
     def note_rounding(self, support: IntArray, value: float) -> None:
         """Keep the best support (padded with -1) a relaxation was rounded to."""
@@ -200,6 +203,7 @@ class RoundWork:
             self.rounded,
             self.counted,
             self.rounded_value,
+            self.tried,
         )
 
 

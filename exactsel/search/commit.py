@@ -44,6 +44,9 @@ def commit_models(state: SearchState, finished: Round, expander: Expander) -> It
     state.scope = finished.scope or state.scope
     state.counted = finished.counted or state.counted
     state.seconds.add(finished.seconds)
+    if finished.tried:
+        state.nodes += finished.tried
+        state.record(b"tried", finished.tried)
     if finished.rounded:
         state.portions.hand_on([finished.rounded])
     for fit in finished.models:

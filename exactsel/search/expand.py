@@ -13,13 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from exactsel.bounds.base import PreparedBound
+from exactsel.bounds.base import Cheaper, PreparedBound
 from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.counting import CountBegun, CountRoot
 from exactsel.closers.listing import CountCells, ListRoot
 from exactsel.closers.native import NativeSearch
 from exactsel.closers.refits import Refits
 from exactsel.closers.relaxation import BoundRegions, Divide, EagerVisit
+from exactsel.closers.trial import CheaperFirst
 from exactsel.closers.visit import Interrupted, Visitor
 from exactsel.closers.walking import WalkFirst, WalkLater
 from exactsel.nodes.branching import Branching
@@ -46,6 +47,7 @@ class Expander:
         self, problem: SubsetProblem, tree: Tree, branching: Branching, bound: PreparedBound, tolerance: Tolerance,
         threads: int = 1, *, walker: Walker | None = None, subsearcher: Subsearcher | None = None,
         counter: CountingWalker | None = None, lister: Lister | None = None, cells: CellCounter | None = None,
+        cheaper: Cheaper | None = None,
     ) -> None:  # fmt: skip
         self.problem, self.tree, self.tolerance, self.threads = problem, tree, tolerance, threads
         self.walker, self.subsearcher, self.counter = walker, subsearcher, counter
@@ -62,12 +64,16 @@ class Expander:
             ways.append(NativeSearch(problem, tolerance, self.cutoff, subsearcher, rival))
         if walker is not None:
             ways.append(WalkFirst(problem, tolerance, self.cutoff, walker))
+        divide = Divide(problem, tree, branching, self.cutoff)
+        if cheaper is not None:
+            quick = Visitor(problem, cheaper.bound, visitor.refits, tree.fixes, self.cutoff)
+            ways.append(CheaperFirst(cheaper, BoundRegions(quick), divide))
         ways.append(BoundRegions(visitor))
         if walker is not None:
             ways.append(WalkLater(problem, tolerance, self.cutoff, walker))
         if counter is not None:
             ways.append(CountRoot(problem, tolerance, self.cutoff, counter))
-        ways.append(Divide(problem, tree, branching, self.cutoff))
+        ways.append(divide)
         self.closers = [EagerVisit(problem, tree, visitor)] if tree.eager else ways
 
     def cutoff(self, upper: float) -> float:

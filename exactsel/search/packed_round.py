@@ -45,7 +45,7 @@ from exactsel.types import BoolArray, IntArray
 from exactsel.walks.effort import CellCount
 from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 4
+VERSION = 5
 """Of the layout."""
 
 KEPT, DIVIDED, SUBTREE, SEARCHED = range(4)
@@ -119,7 +119,7 @@ def packed_round(done: Round) -> Packed:
     header = {
         "round": VERSION, "rest": rest.header, "objects": len(kept), "models": len(done.models), "reasons": reasons,
         "searches": len(searches), "subtrees": len(subtrees), "texts": texts, "scope": done.scope,
-        "rounded": None if done.rounded is None else list(done.rounded),
+        "rounded": None if done.rounded is None else list(done.rounded), "tried": done.tried,
     }  # fmt: skip
     return Packed(header, arrays)
 
@@ -237,7 +237,7 @@ class _Reading:
         require(not np.isnan(rounded_value), "a model of no value")
         return Round(
             tuple(fits), tuple(self._outcomes()), scope, Seconds(*seconds),
-            None if rounded is None else tuple(rounded), counted, rounded_value,
+            None if rounded is None else tuple(rounded), counted, rounded_value, _whole(header["tried"]),
         )  # fmt: skip
 
     def _column(self, name: str, kind: type, size: int | None = None) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
-from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound
+from exactsel.bounds.base import BoundOptions, BoundSolver, Cheaper, PreparedBound
 from exactsel.bounds.boxed import BoxedBound
 from exactsel.bounds.boxed_fit import BoxedFitBound
 from exactsel.bounds.kernel_form import Relaxation
@@ -214,6 +214,12 @@ class Methods:
         if relaxation.kernel_form is None:
             return None
         return Subsearcher(cast(Relaxation, relaxation), options, brief, adopts=not is_restricted(problem))
+
+    def cheaper(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Cheaper | None:
+        """For the default search, where the first bound is not all that will be shown."""
+        # A hierarchy's or limits' decisions leave regions that no chain of decisions of a search's own makes.
+        apart = options.thorough or problem.units.constraint is not None
+        return prepared.cheaper if self._default_search and not apart else None
 
     def lister(self, problem: Any, coef: FloatArray, options: BoundOptions, shown: bool) -> Lister | None:
         """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""

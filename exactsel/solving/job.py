@@ -71,7 +71,7 @@ def expander_of(
         problem, methods.tree, methods.branching, bound, tolerance, options.threads,
         walker=methods.walker(problem, bound, options),
         subsearcher=methods.subsearcher(problem, bound, options, brief=brief),
-        counter=methods.counter(problem, bound, options), **more,
+        counter=methods.counter(problem, bound, options), cheaper=methods.cheaper(problem, bound, options), **more,
     )  # fmt: skip
 
 

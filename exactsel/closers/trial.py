@@ -1,0 +1,129 @@
+"""Try to close the first node with the cheaper of two bounds, before the dearer one is asked.
+
+The dearer bound is better at the root, and its tree smaller; but what counts is what a tree costs. Where the cheaper
+one closes all in a small part of what the first answer of the dearer takes, that is the quicker way, and nobody knows
+before. So it gets that part, in counted work, in a small best-first search of its own. What it closes becomes the
+outcome of the node; what it does not close is thrown away, models excepted.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from exactsel.bounds.base import Cheaper
+from exactsel.closers.base import RegionSolver, Task
+from exactsel.closers.relaxation import BoundRegions, Divide
+from exactsel.kernels.node import IN, OUT
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import NodeDivided, Region, RoundWork, SubtreeResult
+from exactsel.walks.effort import Effort
+
+TOGETHER, PATIENCE = 4, 10
+"""Regions bounded in one call; open ones from which on a trial must have closed some. A tree in which every node is
+divided is not to be finished in any work worth trying."""
+
+
+@dataclass(frozen=True)
+class CheaperFirst(RegionSolver):
+    """Settles the first node of a search, if anything."""
+
+    cheaper: Cheaper
+    bounding: BoundRegions
+    """By the cheaper bound."""
+    divide: Divide
+    name = "relaxed"
+    words = "the cheaper of two bounds first"
+
+    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+        """Settle the root where the cheaper bound does so within its part of the work."""
+        for task in tasks:
+            if task.node.parent < 0 and not task.walk_used and task.region.warm is None:
+                self._close(task, work, effort)
+
+    def _close(self, task: Task, work: RoundWork, effort: Effort) -> None:
+        root = self._expanded([task.region], work)[0].outcome
+        if not isinstance(root, NodeDivided):
+            task.outcome = None if root is None else replace(root, node=task.node)
+            return
+        trial = _Trial()
+        trial.enter_parts(root)
+        most = self.cheaper.work(root.region.state, root.region.bound, self.divide.cutoff(work.upper), work.upper)
+        while trial.promises and trial.iterations < most and (effort.left is None or trial.nodes < effort.left):
+            regions = trial.best(TOGETHER)
+            for region, below in zip(regions, self._expanded(regions, work), strict=True):
+                trial.enter(region, below)
+        if trial.open:
+            work.tried += trial.nodes
+            return
+        task.outcome = SubtreeResult(
+            task.node, root.region, self.name, tuple(trial.closed), nodes=trial.nodes, bound_calls=trial.calls,
+            iterations=trial.iterations, closed=0,
+        )  # fmt: skip
+
+    def _expanded(self, regions: Sequence[Region], work: RoundWork) -> list[Task]:
+        """Bound some regions, and divide what that leaves open."""
+        tasks = [Task(Node(0, 0, 0, region.state, region.bound, region.proof), region) for region in regions]
+        for closer in (self.bounding, self.divide):
+            closer.close(tasks, work, Effort())
+        return tasks
+
+
+@dataclass
+class _Trial:
+    """What is closed and what is open below a region, which together divide it."""
+
+    closed: list[Region] = field(default_factory=list)
+    open: list[tuple[float, int, Region]] = field(default_factory=list)
+    """A heap: the least bound first, and of equal ones the oldest."""
+    nodes: int = 0
+    calls: int = 0
+    iterations: int = 0
+    _entered: int = 0
+
+    @property
+    def promises(self) -> bool:
+        """Whether anything is open, and bounds have closed some of what was looked at."""
+        return 0 < len(self.open) <= max(self.nodes, PATIENCE)
+
+    def best(self, most: int) -> list[Region]:
+        """Take the open regions of least bound."""
+        return [heapq.heappop(self.open)[2] for _ in range(min(most, len(self.open)))]
+
+    def enter(self, before: Region, task: Task) -> None:
+        """Enter what became of a region."""
+        outcome = task.outcome
+        assert outcome is not None
+        after = outcome.region
+        self.nodes += 1
+        self.calls += len(after.visits)
+        self.iterations += sum(visit.iterations for visit in after.visits)
+        self.closed += _fixed(before, after)
+        if isinstance(outcome, NodeDivided):
+            self.enter_parts(outcome)
+        else:
+            self._enter(after)
+
+    def enter_parts(self, divided: NodeDivided) -> None:
+        """Enter the parts a region was divided into."""
+        for part in (*divided.children, divided.rest):
+            self._enter(part)
+
+    def _enter(self, region: Region) -> None:
+        region = replace(region, visits=(), fixings=())
+        if region.closed is not None:
+            self.closed.append(replace(region, warm=None))
+        else:
+            self._entered += 1
+            heapq.heappush(self.open, (region.bound, self._entered, region))
+
+
+def _fixed(before: Region, after: Region) -> Iterator[Region]:
+    """The sides closed by fixing columns of a region."""
+    state = before.state.copy()
+    for fixing in after.fixings:
+        side = state.copy()
+        side[fixing.column], state[fixing.column] = (OUT, IN) if fixing.inside else (IN, OUT)
+        yield Region(side, fixing.bound, fixing.proof, closed="inherited")
+
