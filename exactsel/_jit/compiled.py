@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,21 +24,12 @@ import numba
 from numba import prange as prange
 from numba import types
 from numba.core import cgutils
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import OmittedArg
 from numba.extending import intrinsic
 from numba.extending import overload as overload
 
-from exactsel._jit import names, plain, quicker
-from exactsel._jit.disk import KernelCache
+from exactsel._jit import plain
+from exactsel._jit.dispatchers import Entry
 from exactsel._jit.folders import PACKAGE, cache_folder, hash_of
-from exactsel._jit.inner import separate
-from exactsel._jit.telling import compiling_begins, compiling_ended
-from exactsel.interrupts import aside
-from exactsel.turns import turn
-
-quicker.apply()
-names.apply()
 
 CACHE = None if cache_folder() is None else str(cache_folder())
 """The folder, or None."""
@@ -58,62 +48,22 @@ def _cache_of(folder: Path) -> str | None:
     return str(Path(CACHE) / f"{folder.name}-{hash_of(sorted(folder.glob('*.py')))}")
 
 
-def _cached(dispatcher: Any, py_function: Any) -> None:
-    """Give a dispatcher our cache."""
-    folder = _cache_of(Path(py_function.__code__.co_filename).resolve().parent)
-    with suppress(OSError, RuntimeError):  # the folder has gone, or nothing can be written into it any more
-        dispatcher._cache = KernelCache(py_function, folder)
-        _compiled_in_turn(dispatcher)
-
-
-def _compiled_in_turn(dispatcher: Any) -> None:
-    """Let one process compile a kernel while others that need it wait for its file, as when tests run in parallel.
-
-    The compiler's own lock comes first, so that threads of one process cannot wait for each other.
-    """
-    compile_it, file = dispatcher.compile, Path(f"{dispatcher._cache._cache_file._index_path}.lock")
-
-    def in_turn(signature: Any) -> Any:
-        with global_compiler_lock:
-            if tuple(signature) in dispatcher.overloads:
-                return compile_it(signature)
-            began = time.perf_counter()
-            with turn(file):
-                made = compile_it(signature)
-            compiling_ended(dispatcher.py_func.__name__, time.perf_counter() - began)
-            return made
-
-    dispatcher.compile = in_turn
-
-
-def _compiled_aside(dispatcher: Any, instead: Callable[..., Any]) -> None:
-    """Compile in a thread that can be left alone, so that neither an interrupt nor a time limit waits for the compiler.
-
-    What is needed for the result after that runs as plain Python, ``instead``, where it is not compiled yet.
-    """
-    compile_for = dispatcher._compile_for_args
-
-    def as_text(*arguments: Any) -> Any:
-        return instead(*(each.value if isinstance(each, OmittedArg) else each for each in arguments))
-
-    dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments), as_text)
-
-
 def njit(
     py_function: Callable[..., Any], *, instead: Callable[..., Any], parallel: bool, sums: bool, inline: bool
 ) -> Any:
     """The dispatcher of a kernel, see :func:`exactsel._jit.kernel.njit`."""
-    fastmath: Any = {"reassoc", "contract"} if sums else False
-    make = numba.njit(nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy", forceinline=inline)
-    dispatcher = make(py_function)
-    separate(dispatcher, make(py_function))
-    if CACHE is not None:
-        _cached(dispatcher, py_function)
-    else:
-        compiling_begins(py_function.__name__)
-    _compiled_aside(dispatcher, instead)
-    dispatchers.append(dispatcher)
-    return dispatcher
+    options = {
+        "nopython": True,
+        "nogil": True,
+        "parallel": parallel,
+        "fastmath": {"reassoc", "contract"} if sums else False,
+        "error_model": "numpy",
+        "forceinline": inline,
+    }
+    folder = None if CACHE is None else _cache_of(Path(py_function.__code__.co_filename).resolve().parent)
+    made = Entry(py_function, options, instead, folder)
+    dispatchers.append(made)
+    return made
 
 
 @contextmanager
