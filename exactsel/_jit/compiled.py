@@ -1,8 +1,7 @@
-"""Kernels compiled by numba and cached on disk.
+"""What of numba everybody can use, and kernels compiled: by dispatchers of our own, or by numba's.
 
-A cache folder's name is a hash of every file a kernel can take in (our kernels and losses, and the kernel's own
-folder), because numba's own cache does not notice an edit in another file and would silently return the old numbers. A
-folder that cannot be written, or that others can change or replace, is not used, and then nothing is cached.
+Where numba is newer than the versions our target and cache are tested with (versions.py) kernels are numba's own: they
+take longer to compile, and every process compiles them anew.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 # Threads that wait by spinning starve each other on a busy machine (measured: seven times slower); a user's own
@@ -28,10 +25,10 @@ from numba.extending import intrinsic
 from numba.extending import overload as overload
 
 from exactsel._jit import plain
-from exactsel._jit.dispatchers import Entry
-from exactsel._jit.folders import PACKAGE, cache_folder, hash_of
+from exactsel._jit.folders import cache_folder
+from exactsel._jit.versions import is_tested
 
-CACHE = None if cache_folder() is None else str(cache_folder())
+CACHE = cache_folder()
 """The folder, or None."""
 
 dispatchers: list[Any] = []
@@ -40,30 +37,32 @@ dispatchers: list[Any] = []
 _parallel_lock = threading.RLock()
 
 
-@cache
-def _cache_of(folder: Path) -> str | None:
-    """Where kernels defined in ``folder`` are cached: elsewhere than our own, and anew after any edit there."""
-    if CACHE is None or folder.parent == PACKAGE:
-        return CACHE
-    return str(Path(CACHE) / f"{folder.name}-{hash_of(sorted(folder.glob('*.py')))}")
+def njit(kernel: Any, instead: Callable[..., Any]) -> Any:
+    """The dispatcher of a kernel, see :func:`exactsel._jit.kernel.njit`.
 
-
-def njit(
-    py_function: Callable[..., Any], *, instead: Callable[..., Any], parallel: bool, sums: bool, inline: bool
-) -> Any:
-    """The dispatcher of a kernel, see :func:`exactsel._jit.kernel.njit`."""
+    Parameters
+    ----------
+    kernel : Kernel
+        As Python holds it.
+    instead : callable
+        What runs in its place where the result is needed and it is not compiled yet.
+    """
     options = {
-        "nopython": True,
         "nogil": True,
-        "parallel": parallel,
-        "fastmath": {"reassoc", "contract"} if sums else False,
+        "parallel": kernel.options["parallel"],
+        "fastmath": {"reassoc", "contract"} if kernel.options["sums"] else False,
         "error_model": "numpy",
-        "forceinline": inline,
+        "forceinline": kernel.options["inline"],
     }
-    folder = None if CACHE is None else _cache_of(Path(py_function.__code__.co_filename).resolve().parent)
-    made = Entry(py_function, options, instead, folder)
+    made = _dispatcher(kernel, options, instead) if is_tested() else numba.njit(**options)(kernel.py_func)
     dispatchers.append(made)
     return made
+
+
+def _dispatcher(kernel: Any, options: dict[str, Any], instead: Callable[..., Any]) -> Any:
+    from exactsel._jit.dispatchers import Entry  # it rests on parts of numba that newer versions may not have
+
+    return Entry(kernel, {"nopython": True, **options}, instead, CACHE)
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import OmittedArg
 from numba.core.registry import CPUDispatcher
 from numba.core.target_extension import current_target, target_override
-from numba.core.types import Dispatcher as DispatcherType  # type: ignore[attr-defined]
-from numba.core.types import unliteral
+from numba.core.types import Dispatcher as DispatcherType
+from numba.core.types import unliteral  # type: ignore[attr-defined]
 
 from exactsel._jit.disk import KernelCache
 from exactsel._jit.target import NAME, FunctionCompiler, Lowered
@@ -59,29 +59,29 @@ class Entry(Lowered):
 
     Parameters
     ----------
-    py_func : function
-        Of the kernel.
+    kernel : Kernel
+        As Python holds it.
     options : dict
         Numba's.
     instead : callable
         What runs in its place where the result is needed and it is not compiled yet.
-    folder : str, optional
+    folder : Path, optional
         Where it is kept.
     """
 
     compiler_class = _EntryCompiler
 
-    def __init__(self, py_func: Any, options: dict[str, Any], instead: Callable[..., Any], folder: str | None) -> None:
-        super().__init__(py_func, targetoptions=options)
-        self.inner, self._instead = Inner(py_func, targetoptions=options), instead
+    def __init__(self, kernel: Any, options: dict[str, Any], instead: Callable[..., Any], folder: Path | None) -> None:
+        super().__init__(kernel.py_func, targetoptions=options)
+        self.inner, self._instead = Inner(kernel.py_func, targetoptions=options), instead
         self._compiling_counter = self.inner._compiling_counter  # by which numba knows recursion
-        self._lock_file: Path | None = None
+        self.lock_file: Path | None = None
         if folder is not None:
-            with suppress(OSError, RuntimeError):  # the folder has gone, or nothing can be written into it any more
-                self._cache = KernelCache(py_func, folder)
-                self._lock_file = Path(f"{self._cache._cache_file._index_path}.lock")
-        if self._lock_file is None:
-            compiling_begins(py_func.__name__)
+            with suppress(OSError):  # the folder has gone, or nothing can be written into it any more
+                self._cache = KernelCache(kernel, folder)
+                self.lock_file = self._cache.lock
+        if self.lock_file is None:
+            compiling_begins(kernel.py_func.__name__)
 
     @property
     def _numba_type_(self) -> Any:
@@ -99,10 +99,10 @@ class Entry(Lowered):
         compiler's own lock comes first, so that threads of one process cannot wait for each other.
         """
         with global_compiler_lock:
-            if tuple(sigutils.normalize_signature(sig)[0]) in self.overloads or self._lock_file is None:
+            if tuple(sigutils.normalize_signature(sig)[0]) in self.overloads or self.lock_file is None:
                 return self._compile(sig)
             began = time.perf_counter()
-            with turn(self._lock_file):
+            with turn(self.lock_file):
                 made = self._compile(sig)
             compiling_ended(self.py_func.__name__, time.perf_counter() - began)
             return made

@@ -24,7 +24,7 @@ from numba.core import compiler, cpu, errors, externals, sigutils, typing, utils
 from numba.core.bytecode import FunctionIdentity
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager, register_pass
-from numba.core.dispatcher import _FunctionCompiler
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
 from numba.core.runtime import rtsys
 from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_override, target_registry
@@ -65,7 +65,7 @@ class Flags(compiler.Flags):  # type: ignore[misc]
         """Whether all flags have the same value, set or not."""
         if type(other) is not type(self):
             return super().__eq__(other)
-        mine, others = self._values, other._values  # type: ignore[attr-defined]
+        mine, others = self._values, other._values
         return mine == others or all(getattr(self, name) == getattr(other, name) for name in {*mine, *others})
 
 
@@ -84,7 +84,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=Identity.begin_anew)
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[untyped-decorator]
+@register_pass(mutates_CFG=True, analysis_only=False)
 class Lowering(NativeLowering):  # type: ignore[misc]
     """Lowers without counting references to parts of arguments."""
 
@@ -173,11 +173,11 @@ class TargetContext(cpu.CPUContext):  # type: ignore[misc]
 class _Descriptor(CPUTarget):  # type: ignore[misc]
     """Where contexts of our target are found."""
 
-    @utils.threadsafe_cached_property
+    @utils.threadsafe_cached_property  # type: ignore[untyped-decorator]
     def _toplevel_typing_context(self) -> TypingContext:
         return TypingContext()
 
-    @utils.threadsafe_cached_property
+    @utils.threadsafe_cached_property  # type: ignore[untyped-decorator]
     def _toplevel_target_context(self) -> TargetContext:
         return TargetContext(self.typing_context, NAME)
 

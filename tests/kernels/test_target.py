@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,10 @@ if not _jit.ENABLED:
 
 from numba.core import compiler
 
+from exactsel._jit import versions
 from exactsel._jit.target import Flags
+
+ROOT = Path(__file__).parents[2]
 
 SWITCHES = ("nrt", "boundscheck", "forceinline", "no_cpython_wrapper", "release_gil", "debuginfo")
 
@@ -159,3 +163,83 @@ def test_what_is_replaced_would_be_found():
     )
     assert "Inst" in names
     assert "numba.core.codegen" in names
+
+
+NEWER = """
+import importlib.metadata, sys
+version = importlib.metadata.version
+importlib.metadata.version = lambda name: "0.99.0" if name == "numba" else version(name)
+
+import numpy as np
+from exactsel import _jit
+from exactsel._jit import atomic_add, choose_by_type, njit, prange
+from exactsel._jit.compiled import dispatchers
+from exactsel._jit.folders import cache_folder
+from exactsel.kernels.rows import loss_gradient, loss_value
+from exactsel.losses.huber import Huber
+
+@njit
+def scaled(x, by):
+    return x * by
+
+@njit(parallel=True)
+def total(x, cells):
+    for i in prange(x.size):
+        atomic_add(cells, 0, int(scaled(x[i], 2)))
+    return cells
+
+slopes = np.empty(3)
+loss_gradient(Huber(1.0), np.array([0.5, 2.0, -3.0]), np.zeros(3), slopes)
+print(slopes, loss_value(Huber(1.0), np.array([0.5, 2.0]), np.zeros(2)), total(np.ones(4), np.zeros(1, np.int64)))
+print(sorted({type(each).__module__ + "." + type(each).__name__ for each in dispatchers}), cache_folder())
+print([name for name in ("target", "linking", "dispatchers", "disk") if "exactsel._jit." + name in sys.modules])
+"""
+
+
+@pytest.mark.smoke
+def test_with_a_newer_numba_kernels_are_its_own_and_not_kept(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", NEWER],
+        env={**os.environ, "EXACTSEL_JIT": "1", "EXACTSEL_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "[ 0.5  1.  -1. ] 1.625 [8]", "['numba.core.registry.CPUDispatcher'] None", "[]"
+    ]  # fmt: skip
+    assert not list(tmp_path.iterdir())
+
+
+SOLVED_BY_A_NEWER_ONE = """
+import importlib.metadata
+version = importlib.metadata.version
+importlib.metadata.version = lambda name: "0.99.0" if name == "numba" else version(name)
+import numpy as np
+import exactsel
+
+A = np.random.default_rng(0).normal(size=(30, 6))
+result = exactsel.solve(A, A[:, 0] + A[:, 1] + 0.1 * A[:, 2], 2, lam=0.1)
+print(result.claim, sorted(result.support))
+"""
+
+
+@pytest.mark.slow
+def test_a_problem_is_solved_with_a_newer_numba():
+    done = subprocess.run(
+        [sys.executable, "-c", SOLVED_BY_A_NEWER_ONE],
+        env={**os.environ, "EXACTSEL_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "certified [0, 1]\n", done.stderr
+
+
+def test_the_versions_tested_are_those_that_are_installed():
+    text = (ROOT / "pyproject.toml").read_text()
+    bound = ".".join(map(str, versions.BELOW))
+    assert f'"numba>=0.63,<{bound}"' in text
+    assert f"numba >=0.63,<{bound}" in (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
+    assert versions.is_tested()
