@@ -234,7 +234,7 @@ def test_a_problem_is_solved_with_a_newer_numba():
         text=True,
         check=False,
     )
-    assert done.stdout == "certified [0, 1]\n", done.stderr
+    assert done.stdout == "Claim.OPTIMAL [0, 1]\n", done.stderr
 
 
 def test_the_versions_tested_are_those_that_are_installed():
