@@ -212,31 +212,6 @@ def test_with_a_newer_numba_kernels_are_its_own_and_not_kept(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-SOLVED_BY_A_NEWER_ONE = """
-import importlib.metadata
-version = importlib.metadata.version
-importlib.metadata.version = lambda name: "0.99.0" if name == "numba" else version(name)
-import numpy as np
-import exactsel
-
-A = np.random.default_rng(0).normal(size=(30, 6))
-result = exactsel.solve(A, A[:, 0] + A[:, 1] + 0.1 * A[:, 2], 2, lam=0.1)
-print(result.claim, sorted(result.support))
-"""
-
-
-@pytest.mark.slow
-def test_a_problem_is_solved_with_a_newer_numba():
-    done = subprocess.run(
-        [sys.executable, "-c", SOLVED_BY_A_NEWER_ONE],
-        env={**os.environ, "EXACTSEL_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "Claim.OPTIMAL [0, 1]\n", done.stderr
-
-
 def test_the_versions_tested_are_those_that_are_installed():
     text = (ROOT / "pyproject.toml").read_text()
     bound = ".".join(map(str, versions.BELOW))
