@@ -120,7 +120,7 @@ def forged(**options: Any) -> None:
 @main.command("without-ridge")
 @campaign_options(200)
 def without_ridge(**options: Any) -> None:
-    """Proofs without a ridge (version 6), forged part by part, against both checkers. A seed is some thousand."""
+    """Proofs without a ridge, forged part by part, against both checkers. A seed is some thousand."""
     from benchmarks.attacks.ridgeless import attacked, ridgeless_case
 
     conduct("without-ridge", attacked, lambda seed: ridgeless_case(seed).text(), options)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from exactsel_certificates.container import ARRAYS
+
 Array = Any
 """A numpy array."""
 
@@ -25,7 +27,7 @@ class RawFile:
         """The parts of a sound file."""
         size = struct.unpack("<Q", data[:8])[0]
         header, start = json.loads(data[8 : 8 + size]), 8 + size
-        arrays = {}
+        arrays = {name: np.zeros(0, dtype=kinds[0]) for name, kinds in ARRAYS.items()}
         for name, kind, count in header.pop("arrays"):
             arrays[name] = np.frombuffer(data, dtype=kind, count=count, offset=start).copy()
             start += arrays[name].nbytes

@@ -86,7 +86,7 @@ def _proof(instance: Any, **changes: Any) -> Any:
     rng = np.random.default_rng(23)
     entries: dict[str, Any] = {
         "family": "regression", "loss": instance.loss, "n": n, "d": d, "k": instance.k, "problem_hash": "",
-        "groups": None, "weights": False, "intercept": False, "scale": False, "version": 1,
+        "groups": None, "weights": False, "intercept": False, "scale": False,
         "lower": -np.inf, "upper": np.inf, "scope": "", "curvature": np.zeros(0), "model_value": np.zeros(0),
         "point_value": np.append(0.2 * rng.standard_normal(d), 0.3), "dual_value": 0.3 * rng.standard_normal(2 * n),
         "model_index": np.zeros(0, dtype=np.int32), "point_size": np.array([d, 0, 1], dtype=np.int32),

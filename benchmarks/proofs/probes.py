@@ -248,6 +248,7 @@ def header() -> str:
         parts.append(data.hex())
         attempt(data)
     whole = json.loads(container.header_bytes(entries, arrays)[8:])
+    whole["arrays"] = [[name, *described] for name, described in arrays.items()]
     first = (["curvature", "<f8", -1], ["curvature", "<f8", 1.0], ["curvature", "<f8"], ["curvature", "<f8", 10**9])
     lists = [{}, [], whole["arrays"][:-1], [["tree", "<i4", 0]] * 8, [["curvature", "<f8", "0"]] * 8]
     for listed in [*lists, *([entry, *whole["arrays"][1:]] for entry in first)]:
@@ -287,7 +288,7 @@ def arrays() -> str:
     for change in changes:
         whole = {**good, **change}
         types = {name: kinds[0] for name, kinds in container.ARRAYS.items()}
-        stored = {name: np.array(whole[name], dtype=types[name]) for name in container.ARRAYS}
+        stored = {name: np.array(whole.get(name, []), dtype=types[name]) for name in container.ARRAYS}
         data = container.header_bytes(entries, {name: (types[name], stored[name].size) for name in stored})
         try:
             parts.append(repr(container.parse_proof(data + b"".join(a.tobytes() for a in stored.values()))))

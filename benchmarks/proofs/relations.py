@@ -99,9 +99,9 @@ def files() -> str:
             parts += [str(checking.verify(at, of)) for at, of in ((proof, about), (proof, other))]
             parts.append(str(checking.verify(replace(proof, lower=9.0), about)))
     text = container.header_bytes({**entries, **claims, "hierarchy": "weak"}, sizes)
-    for version in (b"1", b"2", b"4"):
+    for version in (b"0", b"2", b"4"):
         try:
-            container.parse_proof(text.replace(b'"version": 3', b'"version": ' + version) + body)
+            container.parse_proof(text.replace(b'"version": 1', b'"version": ' + version) + body)
         except container.MalformedError as error:
             parts.append(str(error))
     return repr(parts)

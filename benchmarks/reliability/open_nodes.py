@@ -10,8 +10,8 @@ import numpy as np
 
 from exactsel import Problem
 from exactsel.bounds.witness import ModelPoint
+from exactsel.nodes.node import Node
 from exactsel.search.memory import MEBIBYTE
-from exactsel.search.node import Node
 from exactsel.search.spilling import Spilling, TemporaryRoom
 
 ENTRIES = 20

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from exactsel import Problem, Settings
+from exactsel.nodes.node import Node
 from exactsel.search.events import Discarded, LowerBoundRaised, RoundEnded
 from exactsel.search.memory import MEBIBYTE
-from exactsel.search.node import Node
 from exactsel.search.spilling import Spilling
 from exactsel.solving.solver import Search
 

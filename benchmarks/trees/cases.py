@@ -1,4 +1,4 @@
-"""The runs: every instance of the repository under many settings, every family of problems, and ten big instances."""
+"""The runs: every instance of the repository under many settings, every kind of problem, and ten big instances."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.speed.instances import HARD_SEED, diabetes_huber, full, hardlogit, small
+from benchmarks.trees.kinds import kinds
 from exactsel import ColumnSubsetProblem, GroupedProblem, InputError, Problem, load
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
@@ -66,6 +67,7 @@ def cases(quick: bool) -> Iterator[Case]:
     for loss, options in product(LOSSES, VARIED):
         yield Case(f"small {loss}" + _told(options), lambda loss=loss: small(loss).problem(), options)
     yield from _families()
+    yield from (Case(*kind) for kind in kinds())
     if not quick:
         made = full()
         for name, options in BIG.items():

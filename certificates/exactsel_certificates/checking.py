@@ -16,7 +16,7 @@ import numpy as np
 
 from exactsel_certificates.boxes import outlier
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.container import VERSION, MalformedError, Proof
+from exactsel_certificates.container import MalformedError, Proof
 from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.estimate import Estimate, WorkLimits, default_limits, estimate
 from exactsel_certificates.exact import RADIUS
@@ -295,9 +295,6 @@ class _About:
 
     def mismatch(self, proof: Proof) -> str:
         """Why the proof is about another problem; empty when it is about this one."""
-        plain = self.hierarchy is None and proof.hierarchy is None  # else data are as given, whatever else there is
-        if plain and isinstance(self.instance, GivenInstance) and proof.version == VERSION:
-            return f"the file's version {proof.version} is about data already prepared; write the proof anew."
         mine = ("css", "") if isinstance(self.instance, ColumnInstance) else ("regression", self.instance.loss)
         for name, theirs, ours in (
             ("family", proof.family, mine[0]), ("loss", proof.loss, mine[1]), ("n", proof.n, self.n),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -176,6 +177,14 @@ class Instance:
     def columns_of(self, units: Iterable[int]) -> list[int]:
         """The columns of some groups, ascending; the same numbers where there are none."""
         return sorted(j for g in units for j in self.groups[g]) if self.groups else sorted(units)
+
+    @cached_property
+    def unit_of(self) -> NDArray[np.intp]:
+        """(d,) the group of each column; its own number where there are none."""
+        units = np.arange(self.A.shape[1])
+        for g, columns in enumerate(self.groups):
+            units[list(columns)] = g
+        return units
 
     def units_of(self, columns: Iterable[int]) -> set[int]:
         """The groups some columns belong to; the same numbers where there are none."""

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 
 from exactsel_certificates.formula import Hierarchy, Instance, Limits
 from exactsel_certificates.walk import FREE, IN, OTHER, OUT, first_region
+from exactsel_certificates.work import STEP, spend
 
 
 class Rule:
@@ -96,6 +97,16 @@ class LimitRule:
 def rule_of(demanded: Hierarchy | Limits, k: int) -> Rule | LimitRule:
     """What a hierarchy, or limits on groups, make of regions."""
     return LimitRule(demanded, k) if isinstance(demanded, Limits) else Rule(demanded, k)
+
+
+def may_choose(instance: Instance, columns: Iterable[int]) -> bool:
+    """Whether a model may choose these columns and no others; of groups nothing is said."""
+    if instance.hierarchy is None or instance.groups:
+        return True
+    spend(STEP + 32.0 * instance.units)
+    everything = range(instance.units)
+    state = first_region(instance.units, [*columns], [*{*everything}.difference(columns)])
+    return rule_of(instance.hierarchy, instance.k).implied(state, everything) is not None
 
 
 def inadmissible(instance: Instance, listed: Iterable[int]) -> str:

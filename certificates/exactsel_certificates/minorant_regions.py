@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.container import Proof
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.group_counting import GroupCounting
+from exactsel_certificates.hierarchy import may_choose
 from exactsel_certificates.minorant import Minorant, minorant
 from exactsel_certificates.points import Points, left_first
 from exactsel_certificates.rigorous import U
@@ -86,10 +88,17 @@ class MinorantRegions:
         named, counted = leaves.witness == THE_MINORANT, leaves.witness == BY_COUNTING
         if not np.any(named | counted) or self._below is None or not self._below.usable:
             return result
-        states = leaves.states[counted]
-        result[counted] = np.where(self._below.counted(states, k), self._proof.lower, 0.0)
+        groups, rows = self._instance.groups, np.flatnonzero(counted)
+        counting = GroupCounting(self._below, groups) if groups else self._below
+        shown = counting.counted(leaves.states[rows], k)
+        if self._instance.hierarchy is not None and not groups:
+            for row in np.flatnonzero(~shown).tolist():
+                state = leaves.states[rows[row]]
+                if self._below.may_count(state, k):
+                    shown[row] = not any(may_choose(self._instance, T) for T in self._below.suspects(state, k))
+        result[rows] = np.where(shown, self._proof.lower, 0.0)
         states = leaves.states[named]
         full = np.sum(states == IN, axis=1) >= k
         used = np.where(full[:, None], states == IN, states != OUT)
-        result[named] = np.where(self._below.on_all(used), self._proof.lower, 0.0)
+        result[named] = np.where(self._below.on_all(used[:, self._instance.unit_of]), self._proof.lower, 0.0)
         return result

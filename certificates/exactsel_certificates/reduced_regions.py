@@ -29,11 +29,9 @@ class AllRegions:
     def __init__(self, instance: Instance, proof: Proof, exact_limit: float) -> None:
         self._as_they_are = RegressionRegions(instance, proof, exact_limit)
         self._target, self._ways = proof.lower, list[ReducedRegions | MinorantRegions]()
-        if proof.minorant_point.size and instance.loss != "quadratic" and not instance.groups:
+        if proof.minorant_point.size and instance.loss != "quadratic":
             self._ways = [MinorantRegions(instance, proof, COUNTED_FOR_ONE * exact_limit)]
-        # What a column leaves to others may take these beyond limits on their coefficients.
-        free = not instance.groups and instance.box is None
-        if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and free:
+        if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
             whole = self._as_they_are
             self._ways = [ReducedRegions(instance, proof, whole, SHARE * exact_limit, e) for e in DISTANCES]
 
@@ -62,7 +60,8 @@ class ReducedRegions:
     ) -> None:
         self._whole = whole
         self._near = NearColumns(instance, whole.plain, np.array(proof.curvature, dtype=np.float64), farthest)
-        self._instance = replace(instance, must_have=(), must_not=())
+        # What a column leaves to others may take these beyond their limits, so of limits nothing is known any more.
+        self._instance = replace(instance, must_have=(), must_not=(), box=None)
         self._level, self._points, self._exact_limit = proof.lower, Points(proof), exact_limit
         level = float(np.nextafter(proof.lower + self._near.price, np.inf))
         self._above = replace(proof, lower=level, scope="")

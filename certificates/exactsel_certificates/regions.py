@@ -19,6 +19,7 @@ from exactsel_certificates.exact import RADIUS, ExactBounds, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.group_counting import GroupCounting
+from exactsel_certificates.hierarchy import may_choose
 from exactsel_certificates.points import Points, left_first, shown_radii
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import (
@@ -118,7 +119,8 @@ class RegressionRegions:
             result[row] = self.target
             for columns in counting.suspects(states[row], self.k):
                 spend(STEP)
-                result[row] = min(result[row], self.value(columns))
+                if may_choose(self.instance, columns) or not self.semidefinite.alone(columns):
+                    result[row] = min(result[row], self.value(columns))
                 if result[row] <= 0.0:
                     break  # below which no objective is
         return result
@@ -286,10 +288,7 @@ class RegressionRegions:
         used = states != OUT
         full = np.sum(states == IN, axis=1) >= self.k
         used[full] = states[full] == IN
-        unit_of = np.empty(self.plain.d, dtype=np.intp)
-        for g, columns in enumerate(self.instance.groups):
-            unit_of[list(columns)] = g
-        return np.where(used, np.uint8(IN), np.uint8(OUT))[:, unit_of]
+        return np.where(used, np.uint8(IN), np.uint8(OUT))[:, self.instance.unit_of]
 
     def _own_curvature(self, state: NDArray[np.uint8]) -> FloatArray:
         """For lam = 0: as little curvature as makes the region's columns verifiably independent; nan if they are not.

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -121,10 +122,20 @@ class Semidefinite:
             self.diagonal = np.append(squares + ridge - v * v, 1.0)
             self.Q[range(d), range(d)] = self.diagonal[:d]
         self.alike = np.arange(d)
+        """(d,) positions of equal number are of columns with the same direction; -1 for columns of zeros."""
         if lam == 0:
             numbers = {b"": -1}
             for i in np.flatnonzero(~alone).tolist():
                 self.alike[i] = numbers.setdefault(direction(bounds.A[:, self.order[i]]), i)
+
+    @cached_property
+    def distinct(self) -> bool:
+        """Whether every set of columns that is counted stands for itself alone."""
+        return bool(len(np.unique(self.alike)) == len(self.alike) and np.all(self.alike >= 0))
+
+    def alone(self, columns: list[int]) -> bool:
+        """Whether a set that is counted stands for no other set."""
+        return self.distinct or not (np.any(self.alike < 0) or self.has_copies(columns))
 
     def has_copies(self, columns: list[int]) -> bool:
         """Whether another column has the direction of one of these, and so is counted as that one."""
@@ -137,7 +148,7 @@ class Semidefinite:
 
     def _distinct(self, sets: Masks, without: Masks | None = None) -> Masks:
         """One column of each direction in every set (B, d), and none of a direction of those it is to do without."""
-        if len(np.unique(self.alike)) == len(self.alike) and np.all(self.alike >= 0):
+        if self.distinct:
             return sets
         result = np.zeros_like(sets)
         for row, columns in enumerate(map(np.flatnonzero, sets)):

@@ -77,7 +77,9 @@ def closed_regions(
     states: list[bytes] = []
     witnesses: list[int] = []
     d = len(root)
-    for state, witness in _regions(tree, root, k) if implied is None else _implied_regions(tree, root, implied):
+    for state, witness in regions(tree, root, k, implied):
+        if state is None:
+            continue
         if witness == BY_COUNTING == (witnesses or [witness + 1])[-1]:
             both = _joined(states[-1], state, k)
             if both is not None:
@@ -96,8 +98,16 @@ def region_sizes(
     tree: NDArray[np.int32], root: bytes, k: int, implied: Implied | None = None
 ) -> Iterator[tuple[int, int, int]]:
     """Of each region that is closed the witness, and how many units are in and free; raises as above."""
-    for state, witness in _regions(tree, root, k) if implied is None else _implied_regions(tree, root, implied):
-        yield witness, state.count(IN), state.count(FREE)
+    for state, witness in regions(tree, root, k, implied):
+        if state is not None:
+            yield witness, state.count(IN), state.count(FREE)
+
+
+def regions(
+    tree: NDArray[np.int32], root: bytes, k: int, implied: Implied | None = None
+) -> Iterator[tuple[bytes | None, int]]:
+    """Each region that is closed, None where nothing is left of it, and its witness; raises as above."""
+    return _regions(tree, root, k) if implied is None else _implied_regions(tree, root, implied)
 
 
 def _joined(state: bytes, other: bytes, k: int) -> bytes | None:
@@ -186,7 +196,7 @@ def _regions(tree: NDArray[np.int32], root: bytes, k: int) -> Iterator[tuple[byt
         raise MalformedError("the tree ends before its last region is closed.")
 
 
-def _implied_regions(tree: NDArray[np.int32], root: bytes, implied: Implied) -> Iterator[tuple[bytes, int]]:
+def _implied_regions(tree: NDArray[np.int32], root: bytes, implied: Implied) -> Iterator[tuple[bytes | None, int]]:
     """The same with consequences; a word may then decide what is decided: one part is the region, the other empty."""
 
     def part(state: bytes | None, unit: int, decision: int) -> bytes | None:
@@ -205,8 +215,7 @@ def _implied_regions(tree: NDArray[np.int32], root: bytes, implied: Implied) -> 
             continue
         state = waiting.pop()
         if kind in (CLOSE, COUNTED):
-            if state is not None:
-                yield state, witness if kind == CLOSE else BY_COUNTING
+            yield state, witness if kind == CLOSE else BY_COUNTING
             continue
         if unit >= len(root):
             raise MalformedError(f"the tree decides on column {unit} where that is not possible.")
@@ -216,8 +225,7 @@ def _implied_regions(tree: NDArray[np.int32], root: bytes, implied: Implied) -> 
         if kind in (SPLIT_IN, SPLIT_OUT):
             waiting += [later, sooner]
             continue
-        if sooner is not None:
-            yield sooner, witness
+        yield sooner, witness
         waiting.append(later)
     if waiting:
         raise MalformedError("the tree ends before its last region is closed.")

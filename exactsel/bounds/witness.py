@@ -11,12 +11,16 @@ the node alone:
 * :class:`SplitPoint`: a matrix to take off before semidefiniteness is asked for (quadratic loss).
 * :class:`InfimumPoint`: no value of the loss is smaller.
 * :class:`ListedPoints`: many of these, for a region that was solved by listing.
+
+What may prove the bound of an open node is registered here with the arrays it holds (:func:`register`): by that it is
+packed, checked, measured and written down everywhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,3 +104,65 @@ class ListedPoints:
 
 
 Proof: TypeAlias = ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint | SplitPoint | ListedPoints
+
+
+class Field(NamedTuple):
+    """An array a witness holds, by the words of :class:`exactsel.search.contents.Held`."""
+
+    type: str
+    shape: tuple[str, ...]
+    entries: str = ""
+    shared: bool = False
+    """Whether all witnesses of a search share it, so that it takes no memory of a node's."""
+
+
+class Kind(NamedTuple):
+    """How a type of witness is packed, and what checkers are shown for it."""
+
+    fields: dict[str, Field]
+    shown: Callable[[Any], Proof] | None
+    """Makes the witness, of one of the types above, that is written into proofs; None where it is one itself."""
+
+
+KINDS: dict[type, Kind] = {}
+"""What may prove the bound of an open node."""
+
+
+def register(cls: type, fields: dict[str, Field], shown: Callable[[Any], Proof] | None = None) -> None:
+    """Let a frozen dataclass whose ``fields`` are arrays prove bounds of open nodes.
+
+    One that holds nothing is as good as another of its kind. A witness the checkers have no word for needs ``shown``.
+    """
+    KINDS[cls] = Kind(fields, shown)
+
+
+def is_witness(one: object) -> bool:
+    """Whether something may prove the bound of an open node."""
+    return type(one) in KINDS
+
+
+def holds_nothing(one: object) -> bool:
+    """Whether a witness is as good as any other of its kind."""
+    return type(one) in KINDS and not KINDS[type(one)].fields
+
+
+def shown(one: Any) -> Any:
+    """What checkers are shown of a witness."""
+    kind = KINDS.get(type(one))
+    return one if kind is None or kind.shown is None else kind.shown(one)
+
+
+_MODEL = {"index": Field("int32", ("entries",), "column"), "value": Field("float64", ("entries",), "finite")}
+
+register(ModelPoint, _MODEL)
+register(CurvedPoint, _MODEL | {"curvature": Field("float64", ("columns",), "finite", shared=True)})
+register(DualPoint, {"beta": Field("float64", ("n",), "finite")})
+register(
+    SplitPoint,
+    {
+        "columns": Field("int32", ("chosen",), "column"), "scale": Field("float64", ("chosen",), "finite"),
+        "entries": Field("float16", ("any",), "finite"),
+    },
+)  # fmt: skip
+for _empty in (FitPoint, EigenvaluePoint, InfimumPoint):
+    register(_empty, {})

@@ -215,11 +215,17 @@ def _closed_at_once(
 
 
 @njit
+def _incumbent(limits: SearchLimits, found: Subsearch, row: int) -> float:
+    """The objective that regions are held against."""
+    return min(limits.upper, found.value[row]) if limits.adopts else limits.upper
+
+
+@njit
 def _search_below(
     problem: Perspective, limits: SearchLimits, state: StateArray, start: FloatArray, known: float,
     stop: BoolArray, answers: Answers, worker: int, found: Subsearch, row: int,
 ) -> None:  # fmt: skip
-    d, k, upper = state.size, problem.k, limits.upper
+    d, k = state.size, problem.k
     supports = np.full((REMEMBERED, k), -1, dtype=np.int64)
     evaluated, set_aside, last = 0, 0, limits.last
     push(found, row, state, known, 0, -1, -1)
@@ -230,7 +236,7 @@ def _search_below(
         here = found.open_states[row, taken].copy()
         bound, proof = found.open_bounds[row, taken], found.open_labels[row, taken, 1]
         number, warm = found.open_labels[row, taken, 0], found.open_labels[row, taken, 2]
-        cutoff = min(upper, found.value[row]) - limits.tolerance
+        cutoff = _incumbent(limits, found, row) - limits.tolerance
         if bound >= cutoff:
             close(found, row, number, bound, proof)
             continue
@@ -239,7 +245,7 @@ def _search_below(
         closed, last = _closed_at_once(problem, limits, last, here, begin, stop, found, row, number)
         if closed:
             continue
-        cutoff = min(upper, found.value[row]) - limits.tolerance
+        cutoff = _incumbent(limits, found, row) - limits.tolerance
         _relax(problem, here, begin, cutoff, bound, stop, answers, worker, found, row, number)
         status = answers.status[worker]
         if status == UNFINISHED:
@@ -249,8 +255,8 @@ def _search_below(
         settled = status in (CUT, ILL_CONDITIONED) or bound >= cutoff
         if not settled and _is_new(supports, evaluated, answers.support[worker]):
             evaluated += 1
-            _try_support(problem, answers, worker, upper, limits.accuracy, found, row)
-            cutoff = min(upper, found.value[row]) - limits.tolerance
+            _try_support(problem, answers, worker, limits.upper, limits.accuracy, found, row)
+            cutoff = _incumbent(limits, found, row) - limits.tolerance
         if status == CUT or bound >= cutoff:
             close(found, row, number, bound, proof)
             continue

@@ -42,6 +42,8 @@ class SearchLimits(NamedTuple):
     """Gradient norm at which a refitted model counts as solved."""
     last: int
     """Regions with at most this many places left may be closed at once (kernels/last_place.py)."""
+    adopts: bool = True
+    """Whether regions are held against models that are met; False where not every model is admissible."""
 
 
 class Subsearch(NamedTuple):

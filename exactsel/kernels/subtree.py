@@ -4,7 +4,7 @@ At a node (S, C) with r places keep K, the inverse of H = G + lam I on S and C t
 limit on the number of columns. They are the guide:
 
 * P(x) bounds the node (Furnival, Wilson 1974: leaps and bounds), and formula (3) at x adds
-  (1/2)(sum_C D_j x_j^2 - its r largest), D being the curvature;
+  (1/2)(sum over C of w_j - its r largest), w_j = D_j x_j^2 and D being the curvature;
 * leaving out column j costs exactly x_j^2 / (2 K_jj): where that reaches the cut-off, j is put in;
 * putting in a j that is not among the r largest adds what the r-th has more: where that reaches the cut-off, j is left
   out;
@@ -15,6 +15,9 @@ The costliest column is branched on, the child without it first. With few places
 open is handed back. Every decision is written down in preorder (kernels/subtree_record.py), which is a proof of the
 subtree: whoever distrusts the numbers can recompute the fit of each region on the way.
 
+What is chosen are units: columns, or groups of them, for which blocks stand where numbers stand above. Their type
+decides, while this is compiled, what a step does (kernels/subtree_columns.py, kernels/subtree_groups.py).
+
 Rounding. Nothing is closed because the guide says so: formula (3) is evaluated anew at its x, from H and b, and what
 rounding may have done is taken off; where no D is known (lam = 0, dependent columns) an elimination proves the fit.
 What cannot be proven stays open until it is counted.
@@ -22,32 +25,31 @@ What cannot be proven stays open until it is counted.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from exactsel._jit import atomic_add, njit, prange
-from exactsel.kernels.bounded import BoundedRoom, bounded_fit, bounded_room
-from exactsel.kernels.counting import CountRoom, WalkData, count_room
+from exactsel.kernels.counting import WalkData
 from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
-from exactsel.kernels.node import FREE, IN
-from exactsel.kernels.subtree_count import CLEAR, TOO_MANY, count_region, countable
-from exactsel.kernels.subtree_fit import (
-    NONE,
-    FormulaRoom,
-    Stack,
-    coefficients_without,
-    coefficients_without_last,
-    curvature_excess,
-    first_columns,
-    fit_reaches,
-    formula,
-    formula_room,
-    inverse_of,
-    inverse_without_last,
-    new_stack,
-    refine,
-    start_fit,
-    swap_columns,
+from exactsel.kernels.subtree_columns import (
+    child_bound,
+    column_data,
+    cost_without,
+    count_region,
+    countable,
+    excess,
+    first_level,
+    leave_out,
+    open_bound,
+    proven,
+    put_in,
+    weight,
+    write_without,
 )
+from exactsel.kernels.subtree_count import CLEAR, TOO_MANY
+from exactsel.kernels.subtree_fit import NONE, Stack, inverse_of, refine, start_fit
+from exactsel.kernels.subtree_groups import data_of, rooms_of
 from exactsel.kernels.subtree_record import (
     COUNTED,
     EXPLORED,
@@ -58,6 +60,7 @@ from exactsel.kernels.subtree_record import (
     Walk,
     WalkLimits,
     close,
+    incumbent_value,
     leave_open,
     note,
     room_below,
@@ -73,9 +76,6 @@ MOST_ENTRIES = 8_000_000
 WORTH_FIXING = 3
 """With fewer places than these a node is counted before anything else is tried."""
 
-BOUNDED_WORK = 10
-"""Multiplications a bound for bounded models takes, as a multiple of a matrix times a vector."""
-
 LOOK_UP = 3e7
 """Multiplications after which the stop flag is looked at (some 20 ms)."""
 
@@ -86,51 +86,15 @@ def scratch_space(d: int, workers: int) -> FloatArray:
 
 
 @njit
-def _room(state: StateArray, scratch: FloatArray) -> Stack:
-    """A stack of as many levels as the walk may need, or as ``scratch`` holds."""
-    levels = 1
-    for j in range(state.size):
-        levels += state[j] == FREE
-    m = levels - 1
-    for j in range(state.size):
-        m += state[j] == IN
-    stack: Stack = new_stack(m, levels, scratch)
-    return stack
-
-
-@njit
-def _proven(
-    data: WalkData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, skip: int, K: FloatArray,
-    level: float, curved: bool, rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
-) -> float:  # fmt: skip
-    """A bound proven for the region without the column at position ``skip``; of use where it reaches the level.
-
-    ``K`` is the guide on all m columns.
-    """
-    if data.floor[columns[0]] > 0.0:
-        walk.work[row] += m * m
-        if curved and m - fixed > places:
-            return float(formula(data, columns, x, fixed, m, places, NONE, skip, rooms[1]))
-        return float(formula(data, columns, x, m, m, 0, NONE, skip, rooms[1]))
-    if data.low.size > 0:
-        walk.work[row] += BOUNDED_WORK * m * data.b.size
-        return float(bounded_fit(data, columns, x, fixed, m, places, skip, K, level, rooms[2]))
-    walk.work[row] += m * m * m / 6.0
-    return level if fit_reaches(data, columns, m, skip, level, rooms[0]) else -np.inf
-
-
-@njit
 def _close_by_fit(
-    data: WalkData, stack: Stack, level: int, places: int, cutoff: float, curved: bool,
-    rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
-) -> bool:  # fmt: skip
+    data: Any, stack: Stack, level: int, places: int, cutoff: float, curved: bool, rooms: Any, walk: Walk, row: int
+) -> bool:
     """Close the region of a level where its fit, or formula (3) there, proves the cut-off."""
-    columns, x, fixed, m = stack.columns[level], stack.x[level], stack.fixed[level], stack.size[level]
-    K = inverse_of(stack, level)
-    bound = _proven(data, columns, x, fixed, m, places, NONE, K, cutoff, curved, rooms, walk, row)
-    if not bound >= cutoff and data.floor[columns[0]] > 0.0:
-        refine(K, x, m, rooms[1])
-        bound = _proven(data, columns, x, fixed, m, places, NONE, K, cutoff, curved, rooms, walk, row)
+    x, m = stack.x[level], stack.size[level]
+    bound = proven(data, stack, level, x, places, NONE, NONE, cutoff, curved, rooms, walk, row)
+    if not bound >= cutoff and column_data(data).floor[stack.columns[level, 0]] > 0.0:
+        refine(inverse_of(stack, level), x, m, rooms.fits.residual)
+        bound = proven(data, stack, level, x, places, NONE, NONE, cutoff, curved, rooms, walk, row)
     if bound >= cutoff:
         close(walk, row, bound, CLOSED)
         return True
@@ -139,48 +103,46 @@ def _close_by_fit(
 
 @njit
 def _fix(
-    data: WalkData, stack: Stack, level: int, k: int, value: float, weakest: float, cutoff: float, curved: bool,
-    inside_only: bool, rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
+    data: Any, stack: Stack, level: int, k: int, value: float, weakest: float, cutoff: float, curved: bool,
+    inside_only: bool, rooms: Any, walk: Walk, row: int,
 ) -> int:  # fmt: skip
     """Fix what the fit allows; return the position of the costliest candidate, or -1 where something was fixed.
 
     ``value`` is what the guide says of the region by formula (3), ``weakest`` the last of the weights that count.
     Where costs are no numbers (which no definite K gives) :data:`NOTHING_TO_BRANCH_ON`.
     """
-    K, x, columns, m = inverse_of(stack, level), stack.x[level], stack.columns[level], stack.size[level]
+    units, count, K, x = stack.units[level], stack.present[level], inverse_of(stack, level), stack.x[level]
     costliest, highest, changed, failed = -1, -1.0, False, False
-    i = stack.fixed[level]
-    while i < m and stack.fixed[level] < k:
-        fixed = stack.fixed[level]
-        cost = 0.5 * x[i] * x[i] / K[i, i]
+    i = stack.inside[level]
+    while i < count and stack.inside[level] < k:
+        places = k - stack.inside[level]
+        cost = cost_without(data, K, x, units, i, rooms.fits)
         if stack.value[level] + cost >= cutoff and not failed:
-            coefficients_without(K, x, m, i, rooms[1].trial)
-            bound = _proven(data, columns, rooms[1].trial, fixed, m, k - fixed, i, K, cutoff, curved, rooms, walk, row)
+            write_without(data, K, stack, level, i, rooms)
+            bound = proven(data, stack, level, rooms.fits.trial, places, NONE, i, cutoff, curved, rooms, walk, row)
             if bound >= cutoff:
-                note(walk, row, columns[i], PUT_IN)
+                note(walk, row, units[i], PUT_IN)
                 walk.dropped[row] = min(walk.dropped[row], bound)
-                swap_columns(K, x, columns, m, i, fixed)
-                stack.fixed[level] += 1
+                put_in(data, stack, level, i, rooms)
                 changed = True
                 i += 1
                 continue
             # An elimination that fails costs much and will fail again, mostly.
-            failed = data.floor[columns[0]] <= 0.0
-        elif curved and not changed and not inside_only:
-            weight = data.curvature[columns[i]] * x[i] * x[i]
-            if value + 0.5 * (weakest - weight) >= cutoff:
-                bound = formula(data, columns, x, fixed, m, k - fixed - 1, i, NONE, rooms[1])
-                walk.work[row] += 2 * m * m
-                if bound >= cutoff:
-                    note(walk, row, columns[i], LEFT_OUT)
-                    walk.dropped[row] = min(walk.dropped[row], bound)
-                    swap_columns(K, x, columns, m, i, m - 1)
-                    coefficients_without_last(K, x, m, x)
-                    inverse_without_last(K, m, K)
-                    stack.size[level] -= 1
-                    stack.value[level] += cost
-                    walk.nodes[row] += 1
-                    return -1
+            failed = column_data(data).floor[stack.columns[level, 0]] <= 0.0
+        elif (
+            curved and not changed and not inside_only
+            and value + 0.5 * (weakest - weight(data, x, units, i, rooms.fits)) >= cutoff
+        ):  # fmt: skip
+            m = stack.size[level]
+            bound = proven(data, stack, level, x, places - 1, i, NONE, cutoff, curved, rooms, walk, row)
+            walk.work[row] += m * m
+            if bound >= cutoff:
+                note(walk, row, units[i], LEFT_OUT)
+                walk.dropped[row] = min(walk.dropped[row], bound)
+                leave_out(data, stack, level, i, level, rooms)
+                stack.value[level] += cost
+                walk.nodes[row] += 1
+                return -1
         if cost > highest:
             costliest, highest = i, cost
         i += 1
@@ -189,112 +151,97 @@ def _fix(
 
 @njit
 def _branch(
-    data: WalkData, stack: Stack, level: int, column: int, largest: FloatArray, cutoff: float, curved: bool,
-    rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
+    data: Any, stack: Stack, level: int, position: int, largest: FloatArray, cutoff: float, curved: bool, rooms: Any,
+    walk: Walk, row: int,
 ) -> int:  # fmt: skip
-    """Branch on the candidate at position ``column``; return the level to go on with.
+    """Branch on the candidate at a position; return the level to go on with.
 
-    The next level is the child without the column, where that stays open. This one goes on, once that is done, as the
+    The next level is the child without the unit, where that stays open. This one goes on, once that is done, as the
     child with it.
     """
-    fixed, m, value, places = stack.fixed[level], stack.size[level], stack.value[level], largest.size
-    K, x, columns, without = inverse_of(stack, level), stack.x[level], stack.columns[level], stack.x[level + 1]
-    note(walk, row, columns[column], BRANCHED)
-    cost = 0.5 * x[column] ** 2 / K[column, column]
-    swap_columns(K, x, columns, m, column, m - 1)
-    coefficients_without_last(K, x, m, without)
+    note(walk, row, stack.units[level, position], BRANCHED)
     walk.nodes[row] += 1
-    closed = False
-    if m - 1 - fixed > places:
-        excess = curvature_excess(data.curvature, columns, without, fixed, m - 1, largest)
-        if value + cost + excess >= cutoff:
-            # Most children end here, before a downdate of K.
-            without[m - 1] = 0.0
-            all_m, skip = (m, m - 1) if data.low.size > 0 else (m - 1, NONE)
-            bound = _proven(data, columns, without, fixed, all_m, places, skip, K, cutoff, curved, rooms, walk, row)
-            closed = bound >= cutoff
-            if closed:
-                close(walk, row, bound, CLOSED)
-    if not closed:
-        inverse_without_last(K, m, inverse_of(stack, level + 1))
-        walk.work[row] += m * m
-        stack.columns[level + 1, : m - 1] = columns[: m - 1]
-        stack.fixed[level + 1], stack.size[level + 1] = fixed, m - 1
-        stack.value[level + 1] = value + cost
-    swap_columns(K, x, columns, m, m - 1, fixed)
-    stack.fixed[level] = fixed + 1
-    return level if closed else level + 1
+    m, last = stack.size[level], stack.present[level] - 1
+    cost, position, bound = child_bound(
+        data, stack, level, position, largest, cutoff, curved, rooms, walk, row
+    )  # fmt: skip
+    if bound >= cutoff:
+        # Most children end here, before a downdate of K.
+        close(walk, row, bound, CLOSED)
+        put_in(data, stack, level, position, rooms)
+        return level
+    value = stack.value[level] + cost
+    leave_out(data, stack, level, position, level + 1, rooms)
+    walk.work[row] += m * m * (m - stack.size[level + 1])
+    stack.value[level + 1] = value
+    put_in(data, stack, level, last, rooms)
+    return level + 1
 
 
 @njit
 def _count_level(
-    data: WalkData, stack: Stack, level: int, k: int, limits: WalkLimits,
-    rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
-) -> None:  # fmt: skip
+    data: Any, stack: Stack, level: int, k: int, limits: WalkLimits, rooms: Any, walk: Walk, row: int
+) -> None:
     """Close the region of a level by counting, but for what is suspect, or leave all of it open."""
-    fixed, m, columns = stack.fixed[level], stack.size[level], stack.columns[level]
-    places = k - fixed
-    found = count_region(data, columns, fixed, m, places, limits, walk, row, rooms[0], rooms[2])
+    units, inside, count = stack.units[level], stack.inside[level], stack.present[level]
+    places = k - inside
+    found = count_region(data, units, inside, count, places, limits, walk, row, rooms)
     walk.nodes[row] += 1
     if found == CLEAR:
-        note(walk, row, 0, CLOSED if places == 0 or m - fixed <= places else COUNTED)
+        note(walk, row, 0, CLOSED if places == 0 or count - inside <= places else COUNTED)
         return
     left = SUSPECTED_OPEN - walk.open_count[row]
-    if found == TOO_MANY or not set_apart(walk, row, columns, fixed, m, places, rooms[0].suspects, found, left):
-        leave_open(walk, row, columns, fixed, m, -np.inf)
+    if found == TOO_MANY or not set_apart(walk, row, units, inside, count, places, rooms.suspects, found, left):
+        leave_open(walk, row, units, inside, count, -np.inf)
 
 
 @njit
 def _leave_rest_open(
-    data: WalkData, stack: Stack, level: int, k: int, limits: WalkLimits, started: bool,
-    rooms: tuple[CountRoom, FormulaRoom, BoundedRoom], walk: Walk, row: int,
-) -> None:  # fmt: skip
+    data: Any, stack: Stack, level: int, k: int, limits: WalkLimits, started: bool, rooms: Any, walk: Walk, row: int
+) -> None:
     """Hand back the regions on the stack, deepest first, as the preorder has them."""
     while level >= 0:
-        fixed, m, columns, bound = stack.fixed[level], stack.size[level], stack.columns[level], -np.inf
-        if started and k > fixed:
+        inside, bound = stack.inside[level], -np.inf
+        if started and k > inside:
             hoped = stack.value[level] - limits.tolerance
-            K, x = inverse_of(stack, level), stack.x[level]
-            bound = _proven(data, columns, x, fixed, m, k - fixed, NONE, K, hoped, False, rooms, walk, row)
-        leave_open(walk, row, columns, fixed, m, bound if bound > -np.inf else -np.inf)
+            bound = open_bound(data, stack, level, k - inside, hoped, rooms, walk, row)
+        leave_open(walk, row, stack.units[level], inside, stack.present[level], bound if bound > -np.inf else -np.inf)
         level -= 1
 
 
 @njit
 def _walk_subtree(
-    data: WalkData, k: int, state: StateArray, limits: WalkLimits, stop: BoolArray, walk: Walk, row: int,
-    scratch: FloatArray, rooms: tuple[CountRoom, FormulaRoom, BoundedRoom],
+    data: Any, k: int, state: StateArray, limits: WalkLimits, stop: BoolArray, walk: Walk, row: int,
+    scratch: FloatArray, rooms: Any,
 ) -> None:  # fmt: skip
-    stack = _room(state, scratch)
+    stack = first_level(data, state, scratch)
     levels = stack.size.size
-    first_columns(state, stack)
-    curved = data.curvature[0] > 0.0
+    curved = column_data(data).curvature[0] > 0.0
     largest = np.zeros(k + 1)
     level, next_look, started, tried = 0, LOOK_UP, False, False
     while level >= 0:
-        best = min(limits.upper, walk.value[row])
+        best = incumbent_value(limits, walk, row)
         cutoff = best - room_below(limits, best)
-        fixed, m = stack.fixed[level], stack.size[level]
-        places = k - fixed
+        inside, count = stack.inside[level], stack.present[level]
+        places = k - inside
         if walk.work[row] >= next_look:
             next_look = walk.work[row] + LOOK_UP
             if stop[0]:
                 walk.status[row] = STOPPED
                 return
-        no_room = walk.move_count[row] + 2 * m + levels + 8 > walk.moves.shape[1]
+        no_room = walk.move_count[row] + 2 * count + levels + 8 > walk.moves.shape[1]
         crowded = walk.open_count[row] >= SUSPECTED_OPEN
         if walk.nodes[row] >= limits.budget or walk.work[row] >= limits.work or no_room or crowded:
             break
-        counted, costliest = countable(places, m - fixed), 0
-        if not counted or (started and places >= WORTH_FIXING and m - fixed > places):
+        counted, costliest = countable(data, places, count - inside), 0
+        if not counted or (started and places >= WORTH_FIXING and count - inside > places):
             if not started:
-                walk.work[row] += float(m) ** 3
-                if not start_fit(data, stack):
+                walk.work[row] += float(stack.size[level]) ** 3
+                if not start_fit(column_data(data), stack):
                     walk.status[row] = NOT_TRUSTED
                     return
                 started = True
-            excess = curvature_excess(data.curvature, stack.columns[level], stack.x[level], fixed, m, largest[:places])
-            value = stack.value[level] + excess
+            value = stack.value[level] + excess(data, stack, level, largest[:places], rooms)
             if value >= cutoff and not tried:
                 if _close_by_fit(data, stack, level, places, cutoff, curved, rooms, walk, row):
                     level -= 1
@@ -319,15 +266,17 @@ def _walk_subtree(
 
 @njit(parallel=True)
 def walk_subtrees(
-    data: WalkData, k: int, states: StateArray, limits: WalkLimits, stop: BoolArray, walk: Walk, scratch: FloatArray,
-    counter: IntArray,
+    columns: WalkData, groups: Any, k: int, states: StateArray, limits: WalkLimits, stop: BoolArray, walk: Walk,
+    scratch: FloatArray, counter: IntArray,
 ) -> None:  # fmt: skip
-    """Walk the subtree of every node (a row of ``states``).
+    """Walk the subtree of every node (a row of ``states``), over columns (``groups`` None) or groups of them.
 
     Each row of ``scratch`` (see :func:`scratch_space`) is a worker; they share the nodes by ``counter``, a zero.
     """
     for worker in prange(scratch.shape[0]):
-        rooms = (count_room(data.b.size), formula_room(data.b.size), bounded_room(data.b.size))
+        # Put together here: numba hands threads no tuple that holds tuples.
+        data = data_of(columns, groups)
+        rooms = rooms_of(columns, groups)
         while not stop[0]:
             row = atomic_add(counter, 0, 1)
             if row >= states.shape[0]:

@@ -1,10 +1,12 @@
-"""Close a region of a walk by counting, with the models met on the way (for kernels/subtree.py)."""
+"""Close a region of a walk by counting, with the models met on the way (for kernels/subtree_columns.py)."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from exactsel._jit import njit
+from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.bounded import BoundedRoom, bounded_fit
 from exactsel.kernels.counting import (
     MOST_PLACES,
@@ -20,7 +22,7 @@ from exactsel.kernels.counting import (
 from exactsel.kernels.dependent_columns import farthest, independent
 from exactsel.kernels.linalg import cholesky, inverse_from_cholesky
 from exactsel.kernels.subtree_fit import BOUNDED_RIDGE, NONE, value_of
-from exactsel.kernels.subtree_record import Walk, WalkLimits, keep_model, room_below
+from exactsel.kernels.subtree_record import Walk, WalkLimits, incumbent_value, keep_if_better, room_below
 from exactsel.types import IntArray
 
 FEW_COLUMNS = 34
@@ -37,64 +39,63 @@ NEAR = 2.0**-10
 
 
 @njit
-def countable(places: int, candidates: int) -> bool:
-    """Whether to count so many places rather than branch."""
+def count_columns(places: int, candidates: int) -> bool:
+    """Whether to count so many places of columns rather than branch."""
     return places < MOST_PLACES or candidates <= places or (places == MOST_PLACES and candidates <= FEW_COLUMNS)
 
 
-@njit
-def _keep_if_better(
-    data: WalkData, columns: IntArray, size: int, limits: WalkLimits, walk: Walk, row: int, room: CountRoom
-) -> bool:
-    """Evaluate the model on the first ``size`` columns; whether it is the best so far."""
-    value = value_of(data, columns, size, room)
-    if not value < min(limits.upper, walk.value[row]):
-        return False
-    keep_model(walk, row, value, columns, size, NONE)
-    return True
+@choose_by_type("data")
+def value_on(data: Any, units: IntArray, count: int, room: Any) -> float:
+    """The smallest objective on the first ``count`` units; inf where they are too nearly dependent to say."""
+    return float(value_of(data, units, count, room))
 
 
 @njit
-def _keep_best_suspect(
-    data: WalkData, columns: IntArray, fixed: int, inside: int, found: int, limits: WalkLimits, walk: Walk, row: int,
-    room: CountRoom,
+def _keep_on(data: Any, units: IntArray, count: int, limits: WalkLimits, walk: Walk, row: int, room: Any) -> bool:
+    """Evaluate the model on the first ``count`` units; whether it is adopted as the best so far."""
+    return bool(keep_if_better(limits, walk, row, value_on(data, units, count, room), units, count, NONE))
+
+
+@njit
+def keep_best_suspect(
+    data: Any, units: IntArray, inside: int, counted: IntArray, found: int, suspects: IntArray, limits: WalkLimits,
+    walk: Walk, row: int, room: Any,
 ) -> bool:  # fmt: skip
-    """Turn positions into columns and evaluate the models; whether one is the best so far."""
+    """Turn positions in ``counted`` into units and evaluate the models; whether one is adopted as the best so far."""
     for s in range(found):
-        for i in range(MOST_PLACES):
-            if room.suspects[s, i] >= 0:
-                room.suspects[s, i] = room.order[inside + room.suspects[s, i]]
+        for i in range(suspects.shape[1]):
+            if suspects[s, i] >= 0:
+                suspects[s, i] = counted[suspects[s, i]]
     better = False
     for s in range(found):
-        size = fixed
-        for i in range(fixed):
-            room.chosen[i] = columns[i]
-        for i in range(MOST_PLACES):
-            if room.suspects[s, i] >= 0:
-                room.chosen[size] = room.suspects[s, i]
-                size += 1
-        better |= _keep_if_better(data, room.chosen, size, limits, walk, row, room)
+        count = inside
+        room.chosen[:inside] = units[:inside]
+        for i in range(suspects.shape[1]):
+            if suspects[s, i] >= 0:
+                room.chosen[count] = suspects[s, i]
+                count += 1
+        better |= _keep_on(data, room.chosen, count, limits, walk, row, room)
     return bool(better)
 
 
 @njit
-def _keep_greedy(
-    data: WalkData, columns: IntArray, fixed: int, m: int, places: int, limits: WalkLimits, walk: Walk, row: int,
-    room: CountRoom,
+def keep_greedy(
+    data: Any, units: IntArray, inside: int, count: int, places: int, limits: WalkLimits, walk: Walk, row: int,
+    room: Any,
 ) -> bool:  # fmt: skip
-    """Evaluate S, and what comes of it by adding one column after the other; whether one is the best so far."""
-    chosen = columns[:m].copy()
-    better = _keep_if_better(data, chosen, fixed, limits, walk, row, room)
-    for size in range(fixed, min(m, fixed + places)):
+    """Evaluate S, and what comes of it by adding one unit after the other; whether one is adopted."""
+    chosen = units[:count].copy()
+    better = _keep_on(data, chosen, inside, limits, walk, row, room)
+    for size in range(inside, min(count, inside + places)):
         best, at = np.inf, size
-        for i in range(size, m):
+        for i in range(size, count):
             chosen[size], chosen[i] = chosen[i], chosen[size]
-            value = value_of(data, chosen, size + 1, room)
+            value = value_on(data, chosen, size + 1, room)
             if value < best:
                 best, at = value, i
             chosen[size], chosen[i] = chosen[i], chosen[size]
         chosen[size], chosen[at] = chosen[at], chosen[size]
-        better |= _keep_if_better(data, chosen, size + 1, limits, walk, row, room)
+        better |= _keep_on(data, chosen, size + 1, limits, walk, row, room)
     return bool(better)
 
 
@@ -163,7 +164,7 @@ def _without_dependent(
 
 
 @njit
-def count_region(
+def count_of_columns(
     data: WalkData, columns: IntArray, fixed: int, m: int, places: int, limits: WalkLimits, walk: Walk, row: int,
     room: CountRoom, bounded: BoundedRoom,
 ) -> int:  # fmt: skip
@@ -173,12 +174,14 @@ def count_region(
     can be computed, but not proven to reach the cut-off. :data:`TOO_MANY` where nothing is known of the region. All
     that is not suspect enters ``walk.dropped``.
 
-    Of bounded models (kernels/bounded.py) a first failure has the columns left out that bring nothing new.
+    Of bounded models (kernels/bounded.py) a first failure has the columns left out that bring nothing new. Sets with
+    columns left out are closed with those they are as good as; where these stay suspect, and models are not adopted,
+    nothing is known of them.
     """
     near, dependent = True, data.low.size > 0
     reduced, least = False, 1.0 - (NEGLECTED if dependent else 0.0)
     while True:
-        best = min(limits.upper, walk.value[row])
+        best = incumbent_value(limits, walk, row)
         below = room_below(limits, best)
         level, cost = best - (NEAR if near else least) * below, 0.0
         inside, size = distinct(data, columns, fixed, m if places > 0 else fixed, NONE, room)
@@ -202,7 +205,7 @@ def count_region(
                 room.chosen[:size] = room.order[:size]
                 # So near to the empty model's objective, or above it, any better model helps.
                 first = inside if margin < np.inf else size
-                if not _keep_greedy(data, room.chosen, inside, first, chosen, limits, walk, row, room):
+                if not keep_greedy(data, room.chosen, inside, first, chosen, limits, walk, row, room):
                     whole = data.low.size > 0 and (places == 0 or m - fixed <= places)
                     size = fixed if places == 0 else m
                     bound = _support_bound(data, columns, size, best - below, walk, row, bounded) if whole else -np.inf
@@ -220,7 +223,9 @@ def count_region(
             reduced = True
         elif near:
             near = False
-        elif _keep_best_suspect(data, columns, fixed, inside, min(found, MOST_SUSPECTS), limits, walk, row, room):
+        elif keep_best_suspect(
+            data, columns, fixed, room.order[inside:], min(found, MOST_SUSPECTS), room.suspects, limits, walk, row, room
+        ):
             near = True
         elif found > MOST_SUSPECTS:
             return TOO_MANY
@@ -232,6 +237,8 @@ def count_region(
                 # A suspect also stands for the sets whose columns were left out, which would be closed with it open.
                 if found > 0 and cost > 0.0:
                     return TOO_MANY
+            if found > 0 and not limits.adopts and size < m and places > 0:
+                return TOO_MANY
             walk.dropped[row] = min(walk.dropped[row], level - cost)
             return int(found)
     return TOO_MANY

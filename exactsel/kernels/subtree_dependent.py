@@ -37,10 +37,12 @@ from exactsel.kernels.subtree_record import (
     LEFT_OPEN,
     OUT_OF_BUDGET,
     STOPPED,
+    SUSPECTED_OPEN,
     Walk,
     WalkLimits,
     close,
-    keep_model,
+    incumbent_value,
+    keep_if_better,
     note,
     room_below,
 )
@@ -54,17 +56,15 @@ SHAVE = 1e-5
 def _leave_open(
     data: QuadraticData, walk: Walk, row: int, base: StateArray, stack: Levels, level: int, unit: float, away: float
 ) -> None:
-    """Hand back the regions on the stack, deepest first, as the preorder has them."""
-    while level >= 0:
-        count = walk.open_count[row]
-        walk.open_states[row, count, :] = base
-        for i in range(stack.size[level] + stack.others[level]):
-            walk.open_states[row, count, stack.columns[level, i]] = IN if i < stack.fixed[level] else FREE
-        fit = certified(data, stack.K[level], stack.x[level], stack.columns[level], stack.size[level], unit)
-        walk.open_bounds[row, count] = of_the_data(fit, away)
-        walk.open_count[row] += 1
-        note(walk, row, 0, LEFT_OPEN)
-        level -= 1
+    """Hand back the region of a level."""
+    count = walk.open_count[row]
+    walk.open_states[row, count, :] = base
+    for i in range(stack.size[level] + stack.others[level]):
+        walk.open_states[row, count, stack.columns[level, i]] = IN if i < stack.fixed[level] else FREE
+    fit = certified(data, stack.K[level], stack.x[level], stack.columns[level], stack.size[level], unit)
+    walk.open_bounds[row, count] = of_the_data(fit, away)
+    walk.open_count[row] += 1
+    note(walk, row, 0, LEFT_OPEN)
 
 
 @njit
@@ -104,14 +104,14 @@ def walk_dependent(
     of K may grow to what is ``trusted``. For a model the walk is about, the residual of the data is within ``away`` of
     its own.
     """
-    levels, upper = start.basis.size + start.others.size + 1, limits.upper
+    levels = start.basis.size + start.others.size + 1
     stack = first_level(start, levels)
     L, line, solution, x = np.zeros((k + 1, k + 1)), np.zeros(k + 1), np.zeros(k + 1), np.zeros(k + 1)
     turned = np.empty(start.basis.size)
     level = 0
     walk.status[row] = EXPLORED
     while level >= 0:
-        known = min(upper, walk.value[row])
+        known = incumbent_value(limits, walk, row)
         cutoff = known - room_below(limits, known)
         p, q, columns, fixed = stack.size[level], stack.others[level], stack.columns[level], stack.fixed[level]
         places = k - fixed
@@ -131,12 +131,15 @@ def walk_dependent(
                 more = p + q if places == 1 else fixed
                 best, extra, bound = best_addition(data, columns, fixed, more, unit, L, line, solution, x)
                 bound, count = of_the_data(bound, away), fixed
-            if best < known:
-                keep_model(walk, row, best, columns, count, extra)
-            if bound < min(known, best) - room_below(limits, min(known, best)):
+            if keep_if_better(limits, walk, row, best, columns, count, extra):
+                cutoff = best - room_below(limits, best)
+            if bound >= cutoff:
+                close(walk, row, bound, CLOSED)
+            elif limits.adopts or walk.open_count[row] >= SUSPECTED_OPEN:
                 walk.status[row] = OUT_OF_BUDGET
                 break
-            close(walk, row, bound, CLOSED)
+            else:
+                _leave_open(data, walk, row, start.base, stack, level, unit, away)
             level -= 1
             continue
         if walk.nodes[row] >= limits.budget or walk.move_count[row] + 2 * p + levels + 8 > walk.moves.shape[1]:
@@ -157,4 +160,6 @@ def walk_dependent(
         swap_in_basis(stack, level, p - 1, fixed)
         stack.fixed[level] = fixed + 1
         level += 1
-    _leave_open(data, walk, row, start.base, stack, level, unit, away)
+    while level >= 0:  # deepest first, as the preorder has them
+        _leave_open(data, walk, row, start.base, stack, level, unit, away)
+        level -= 1

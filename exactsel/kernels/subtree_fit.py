@@ -43,19 +43,31 @@ class Stack(NamedTuple):
     """|S| + |C|"""
     value: FloatArray
     """P at the fit on S and C."""
+    begin: IntArray
+    """Where the inverse of a level begins."""
+    units: IntArray
+    """(levels, G) what is chosen, S first, then C: the columns themselves, or groups of them."""
+    inside: IntArray
+    """Units of S ..."""
+    present: IntArray
+    """... and of S and C."""
 
 
 @njit
 def new_stack(m: int, most_levels: int, scratch: FloatArray) -> Stack:
-    """A stack for m columns of as many levels as are wanted, or as ``scratch`` holds the inverses of."""
+    """A stack for m columns, the units, of as many levels as are wanted, or as ``scratch`` holds the inverses of."""
     levels, used = 0, 0
     while levels < most_levels and used + (m - levels) ** 2 <= scratch.size:
         used += (m - levels) ** 2
         levels += 1
     levels = max(2, levels)
+    begin = np.zeros(levels, dtype=np.int64)
+    for level in range(1, levels):
+        begin[level] = begin[level - 1] + max(m - level + 1, 0) ** 2
+    columns = np.empty((levels, m), dtype=np.int64)
+    fixed, size = np.zeros(levels, dtype=np.int64), np.zeros(levels, dtype=np.int64)
     return Stack(
-        scratch, np.empty((levels, m)), np.empty((levels, m), dtype=np.int64), np.zeros(levels, dtype=np.int64),
-        np.zeros(levels, dtype=np.int64), np.empty(levels),
+        scratch, np.empty((levels, m)), columns, fixed, size, np.empty(levels), begin, columns, fixed, size
     )  # fmt: skip
 
 
@@ -65,10 +77,7 @@ def inverse_of(stack: Stack, level: int) -> FloatArray:
 
     A level has one column less than the one above it, so one matrix after the other takes ever less.
     """
-    m = stack.columns.shape[1]
-    side, before = max(m - level, 0), 0
-    for above in range(level):
-        before += (m - above) ** 2
+    side, before = max(stack.columns.shape[1] - level, 0), stack.begin[level]
     return stack.inverses[before : before + side * side].reshape((side, side))
 
 
@@ -265,12 +274,12 @@ def formula(
 
 
 @njit
-def refine(K: FloatArray, x: FloatArray, m: int, room: FormulaRoom) -> None:
-    """One step of iterative refinement with the residual of the last call of :func:`formula`."""
+def refine(K: FloatArray, x: FloatArray, m: int, residual: FloatArray) -> None:
+    """One step of iterative refinement with Hx - b."""
     for i in range(m):
         total = 0.0
         for j in range(m):
-            total += (K[i, j] if j <= i else K[j, i]) * room.residual[j]
+            total += (K[i, j] if j <= i else K[j, i]) * residual[j]
         x[i] -= total
 
 

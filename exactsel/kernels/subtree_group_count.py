@@ -5,35 +5,41 @@ The steps are those of kernels/subtree_count.py, which see; positions, places an
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.counting import MOST_SUSPECTS, WalkData, eliminate
 from exactsel.kernels.group_counting import MOST_GROUPS, GroupRoom, count_groups, group_margin
-from exactsel.kernels.grouped import Groups
-from exactsel.kernels.subtree_count import CLEAR, NEAR, TOO_MANY
-from exactsel.kernels.subtree_fit import NONE, value_of
-from exactsel.kernels.subtree_record import Walk, WalkLimits, keep_model, room_below
+from exactsel.kernels.subtree_count import CLEAR, NEAR, TOO_MANY, keep_best_suspect, keep_greedy, value_on
+from exactsel.kernels.subtree_fit import value_of
+from exactsel.kernels.subtree_record import Walk, WalkLimits, incumbent_value, room_below
 from exactsel.types import IntArray
 
 
-class GroupData(NamedTuple):
-    """What walks over groups know of the problem: G groups of d columns."""
+class Grouping(NamedTuple):
+    """G groups of d columns: group g has members[first[g]:first[g + 1]]."""
 
-    columns: WalkData
-    """Of the columns one by one; ``floor`` is positive."""
-    groups: Groups
+    members: IntArray
+    first: IntArray
     owner: IntArray
     """(d,) the group of each column."""
     largest: int
     """Columns of the largest group."""
 
 
+class GroupData(NamedTuple):
+    """What walks over groups know of the problem."""
+
+    columns: WalkData
+    """Of the columns one by one; ``floor`` is positive."""
+    groups: Grouping
+
+
 @njit
-def countable(places: int, candidates: int) -> bool:
-    """Whether to count so many places rather than branch."""
+def count_groups_of(places: int, candidates: int) -> bool:
+    """Whether to count so many places of groups rather than branch."""
     return places <= MOST_GROUPS or candidates <= places
 
 
@@ -48,62 +54,10 @@ def columns_of(data: GroupData, units: IntArray, count: int, into: IntArray, at:
     return at
 
 
-@njit
-def value_on(data: GroupData, units: IntArray, count: int, room: GroupRoom) -> float:
-    """The smallest objective on the first ``count`` groups; inf where they are too nearly dependent to say."""
+@value_on.register(GroupData)
+def _value_on_groups(data: Any, units: IntArray, count: int, room: Any) -> float:
     size = columns_of(data, units, count, room.columns, 0)
     return float(value_of(data.columns, room.columns, size, room.counts))
-
-
-@njit
-def _keep_if_better(
-    data: GroupData, units: IntArray, count: int, limits: WalkLimits, walk: Walk, row: int, room: GroupRoom
-) -> bool:
-    """Evaluate the model on the first ``count`` groups; whether it is the best so far."""
-    value = value_on(data, units, count, room)
-    if not value < min(limits.upper, walk.value[row]):
-        return False
-    keep_model(walk, row, value, units, count, NONE)
-    return True
-
-
-@njit
-def _keep_best_suspect(
-    data: GroupData, units: IntArray, inside: int, found: int, limits: WalkLimits, walk: Walk, row: int, room: GroupRoom
-) -> bool:
-    """Turn positions into groups and evaluate the models; whether one is the best so far."""
-    suspects, better = room.counts.suspects, False
-    for s in range(found):
-        count = inside
-        room.chosen[:inside] = units[:inside]
-        for i in range(suspects.shape[1]):
-            if suspects[s, i] >= 0:
-                suspects[s, i] = units[inside + suspects[s, i]]
-                room.chosen[count] = suspects[s, i]
-                count += 1
-        better |= _keep_if_better(data, room.chosen, count, limits, walk, row, room)
-    return bool(better)
-
-
-@njit
-def _keep_greedy(
-    data: GroupData, units: IntArray, inside: int, count: int, places: int, limits: WalkLimits, walk: Walk, row: int,
-    room: GroupRoom,
-) -> bool:  # fmt: skip
-    """Evaluate S, and what comes of it by adding one group after the other; whether one is the best so far."""
-    chosen = units[:count].copy()
-    better = _keep_if_better(data, chosen, inside, limits, walk, row, room)
-    for size in range(inside, min(count, inside + places)):
-        best, at = np.inf, size
-        for i in range(size, count):
-            chosen[size], chosen[i] = chosen[i], chosen[size]
-            value = value_on(data, chosen, size + 1, room)
-            if value < best:
-                best, at = value, i
-            chosen[size], chosen[i] = chosen[i], chosen[size]
-        chosen[size], chosen[at] = chosen[at], chosen[size]
-        better |= _keep_if_better(data, chosen, size + 1, limits, walk, row, room)
-    return bool(better)
 
 
 @njit
@@ -141,25 +95,25 @@ def widest(data: GroupData, units: IntArray, inside: int, count: int, places: in
 
 
 @njit
-def count_region(
+def count_of_groups(
     data: GroupData, units: IntArray, inside: int, count: int, places: int, limits: WalkLimits, walk: Walk, row: int,
     room: GroupRoom,
 ) -> int:  # fmt: skip
     """Count the region of some groups, the first ``inside`` in, taking better models for the incumbent on the way.
 
     How many suspects are left, in ``room.counts.suspects``, :data:`CLEAR` or :data:`TOO_MANY`: as
-    :func:`exactsel.kernels.subtree_count.count_region` has it. All that is not suspect enters ``walk.dropped``.
+    :func:`exactsel.kernels.subtree_count.count_of_columns` has it. All that is not suspect enters ``walk.dropped``.
     """
     near, whole = True, places == 0 or count - inside <= places
     kept = inside if places == 0 else count
     while True:
-        best = min(limits.upper, walk.value[row])
+        best = incumbent_value(limits, walk, row)
         level = best - (NEAR if near else 1.0) * room_below(limits, best)
         fixed, size = _begin(data, units, inside, kept, room)
         fixed = size if whole else fixed
         chosen = 0 if whole else places
         most = fixed + widest(data, units, inside, kept, chosen, room)
-        margin = group_margin(data.columns, level, most, data.largest)
+        margin = group_margin(data.columns, level, most, data.groups.largest)
         walk.work[row] += 0.5 * fixed * size * (size + fixed) + size * size
         room.work[0] = 0.0
         if not eliminate(data.columns, fixed, size, level, margin, room.counts):
@@ -167,7 +121,7 @@ def count_region(
                 # So near to the empty model's objective, or above it, any better model helps.
                 begin = kept if whole else inside
                 last = begin if margin < np.inf else kept
-                if not _keep_greedy(data, units, begin, last, chosen, limits, walk, row, room):
+                if not keep_greedy(data, units, begin, last, chosen, limits, walk, row, room):
                     return TOO_MANY
             near = not near
             continue
@@ -178,7 +132,10 @@ def count_region(
             return CLEAR
         if near:
             near = False
-        elif _keep_best_suspect(data, units, inside, min(found, MOST_SUSPECTS), limits, walk, row, room):
+        elif keep_best_suspect(
+            data, units, inside, units[inside:], min(found, MOST_SUSPECTS), room.counts.suspects, limits, walk, row,
+            room,
+        ):  # fmt: skip
             near = True
         elif found > MOST_SUSPECTS:
             return TOO_MANY

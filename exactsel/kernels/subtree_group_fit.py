@@ -1,8 +1,4 @@
-"""The fit on S and C of a node over groups, kept up to date group by group: for kernels/subtree_groups.py.
-
-As kernels/subtree_fit.py, whose stack this is with the groups beside the columns. Columns of S come first; those of C
-stand in any order, so that nothing need be moved but what is put in or left out.
-"""
+"""What is computed at the fit on S and C of a node over groups: kernels/subtree_fit.py with blocks."""
 
 from __future__ import annotations
 
@@ -12,30 +8,10 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.group_counting import factor
-from exactsel.kernels.node import FREE, IN
-from exactsel.kernels.subtree_fit import (
-    Stack,
-    coefficients_without_last,
-    inverse_of,
-    inverse_without_last,
-    new_stack,
-    swap_columns,
-)
-from exactsel.kernels.subtree_group_count import GroupData, columns_of
+from exactsel.kernels.subtree_fit import Stack
+from exactsel.kernels.subtree_group_count import GroupData
 from exactsel.rounding import UNIT
-from exactsel.types import FloatArray, IntArray, StateArray
-
-
-class GroupStack(NamedTuple):
-    """The regions still to be walked: their columns and fits, and their groups."""
-
-    fits: Stack
-    units: IntArray
-    """(levels, G) groups, S first, then C."""
-    inside: IntArray
-    """Groups of S ..."""
-    groups: IntArray
-    """... and of S and C."""
+from exactsel.types import FloatArray, IntArray
 
 
 class FitRoom(NamedTuple):
@@ -71,36 +47,10 @@ def fit_room(d: int, groups: int, largest: int) -> FitRoom:
 
 
 @njit
-def group_stack(data: GroupData, state: StateArray, scratch: FloatArray) -> GroupStack:
-    """A stack of as many levels as the walk from ``state`` may need, or as ``scratch`` holds; its first level."""
-    levels, count, inside = 1, 0, 0
-    units = np.empty(state.size, dtype=np.int64)
-    for wanted in (IN, FREE):
-        for g in range(state.size):
-            if state[g] == wanted:
-                units[count] = g
-                count += 1
-                levels += wanted == FREE
-        inside = count if wanted == IN else inside
-    m = columns_of(data, units, count, np.empty(data.columns.b.size, dtype=np.int64), 0)
-    fits = new_stack(m, levels, scratch)
-    rows = fits.size.size
-    stack = GroupStack(
-        fits, np.empty((rows, max(1, count)), dtype=np.int64), np.zeros(rows, dtype=np.int64),
-        np.zeros(rows, dtype=np.int64),
-    )  # fmt: skip
-    stack.units[0, :count] = units[:count]
-    stack.inside[0], stack.groups[0] = inside, count
-    fits.fixed[0] = columns_of(data, units, inside, fits.columns[0], 0)
-    fits.size[0] = columns_of(data, units[inside:], count - inside, fits.columns[0], fits.fixed[0])
-    return stack
-
-
-@njit
-def locate(stack: GroupStack, level: int, room: FitRoom) -> None:
+def locate(stack: Stack, level: int, room: FitRoom) -> None:
     """Note where the columns of a level are."""
-    columns = stack.fits.columns[level]
-    for i in range(stack.fits.size[level]):
+    columns = stack.columns[level]
+    for i in range(stack.size[level]):
         room.at[columns[i]] = i
 
 
@@ -120,7 +70,7 @@ def _entry(K: FloatArray, i: int, j: int) -> float:
 
 
 @njit
-def cost_without(data: GroupData, K: FloatArray, x: FloatArray, group: int, room: FitRoom) -> float:
+def group_cost(data: GroupData, K: FloatArray, x: FloatArray, group: int, room: FitRoom) -> float:
     """What leaving out a group costs, x_g' K_gg^-1 x_g / 2; nan where K_gg is not positive definite.
 
     ``room.step`` receives K_gg^-1 x_g. Columns must have been located.
@@ -147,10 +97,10 @@ def cost_without(data: GroupData, K: FloatArray, x: FloatArray, group: int, room
 
 
 @njit
-def coefficients_without(
+def coefficients_without_group(
     data: GroupData, K: FloatArray, x: FloatArray, m: int, group: int, room: FitRoom, into: FloatArray
 ) -> None:
-    """The coefficients of the fit without a group, where they are 0; :func:`cost_without` comes before."""
+    """The coefficients of the fit without a group, where they are 0; :func:`group_cost` comes before."""
     size = _of_group(data, group, room)
     for i in range(m):
         total = x[i]
@@ -159,54 +109,6 @@ def coefficients_without(
         into[i] = total
     for q in range(size):
         into[room.places[q]] = 0.0
-
-
-@njit
-def swap_units(units: IntArray, i: int, j: int) -> None:
-    """Exchange two groups."""
-    units[i], units[j] = units[j], units[i]
-
-
-@njit
-def put_in(data: GroupData, stack: GroupStack, level: int, position: int, room: FitRoom) -> None:
-    """Move the group at a position of C to S."""
-    fits, units = stack.fits, stack.units[level]
-    K, x, columns, m = inverse_of(fits, level), fits.x[level], fits.columns[level], fits.size[level]
-    group = units[position]
-    for i in range(data.groups.first[group], data.groups.first[group + 1]):
-        locate(stack, level, room)
-        swap_columns(K, x, columns, m, room.at[data.groups.members[i]], fits.fixed[level])
-        fits.fixed[level] += 1
-    swap_units(units, position, stack.inside[level])
-    stack.inside[level] += 1
-    locate(stack, level, room)
-
-
-@njit
-def leave_out(data: GroupData, stack: GroupStack, level: int, position: int, room: FitRoom, into: int) -> None:
-    """Downdate the fit of a level for the region without the group at a position of C, as the level ``into``.
-
-    That is the same level or the next one. What is left of the level itself is the region as it was, in another order.
-    """
-    fits, units, count = stack.fits, stack.units[level], stack.groups[level]
-    K, x, columns, m = inverse_of(fits, level), fits.x[level], fits.columns[level], fits.size[level]
-    group = units[position]
-    size = data.groups.first[group + 1] - data.groups.first[group]
-    for i in range(size):
-        locate(stack, level, room)
-        swap_columns(K, x, columns, m, room.at[data.groups.members[data.groups.first[group] + i]], m - 1 - i)
-    swap_units(units, position, count - 1)
-    K_into, x_into = inverse_of(fits, into), fits.x[into]
-    coefficients_without_last(K, x, m, x_into)
-    inverse_without_last(K, m, K_into)
-    for i in range(1, size):
-        coefficients_without_last(K_into, x_into, m - i, x_into)
-        inverse_without_last(K_into, m - i, K_into)
-    fits.columns[into, : m - size] = columns[: m - size]
-    stack.units[into, : count - 1] = units[: count - 1]
-    fits.fixed[into], fits.size[into] = fits.fixed[level], m - size
-    stack.inside[into], stack.groups[into] = stack.inside[level], count - 1
-    locate(stack, level, room)
 
 
 @njit
@@ -229,7 +131,7 @@ def top(weights: FloatArray, units: IntArray, inside: int, count: int, skip: int
 
 
 @njit
-def curvature_excess(
+def group_excess(
     data: GroupData, units: IntArray, inside: int, count: int, x: FloatArray, skip: int, room: FitRoom,
     largest: FloatArray,
 ) -> float:  # fmt: skip
@@ -289,7 +191,7 @@ def group_formula(
         j = columns[i]
         square += x[i] * (room.residual[i] + data.columns.b[j] - D[j] * x[i])
         slope = abs(room.residual[i] - D[j] * x[i]) + error * data.columns.lengths[j]
-        room.weights[data.owner[j]] += slope * slope / D[j]
+        room.weights[data.groups.owner[j]] += slope * slope / D[j]
     counted = 0.0
     for i in range(inside):
         counted += room.weights[units[i]]
@@ -302,13 +204,3 @@ def group_formula(
         counted += largest[i]
     constant = data.columns.constant
     return float(constant - 0.5 * square - 0.5 * counted * (1.0 + unit) - 2.0 * unit * (size + length) ** 2)
-
-
-@njit
-def refine(K: FloatArray, x: FloatArray, m: int, room: FitRoom) -> None:
-    """One step of iterative refinement with the residual of the last call of :func:`group_formula`."""
-    for i in range(m):
-        total = 0.0
-        for j in range(m):
-            total += _entry(K, i, j) * room.residual[j]
-        x[i] -= total

@@ -1,290 +1,248 @@
-"""A whole subtree over groups of columns at once, depth first (quadratic loss).
+"""The steps of a walk (kernels/subtree.py) where groups of columns are chosen: kernels/subtree_columns.py, with blocks.
 
-As kernels/subtree.py, which see, with groups for columns. At a node (S, C) with r places K, the inverse of H on the
-columns of S and C, and x = K b are the guide:
-
-* P(x) bounds the node, and formula (3) at x adds (1/2)(sum over C of w_g - its r largest), with w_g the sum of
-  D_j x_j^2 over the columns of g;
-* leaving out group g costs exactly x_g' K_gg^-1 x_g / 2: where that reaches the cut-off, g is put in;
-* putting in a g that is not among the r largest adds what the r-th has more: where that reaches the cut-off, g is left
-  out;
-* leaving out g is a downdate of K and x, one column of g after the other.
-
-The costliest group is branched on, the child without it first. With at most three places left the node is counted
-(kernels/group_counting.py). Nothing is closed because the guide says so: formula (3) is evaluated anew at its x, from H
-and b, and what rounding may have done is taken off. What cannot be proven stays open.
+Leaving out group g costs exactly x_g' K_gg^-1 x_g / 2, and is a downdate of K and x, one column of g after the other;
+its weight in formula (3) is the sum of D_j x_j^2 over the columns of g. With at most three places left a node is
+counted (kernels/group_counting.py). Columns of S come first; those of C stand in any order, so that nothing need be
+moved but what is put in or left out.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel._jit import atomic_add, njit, prange
+from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.counting import WalkData
 from exactsel.kernels.group_counting import GroupRoom, group_room
-from exactsel.kernels.grouped import Groups
-from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
-from exactsel.kernels.subtree_count import CLEAR, TOO_MANY
-from exactsel.kernels.subtree_fit import NONE, inverse_of, start_fit
-from exactsel.kernels.subtree_group_count import GroupData, count_region, countable
+from exactsel.kernels.node import FREE, IN
+from exactsel.kernels.subtree_columns import (
+    child_bound,
+    column_data,
+    column_rooms,
+    cost_without,
+    count_region,
+    countable,
+    excess,
+    first_level,
+    leave_out,
+    open_bound,
+    proven,
+    put_in,
+    weight,
+    write_without,
+)
+from exactsel.kernels.subtree_fit import (
+    NONE,
+    Stack,
+    coefficients_without_last,
+    inverse_of,
+    inverse_without_last,
+    new_stack,
+    swap_columns,
+)
+from exactsel.kernels.subtree_group_count import GroupData, Grouping, columns_of, count_groups_of, count_of_groups
 from exactsel.kernels.subtree_group_fit import (
     FitRoom,
-    GroupStack,
-    coefficients_without,
-    cost_without,
-    curvature_excess,
+    coefficients_without_group,
     fit_room,
+    group_cost,
+    group_excess,
     group_formula,
-    group_stack,
-    leave_out,
     locate,
-    put_in,
-    refine,
 )
-from exactsel.kernels.subtree_record import (
-    COUNTED,
-    EXPLORED,
-    NOT_TRUSTED,
-    OUT_OF_BUDGET,
-    STOPPED,
-    SUSPECTED_OPEN,
-    Walk,
-    WalkLimits,
-    close,
-    leave_open,
-    note,
-    room_below,
-    set_apart,
-)
-from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
-
-NOTHING_TO_BRANCH_ON = -2
-
-WORTH_FIXING = 3
-"""With fewer places than these a node is counted before anything else is tried."""
-
-LOOK_UP = 3e7
-"""Multiplications after which the stop flag is looked at (some 20 ms)."""
+from exactsel.kernels.subtree_record import Walk, WalkLimits
+from exactsel.types import FloatArray, IntArray, StateArray
 
 
-class Rooms(NamedTuple):
+class GroupRooms(NamedTuple):
     """Memory of one worker."""
 
     counts: GroupRoom
     fits: FitRoom
+    suspects: IntArray
+    """Those of ``counts``."""
 
 
 @njit
-def _close_by_fit(
-    data: GroupData, stack: GroupStack, level: int, places: int, cutoff: float, rooms: Rooms, walk: Walk, row: int
-) -> bool:
-    """Close the region of a level where formula (3) at its fit proves the cut-off."""
-    fits, units, inside, count = stack.fits, stack.units[level], stack.inside[level], stack.groups[level]
-    columns, x, m = fits.columns[level], fits.x[level], fits.size[level]
-    bound = -np.inf
-    for attempt in range(2):
-        if attempt > 0:
-            refine(inverse_of(fits, level), x, m, rooms.fits)
-        bound = group_formula(data, columns, x, m, units, inside, count, places, NONE, NONE, rooms.fits)
-        walk.work[row] += m * m
-        if bound >= cutoff:
-            close(walk, row, bound, CLOSED)
-            return True
-    return False
+def group_rooms(d: int, groups: int, largest: int) -> GroupRooms:
+    """Memory of one worker for d columns in so many groups."""
+    counts = group_room(d, groups, largest)
+    return GroupRooms(counts, fit_room(d, groups, largest), counts.counts.suspects)
 
 
-@njit
-def _fix(
-    data: GroupData, stack: GroupStack, level: int, k: int, value: float, weakest: float, cutoff: float,
-    inside_only: bool, rooms: Rooms, walk: Walk, row: int,
+@choose_by_type("groups")
+def data_of(columns: WalkData, groups: Any) -> Any:
+    """What a walk knows of the problem: of the columns alone where there are no groups."""
+    return columns
+
+
+@data_of.register(Grouping)
+def _data_of_groups(columns: WalkData, groups: Any) -> Any:
+    return GroupData(columns, groups)
+
+
+@choose_by_type("groups")
+def rooms_of(columns: WalkData, groups: Any) -> Any:
+    """Memory of one worker."""
+    return column_rooms(columns.b.size)
+
+
+@rooms_of.register(Grouping)
+def _rooms_of_groups(columns: WalkData, groups: Any) -> Any:
+    return group_rooms(columns.b.size, groups.first.size - 1, groups.largest)
+
+
+@column_data.register(GroupData)
+def _column_data(data: Any) -> WalkData:
+    columns: WalkData = data.columns
+    return columns
+
+
+@countable.register(GroupData)
+def _countable(data: Any, places: int, candidates: int) -> bool:
+    return bool(count_groups_of(places, candidates))
+
+
+@count_region.register(GroupData)
+def _count_region(
+    data: Any, units: IntArray, inside: int, count: int, places: int, limits: WalkLimits, walk: Walk, row: int,
+    rooms: Any,
 ) -> int:  # fmt: skip
-    """Fix what the fit allows; return the position of the costliest candidate, or -1 where something was fixed.
+    return int(count_of_groups(data, units, inside, count, places, limits, walk, row, rooms.counts))
 
-    ``value`` is what the guide says of the region by formula (3), ``weakest`` the last of the weights that count.
-    Where costs are no numbers (which no definite K gives) :data:`NOTHING_TO_BRANCH_ON`.
-    """
-    fits, units = stack.fits, stack.units[level]
-    K, x, columns, m = inverse_of(fits, level), fits.x[level], fits.columns[level], fits.size[level]
-    costliest, highest, changed, room = -1, -1.0, False, rooms.fits
-    count = stack.groups[level]
-    i = stack.inside[level]
-    while i < count and stack.inside[level] < k:
-        inside = stack.inside[level]
-        cost = cost_without(data, K, x, units[i], room)
-        if fits.value[level] + cost >= cutoff:
-            coefficients_without(data, K, x, m, units[i], room, room.trial)
-            bound = group_formula(data, columns, room.trial, m, units, inside, count, k - inside, NONE, i, room)
-            walk.work[row] += m * m
-            if bound >= cutoff:
-                note(walk, row, units[i], PUT_IN)
-                walk.dropped[row] = min(walk.dropped[row], bound)
-                put_in(data, stack, level, i, room)
-                changed = True
-                i += 1
-                continue
-        elif not changed and not inside_only:
-            weight = 0.0
-            for q in range(data.groups.first[units[i]], data.groups.first[units[i] + 1]):
-                j = data.groups.members[q]
-                weight += data.columns.curvature[j] * x[room.at[j]] * x[room.at[j]]
-            if value + 0.5 * (weakest - weight) >= cutoff:
-                bound = group_formula(data, columns, x, m, units, inside, count, k - inside - 1, i, NONE, room)
-                walk.work[row] += 2 * m * m
-                if bound >= cutoff:
-                    note(walk, row, units[i], LEFT_OUT)
-                    walk.dropped[row] = min(walk.dropped[row], bound)
-                    leave_out(data, stack, level, i, room, level)
-                    fits.value[level] += cost
-                    walk.nodes[row] += 1
-                    return -1
-        if cost > highest:
-            costliest, highest = i, cost
-        i += 1
-    return -1 if changed else costliest if costliest >= 0 else NOTHING_TO_BRANCH_ON
+
+@first_level.register(GroupData)
+def _first_level(data: Any, state: StateArray, scratch: FloatArray) -> Stack:
+    levels, count, inside = 1, 0, 0
+    units = np.empty(state.size, dtype=np.int64)
+    for wanted in (IN, FREE):
+        for g in range(state.size):
+            if state[g] == wanted:
+                units[count] = g
+                count += 1
+                levels += wanted == FREE
+        inside = count if wanted == IN else inside
+    m = columns_of(data, units, count, np.empty(data.columns.b.size, dtype=np.int64), 0)
+    fit = new_stack(m, levels, scratch)
+    rows = fit.size.size
+    stack = Stack(
+        fit.inverses, fit.x, fit.columns, fit.fixed, fit.size, fit.value, fit.begin,
+        np.empty((rows, max(1, count)), dtype=np.int64), np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64),
+    )  # fmt: skip
+    stack.units[0, :count] = units[:count]
+    stack.inside[0], stack.present[0] = inside, count
+    stack.fixed[0] = columns_of(data, units, inside, stack.columns[0], 0)
+    stack.size[0] = columns_of(data, units[inside:], count - inside, stack.columns[0], stack.fixed[0])
+    return stack
 
 
 @njit
-def _branch(
-    data: GroupData, stack: GroupStack, level: int, position: int, largest: FloatArray, cutoff: float, rooms: Rooms,
+def _bound(
+    data: GroupData, stack: Stack, level: int, x: FloatArray, places: int, also: int, skip: int, rooms: GroupRooms
+) -> float:
+    return float(
+        group_formula(
+            data, stack.columns[level], x, stack.size[level], stack.units[level], stack.inside[level],
+            stack.present[level], places, also, skip, rooms.fits,
+        )
+    )  # fmt: skip
+
+
+@proven.register(GroupData)
+def _proven(
+    data: Any, stack: Stack, level: int, x: FloatArray, places: int, also: int, skip: int, hoped: float, curved: bool,
+    rooms: Any, walk: Walk, row: int,
+) -> float:  # fmt: skip
+    walk.work[row] += stack.size[level] * stack.size[level]
+    return float(_bound(data, stack, level, x, places, also, skip, rooms))
+
+
+@open_bound.register(GroupData)
+def _open_bound(
+    data: Any, stack: Stack, level: int, places: int, hoped: float, rooms: Any, walk: Walk, row: int
+) -> float:  # fmt: skip
+    return float(_bound(data, stack, level, stack.x[level], places, NONE, NONE, rooms))
+
+
+@excess.register(GroupData)
+def _excess(data: Any, stack: Stack, level: int, largest: FloatArray, rooms: Any) -> float:
+    locate(stack, level, rooms.fits)
+    units, inside, count = stack.units[level], stack.inside[level], stack.present[level]
+    return float(group_excess(data, units, inside, count, stack.x[level], NONE, rooms.fits, largest))
+
+
+@weight.register(GroupData)
+def _weight(data: Any, x: FloatArray, units: IntArray, position: int, fits: Any) -> float:
+    at, group, total = fits.at, units[position], 0.0
+    for q in range(data.groups.first[group], data.groups.first[group + 1]):
+        j = data.groups.members[q]
+        total += data.columns.curvature[j] * x[at[j]] * x[at[j]]
+    return total
+
+
+@cost_without.register(GroupData)
+def _cost_without(data: Any, K: FloatArray, x: FloatArray, units: IntArray, position: int, fits: Any) -> float:
+    return float(group_cost(data, K, x, units[position], fits))
+
+
+@write_without.register(GroupData)
+def _write_without(data: Any, K: FloatArray, stack: Stack, level: int, position: int, rooms: Any) -> None:
+    coefficients_without_group(
+        data, K, stack.x[level], stack.size[level], stack.units[level, position], rooms.fits, rooms.fits.trial
+    )  # fmt: skip
+
+
+@put_in.register(GroupData)
+def _put_in(data: Any, stack: Stack, level: int, position: int, rooms: Any) -> None:
+    units = stack.units[level]
+    K, x, columns, m = inverse_of(stack, level), stack.x[level], stack.columns[level], stack.size[level]
+    group = units[position]
+    for i in range(data.groups.first[group], data.groups.first[group + 1]):
+        locate(stack, level, rooms.fits)
+        swap_columns(K, x, columns, m, rooms.fits.at[data.groups.members[i]], stack.fixed[level])
+        stack.fixed[level] += 1
+    inside = stack.inside[level]
+    units[position], units[inside] = units[inside], group
+    stack.inside[level] += 1
+    locate(stack, level, rooms.fits)
+
+
+@leave_out.register(GroupData)
+def _leave_out(data: Any, stack: Stack, level: int, position: int, into: int, rooms: Any) -> None:
+    units, count = stack.units[level], stack.present[level]
+    K, x, columns, m = inverse_of(stack, level), stack.x[level], stack.columns[level], stack.size[level]
+    group = units[position]
+    size = data.groups.first[group + 1] - data.groups.first[group]
+    for i in range(size):
+        locate(stack, level, rooms.fits)
+        swap_columns(K, x, columns, m, rooms.fits.at[data.groups.members[data.groups.first[group] + i]], m - 1 - i)
+    units[position], units[count - 1] = units[count - 1], group
+    K_into, x_into = inverse_of(stack, into), stack.x[into]
+    coefficients_without_last(K, x, m, x_into)
+    inverse_without_last(K, m, K_into)
+    for i in range(1, size):
+        coefficients_without_last(K_into, x_into, m - i, x_into)
+        inverse_without_last(K_into, m - i, K_into)
+    stack.columns[into, : m - size] = columns[: m - size]
+    stack.units[into, : count - 1] = units[: count - 1]
+    stack.fixed[into], stack.size[into] = stack.fixed[level], m - size
+    stack.inside[into], stack.present[into] = stack.inside[level], count - 1
+    locate(stack, level, rooms.fits)
+
+
+@child_bound.register(GroupData)
+def _child_bound(
+    data: Any, stack: Stack, level: int, position: int, largest: FloatArray, cutoff: float, curved: bool, rooms: Any,
     walk: Walk, row: int,
-) -> int:  # fmt: skip
-    """Branch on the candidate at a position; return the level to go on with.
-
-    The next level is the child without the group, where that stays open. This one goes on, once that is done, as the
-    child with it.
-    """
-    fits, units, places, room = stack.fits, stack.units[level], largest.size, rooms.fits
-    K, x, columns, m = inverse_of(fits, level), fits.x[level], fits.columns[level], fits.size[level]
-    inside, count, group = stack.inside[level], stack.groups[level], stack.units[level, position]
-    note(walk, row, group, BRANCHED)
-    cost = cost_without(data, K, x, group, room)
-    coefficients_without(data, K, x, m, group, room, room.trial)
-    walk.nodes[row] += 1
-    value, closed = fits.value[level] + cost, False
-    if count - 1 - inside > places:
-        excess = curvature_excess(data, units, inside, count, room.trial, position, room, largest)
-        if value + excess >= cutoff:
-            # Most children end here, before a downdate of K.
-            bound = group_formula(data, columns, room.trial, m, units, inside, count, places, NONE, position, room)
+) -> tuple[float, int, float]:  # fmt: skip
+    K, x, units, fits = inverse_of(stack, level), stack.x[level], stack.units[level], rooms.fits
+    inside, count, m, bound = stack.inside[level], stack.present[level], stack.size[level], -np.inf
+    cost = group_cost(data, K, x, units[position], fits)
+    coefficients_without_group(data, K, x, m, units[position], fits, fits.trial)
+    if count - 1 - inside > largest.size:
+        more = group_excess(data, units, inside, count, fits.trial, position, fits, largest)
+        if stack.value[level] + cost + more >= cutoff:
+            bound = _bound(data, stack, level, fits.trial, largest.size, NONE, position, rooms)
             walk.work[row] += m * m
-            closed = bound >= cutoff
-            if closed:
-                close(walk, row, bound, CLOSED)
-    if closed:
-        put_in(data, stack, level, position, room)
-        return level
-    leave_out(data, stack, level, position, room, level + 1)
-    walk.work[row] += m * m * (data.groups.first[group + 1] - data.groups.first[group])
-    fits.value[level + 1] = value
-    put_in(data, stack, level, count - 1, room)
-    return level + 1
-
-
-@njit
-def _count_level(
-    data: GroupData, stack: GroupStack, level: int, k: int, limits: WalkLimits, rooms: Rooms, walk: Walk, row: int
-) -> None:
-    """Close the region of a level by counting, but for what is suspect, or leave all of it open."""
-    units, inside, count = stack.units[level], stack.inside[level], stack.groups[level]
-    places = k - inside
-    found = count_region(data, units, inside, count, places, limits, walk, row, rooms.counts)
-    walk.nodes[row] += 1
-    if found == CLEAR:
-        note(walk, row, 0, CLOSED if places == 0 or count - inside <= places else COUNTED)
-        return
-    left, suspects = SUSPECTED_OPEN - walk.open_count[row], rooms.counts.counts.suspects
-    if found == TOO_MANY or not set_apart(walk, row, units, inside, count, places, suspects, found, left):
-        leave_open(walk, row, units, inside, count, -np.inf)
-
-
-@njit
-def _leave_rest_open(
-    data: GroupData, stack: GroupStack, level: int, k: int, started: bool, rooms: Rooms, walk: Walk, row: int
-) -> None:
-    """Hand back the regions on the stack, deepest first, as the preorder has them."""
-    fits = stack.fits
-    while level >= 0:
-        units, inside, count, bound = stack.units[level], stack.inside[level], stack.groups[level], -np.inf
-        if started and k > inside:
-            columns, x, m = fits.columns[level], fits.x[level], fits.size[level]
-            bound = group_formula(data, columns, x, m, units, inside, count, k - inside, NONE, NONE, rooms.fits)
-        leave_open(walk, row, units, inside, count, bound if bound > -np.inf else -np.inf)
-        level -= 1
-
-
-@njit
-def _walk_subtree(
-    data: GroupData, k: int, state: StateArray, limits: WalkLimits, stop: BoolArray, walk: Walk, row: int,
-    scratch: FloatArray, rooms: Rooms,
-) -> None:  # fmt: skip
-    stack = group_stack(data, state, scratch)
-    fits, levels = stack.fits, stack.fits.size.size
-    largest = np.zeros(k + 1)
-    level, next_look, started, tried = 0, LOOK_UP, False, False
-    while level >= 0:
-        best = min(limits.upper, walk.value[row])
-        cutoff = best - room_below(limits, best)
-        inside, count = stack.inside[level], stack.groups[level]
-        places = k - inside
-        if walk.work[row] >= next_look:
-            next_look = walk.work[row] + LOOK_UP
-            if stop[0]:
-                walk.status[row] = STOPPED
-                return
-        no_room = walk.move_count[row] + 2 * count + levels + 8 > walk.moves.shape[1]
-        crowded = walk.open_count[row] >= SUSPECTED_OPEN
-        if walk.nodes[row] >= limits.budget or walk.work[row] >= limits.work or no_room or crowded:
-            break
-        counted, costliest = countable(places, count - inside), 0
-        if not counted or (started and places >= WORTH_FIXING and count - inside > places):
-            if not started:
-                walk.work[row] += float(fits.size[0]) ** 3
-                if not start_fit(data.columns, fits):
-                    walk.status[row] = NOT_TRUSTED
-                    return
-                started = True
-            locate(stack, level, rooms.fits)
-            units, x = stack.units[level], fits.x[level]
-            excess = curvature_excess(data, units, inside, count, x, NONE, rooms.fits, largest[:places])
-            value = fits.value[level] + excess
-            if value >= cutoff and not tried:
-                if _close_by_fit(data, stack, level, places, cutoff, rooms, walk, row):
-                    level -= 1
-                    continue
-                tried = True
-            costliest = _fix(data, stack, level, k, value, largest[places - 1], cutoff, counted, rooms, walk, row)
-        if costliest == NOTHING_TO_BRANCH_ON or (not counted and level + 1 == levels):
-            break
-        if costliest < 0:
-            continue
-        tried = False
-        if counted:
-            _count_level(data, stack, level, k, limits, rooms, walk, row)
-            level -= 1
-        else:
-            level = _branch(data, stack, level, costliest, largest[:places], cutoff, rooms, walk, row)
-    walk.status[row] = EXPLORED if level < 0 else OUT_OF_BUDGET
-    _leave_rest_open(data, stack, level, k, started, rooms, walk, row)
-
-
-@njit(parallel=True)
-def walk_group_subtrees(
-    columns: WalkData, groups: Groups, owner: IntArray, largest: int, k: int, states: StateArray, limits: WalkLimits,
-    stop: BoolArray, walk: Walk, scratch: FloatArray, counter: IntArray,
-) -> None:  # fmt: skip
-    """Walk the subtree of every node (a row of ``states``, groups).
-
-    The first four are the parts of :class:`GroupData`, for a parallel loop takes no tuples of tuples. Each row of
-    ``scratch`` is a worker; they share the nodes by ``counter``, a zero.
-    """
-    d, many = columns.b.size, states.shape[1]
-    for worker in prange(scratch.shape[0]):
-        data = GroupData(columns, groups, owner, largest)
-        rooms = Rooms(group_room(d, many, largest), fit_room(d, many, largest))
-        while not stop[0]:
-            row = atomic_add(counter, 0, 1)
-            if row >= states.shape[0]:
-                break
-            _walk_subtree(data, k, states[row], limits, stop, walk, row, scratch[worker], rooms)
+    return cost, position, bound

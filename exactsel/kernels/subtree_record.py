@@ -34,6 +34,8 @@ class WalkLimits(NamedTuple):
     """Nodes the walk may visit."""
     work: float
     """Multiplications it may do."""
+    adopts: bool
+    """Whether models met are held against regions; False where not every model on a set of columns is admissible."""
 
 
 class Walk(NamedTuple):
@@ -46,7 +48,7 @@ class Walk(NamedTuple):
     dropped: FloatArray
     """The smallest bound of any region closed."""
     value: FloatArray
-    """The best objective met; inf if none below the caller's upper."""
+    """The best objective met; inf if none below the caller's upper. A proposal only where models are not adopted."""
     support: IntArray
     """(B, k) the columns it was met on, padded with -1."""
     open_count: IntArray
@@ -83,6 +85,12 @@ def room_below(limits: WalkLimits, best: float) -> float:
 
 
 @njit
+def incumbent_value(limits: WalkLimits, walk: Walk, row: int) -> float:
+    """The objective of the best model that regions are held against."""
+    return min(limits.upper, walk.value[row]) if limits.adopts else limits.upper
+
+
+@njit
 def note(walk: Walk, row: int, column: int, kind: int) -> None:
     """Write down a decision."""
     walk.moves[row, walk.move_count[row]] = 8 * column + kind
@@ -90,14 +98,22 @@ def note(walk: Walk, row: int, column: int, kind: int) -> None:
 
 
 @njit
-def keep_model(walk: Walk, row: int, value: float, columns: IntArray, count: int, extra: int) -> None:
-    """Remember the model on the first ``count`` columns and, if there is one, the column at position ``extra``."""
+def keep_if_better(
+    limits: WalkLimits, walk: Walk, row: int, value: float, columns: IntArray, count: int, extra: int
+) -> bool:
+    """Remember the model on the first ``count`` columns and, if there is one, the column at position ``extra``.
+
+    That is, where it is the best met so far. Whether regions are held against it from now on.
+    """
+    if not value < min(limits.upper, walk.value[row]):
+        return False
     walk.value[row] = value
     walk.support[row, :] = -1
     for i in range(count):
         walk.support[row, i] = columns[i]
     if extra >= 0:
         walk.support[row, count] = columns[extra]
+    return limits.adopts
 
 
 @njit
@@ -185,5 +201,6 @@ def set_apart(
 
 __all__ = [  # CLOSED comes with what closes
     "CLOSED", "COUNTED", "EXPLORED", "LEFT_OPEN", "NOT_TRUSTED", "OUT_OF_BUDGET", "STOPPED", "SUSPECTED_OPEN", "Walk",
-    "WalkLimits", "close", "empty_walk", "keep_model", "leave_open", "note", "room_below", "set_apart",
+    "WalkLimits", "close", "empty_walk", "incumbent_value", "keep_if_better", "leave_open", "note", "room_below",
+    "set_apart",
 ]  # fmt: skip

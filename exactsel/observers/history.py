@@ -13,13 +13,12 @@ from exactsel.search.events import (
     Discarded,
     Divided,
     Event,
-    Explored,
     Finished,
     Fixed,
     IncumbentFound,
     LowerBoundRaised,
-    SearchedBelow,
     Started,
+    SubtreeClosed,
 )
 from exactsel.search.state import SearchState
 
@@ -61,14 +60,10 @@ class History:
     left_out: int = 0
     """Columns left out for good because putting them in was closed, over all nodes."""
     splits: int = 0
-    walks: int = 0
-    """Subtrees walked whole by a kernel ..."""
-    decisions: int = 0
-    """... and the decisions taken on the way."""
-    searches: int = 0
-    """Nodes below which a kernel searched by itself ..."""
-    searched_nodes: int = 0
-    """... and the nodes it bounded there."""
+    subtrees: Counter[str] = field(default_factory=Counter)
+    """Subtrees dealt with as a whole, by closer (:attr:`exactsel.nodes.regions.SubtreeResult.closer`) ..."""
+    subtree_nodes: Counter[str] = field(default_factory=Counter)
+    """... and the nodes looked at there."""
     began: float = field(default_factory=time.perf_counter)
 
     @property
@@ -91,12 +86,9 @@ class History:
                 self.left_out += not inside
             case Divided():
                 self.splits += 1
-            case Explored(_, _, moves, _, _, _):
-                self.walks += 1
-                self.decisions += len(moves)
-            case SearchedBelow(_, nodes, _, _, _, _, _):
-                self.searches += 1
-                self.searched_nodes += nodes
+            case SubtreeClosed(_, _, _, result):
+                self.subtrees[result.closer] += 1
+                self.subtree_nodes[result.closer] += result.nodes
             case _:
                 pass
 

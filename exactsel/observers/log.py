@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 
 from exactsel.errors import escaped, option
+from exactsel.nodes.tolerance import relative_gap
 from exactsel.observers.terminal import fitting, terminal_width
 from exactsel.plain import log10_choices
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
-from exactsel.search.events import Counted, Event, Finished, IncumbentFound, Started
+from exactsel.search.events import Event, Finished, IncumbentFound, Started, SubtreeClosed
 from exactsel.search.state import SearchState
-from exactsel.search.tolerance import relative_gap
 
 if TYPE_CHECKING:
     from exactsel.solving.result import Result
@@ -67,8 +67,8 @@ class ProgressLog:
 
     def __call__(self, event: Event, state: SearchState) -> None:
         """Write a row when one is due."""
-        if isinstance(event, Counted):
-            self._counted = f"counted {100 * event.fraction:.0f}%"
+        if isinstance(event, SubtreeClosed) and event.result.fraction is not None:
+            self._counted = f"counted {100 * event.result.fraction:.0f}%"
         if isinstance(event, IncumbentFound):
             self._row(event.source, state)
         elif isinstance(event, Started | Finished) or time.perf_counter() - self._last >= self._interval:

@@ -12,8 +12,8 @@ moment; null where infinite). Columns and nodes are numbers from 0; node 0 is th
 ``divided``        ``node``, ``columns``, ``children``, ``rest``: child i has columns[i] in and those before it out, the
                    rest has all of them out
 ``discarded``      a node closed: ``node``, ``reason``, ``bound``
-``explored``       a subtree walked whole by a kernel: ``node``, ``decisions``, ``dropped``, ``open`` (nodes it left)
-``searched``       a search below a node, done by a kernel: ``node``, ``nodes``, ``dropped``, ``open``
+``subtree``        a closer dealt with a subtree: ``node``, ``closer``, ``nodes``, ``dropped``, ``open`` (nodes left),
+                   ``counted`` (the part of all there is to be counted that is done; or null)
 ``raised``         the lower bound of the search rose
 ``round``          all that a round brought has been told: ``round``, how many have ended
 ``finished``       ``termination``, ``open``: how many nodes are open
@@ -42,18 +42,16 @@ from exactsel.plain import finite, writable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import (
     Bounded,
-    Counted,
     Discarded,
     Divided,
     Event,
-    Explored,
     Finished,
     Fixed,
     IncumbentFound,
     LowerBoundRaised,
     RoundEnded,
-    SearchedBelow,
     Started,
+    SubtreeClosed,
 )
 from exactsel.search.state import SearchState
 
@@ -137,16 +135,12 @@ class Trace:
                 return "divided", {"node": node, "columns": chain, "children": list(children), "rest": rest}
             case Discarded(node, _, reason, bound, _):
                 return "discarded", {"node": node, "reason": reason, "bound": finite(bound)}
-            case Explored(node, _, moves, dropped, open_ids, _):
-                return "explored", {
-                    "node": node, "decisions": len(moves), "dropped": finite(dropped), "open": list(open_ids),
+            case SubtreeClosed(node, open_ids, _, result):
+                counted = None if result.fraction is None else float(result.fraction)
+                return "subtree", {
+                    "node": node, "closer": result.closer, "nodes": int(result.nodes),
+                    "dropped": finite(result.dropped), "open": list(open_ids), "counted": counted,
                 }  # fmt: skip
-            case SearchedBelow(node, nodes, dropped, open_ids, _, _, _):
-                return "searched", {
-                    "node": node, "nodes": int(nodes), "dropped": finite(dropped), "open": list(open_ids),
-                }  # fmt: skip
-            case Counted(node, fraction):
-                return "counted", {"node": node, "fraction": fraction}
             case LowerBoundRaised(_):
                 return "raised", {}
             case RoundEnded(number):

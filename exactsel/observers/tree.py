@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import networkx as nx
 
-from exactsel.search.events import Bounded, Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
+from exactsel.search.events import Bounded, Discarded, Divided, Event, Finished, Fixed, Started, SubtreeClosed
 
 
 def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
@@ -30,11 +30,8 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
                 _add_children(graph, node, columns, children, rest)
             case Discarded(node, _, reason, bound, _):
                 graph.nodes[node].update(status=reason, bound=max(bound, graph.nodes[node]["bound"]))
-            case Explored(node, _, moves, _, open_ids, _):
-                graph.nodes[node].update(status="walked", moves=len(moves))
-                _add_open(graph, node, open_ids)
-            case SearchedBelow(node, nodes, _, open_ids, _, _, _):
-                graph.nodes[node].update(status="walked", moves=nodes)
+            case SubtreeClosed(node, open_ids, _, result):
+                graph.nodes[node].update(status="walked", moves=result.nodes)
                 _add_open(graph, node, open_ids)
             case Finished(_, open_nodes):
                 for node in open_nodes:

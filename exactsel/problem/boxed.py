@@ -5,7 +5,8 @@
 with lam > 0, or any loss but squared hinge.
 
 Nothing that knows formulas for free coefficients may see such a problem: walks, listing, counting and closed forms all
-begin from :attr:`BoxedProblem.objective`, which is None here, as it is where a model has no coefficients. What a box
+begin from :attr:`BoxedProblem.objective`, which is None here, as it is where a model has no coefficients, unless they
+ask for the problem without the box (:mod:`exactsel.problem.restrictions`). What a box
 changes in the dual bound is one term: at s = -a_j'b a column gains c_j(s) = max of s w - (lam/2) w^2 over the box,
 where a free column gains s^2 / (2 lam). With w >= 0 that is max(0, s)^2 / (2 lam).
 """

@@ -17,20 +17,21 @@ from exactsel.errors import InvariantError, UnsupportedError
 from exactsel.kernels import moves as kinds
 from exactsel.kernels.subtree_record import COUNTED as COUNTED_MOVE
 from exactsel.kernels.subtree_record import LEFT_OPEN
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import Fixing, Region
+from exactsel.nodes.subtree import moves_of
+from exactsel.nodes.tolerance import Tolerance
+from exactsel.nodes.waiting import Waiting
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.evaluating import COUNTED, Claim, Evaluator
 from exactsel.proofs.writer import CLAIM_MARGIN
 from exactsel.rounding import UNIT
-from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, RoundEnded, Started
-from exactsel.search.node import Node
-from exactsel.search.regions import Fixing, Region
+from exactsel.search.events import Discarded, Divided, Event, Finished, Fixed, RoundEnded, Started, SubtreeClosed
 from exactsel.search.state import SearchState
-from exactsel.search.tolerance import Tolerance
-from exactsel.search.waiting import Waiting
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.hierarchy import rule_of
-from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, closed_regions
+from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, regions
 
 AT_ONCE = 64
 """Claims that wait until so many are evaluated together."""
@@ -62,9 +63,7 @@ class Audit:
         self._k, self._null, self._size = problem.k, problem.null_objective, problem.n + problem.d
         self._css = isinstance(instance, ColumnInstance)
         hierarchy = None if isinstance(instance, ColumnInstance) else instance.hierarchy
-        self._implied: Callable[[bytes, Iterable[int]], bytes | None] = (
-            (lambda state, _: state) if hierarchy is None else rule_of(hierarchy, problem.k).implied
-        )
+        self._rule = None if hierarchy is None else rule_of(hierarchy, problem.k).implied
         self._regions: dict[int, bytes | None] = {}
         self._claims: list[Claim] = []
         self._least = math.inf
@@ -86,7 +85,7 @@ class Audit:
             self._divide(event)
         elif isinstance(event, Discarded):
             self._close(event, state)
-        elif isinstance(event, Explored):
+        elif isinstance(event, SubtreeClosed):
             self._walk(event, state)
         elif isinstance(event, RoundEnded):
             self._end_round(state)
@@ -125,30 +124,30 @@ class Audit:
         self._same(event.node, region, event.state.tobytes())
         self._claim(region, event.proof, event.bound, event.node, state)
 
-    def _walk(self, event: Explored, state: SearchState) -> None:
-        """A subtree walked by the kernel: the regions it closed, all by one bound, and those it left open."""
-        region = self._taken(event.node)
-        self._same(event.node, region, event.state.tobytes())
+    def _walk(self, event: SubtreeClosed, state: SearchState) -> None:
+        """A subtree a closer dealt with: the regions it closed, all by one bound, and those it left open."""
+        region, dropped = self._taken(event.node), event.result.dropped
+        self._same(event.node, region, event.result.region.state.tobytes())
         assert region is not None
-        self._note_closed(event.dropped)
-        kind, columns = event.moves & 7, (event.moves & ~7).astype(np.int32)
+        self._note_closed(dropped)
+        told, order = moves_of(event.result)
+        kind, columns = told.moves & 7, (told.moves & ~7).astype(np.int32)
         words: list[int] = []
         for move, argument in zip(kind.tolist(), columns.tolist(), strict=True):
             witness = fmt.INFIMUM if move == LEFT_OPEN else fmt.FIT
             words += (8 * witness + fmt.USE, argument + int(_KINDS[move]))
-        if event.curvature is not None and np.all(event.curvature > 0):
-            self._evaluator.curvature = event.curvature
-        left = list(event.open_ids)
+        if told.curvature is not None and np.all(told.curvature > 0):
+            self._evaluator.curvature = told.curvature
+        left = [event.open_ids[at] for at in order]
         try:
-            for leaves in closed_regions(np.array(words, dtype=np.int32), region, self._k, 256):
-                for part, witness in zip(leaves.states, leaves.witness.tolist(), strict=True):
-                    if witness == fmt.INFIMUM:
-                        self._add(left.pop(0), part.tobytes())
-                        continue
-                    if self._samples is not None and not self._samples():
-                        continue
-                    proof: Proof | str = COUNTED if witness == BY_COUNTING else FitPoint()
-                    self._claim(part.tobytes(), proof, event.dropped, event.node, state)
+            for part, witness in regions(np.array(words, dtype=np.int32), region, self._k, self._rule):
+                if witness == fmt.INFIMUM:
+                    self._add(left.pop(0), part)
+                    continue
+                if self._samples is not None and not self._samples():
+                    continue
+                proof: Proof | str = COUNTED if witness == BY_COUNTING else FitPoint()
+                self._claim(part, proof, dropped, event.node, state)
         except (fmt.MalformedError, IndexError) as error:
             raise InvariantError(f"the walk below node {event.node} is no tree: {error}") from None
         if left:
@@ -234,6 +233,9 @@ class Audit:
         return margin + (64 * self._size * UNIT * math.sqrt(bound * self._null) if self._css else 0.0)
 
     # --- regions ---
+
+    def _implied(self, state: bytes, changed: Iterable[int]) -> bytes | None:
+        return state if self._rule is None else self._rule(state, changed)
 
     def _with(self, region: bytes | None, column: int, decision: int) -> bytes | None:
         if region is None or region[column] != FREE:

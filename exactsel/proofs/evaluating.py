@@ -17,6 +17,7 @@ from exactsel.bounds.witness import (
     ModelPoint,
     Proof,
     SplitPoint,
+    shown,
 )
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import preparation_of
@@ -199,7 +200,7 @@ class _Stored:
         if isinstance(point, FitPoint):
             return fmt.FIT
         if id(point) not in self._known:
-            self._known[id(point)] = self._store(point, rows)
+            self._known[id(point)] = self._store(shown(point), rows)
         return self._known[id(point)]
 
     def _store(self, point: Proof | str, rows: Any) -> int:
@@ -223,7 +224,7 @@ class _Stored:
         return fmt.Proof(
             family="regression", loss=instance.loss, n=n, d=d, k=instance.k, groups=len(instance.groups) or None,
             problem_hash="", lower=target, upper=math.inf, weights=False, intercept=False, scale=False,
-            version=fmt.COUNTING_VERSION, scope=scope, curvature=curvature,
+            scope=scope, curvature=curvature,
             model_value=np.zeros(0), point_value=_joined((point.value for point in models), np.float64),
             dual_value=_joined(self._duals, np.float64), model_index=np.zeros(0, np.int32),
             point_size=np.array([len(point.index) for point in models], dtype=np.int32),

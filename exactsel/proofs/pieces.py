@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactsel.errors import InputError
-from exactsel.search.node import ROOT_ID
+from exactsel.nodes.node import ROOT_ID
 from exactsel_certificates import container as fmt
 
 FLUSHED = 1 << 16

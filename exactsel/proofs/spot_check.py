@@ -12,11 +12,17 @@ import random
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 import numpy as np
 
 from exactsel.errors import InvariantError
 from exactsel.kernels.node import FREE, OUT
+from exactsel.nodes.left_open import LeftBelow, LeftOpen
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import NodeDivided, Outcome, Round, SubtreeResult
+from exactsel.nodes.subtree import moves_of
+from exactsel.nodes.waiting import Waiting
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.audit import Audit
@@ -25,13 +31,10 @@ from exactsel.search.commit import commit
 from exactsel.search.events import Discarded, Finished, Fixed
 from exactsel.search.expand import Expander
 from exactsel.search.frontier import BestFirst
-from exactsel.search.left_open import LeftBelow, LeftOpen
-from exactsel.search.node import Node
 from exactsel.search.pool import SHARE
-from exactsel.search.regions import NodeDivided, NodeSearched, NodeWalked, Outcome, Region, Round
 from exactsel.search.state import SearchState
-from exactsel.search.waiting import Waiting
 from exactsel.types import IntArray
+from exactsel.walks.relaxation import KernelSearch
 
 REASONS = (None, "inherited", "bound", "incumbent", "solved", "excluded")
 """Why a worker may say that a region is closed, or not at all: for these a bound is shown, or there is no model."""
@@ -79,19 +82,20 @@ class SpotCheck:
             self._tell(told, audit, state)
             known = {outcome.node.id for outcome in told}
             others = [outcome for outcome in done.outcomes if outcome.node.id not in known]
-            for outcome in others:
-                if isinstance(outcome, NodeWalked):
-                    self._look_at_walked(outcome, audit, state)
-            self._look_at_left([outcome for outcome in others if isinstance(outcome, NodeSearched)], audit, state)
+            subtrees = [outcome for outcome in others if isinstance(outcome, SubtreeResult)]
+            for outcome in subtrees:
+                if not isinstance(outcome.told, KernelSearch):
+                    self._look_at_parts(outcome, audit, state)
+            self._look_at_left([one for one in subtrees if isinstance(one.told, KernelSearch)], audit, state)
 
         return self._wrong(nodes, done.scope, look)
 
-    def untold(self, done: Round) -> list[NodeSearched]:
+    def untold(self, done: Round) -> list[SubtreeResult]:
         """The subtrees to be looked at in full some steps of which have not been told."""
-        searched = [outcome for outcome in done.outcomes if isinstance(outcome, NodeSearched)]
-        return [outcome for outcome in searched if _is_brief(outcome) and self._is_told(outcome)]
+        subtrees = [outcome for outcome in done.outcomes if isinstance(outcome, SubtreeResult)]
+        return [outcome for outcome in subtrees if _is_brief(outcome) and self._is_told(outcome)]
 
-    def steps(self, outcome: NodeSearched) -> str:
+    def steps(self, outcome: SubtreeResult) -> str:
         """One sentence, empty where the steps of a subtree prove what is said of it."""
         return self._wrong([outcome.node], "", lambda audit, state: self._tell([outcome], audit, state))
 
@@ -117,8 +121,7 @@ class SpotCheck:
 
     def _is_told(self, outcome: Outcome) -> bool:
         """Whether an outcome is looked at in full: all that are not subtrees, and a part of these."""
-        subtree = isinstance(outcome, NodeSearched | NodeWalked)
-        return not subtree or (outcome.node.id + self._salt) % self._share == 0
+        return not isinstance(outcome, SubtreeResult) or (outcome.node.id + self._salt) % self._share == 0
 
     def _look_at_model(self, fit: Fit) -> None:
         """A model the problem admits."""
@@ -130,16 +133,20 @@ class SpotCheck:
 
     def _look_at_form(self, outcome: Outcome) -> None:
         """What this search can have done, and nothing that stands for something else."""
-        expander, regions = self._expander, list[Region]()
-        if isinstance(outcome, NodeSearched):
-            numbers = outcome.numbers
-            sound = expander.subsearcher is not None and len(outcome.children) == len(numbers) == len({*numbers})
-            sound &= all(0 < number < outcome.search.numbers for number in numbers if number)
-        else:
-            regions += (outcome.region, *getattr(outcome, "children", ()))
-            sound = not isinstance(outcome, NodeWalked) or (expander.walker or expander.counter) is not None
-        if isinstance(outcome, NodeDivided):
-            regions.append(outcome.rest)
+        regions, sound = [outcome.region], True
+        if isinstance(outcome, SubtreeResult):
+            sound = self._expander.closes_by(outcome.closer)
+            numbers, told = outcome.numbers, outcome.told
+            if numbers is not None:
+                sound &= len(outcome.children) == len(numbers) == len({*numbers})
+                sound &= all(0 <= number <= outcome.numbered for number in numbers)
+            if isinstance(told, KernelSearch):
+                sound &= self._expander.subsearcher is not None and numbers is not None
+            else:
+                regions += outcome.children
+                sound &= told is not None or outcome.dropped == math.inf
+        elif isinstance(outcome, NodeDivided):
+            regions += (*outcome.children, outcome.rest)
             sound = len(outcome.columns) == len(outcome.children) > 0
         if not sound or any(region.closed not in REASONS for region in regions):
             raise InvariantError(f"this search does not do with node {outcome.node.id} what is said of it.")
@@ -152,26 +159,28 @@ class SpotCheck:
             closed, first = math.inf, state.next_id - 1
             for event in commit(state, outcome, self._expander, details=True):
                 audit(event, state)
-                if isinstance(outcome, NodeSearched) and isinstance(event, Fixed | Discarded):
+                if _is_search(outcome) and isinstance(event, Fixed | Discarded):
                     # Regions that were left open, and overtaken by a model since, are no part of it.
-                    left = isinstance(event, Discarded) and event.node - first in outcome.numbers
+                    left = isinstance(event, Discarded) and event.node - first in (outcome.numbers or ())
                     closed = closed if left else min(closed, event.bound)
             state.in_flight = state.in_flight[1:]
-            if isinstance(outcome, NodeSearched) and not outcome.search.dropped <= closed:
+            if _is_search(outcome) and not outcome.dropped <= closed:
                 raise InvariantError(
                     f"what was closed below node {outcome.node.id} is said to be bounded by "
-                    f"{outcome.search.dropped!r}, but a part of it is by {closed!r} alone."
+                    f"{outcome.dropped!r}, but a part of it is by {closed!r} alone."
                 )
 
-    def _look_at_walked(self, outcome: NodeWalked, audit: Audit, state: SearchState) -> None:
-        """The regions a walk left open: they lie in its node, and what is said to prove their bounds does."""
+    def _look_at_parts(self, outcome: SubtreeResult, audit: Audit, state: SearchState) -> None:
+        """The regions left open in a subtree: they lie in its node, and what is said to prove their bounds does."""
         node = outcome.node
         if audit.look_at_fixings(node, outcome.region.fixings, state) != outcome.region.state.tobytes():
             raise InvariantError(f"node {node.id} is another region than the columns fixed make it.")
         for region in outcome.children:
             audit.look_at_part(node, region, state)
+        if outcome.told is None:
+            moves_of(outcome)  # which raises where they do not divide the region
 
-    def _look_at_left(self, outcomes: Sequence[NodeSearched], audit: Audit, state: SearchState) -> None:
+    def _look_at_left(self, outcomes: Sequence[SubtreeResult], audit: Audit, state: SearchState) -> None:
         """The same of the regions that searches inside the kernel left open, all at once.
 
         A bound that its point does not prove in doubles is looked at by itself, with all the checker's means.
@@ -229,19 +238,24 @@ class _Looked(SearchState):
 
 def _is_brief(outcome: Outcome) -> bool:
     """Whether a subtree was closed in steps some of which have not been told."""
-    return isinstance(outcome, NodeSearched) and outcome.search.is_brief
+    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, KernelSearch) and outcome.told.is_brief
 
 
-def _rows(outcome: NodeSearched) -> IntArray:
+def _is_search(outcome: Outcome) -> TypeGuard[SubtreeResult]:
+    """Whether the kernel for relaxations dealt with a node."""
+    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, KernelSearch)
+
+
+def _rows(outcome: SubtreeResult) -> IntArray:
     """Where the regions left open below a node are."""
     below = outcome.children
     assert isinstance(below, LeftBelow)
     return below.first + np.arange(len(below))
 
 
-def _by_arrays(outcomes: Sequence[NodeSearched]) -> list[tuple[LeftOpen, list[NodeSearched]]]:
+def _by_arrays(outcomes: Sequence[SubtreeResult]) -> list[tuple[LeftOpen, list[SubtreeResult]]]:
     """The outcomes that left something open, by the arrays that hold it."""
-    groups: dict[int, tuple[LeftOpen, list[NodeSearched]]] = {}
+    groups: dict[int, tuple[LeftOpen, list[SubtreeResult]]] = {}
     for outcome in outcomes:
         below = outcome.children
         if len(below):

@@ -17,6 +17,7 @@ from exactsel.bounds.witness import (
     ListedPoints,
     ModelPoint,
     SplitPoint,
+    shown,
 )
 from exactsel.bounds.witness import Proof as Point
 from exactsel.proofs.spools import Spools
@@ -28,6 +29,9 @@ SPOOLS = (
     "point_value", "point_index", "point_size", "dual_value", "split_size", "split_column", "split_scale", "split_value"
 )  # fmt: skip
 """What they are stored in, under the names the proof file has for them."""
+
+INDICES = ("point_index", "split_column")
+"""Those that hold numbers of columns."""
 
 REMEMBERED_BYTES = 32 * 2**20
 """Memory for the points written last."""
@@ -60,7 +64,7 @@ class Witnesses:
             return 8 * fmt.EIGENVALUES + fmt.USE
         known = self._known.get(id(point))
         if known is None:
-            known = (point, *self.store(point))
+            known = (point, *self.store(shown(point)))
             self._known[id(point)] = known
             self._known_bytes += known[2]
             while self._known_bytes > REMEMBERED_BYTES:
@@ -104,8 +108,8 @@ class Witnesses:
 
     def stored(self, array: str) -> int:
         """How many entries an array of the proof file has."""
-        width = np.dtype(self.index_type if array in ("point_index", "split_column") else _TYPES[array]).itemsize
-        return self._spools.size(array) // width
+        kind = self.index_type if array in INDICES else fmt.ARRAYS[array][0]
+        return self._spools.size(array) // np.dtype(kind).itemsize
 
     def saved(self) -> dict[str, Any]:
         """What is not in the spools, as JSON holds it."""
@@ -118,12 +122,6 @@ class Witnesses:
         self.curvature = None if saved["curvature"] is None else np.array(saved["curvature"], dtype=np.float64)
         stored = (self.stored("point_size"), self.stored("split_size"))
         require(stored == (self.points, self.splits), "other points of its proof than it counts")
-
-
-_TYPES = {
-    "point_value": "<f8", "point_size": "<i4", "dual_value": "<f8", "split_size": "<i4", "split_scale": "<f8",
-    "split_value": "<f2",
-}  # fmt: skip
 
 
 def word_of(point: Any) -> Any:

@@ -24,19 +24,21 @@ from exactsel.files import check_target, replacing, unwritten
 from exactsel.kernels import moves as kinds
 from exactsel.kernels.preorder import preorder_words
 from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
+from exactsel.nodes.node import ROOT_ID
+from exactsel.nodes.subtree import moves_of
+from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.boxed import objective_of
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.instance import instance_of, take_prepared
 from exactsel.proofs.pieces import Records
 from exactsel.proofs.spools import Spools
-from exactsel.proofs.witnesses import SPOOLS, Witnesses, word_of
+from exactsel.proofs.witnesses import INDICES, SPOOLS, Witnesses, word_of
 from exactsel.rounding import UNIT
-from exactsel.search.events import Discarded, Divided, Event, Explored, Finished, Fixed, SearchedBelow, Started
+from exactsel.search.events import Discarded, Divided, Event, Finished, Fixed, Started, SubtreeClosed
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.node import ROOT_ID
 from exactsel.search.state import SearchState
-from exactsel.search.tolerance import Tolerance
 from exactsel.types import FloatArray, IntArray
+from exactsel.walks.relaxation import KernelSearch
 from exactsel_certificates import container as fmt
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
@@ -105,7 +107,6 @@ class ProofWriter:
         self._margin = Tolerance().of(problem).margin
         self._witnesses = Witnesses(self._spools, self._d, None if objective is None else objective.even)
         self._goes_on = False
-        self._counts = False
         self._minorant = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
         self._records = Records()
         self._node, self._witness, self._piece = -1, -1, array("i")
@@ -113,7 +114,7 @@ class ProofWriter:
 
     def __call__(self, event: Event, state: SearchState) -> None:
         """Take down what the event says."""
-        wanted = isinstance(event, Fixed | Divided | Discarded | Explored | SearchedBelow | Started | Finished)
+        wanted = isinstance(event, Fixed | Divided | Discarded | SubtreeClosed | Started | Finished)
         if not wanted or self.failure is not None:
             return
         began = time.perf_counter()
@@ -138,10 +139,12 @@ class ProofWriter:
             self._note_listing(event.node, event.proof)
         elif isinstance(event, Discarded):
             self._note(event.node, self._witnesses.use(event.proof, event.bound), fmt.CLOSE)
-        elif isinstance(event, Explored):
-            self._walked(event)
-        elif isinstance(event, SearchedBelow):
-            self._searched(event)
+        elif isinstance(event, SubtreeClosed):
+            told = event.result.told
+            if isinstance(told, KernelSearch):
+                self._note_search(event, told)
+            else:
+                self._note_moves(event)
         elif isinstance(event, Started):
             self._check_start(event)
         elif isinstance(event, Finished):
@@ -196,9 +199,7 @@ class ProofWriter:
         words = 0
         with mmap.mmap(pieces.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as spooled:
             for part in self._records.in_preorder(spooled):
-                written = np.asarray(part, dtype="<i4")
-                tree.write(written.tobytes())
-                self._counts |= fmt.counts(written)
+                tree.write(np.asarray(part, dtype="<i4").tobytes())
                 words += len(part)
         return words
 
@@ -219,34 +220,17 @@ class ProofWriter:
             first = witnesses.store_all(fitted.index, fitted.value, np.array([len(fitted.index)]))
             limit = np.array([first], dtype=np.int32)
         curvature = np.zeros(0) if witnesses.curvature is None else witnesses.curvature
-        stored = witnesses.stored("point_index")
-        arrays = {
-            "curvature": ("<f8", len(curvature)), "model_value": ("<f8", len(used)), "point_value": ("<f8", stored),
-            "dual_value": ("<f8", witnesses.stored("dual_value")), "model_index": ("<i4", len(used)),
-            "point_size": ("<i4", witnesses.points), "tree": ("<i4", words),
-            "point_index": (witnesses.index_type, stored),
-        }  # fmt: skip
         point, widths = self._minorant
-        if self._vanishing is not None:
-            if not self._counts:
-                point, widths = point[:0], widths[:0]
-            arrays |= {"minorant_point": ("<i4", len(point)), "minorant_width": ("<f4", len(widths))}
-            arrays |= {"limit_point": ("<i4", 1)}
-        elif self._counts and len(point):
-            arrays |= {"minorant_point": ("<i4", len(point)), "minorant_width": ("<f4", len(widths))}
-        elif self._counts:
-            arrays |= {
-                "split_size": ("<i4", witnesses.splits),
-                "split_column": (witnesses.index_type, witnesses.stored("split_column")),
-                "split_scale": ("<f8", witnesses.stored("split_scale")),
-                "split_value": ("<f2", witnesses.stored("split_value")),
-            }
         direct = {
             "curvature": curvature.astype("<f8"), "model_value": coef[used].astype("<f8"),
             "model_index": used.astype("<i4"),
             "minorant_point": point.astype("<i4"), "minorant_width": widths.astype("<f4"),
             "limit_point": limit.astype("<i4"),
         }  # fmt: skip
+        kinds = {name: allowed[0] for name, allowed in fmt.ARRAYS.items()}
+        kinds |= dict.fromkeys(INDICES, witnesses.index_type)
+        sizes = {name: len(array) for name, array in direct.items()} | {"tree": words}
+        arrays = {n: (kind, sizes[n] if n in sizes else witnesses.stored(n)) for n, kind in kinds.items()}
         with replacing(self.path, "the proof ") as out:
             out.write(fmt.header_bytes(entries, arrays))
             for name in arrays:
@@ -301,12 +285,12 @@ class ProofWriter:
         problem, about = self.problem, self._instance
         entries: dict[str, Any] = {"family": "css", "loss": ""}
         if isinstance(about, Instance):
-            entries = {"family": "regression", "loss": about.loss, "groups": len(about.groups) or None}
-            flags = {"intercept": about.intercept, "weights": about.weights is not None}
-            flags |= {"scale": isinstance(about, GivenInstance) and about.scale, fmt.BOUNDS: about.box is not None}
-            entries |= {name: True for name, value in flags.items() if value}
-            if about.hierarchy is not None:
-                entries["hierarchy"] = about.hierarchy.kind
+            entries = {
+                "family": "regression", "loss": about.loss, "groups": len(about.groups) or None,
+                "hierarchy": None if about.hierarchy is None else about.hierarchy.kind,
+                "weights": about.weights is not None, "intercept": about.intercept,
+                "scale": isinstance(about, GivenInstance) and about.scale, "bounds": about.box is not None,
+            }  # fmt: skip
         return {
             **entries, "n": about.A.shape[0], "d": self._d, "k": problem.k, "problem_hash": problem.hash,
             "lower": lower.hex(), "upper": upper.hex(), "scope": "bounded models" if scope else "",
@@ -328,20 +312,20 @@ class ProofWriter:
         self._piece = array("i")
         self._node = -1
 
-    def _walked(self, event: Explored) -> None:
-        """A walk's moves as words; a region left open refers to the node made of it."""
-        if event.curvature is not None and np.all(event.curvature > 0):
-            self._witnesses.keep_curvature(event.curvature)
-        moves = event.moves
+    def _note_moves(self, event: SubtreeClosed) -> None:
+        """Decisions as words; a region left open refers to the node made of it."""
+        told, order = moves_of(event.result)
+        if told.curvature is not None and np.all(told.curvature > 0):
+            self._witnesses.keep_curvature(told.curvature)
+        moves = told.moves
         words = (moves & ~7).astype(np.int32) + _KINDS[moves & 7]
-        words[np.flatnonzero((moves & 7) == LEFT_OPEN)] = ~np.array(event.open_ids, dtype=np.int32)
+        words[np.flatnonzero((moves & 7) == LEFT_OPEN)] = ~np.array(event.open_ids, dtype=np.int32)[order]
         self._end_piece()
         self._records.add(event.node, 1 + len(words))
         self._spools.write("pieces", np.int32(8 * fmt.FIT + fmt.USE).tobytes() + words.tobytes())
 
-    def _searched(self, event: SearchedBelow) -> None:
+    def _note_search(self, event: SubtreeClosed, search: KernelSearch) -> None:
         """The steps of a search inside the kernel, as one piece in preorder."""
-        search = event.search
         used = search.points_used()
         points = search.points(used)
         rows, columns = points.nonzero()
@@ -351,7 +335,7 @@ class ProofWriter:
             self._witnesses.keep_curvature(search.curvature)
         uses = np.full(len(search.scaled_points), -1, dtype=np.int64)
         uses[used] = word_of(np.arange(first, first + len(used)))
-        own = self._witnesses.use(event.came_with, math.inf) if search.uses_what_it_came_with else 0
+        own = self._witnesses.use(event.result.node.proof, math.inf) if search.uses_what_it_came_with else 0
         words = preorder_words(search.steps, search.numbers, uses, own, event.first_id)
         self._end_piece()
         self._records.add(event.node, len(words), mixed=True)

@@ -137,6 +137,13 @@ def _groups(result: Result) -> str:
     return table(f"The chosen {noun}s, counted from 0", [noun, "name", "its columns"], rows, words=3)
 
 
+SUBTREES = {
+    "explored": ("subtrees walked whole", "by the closed-form kernel"),
+    "below": ("searches below a node", "inside the kernel"),
+}
+"""What closers do, by their names in results."""
+
+
 def discarded_section(result: Result, history: History) -> str:
     """What became of the regions of the search space."""
     noun = result._noun
@@ -148,9 +155,10 @@ def discarded_section(result: Result, history: History) -> str:
         (f"{noun}s put in for good", f"leaving the {noun} out was shown to be too costly", history.put_in),
         (f"{noun}s left out for good", f"putting the {noun} in was shown not to pay", history.left_out),
         ("nodes split", f"neither could be discarded, so a {noun} was chosen to branch on", history.splits),
-        ("subtrees walked whole", f"by the closed-form kernel, {history.decisions:,} decisions", history.walks),
-        ("searches below a node", f"inside the kernel, {history.searched_nodes:,} nodes", history.searches),
     ]
+    for closer, count in sorted(history.subtrees.items(), reverse=True):
+        name, by = SUBTREES.get(closer, ("subtrees closed as a whole", f"by {closer}"))
+        counted.append((name, f"{by}, {history.subtree_nodes[closer]:,} nodes", count))
     rows += [[name, why, count] for name, why, count in counted if count]
     if result.open_nodes:
         rows.append(["nodes still open", "their bounds limit the lower bound", result.open_nodes])

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from html import escape
 
 from exactsel._version import __version__
+from exactsel.nodes.tolerance import relative_gap
 from exactsel.problem.model import label
 from exactsel.report.answer import answer_text
 from exactsel.report.page import Cell, Raw, code, figure, page, paragraph, section, table
 from exactsel.report.svg import Series, line_chart, rod
-from exactsel.search.tolerance import relative_gap
 from exactsel.studies.compare import Comparison, Row
 
 MOST_COLUMNS = 40

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 
-from exactsel.search.node import Node
+from exactsel.nodes.node import Node
+from exactsel.nodes.waiting import Key
 from exactsel.search.node_block import BlockReader, NodeBlock
 from exactsel.search.open_nodes import Source
-from exactsel.search.waiting import Key
 
 
 class BlockHeap:

@@ -14,27 +14,26 @@ import numpy as np
 
 from exactsel.bounds.witness import ListedPoints
 from exactsel.kernels.node import IN, OUT
+from exactsel.nodes.left_open import LeftBelow
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import Fixing, NodeDivided, Outcome, Region, Round, SubtreeResult
+from exactsel.nodes.waiting import Waiting
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.details import events_of
 from exactsel.search.events import (
     Bounded,
-    Counted,
     Discarded,
     Divided,
     Event,
-    Explored,
     Fixed,
     IncumbentFound,
-    SearchedBelow,
+    SubtreeClosed,
 )
 from exactsel.search.expand import Expander
 from exactsel.search.invariants import check_incumbent
-from exactsel.search.left_open import LeftBelow
-from exactsel.search.node import Node
-from exactsel.search.regions import Fixing, NodeDivided, NodeKept, NodeSearched, NodeWalked, Outcome, Region, Round
 from exactsel.search.state import SearchState
-from exactsel.search.waiting import Waiting
+from exactsel.walks.relaxation import KernelSearch
 
 OPENED_AGAIN = ("inherited", "bound", "incumbent")
 """Why regions are closed that a finer tolerance may open again: their bound reached the cut-off."""
@@ -70,19 +69,16 @@ def prune(state: SearchState, expander: Expander) -> Iterator[Event]:
 
 def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bool) -> Iterator[Event]:
     """Commit what became of one node; ``details`` tells also what the kernels did one by one."""
-    if isinstance(outcome, NodeSearched):
-        yield from _commit_searched(state, outcome, expander, expander.problem.k if details else None)
-        return
     node, region = outcome.node, outcome.region
     yield from _commit_visits(state, node.id, region)
     for i, fixing in enumerate(region.fixings):
         state.drop(fixing.bound, partial(closed_child, node, region.fixings, i, expander.problem))
         state.record(b"fixed", node.id, fixing.column, fixing.inside, values=(fixing.bound,))
         yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
-    if expander.walker is not None:
+    if expander.learns:
         _note_work(state, outcome, expander.problem.k)
-    if isinstance(outcome, NodeWalked):
-        yield from _commit_walked(state, outcome, expander)
+    if isinstance(outcome, SubtreeResult):
+        yield from _commit_subtree(state, outcome, expander, details)
     elif isinstance(outcome, NodeDivided):
         yield from _commit_divided(state, outcome)
     else:
@@ -100,61 +96,43 @@ def _commit_divided(state: SearchState, outcome: NodeDivided) -> Iterator[Event]
         yield from _settle(state, number, region, node.id, node.depth + 1)
 
 
-def _commit_walked(state: SearchState, outcome: NodeWalked, expander: Expander) -> Iterator[Event]:
-    """Commit a subtree walked by the kernel: what it closed, and the regions it left open."""
-    node, walk = outcome.node, outcome.walk
-    state.scope = state.scope or expander.walker_scope
-    state.nodes += walk.nodes
-    state.drop(walk.dropped, lambda: replace(node, state=outcome.region.state, warm=None))
-    state.discarded += 1
-    ids = _new_ids(state, len(outcome.children))
-    state.depth = max(state.depth, node.depth + (1 if ids else 0))
-    state.record(b"explored", node.id, walk.nodes, values=(walk.dropped, *walk.open_bounds))
-    curvature = expander.walker_curvature
-    yield Explored(node.id, outcome.region.state, walk.moves, walk.dropped, tuple(ids), curvature)
-    fraction = expander.counted(outcome)
-    if fraction is not None:
-        yield Counted(node.id, fraction)
-    yield from _settle_all(state, ids, outcome.children, node)
-
-
-def _commit_searched(
-    state: SearchState, outcome: NodeSearched, expander: Expander, details_of: int | None
-) -> Iterator[Event]:
-    """Commit what the kernel did below a node; step by step for the k given as ``details_of``."""
-    node, search, first = outcome.node, outcome.search, state.next_id - 1
-    state.next_id += search.numbers - 1
-    state.nodes += search.nodes
-    state.bound_calls += search.nodes
-    state.iterations += search.iterations
-    state.drop(search.dropped, lambda: replace(node, warm=None))
-    state.depth = max(state.depth, node.depth + 1)
-    ids = tuple(first + number if number else node.id for number in outcome.numbers)
-    state.discarded += search.numbers // 2 + 1 - len(ids)
-    left = outcome.children
-    open_bounds = left.bounds() if isinstance(left, LeftBelow) else [region.bound for region in left]
-    bounds = (search.dropped, *open_bounds)
-    state.record(b"below", node.id, search.nodes, search.iterations, *ids, values=bounds)
-    if details_of is not None and expander.subsearcher is not None:
-        search = expander.subsearcher.in_full(search, node.state)
-    if details_of is None:
-        yield SearchedBelow(node.id, search.nodes, search.dropped, ids, first, node.proof, search)
+def _commit_subtree(state: SearchState, result: SubtreeResult, expander: Expander, details: bool) -> Iterator[Event]:
+    """Commit what a closer made of a subtree: what it closed, and the regions it left open."""
+    node, children, first = result.node, result.children, state.next_id - 1
+    numbers = range(1, len(children) + 1) if result.numbers is None else result.numbers
+    used = result.numbered if result.numbers is not None else len(children)
+    ids = tuple(first + number if number else node.id for number in numbers)
+    state.scope = state.scope or result.scope
+    state.next_id += used
+    state.nodes += result.nodes
+    state.bound_calls += result.bound_calls
+    state.iterations += result.iterations
+    state.drop(result.dropped, lambda: replace(node, state=result.region.state, warm=None))
+    state.depth = max(state.depth, node.depth + (1 if used else 0))
+    state.discarded += result.closed
+    own = () if result.numbers is None else (result.iterations, *ids)
+    bounds = [region.bound for region in children] if result.bounds is None else result.bounds
+    state.record(result.closer.encode(), node.id, result.nodes, *own, values=(result.dropped, *bounds))
+    told = expander.in_full(result).told if details else None
+    if isinstance(told, KernelSearch):
+        yield from events_of(told, node, lambda number: first + number if number else node.id, expander.problem.k)
     else:
-        yield from events_of(search, node, lambda number: first + number if number else node.id, details_of)
-    if isinstance(outcome.children, LeftBelow):
-        yield from _wait_all(state, ids, outcome.children, node)
+        yield SubtreeClosed(node.id, ids, first, result)
+    if isinstance(children, LeftBelow):
+        yield from _wait_all(state, ids, children, node)
     else:
-        yield from _settle_all(state, ids, outcome.children, node)
+        yield from _settle_all(state, ids, children, node)
 
 
-def _note_work(state: SearchState, outcome: NodeKept | NodeDivided | NodeWalked, k: int) -> None:
+def _note_work(state: SearchState, outcome: Outcome, k: int) -> None:
     """Enter what bound calls and walks have cost, from which the search learns where walks pay."""
     region = outcome.region
     for visit in region.visits:
         state.walks.note_bound(int(np.count_nonzero(outcome.node.state)), visit.iterations)
     places, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
-    if isinstance(outcome, NodeWalked):
-        state.walks.note_walk(places, columns, outcome.walk.work, outcome.walk.finished)
+    if isinstance(outcome, SubtreeResult):
+        if outcome.work is not None:
+            state.walks.note_walk(places, columns, outcome.work, outcome.finished)
     elif outcome.unused_walk is not None:
         state.walks.note_walk(places, columns, outcome.unused_work, finished=False)
         state.nodes += outcome.unused_walk

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.bounds.witness import KINDS
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import ARRAYS, Layout, require
@@ -16,9 +17,8 @@ from exactsel.types import IntArray
 LARGEST_WHOLE = 2.0**53
 """Up to here every whole number is a float."""
 
-MODELS = ("ModelPoint", "CurvedPoint")
-POINTS = (*MODELS, "DualPoint", "FitPoint", "EigenvaluePoint", "InfimumPoint", "SplitPoint")
-OUTCOMES = ("NodeKept", "NodeDivided", "NodeWalked", "NodeSearched")
+WITNESS = "witness"
+"""Stands for every type that is registered as one."""
 
 
 @dataclass(frozen=True)
@@ -35,44 +35,15 @@ class Held:
 
 
 STATE = Held(("int8",), ("d",), "state")
-STATES = Held(("int8",), ("left", "d"), "state")
-PROOF, REGION, NODE = Held(POINTS), Held(("Region",)), Held(("Node",))
-WARM = Held((*POINTS, *ARRAYS), optional=True)
-INDEX, VALUE = Held(("int32",), ("entries",), "column"), Held(("float64",), ("entries",), "finite")
-UNITS = Held(("int64",), ("any",), "unit", optional=True)
+PROOF, NODE = Held((WITNESS,)), Held(("Node",))
+WARM = Held((WITNESS, *ARRAYS), optional=True)
 
 HELD: dict[str, Held] = {
     "Fit.columns": Held(("int64",), ("k",), "unit"),
     "Node.state": STATE, "Node.proof": PROOF, "Node.warm": WARM,
-    "ModelPoint.index": INDEX, "ModelPoint.value": VALUE,
-    "CurvedPoint.index": INDEX, "CurvedPoint.value": VALUE,
-    "CurvedPoint.curvature": Held(("float64",), ("columns",), "finite"),
-    "SplitPoint.columns": Held(("int32",), ("chosen",), "column"),
-    "SplitPoint.scale": Held(("float64",), ("chosen",), "finite"),
-    "SplitPoint.entries": Held(("float16",), ("any",), "finite"),
-    "DualPoint.beta": Held(("float64",), ("n",), "finite"),
-    "Fixing.proof": PROOF,
-    "Region.state": STATE, "Region.proof": PROOF, "Region.warm": WARM,
-    "Region.visits": Held(("Visit",)), "Region.fixings": Held(("Fixing",)),
-    "NodeKept.node": NODE, "NodeKept.region": REGION,
-    "NodeDivided.node": NODE, "NodeDivided.region": REGION, "NodeDivided.columns": UNITS,
-    "NodeDivided.children": REGION, "NodeDivided.rest": REGION,
-    "NodeWalked.node": NODE, "NodeWalked.region": REGION, "NodeWalked.walk": Held(("WalkResult",)),
-    "NodeWalked.children": REGION,
-    "NodeSearched.node": NODE, "NodeSearched.search": Held(("KernelSearch",)), "NodeSearched.children": REGION,
-    "WalkResult.support": UNITS, "WalkResult.open_states": STATES,
-    "WalkResult.open_bounds": Held(("float64",), ("left",), "number"), "WalkResult.moves": Held(("int64",), ("any",)),
-    "KernelSearch.support": UNITS, "KernelSearch.steps": Held(("int64",), ("steps", "3")),
-    "KernelSearch.step_bounds": Held(("float64",), ("steps",), "number"), "KernelSearch.open_states": STATES,
-    "KernelSearch.open_bounds": Held(("float64",), ("left",), "number"),
-    "KernelSearch.open_labels": Held(("int64",), ("left", "3")),
-    "KernelSearch.scaled_points": Held(("float64",), ("any", "wide")),
-    "KernelSearch.scale": Held(("float64",), ("wide",), "finite"),
-    "KernelSearch.curvature": Held(("float64",), ("wide",), "finite", optional=True),
-    "Round.models": Held(("Fit",)), "Round.outcomes": Held(OUTCOMES), "Round.seconds": Held(("Seconds",)),
-    "Round.rounded": UNITS, "Portions.supports": Held(("int64",), ("k",), "unit"),
+    "Portions.supports": Held(("int64",), ("k",), "unit"),
     "Effort.walks": Held(("SubtreeRecord",), optional=True), "Effort.counted": Held(("CellCount",)),
-    "Round.counted": Held(("CellCount",), optional=True), "Begun.nodes": NODE, "Begun.effort": Held(("Effort",)),
+    "Begun.nodes": NODE, "Begun.effort": Held(("Effort",)),
 }  # fmt: skip
 """By record and field."""
 
@@ -83,39 +54,36 @@ BY_KIND = {
 }
 """Where nothing is said of the field."""
 
-LEAST = {
-    "Node.id": 0, "Node.parent": -1, "Node.depth": 0, "Fixing.column": 0, "Visit.iterations": 0, "WalkResult.nodes": 0,
-    "KernelSearch.nodes": 0, "KernelSearch.iterations": 0, "KernelSearch.numbers": 1,
-}  # fmt: skip
+LEAST = {"Node.id": 0, "Node.parent": -1, "Node.depth": 0}
 """The smallest whole number of a field."""
 
-MOST = {"Node.id": LARGEST_WHOLE, "Node.parent": LARGEST_WHOLE, "Node.depth": 2**30, "KernelSearch.numbers": 2**30}
+MOST = {"Node.id": LARGEST_WHOLE, "Node.parent": LARGEST_WHOLE, "Node.depth": 2**30}
 """The largest."""
 
-NUMBERS = (
-    "Node.bound", "Node.estimate", "Region.bound", "Region.estimate", "Fixing.bound", "Visit.bound",
-    "WalkResult.dropped", "WalkResult.work", "KernelSearch.dropped",
-)  # fmt: skip
+NUMBERS = ("Node.bound", "Node.estimate")
 """Fields that are compared, and so must not be nan."""
 
 
 def check_contents(layout: Layout, problem: SubsetProblem | None) -> None:
     """Refuse records that hold what they may not; without a problem its sizes and the entries of arrays may be any."""
+    known = HELD | {
+        f"{cls.__name__}.{name}": Held((field.type,), field.shape, field.entries)
+        for cls, kind in KINDS.items()
+        for name, field in kind.fields.items()
+    }
     for name in layout.tables:
         if name in ARRAYS:
             continue
         sizes: dict[str, IntArray] = {}
         for field, kind in layout.kinds[name].items():
             place = f"{name}.{field}"
-            held = HELD.get(place, BY_KIND.get(kind))
+            held = known.get(place, BY_KIND.get(kind))
             if held is not None:
                 _check_field(layout, place, held, problem, sizes)
             cells = layout.columns[place]
             require(not np.any(cells < LEAST[place]) if place in LEAST else True, f"too small numbers in '{place}'")
             require(not np.any(cells > MOST[place]) if place in MOST else True, f"too large numbers in '{place}'")
             require(not np.any(np.isnan(cells)) if place in NUMBERS else True, f"a bound that is nan in '{place}'")
-    if problem is not None and "Fixing" in layout.tables:
-        require(not np.any(layout.columns["Fixing.column"] >= problem.d), "unknown columns in 'Fixing.column'")
 
 
 def _check_field(
@@ -126,7 +94,8 @@ def _check_field(
     there = numbers >= 0
     require(held.optional or bool(np.all(there)), f"nothing where something must be in '{place}'")
     found = np.unique(numbers[there])
-    allowed = [code for code, name in enumerate(layout.tables) if name in held.types]
+    types = {*held.types, *(cls.__name__ for cls in KINDS if WITNESS in held.types)}
+    allowed = [code for code, name in enumerate(layout.tables) if name in types]
     require(np.all(np.isin(layout.codes[found], allowed)), f"objects of the wrong type in '{place}'")
     if held.shape is None or not found.size:
         return

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from exactsel.kernels.moves import BRANCHED, CLOSED, PUT_IN
 from exactsel.kernels.node import IN, OUT
 from exactsel.kernels.subsearch_record import BOUNDED, SKIPPED
+from exactsel.nodes.node import Node, is_convex
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Fixed
-from exactsel.search.node import Node, is_convex
 from exactsel.types import StateArray
 from exactsel.walks.relaxation import KernelSearch, Step
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from exactsel.bounds.witness import Proof
-from exactsel.search.node import Node
-from exactsel.types import FloatArray, IntArray, StateArray
-from exactsel.walks.relaxation import KernelSearch
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import SubtreeResult
+from exactsel.types import FloatArray, StateArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,46 +84,15 @@ class Discarded:
 
 
 @dataclass(frozen=True, slots=True)
-class Explored:
-    """A node's subtree was walked by the depth-first kernel (quadratic loss; see kernels/subtree.py)."""
+class SubtreeClosed:
+    """A closer dealt with the subtree of a node; the steps of a kernel's search come one by one for those who ask."""
 
     node: int
-    state: StateArray
-    moves: IntArray
-    """Its decisions in preorder, each 8 * column + kind."""
-    dropped: float
-    """A bound of every region it closed."""
     open_ids: tuple[int, ...]
-    """Nodes made of the regions it left open, in the order of ``moves``."""
-    curvature: FloatArray | None
-    """The D of formula (3) it used, (d,), if any."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchedBelow:
-    """The kernel searched below a node by itself; its steps are told one by one only to those who ask for them."""
-
-    node: int
-    nodes: int
-    """Bound calls it took."""
-    dropped: float
-    """A bound of every region it closed."""
-    open_ids: tuple[int, ...]
-    """Nodes made of the regions it left open."""
+    """Nodes made of the children, in their order."""
     first_id: int
-    """The node the kernel numbered i > 0 is node first_id + i."""
-    came_with: Proof
-    """What proved the node's bound before."""
-    search: KernelSearch
-    """Everything the kernel wrote down, as arrays."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """The walker that counts came to the end of one call; this much of its work is done (see walks/wide.py)."""
-
-    node: int
-    fraction: float
+    """What the closer numbered i > 0 is node first_id + i."""
+    result: SubtreeResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +125,7 @@ Event: TypeAlias = (
     | Fixed
     | Divided
     | Discarded
-    | Explored
-    | SearchedBelow
-    | Counted
+    | SubtreeClosed
     | LowerBoundRaised
     | RoundEnded
     | Finished

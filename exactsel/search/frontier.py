@@ -11,13 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 from sortedcontainers import SortedKeyList
 
+from exactsel.nodes.left_open import compacted
+from exactsel.nodes.node import Node
+from exactsel.nodes.waiting import Key, Waiting, best_first_order, key_of, made
 from exactsel.search.block_heap import BlockHeap
-from exactsel.search.left_open import compacted
-from exactsel.search.node import Node
 from exactsel.search.node_block import NodeBlock
 from exactsel.search.open_nodes import OpenNodes, Source, merged
 from exactsel.search.sizes import hot_bytes
-from exactsel.search.waiting import Key, Waiting, best_first_order, key_of, made
 from exactsel.types import FloatArray
 
 MOST_HOT = 16384

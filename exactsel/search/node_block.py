@@ -14,22 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.bounds.witness import DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint, SplitPoint
+from exactsel.bounds.witness import ModelPoint, holds_nothing, is_witness
 from exactsel.kernels.node import IN
+from exactsel.nodes.node import Node
+from exactsel.nodes.points import Points, can_be_packed
+from exactsel.nodes.waiting import Key
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.node import Node
-from exactsel.search.packed_points import PackedPoints, can_be_packed
+from exactsel.search.packed_points import points_from
 from exactsel.search.packing import Packed, pack, unpack
 from exactsel.search.sizes import HOLES, MADE_OVERHEAD, object_bytes
-from exactsel.search.waiting import Key
 from exactsel.types import FloatArray, IntArray, StateArray
-
-ALIKE = (FitPoint, EigenvaluePoint, InfimumPoint)
-"""What holds nothing: one of a kind is as good as another."""
-
-PROOFS = (*ALIKE, ModelPoint, DualPoint, SplitPoint)
-"""What may prove the bound of an open node."""
 
 KEYS = np.dtype([("bound", "<f8"), ("id", "<i8")])
 """Places in best-first order."""
@@ -47,7 +42,7 @@ class NodeBlock:
 
     rows: NDArray[Any]
     """(m,) of :data:`FIELDS` and ``state``: (2, ·) bits, the lower and the higher ones of all columns' states."""
-    points: PackedPoints
+    points: Points
     others: tuple[Any, ...]
     """What else the nodes refer to, as it is."""
     d: int
@@ -61,7 +56,7 @@ class NodeBlock:
         others: dict[int | type, Any] = {}
         for node in nodes:
             for one in (node.proof, node.warm):
-                if type(one) in ALIKE:
+                if holds_nothing(one):
                     others.setdefault(type(one), one)
                 elif isinstance(one, ModelPoint):
                     points[id(one)] = one
@@ -72,7 +67,7 @@ class NodeBlock:
         numbers = {key: number for number, key in enumerate((*points, *others))}
 
         def number(one: Any) -> int:
-            return -1 if one is None else numbers[type(one) if type(one) in ALIKE else id(one)]
+            return -1 if one is None else numbers[type(one) if holds_nothing(one) else id(one)]
 
         states = np.stack([node.state for node in nodes])
         rows = np.empty(len(nodes), _row_type(states.shape[1]))
@@ -81,7 +76,7 @@ class NodeBlock:
         rows["proof"] = [number(node.proof) for node in nodes]
         rows["warm"] = [number(node.warm) for node in nodes]
         rows["state"] = bits_of(states)
-        return cls(rows, PackedPoints.of(tuple(points.values())), tuple(others.values()), states.shape[1])
+        return cls(rows, Points.of(tuple(points.values())), tuple(others.values()), states.shape[1])
 
     def part(self, first: int, end: int) -> NodeBlock:
         """The nodes in some rows, and nothing of the others'."""
@@ -107,7 +102,7 @@ class NodeBlock:
             at, other, begin = at + len(part.points), other + len(part.others), begin + len(part)
         rows = rows[in_order(rows["bound"], rows["id"])]
         others = tuple(one for part in parts for one in part.others)
-        return cls(rows, PackedPoints.joined([part.points for part in parts]), others, parts[0].d)
+        return cls(rows, Points.joined([part.points for part in parts]), others, parts[0].d)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -160,7 +155,7 @@ class NodeBlock:
         with refusing_damage():
             require(packed.header.get("block") == problem.d, "nodes of another problem")
             others = tuple(unpack(Packed(packed.header["others"], arrays_under("others", packed)), problem))
-            points = PackedPoints.read(arrays_under("points", packed), problem.units.columns)
+            points = points_from(arrays_under("points", packed), problem.units.columns)
             columns, kinds = arrays_under("node", packed), _row_type(problem.d)
             many = columns["id"].size
             require(set(columns) == set(kinds.names or ()) and many > 0, "other fields of nodes")
@@ -181,12 +176,12 @@ class NodeBlock:
         order = in_order(rows["bound"], rows["id"])
         require(np.array_equal(order, np.arange(len(rows))), "nodes out of order")
         require(np.all(np.diff(np.sort(rows["id"])) > 0), "nodes that are there twice")
-        proves = [*[True] * points, *(isinstance(one, PROOFS) for one in self.others), False]
+        proves = [*[True] * points, *map(is_witness, self.others), False]
         for name, least in (("proof", 0), ("warm", -1)):
             numbers = rows[name]
             require(np.all((numbers >= least) & (numbers < points + len(self.others))), f"no '{name}' of nodes")
         require(bool(np.all(np.array(proves)[rows["proof"]])), "objects of the wrong type as proofs")
-        known = all(isinstance(one, (*PROOFS, np.ndarray)) for one in self.others)
+        known = all(is_witness(one) or isinstance(one, np.ndarray) for one in self.others)
         require(known, "objects of the wrong type")
         for first in range(0, len(rows), 1024):
             states = self.states(first, first + 1024)

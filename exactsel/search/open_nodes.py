@@ -7,8 +7,8 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import NamedTuple, overload
 
-from exactsel.search.node import Node
-from exactsel.search.waiting import Key, Waiting, key_of, made
+from exactsel.nodes.node import Node
+from exactsel.nodes.waiting import Key, Waiting, key_of, made
 
 
 class Source(NamedTuple):

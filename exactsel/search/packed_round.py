@@ -7,7 +7,7 @@ the receiver's own nodes. So reading takes a few operations on arrays, and an ob
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -15,40 +15,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.bounds.witness import ModelPoint
+from exactsel.bounds.witness import ModelPoint, holds_nothing, is_witness
+from exactsel.closers.native import NativeSearch
 from exactsel.kernels.node import IN
-from exactsel.problem.fit import Fit
-from exactsel.problem.interface import SubsetProblem
-from exactsel.search.layout import refusing_damage, require
-from exactsel.search.left_open import LeftBelow, LeftOpen
-from exactsel.search.node import Node
-from exactsel.search.node_block import ALIKE, PROOFS, arrays_under, bits_of, states_of
-from exactsel.search.packed_points import PackedPoints, can_be_packed
-from exactsel.search.packed_searches import searches_as_arrays, searches_from
-from exactsel.search.packed_walks import walks_as_arrays, walks_from
-from exactsel.search.packing import Packed, pack, unpack
-from exactsel.search.regions import (
+from exactsel.nodes.left_open import LeftBelow, LeftOpen
+from exactsel.nodes.node import Node
+from exactsel.nodes.points import Points, can_be_packed
+from exactsel.nodes.regions import (
     Fixing,
     NodeDivided,
     NodeKept,
-    NodeSearched,
-    NodeWalked,
     Outcome,
     Region,
     Round,
     Seconds,
+    SubtreeResult,
     Visit,
 )
+from exactsel.nodes.subtree import searched
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
+from exactsel.search.layout import refusing_damage, require
+from exactsel.search.node_block import arrays_under, bits_of, states_of
+from exactsel.search.packed_points import points_from
+from exactsel.search.packed_searches import searches_as_arrays, searches_from
+from exactsel.search.packed_subtrees import subtrees_as_arrays, subtrees_from
+from exactsel.search.packing import Packed, pack, unpack
 from exactsel.types import BoolArray, IntArray
-from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import CellCount
 from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 3
+VERSION = 4
 """Of the layout."""
 
-KEPT, DIVIDED, WALKED, SEARCHED = range(4)
-"""What became of a node."""
+KEPT, DIVIDED, SUBTREE, SEARCHED = range(4)
+"""What became of a node. Of a subtree searched by the kernel for relaxations that kernel's own record is all that is
+sent: what it left open comes out of it."""
 
 NOTHING, PROOF_OF_NODE, WARM_OF_NODE = -1, -2, -3
 """Numbers of objects that are not sent."""
@@ -67,7 +69,7 @@ class _Objects:
         if isinstance(one, ModelPoint):
             self.points.setdefault(id(one), one)
         else:
-            self.others.setdefault(type(one) if type(one) in ALIKE else id(one), one)
+            self.others.setdefault(type(one) if holds_nothing(one) else id(one), one)
 
     def close(self) -> None:
         """Give everything its number."""
@@ -82,7 +84,7 @@ class _Objects:
             return PROOF_OF_NODE
         if one is node.warm:
             return WARM_OF_NODE
-        return self._numbers[type(one) if type(one) in ALIKE else id(one)]
+        return self._numbers[type(one) if holds_nothing(one) else id(one)]
 
 
 def packed_round(done: Round) -> Packed:
@@ -94,35 +96,43 @@ def packed_round(done: Round) -> Packed:
         Where a bound handed on objects other than arrays and points.
     """
     regions = [(region, outcome.node) for outcome in done.outcomes for region in _regions(outcome)]
-    kernels = [_kernel(outcome) for outcome in done.outcomes]
+    results = [one for one in done.outcomes if isinstance(one, SubtreeResult)]
+    subtrees = [one for one in results if _kind(one) == SUBTREE]
     objects = _Objects()
     for region, node in regions:
         for one in (region.proof, region.warm, *(fixing.proof for fixing in region.fixings)):
             objects.add(one, node)
     objects.close()
-    kept, searches = [*objects.others.values()], [one for one in kernels if isinstance(one, KernelSearch)]
-    walks = [one for one in kernels if isinstance(one, WalkResult)]
+    kept, searches = [*objects.others.values()], [one.told for one in results if isinstance(one.told, KernelSearch)]
+    texts = list[str]()
     rest = pack([*kept, *done.models, done.counted])
     reasons = sorted({region.closed for region, _ in regions if region.closed is not None})
     arrays = _outcome_arrays(done.outcomes) | _region_arrays(regions, objects, reasons)
     arrays["round"] = np.array([done.rounded_value, *done.seconds.as_dict().values()])
-    arrays |= {f"points.{name}": array for name, array in PackedPoints.of([*objects.points.values()]).arrays().items()}
+    arrays |= {f"points.{name}": array for name, array in Points.of([*objects.points.values()]).arrays().items()}
     if searches:
         arrays |= {f"searches.{name}": array for name, array in searches_as_arrays(searches).items()}
-    if walks:
-        arrays |= {f"walks.{name}": array for name, array in walks_as_arrays(walks).items()}
+    if subtrees:
+        texts, those = subtrees_as_arrays(subtrees)
+        arrays |= {f"subtrees.{name}": array for name, array in those.items()}
     arrays |= {f"rest.{name}": array for name, array in rest.arrays.items()}
     header = {
         "round": VERSION, "rest": rest.header, "objects": len(kept), "models": len(done.models), "reasons": reasons,
-        "searches": len(searches), "walks": len(walks), "scope": done.scope,
+        "searches": len(searches), "subtrees": len(subtrees), "texts": texts, "scope": done.scope,
         "rounded": None if done.rounded is None else list(done.rounded),
     }  # fmt: skip
     return Packed(header, arrays)
 
 
+def _kind(outcome: Outcome) -> int:
+    if isinstance(outcome, SubtreeResult):
+        return SEARCHED if isinstance(outcome.told, KernelSearch) else SUBTREE
+    return KEPT if isinstance(outcome, NodeKept) else DIVIDED
+
+
 def _regions(outcome: Outcome) -> tuple[Region, ...]:
     """Those that are sent."""
-    if isinstance(outcome, NodeSearched):
+    if _kind(outcome) == SEARCHED:
         return ()
     if isinstance(outcome, NodeKept):
         return (outcome.region,)
@@ -130,21 +140,14 @@ def _regions(outcome: Outcome) -> tuple[Region, ...]:
     return (outcome.region, *outcome.children, *rest)
 
 
-def _kernel(outcome: Outcome) -> WalkResult | KernelSearch | None:
-    """What a kernel brought that dealt with the node by itself."""
-    if isinstance(outcome, NodeWalked):
-        return outcome.walk
-    return outcome.search if isinstance(outcome, NodeSearched) else None
-
-
 def _outcome_arrays(outcomes: Sequence[Outcome]) -> dict[str, NDArray[Any]]:
-    kinds = {NodeKept: KEPT, NodeDivided: DIVIDED, NodeWalked: WALKED, NodeSearched: SEARCHED}
     walks = [getattr(outcome, "unused_walk", None) for outcome in outcomes]
     chains = [outcome.columns if isinstance(outcome, NodeDivided) else () for outcome in outcomes]
-    flags = [_closed_flags(outcome) for outcome in outcomes if isinstance(outcome, NodeSearched)]
+    subtrees = [outcome for outcome in outcomes if isinstance(outcome, SubtreeResult)]
+    flags = [_closed_flags(outcome) for outcome in subtrees if _kind(outcome) == SEARCHED]
     return {
         "outcome.id": np.array([outcome.node.id for outcome in outcomes], dtype=np.int64),
-        "outcome.kind": np.array([kinds[type(outcome)] for outcome in outcomes], dtype=np.int64),
+        "outcome.kind": np.array([_kind(outcome) for outcome in outcomes], dtype=np.int64),
         "outcome.regions": np.array([len(_regions(outcome)) for outcome in outcomes], dtype=np.int64),
         "outcome.chain": np.array([len(chain) for chain in chains], dtype=np.int64),
         "outcome.unused_walk": np.array([-1 if walk is None else walk for walk in walks], dtype=np.int64),
@@ -154,7 +157,7 @@ def _outcome_arrays(outcomes: Sequence[Outcome]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _closed_flags(outcome: NodeSearched) -> BoolArray:
+def _closed_flags(outcome: SubtreeResult) -> BoolArray:
     """Which of the regions left open below a node a model has overtaken since."""
     below = outcome.children
     if not isinstance(below, LeftBelow):
@@ -223,13 +226,13 @@ class _Reading:
         ids = self._column("outcome.id", np.int64)
         require(ids.tolist() == [node.id for node in self.nodes], "outcomes for other nodes")
         rest = unpack(Packed(header["rest"], arrays_under("rest", self.packed)), problem)
-        self.points = PackedPoints.read(arrays_under("points", self.packed), problem.units.columns)
+        self.points = points_from(arrays_under("points", self.packed), problem.units.columns)
         kept = _whole(header["objects"])
         require(len(rest) == kept + models + 1, "more than it says")
         self.others, fits, counted = rest[:kept], rest[kept:-1], rest[-1]
         require(all(isinstance(fit, Fit) for fit in fits), "models that are none")
         require(counted is None or isinstance(counted, CellCount), "a count that is none")
-        require(all(isinstance(one, (*PROOFS, np.ndarray)) for one in self.others), "objects of the wrong type")
+        require(all(is_witness(one) or isinstance(one, np.ndarray) for one in self.others), "objects of the wrong type")
         rounded_value, *seconds = self._column("round", np.float64, 4).tolist()
         require(not np.isnan(rounded_value), "a model of no value")
         return Round(
@@ -260,9 +263,9 @@ class _Reading:
         walks = self._column("outcome.unused_walk", np.int64, count).tolist()
         works = self._column("outcome.unused_work", np.float64, count).tolist()
         regions = self._regions([node for node, part in zip(nodes, parts, strict=True) for _ in range(part)])
-        own, together = iter(self._kernel("walks", walks_from)), iter(self._kernel("searches", searches_from))
         found: list[Outcome | None] = []
-        searched: list[tuple[int, Any]] = []
+        below: list[Node] = []
+        subtrees: list[tuple[Node, Sequence[Region]]] = []
         first = column = 0
         for at, (node, kind) in enumerate(zip(nodes, kinds.tolist(), strict=True)):
             mine, first = regions[first : first + parts[at]], first + parts[at]
@@ -274,37 +277,33 @@ class _Reading:
                 found.append(NodeKept(node, mine[0], unused, works[at]))
             elif kind == DIVIDED:
                 found.append(NodeDivided(node, mine[0], columns_of, tuple(mine[1:-1]), mine[-1], unused, works[at]))
-            elif kind == WALKED:
-                found.append(NodeWalked(node, mine[0], _next(own), tuple(mine[1:])))
+            elif kind == SUBTREE:
+                subtrees.append((node, mine))
+                found.append(None)
             else:
                 require(not mine, "outcomes of other parts")
-                searched.append((at, _next(together)))
+                below.append(node)
                 found.append(None)
-        require(next(own, None) is None and next(together, None) is None, "more than it says")
-        below = self._searched(searched)
-        return [next(below) if one is None else one for one in found]
+        others = {SUBTREE: iter(self._subtrees(subtrees)), SEARCHED: iter(self._searched(below))}
+        return [next(others[kind]) if one is None else one for kind, one in zip(kinds.tolist(), found, strict=True)]
 
-    def _kernel(self, name: str, read: Callable[[dict[str, NDArray[Any]], SubsetProblem], list[Any]]) -> list[Any]:
-        """What kernels brought that dealt with nodes by themselves."""
-        many = _whole(self.packed.header[name])
-        found = read(arrays_under(name, self.packed), self.problem) if many else []
-        require(len(found) == many, f"other numbers of {name}")
-        return found
+    def _subtrees(self, parts: Sequence[tuple[Node, Sequence[Region]]]) -> list[SubtreeResult]:
+        """What closers brought that dealt with subtrees, each made of a node, its region and the children."""
+        require(_whole(self.packed.header["subtrees"]) == len(parts), "other numbers of subtrees")
+        texts = self.packed.header["texts"]
+        return subtrees_from(texts, arrays_under("subtrees", self.packed), self.problem, parts) if parts else []
 
-    def _searched(self, searched: Sequence[tuple[int, KernelSearch]]) -> Any:
-        """What kernels did below nodes, with the regions they left open."""
-        overtaken = self._column("overtaken", np.bool_)
-        require(overtaken.size == sum(len(search.open_bounds) for _, search in searched), "other regions left open")
-        if not searched:
-            return iter(())
-        nodes = [self.nodes[at] for at, _ in searched]
-        searches = [search for _, search in searched]
+    def _searched(self, nodes: Sequence[Node]) -> list[SubtreeResult]:
+        """What the kernel did below these nodes, with the regions it left open."""
+        require(_whole(self.packed.header["searches"]) == len(nodes), "other numbers of searches")
+        searches = searches_from(arrays_under("searches", self.packed), self.problem) if nodes else []
+        overtaken, left_open = self._column("overtaken", np.bool_), sum(len(search.open_bounds) for search in searches)
+        require(overtaken.size == left_open and len(searches) == len(nodes), "other regions left open")
+        if not nodes:
+            return []
         left = LeftOpen.below(nodes, searches, overtaken)
         require(bool(np.all(np.isfinite(left[0].left.points.values))), "points that are not finite")
-        return (
-            NodeSearched(node, search, below, below.numbers)
-            for node, search, below in zip(nodes, searches, left, strict=True)
-        )
+        return [searched(*parts, NativeSearch.name) for parts in zip(nodes, searches, left, strict=True)]
 
     def _regions(self, nodes: Sequence[Node]) -> list[Region]:
         """The regions, each of the node it is made of."""
@@ -349,7 +348,7 @@ class _Reading:
             else:
                 found.append(self._object(number))
         if proving:
-            require(all(isinstance(one, PROOFS) for one in found), "objects of the wrong type as proofs")
+            require(all(map(is_witness, found)), "objects of the wrong type as proofs")
         return found
 
     def _object(self, number: int) -> Any:
@@ -385,13 +384,6 @@ def _grouped(things: Sequence[Any], counts: Sequence[int]) -> list[tuple[Any, ..
     """The things one after the other, so many together."""
     left = iter(things)
     return [tuple(islice(left, count)) for count in counts]
-
-
-def _next(kernels: Iterator[Any]) -> Any:
-    """What the next kernel brought."""
-    one = next(kernels, None)
-    require(one is not None, "outcomes of other parts")
-    return one
 
 
 def _whole(number: Any) -> int:

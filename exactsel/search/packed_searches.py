@@ -108,11 +108,3 @@ def states_left_open(bits: NDArray[Any], count: int, problem: SubsetProblem) -> 
     members = np.count_nonzero(states == IN, axis=1)
     require(bool(np.all(states <= IN) and np.all(members <= problem.k)), "impossible states of regions left open")
     return states
-
-
-def check_points(search: KernelSearch, problem: SubsetProblem) -> None:
-    """Refuse what no kernel can have written down of this problem; contents.py has looked at the rest."""
-    points, wide = search.scaled_points, problem.units.columns
-    require(points.shape[1] == wide and search.scale.size == wide, "points of another problem")
-    require(bool(np.all(search.scale > 0) and np.all(np.isfinite(points))), "points that are not finite")
-    require(not np.any(search.open_labels[:, 1:] >= len(points)), "points that are not there")

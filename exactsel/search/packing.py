@@ -1,4 +1,4 @@
-"""Nodes, rounds and the state of a search as plain arrays, and back: for another process, or for a file.
+"""Nodes and the state of a search as plain arrays, and back: for another process, or for a file.
 
 What is packed is a table for each type of record, an array for each of its fields, and a header that JSON can hold.
 Records refer to each other by number, so what several nodes share (the point that proved their parent's bound, say) is
@@ -16,71 +16,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.bounds.witness import (
-    CurvedPoint,
-    DualPoint,
-    EigenvaluePoint,
-    FitPoint,
-    InfimumPoint,
-    ModelPoint,
-    SplitPoint,
-)
+from exactsel.bounds.witness import KINDS
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import Seconds
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.contents import check_contents
 from exactsel.search.layout import ARRAYS, CELLS, DIMENSIONS, Layout, refusing_damage, require
-from exactsel.search.node import Node
-from exactsel.search.regions import (
-    Fixing,
-    NodeDivided,
-    NodeKept,
-    NodeSearched,
-    NodeWalked,
-    Region,
-    Round,
-    Seconds,
-    Visit,
-)
 from exactsel.start.portions import Portions
 from exactsel.types import FloatArray
-from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
-from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 8
+VERSION = 9
 """Of the layout."""
 
 RECORDS: dict[type, str] = {
     Node: "id:i parent:i depth:i state:r bound:f proof:r warm:r tight:b estimate:f",
-    ModelPoint: "index:r value:r",
-    CurvedPoint: "index:r value:r curvature:r",
-    DualPoint: "beta:r",
-    FitPoint: "",
-    EigenvaluePoint: "",
-    InfimumPoint: "",
-    SplitPoint: "columns:r scale:r entries:r",
-    Visit: "bound:f solved:b iterations:i",
-    Fixing: "column:i inside:b bound:f proof:r",
-    Region: "state:r bound:f proof:r warm:r tight:b visits:m fixings:m closed:t estimate:f",
-    NodeKept: "node:r region:r unused_walk:n unused_work:f",
-    NodeDivided: "node:r region:r columns:s children:m rest:r unused_walk:n unused_work:f",
-    NodeWalked: "node:r region:r walk:r children:m",
-    NodeSearched: "node:r search:r children:m numbers:s",
-    WalkResult: "finished:b nodes:i work:f dropped:f support:s open_states:r open_bounds:r moves:r",
-    KernelSearch: "nodes:i iterations:i numbers:i dropped:f support:s steps:r step_bounds:r open_states:r "
-    "open_bounds:r open_labels:r scaled_points:r scale:r curvature:r",
-    Round: "models:m outcomes:m scope:t seconds:r rounded:s counted:r rounded_value:f",
     Seconds: "bound:f refit:f subtrees:f",
-    SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di",
+    SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di in_vain:f",
     Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
     Portions: "number:i due:f shares:df supports:m",
     CellCount: "after:f bound:f",
     Effort: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r counted:r divides_from:f",
 }
-"""The fields of each record and what they hold: i whole number, f number, b truth value, t text or None, n whole number
-from 0 on or None, r another record, array or None, m several of those, s whole numbers or None, di and df a table of
-whole numbers, or of numbers, by whole number."""
+"""The fields of each record but witnesses and what they hold: i whole number, f number, b truth value, t text or None,
+n whole number from 0 on or None, r another record, array or None, m several of those, s whole numbers or None, di and
+df a table of whole numbers, or of numbers, by whole number."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +59,12 @@ def fields_of(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, kind) for name, _, kind in (word.partition(":") for word in text.split()))
 
 
+def _with_witnesses(records: dict[type, str] | None) -> dict[type, str]:
+    """The records that can be packed, witnesses among them."""
+    witnesses = {cls: " ".join(f"{name}:r" for name in kind.fields) for cls, kind in KINDS.items()}
+    return witnesses | (RECORDS if records is None else records)
+
+
 def _kinds(records: Iterable[tuple[str, tuple[tuple[str, str], ...]]]) -> dict[str, dict[str, str]]:
     """By name of record and of field what it holds, models among them."""
     return {name: dict(fields) for name, fields in records} | {"Fit": {"columns": "r"}}
@@ -110,7 +78,7 @@ def pack(values: Sequence[Any], records: dict[type, str] | None = None) -> Packe
     UnsupportedError
         For an object of another type, such as what a plug-in's bound may hand to children.
     """
-    packer = _Packer(RECORDS if records is None else records)
+    packer = _Packer(_with_witnesses(records))
     roots = [packer.number(value) for value in values]
     return packer.packed(roots)
 
@@ -130,7 +98,7 @@ def unpack(packed: Packed, problem: SubsetProblem, records: dict[type, str] | No
                 f"the packed search is of layout {packed.header.get('version')}, but this version reads layout "
                 f"{VERSION}; go on with the version that packed it."
             )
-        unpacker = _Unpacker(packed, problem, RECORDS if records is None else records)
+        unpacker = _Unpacker(packed, problem, _with_witnesses(records))
         return [unpacker.object(number) for number in unpacker.roots]
 
 

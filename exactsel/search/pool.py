@@ -16,17 +16,17 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from exactsel.closers.visit import Interrupted
 from exactsel.errors import InputError
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import Round, Seconds, SubtreeResult
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.node import Node
 from exactsel.search.node_block import BlockReader, NodeBlock, arrays_under, in_order
 from exactsel.search.packed_bytes import AS_IT_IS, from_bytes, to_bytes
 from exactsel.search.packed_round import packed_round, unpacked_round
 from exactsel.search.packing import Packed, pack, unpack
-from exactsel.search.regions import NodeSearched, Round, Seconds
 from exactsel.search.state import Begun
-from exactsel.search.visit import Interrupted
 from exactsel.types import FloatArray
 from exactsel.walks.effort import Effort
 
@@ -104,11 +104,11 @@ class Check(Protocol):
         """What is wrong with the outcome for some nodes, in words; empty where nothing is."""
         ...
 
-    def untold(self, done: Round) -> Sequence[NodeSearched]:
+    def untold(self, done: Round) -> Sequence[SubtreeResult]:
         """What of it is to be looked at once every step has been told (telling.py)."""
         ...
 
-    def steps(self, outcome: NodeSearched) -> str:
+    def steps(self, outcome: SubtreeResult) -> str:
         """What is wrong with the steps of such a search; what has not been told is told here."""
         ...
 
@@ -132,7 +132,7 @@ def first_sound(pool: Pool, ticket: Ticket, look: Callable[[bytes], Answer]) -> 
 
     Raises
     ------
-    exactsel.search.visit.Interrupted
+    exactsel.closers.visit.Interrupted
         When the search is to stop.
     WorkerFailureError
         When no worker gives one.

@@ -11,7 +11,7 @@ import math
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from exactsel.search.node import Node
+from exactsel.nodes.node import Node
 
 MOST = 20_000
 """Nodes that are kept, those of the smallest bounds."""

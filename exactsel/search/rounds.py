@@ -16,9 +16,11 @@ from types import TracebackType
 
 from exactsel import interrupts
 from exactsel._jit import working_threads
+from exactsel.closers.visit import Interrupted
 from exactsel.errors import InputError
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import Round, SubtreeResult
 from exactsel.search.expand import Expander
-from exactsel.search.node import Node
 from exactsel.search.pool import (
     MALFORMED,
     Pool,
@@ -30,9 +32,7 @@ from exactsel.search.pool import (
     shard_bytes,
     shards,
 )
-from exactsel.search.regions import NodeSearched, Round
 from exactsel.search.telling import question_bytes, with_steps
-from exactsel.search.visit import Interrupted
 from exactsel.walks.effort import Effort
 
 
@@ -45,7 +45,7 @@ class Given:
     def __init__(self, pool: Pool, nodes: Sequence[Node], ticket: Ticket) -> None:
         self._pool, self._nodes, self._ticket = pool, nodes, ticket
         self._done: Round | None = None
-        self._asked: list[tuple[NodeSearched, Ticket]] = []
+        self._asked: list[tuple[SubtreeResult, Ticket]] = []
 
     def answered(self) -> Given:
         """Wait for the first answer that can be right, as far as it can be seen without asking back; and ask."""
@@ -75,7 +75,7 @@ class Given:
             self._ticket.refuse(wrong)
             self.answered()
 
-    def _wrong(self, outcome: NodeSearched, ticket: Ticket) -> str:
+    def _wrong(self, outcome: SubtreeResult, ticket: Ticket) -> str:
         """What is wrong with the steps of a search, whoever tells them; in the end that is done here."""
         pool = self._pool
         try:
@@ -84,7 +84,7 @@ class Given:
             told = outcome
         return self._found(told) and self._found(outcome)
 
-    def _found(self, outcome: NodeSearched) -> str:
+    def _found(self, outcome: SubtreeResult) -> str:
         try:
             return self._pool.check.steps(outcome)
         except (InputError, *MALFORMED) as error:

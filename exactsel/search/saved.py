@@ -11,16 +11,16 @@ from itertools import islice
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import Seconds
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.search.frontier import BestFirst, DepthFirst, Frontier
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.memory import MemoryGuard
-from exactsel.search.node import Node
 from exactsel.search.node_block import NodeBlock
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import RECORDS, Packed, fields_of, pack, unpack
-from exactsel.search.regions import Seconds
 from exactsel.search.reserve import Kept, Reserve
 from exactsel.search.spilling import Room, Spilling
 from exactsel.search.state import Begun, SearchState, Stated

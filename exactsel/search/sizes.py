@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.bounds.witness import DualPoint, ModelPoint, SplitPoint
-from exactsel.search.node import Node
-from exactsel.search.waiting import Waiting
+from exactsel.bounds.witness import KINDS
+from exactsel.nodes.node import Node
+from exactsel.nodes.waiting import Waiting
 
 NODE_OVERHEAD = 700
 """Bytes of a node's Python objects and of its places in the frontier (measured, rounded up)."""
@@ -48,13 +48,9 @@ def object_bytes(one: Any) -> int:
 
 
 def _entry_bytes(one: Any) -> int:
-    match one:
-        case ModelPoint():
-            return one.index.nbytes + one.value.nbytes
-        case DualPoint():
-            return one.beta.nbytes
-        case SplitPoint():
-            return one.columns.nbytes + one.scale.nbytes + one.entries.nbytes
-        case np.ndarray():
-            return one.nbytes
-    return 0
+    if isinstance(one, np.ndarray):
+        return one.nbytes
+    kind = KINDS.get(type(one))
+    return (
+        0 if kind is None else sum(getattr(one, name).nbytes for name, field in kind.fields.items() if not field.shared)
+    )

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.errors import OutputError
+from exactsel.nodes.node import Node
+from exactsel.nodes.waiting import Key, Waiting
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.frontier import BestFirst
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.node import Node
 from exactsel.search.node_block import KEYS, BlockReader, NodeBlock, in_order
 from exactsel.search.open_nodes import Source, merged
 from exactsel.search.packed_bytes import from_bytes, to_bytes
-from exactsel.search.waiting import Key, Waiting
 from exactsel.types import FloatArray, IntArray
 
 CHUNK = 4096

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import Seconds
+from exactsel.nodes.waiting import Waiting
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
 from exactsel.search.frontier import BestFirst, Frontier, open_nodes
 from exactsel.search.memory import MemoryGuard
-from exactsel.search.node import Node
 from exactsel.search.node_block import BlockReader, NodeBlock
-from exactsel.search.regions import Seconds
 from exactsel.search.reserve import Reserve
 from exactsel.search.sizes import node_bytes
-from exactsel.search.waiting import Waiting
 from exactsel.start.portions import Portions
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 

@@ -12,12 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.kernels.node import IN, OUT
+from exactsel.nodes.regions import SubtreeResult
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.packed_bytes import AS_IT_IS, from_bytes, to_bytes
-from exactsel.search.packed_searches import check_points
-from exactsel.search.packing import Packed, pack, unpack
-from exactsel.search.regions import NodeSearched
+from exactsel.search.packed_searches import searches_as_arrays, searches_from
+from exactsel.search.packing import Packed
 from exactsel.types import StateArray
 from exactsel.walks.relaxation import KernelSearch, Subsearcher
 
@@ -25,10 +26,10 @@ TELL = "tell"
 """In a header: these are bytes of a search whose steps are asked for."""
 
 
-def question_bytes(outcome: NodeSearched) -> bytes:
+def question_bytes(outcome: SubtreeResult) -> bytes:
     """What a worker is asked."""
-    packed = pack([np.ascontiguousarray(outcome.node.state), _steps_alone(outcome.search)])
-    return to_bytes(Packed({TELL: packed.header}, packed.arrays), AS_IT_IS)
+    assert isinstance(outcome.told, KernelSearch)
+    return search_bytes(outcome.node.state, _steps_alone(outcome.told))
 
 
 def told_bytes(packed: Packed, problem: SubsetProblem, subsearcher: Subsearcher | None) -> bytes:
@@ -39,13 +40,13 @@ def told_bytes(packed: Packed, problem: SubsetProblem, subsearcher: Subsearcher 
     InputError
         Where there is nothing to tell, or it is damaged.
     """
-    state, search = _unpacked(Packed(packed.header[TELL], packed.arrays), problem)
+    state, search = search_from(packed, problem)
     if subsearcher is None:
         raise InputError("this search is not left to kernels; run the same exactsel everywhere.")
-    return to_bytes(pack([state, subsearcher.in_full(search, state)]), AS_IT_IS)
+    return search_bytes(state, subsearcher.in_full(search, state))
 
 
-def with_steps(outcome: NodeSearched, data: bytes, problem: SubsetProblem) -> NodeSearched:
+def with_steps(outcome: SubtreeResult, data: bytes, problem: SubsetProblem) -> SubtreeResult:
     """An outcome with the steps of an answer, and nothing else of it.
 
     Raises
@@ -53,20 +54,29 @@ def with_steps(outcome: NodeSearched, data: bytes, problem: SubsetProblem) -> No
     InputError
         Where the answer is none, or damaged.
     """
-    _, told = _unpacked(from_bytes(data), problem)
+    assert isinstance(outcome.told, KernelSearch)
+    _, told = search_from(from_bytes(data), problem)
     search = replace(
-        outcome.search, steps=told.steps, step_bounds=told.step_bounds, scaled_points=told.scaled_points
+        outcome.told, steps=told.steps, step_bounds=told.step_bounds, scaled_points=told.scaled_points
     )  # fmt: skip
-    return replace(outcome, search=search)
+    return replace(outcome, told=search)
 
 
-def _unpacked(packed: Packed, problem: SubsetProblem) -> tuple[StateArray, KernelSearch]:
+def search_bytes(state: StateArray, search: KernelSearch) -> bytes:
+    """A search and the region it was made in."""
+    arrays = searches_as_arrays([search]) | {"region": np.asarray(state, dtype=np.int8)}
+    return to_bytes(Packed({TELL: 1}, arrays), AS_IT_IS)
+
+
+def search_from(packed: Packed, problem: SubsetProblem) -> tuple[StateArray, KernelSearch]:
+    """What :func:`search_bytes` was given; :class:`exactsel.errors.InputError` where it is damaged."""
     with refusing_damage():
-        state, search = unpack(packed, problem)
-        require(isinstance(search, KernelSearch), "no search below a node")
+        (search,) = searches_from(packed.arrays, problem)
+        state = packed.arrays["region"]
         require(state.dtype == np.int8 and state.shape == (problem.d,), "a region of another problem")
-        check_points(search, problem)
-        return state, search
+        members = np.count_nonzero(state == IN)
+        require(bool(np.all((state >= OUT) & (state <= IN)) and members <= problem.k), "an impossible state")
+        return state.copy(), search
 
 
 def _steps_alone(search: KernelSearch) -> KernelSearch:

@@ -6,7 +6,7 @@ the settings ask for and, where they say ``auto``, what the tables say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,19 +18,19 @@ from exactsel.bounds.boxed_fit import BoxedFitBound
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError, option
-from exactsel.problem.boxed import independent
+from exactsel.nodes.branching import Branching
+from exactsel.nodes.trees import Tree
+from exactsel.problem.boxed import BoxedProblem, independent, objective_of
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.restrictions import is_restricted, without_restrictions
 from exactsel.problem.spans import Spans
-from exactsel.search.branching import Branching
 from exactsel.search.pool import SHARDS
-from exactsel.search.trees import Tree
 from exactsel.solving.settings import Settings
 from exactsel.types import FloatArray
 from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.either import EitherWalker
-from exactsel.walks.grouped import GroupWalker
 from exactsel.walks.listing import Lister, listable
 from exactsel.walks.reduced import ReducedWalker
 from exactsel.walks.relaxation import Subsearcher
@@ -86,7 +86,7 @@ FAMILIES = {
     # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
     "boxed": Family(
         "problems with signs or bounds of coefficients", lambda problem, seconds: _bound_in_box(problem), "forward",
-        ("forward", "swap"),
+        ("forward", "swap"), closed_form=True, inside_kernel=True,
     ),
     "css": Family(
         "column subset selection", lambda problem, seconds: "eigenvalue", "greedy-css",
@@ -150,15 +150,21 @@ class Methods:
 
     def walker(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Walker | None:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
-        if self._walks and GroupWalker.serves(problem):
-            known = problem.lam > 0 or prepared.curvature is not None
-            return GroupWalker(problem, prepared.curvature, options) if known else None
-        if not self._walks or not SubtreeWalker.serves(problem):
+        if not self._walks:
             return None
-        counter = self.counter(problem, prepared, options)
+        restricted, problem = problem, without_restrictions(problem)
+        if not SubtreeWalker.serves(problem):
+            return None
+        if problem.units.grouped:
+            known = problem.lam > 0 or prepared.curvature is not None
+            return SubtreeWalker(problem, prepared.curvature, options) if known else None
+        counter = self.counter(restricted, prepared, options)
         if counter is not None and counter.first:
             return None
         if problem.lam == 0 and prepared.curvature is None:
+            # Bounds in the box are about all models, or about smaller ones than a walk would say.
+            if isinstance(restricted, BoxedProblem):
+                return None
             spans = Spans.of(problem)
             if spans is not None and spans.curvature is not None:
                 return ReducedWalker(problem, spans, options)
@@ -174,7 +180,10 @@ class Methods:
         """
         if not self._walks or not CountingWalker.serves(problem):
             return None
-        no_curvature = problem.lam == 0 and prepared.curvature is None
+        objective = objective_of(problem)
+        no_curvature = objective is not None and objective.lam == 0 and prepared.curvature is None
+        if no_curvature and isinstance(problem, BoxedProblem):  # as with walks
+            return None
         many = problem.d > FEWEST
         if problem.k > ELIMINATED and not (no_curvature or (many and problem.lam > 0)):
             return None
@@ -192,10 +201,19 @@ class Methods:
         self, problem: Any, prepared: PreparedBound, options: BoundOptions, brief: bool
     ) -> Subsearcher | None:
         """For the default search with a loss that has no closed form; ``brief`` where nobody asks for single steps."""
-        wanted = self._default_search and self.family.inside_kernel
-        if not wanted or problem.is_quadratic or not problem.units.free_columns or prepared.kernel_form is None:
+        # A hierarchy's or limits' decisions are made after each of the search's own, between which a kernel goes on.
+        if not self._default_search or not self.family.inside_kernel or problem.units.constraint is not None:
             return None
-        return Subsearcher(cast(Relaxation, prepared), options, brief)
+        objective = objective_of(problem)
+        if objective is None or objective.is_quadratic or problem.units.grouped:
+            return None
+        relaxation = prepared
+        if isinstance(problem, BoxedProblem):
+            free = problem.unlimited
+            relaxation = bound_solver(make("bounds", _bound_for_columns(free, None))).prepare(free, options)
+        if relaxation.kernel_form is None:
+            return None
+        return Subsearcher(cast(Relaxation, relaxation), options, brief, adopts=not is_restricted(problem))
 
     def lister(self, problem: Any, coef: FloatArray, options: BoundOptions, shown: bool) -> Lister | None:
         """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""
@@ -225,22 +243,14 @@ class Methods:
     def _default_bound(self) -> bool:
         return self.settings.subtrees and self.settings.bound == "auto"
 
-    def words(
-        self, prepared: PreparedBound | None, *, walks: bool, searches: bool, counts: bool = False,
-        lists: bool = False, cells: bool = False,
-    ) -> str:  # fmt: skip
+    def words(self, prepared: PreparedBound | None, stages: Sequence[str]) -> str:
         """What the search is made of, for people."""
         company = company_of(self.bound.name)
         curved = prepared is not None and prepared.curvature is not None
         parts = [company.curved if curved and company.curved else company.words]
         detail = getattr(prepared, "detail", "")
         parts[0] += f", {detail}" if detail else ""
-        parts += ["subtrees walked in closed form where that is quicker"] if walks else []
-        parts += ["sets of columns counted, all of them if there is time"] if counts else []
-        parts += ["subtrees searched inside the kernel"] if searches else []
-        parts += ["or all sets of columns listed that a quadratic minorant leaves, if these are few"] if lists else []
-        parts += ["or all sets of columns counted by the cells they divide the rows into"] if cells else []
-        return "; ".join(parts)
+        return "; ".join([*parts, *stages])
 
 
 def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:

@@ -19,16 +19,7 @@ from exactsel.proofs.instance import instance_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.solving.result import Result
 from exactsel_certificates.checking import AnyInstance, verify
-from exactsel_certificates.container import (
-    BOUNDS,
-    FLAGS,
-    MalformedError,
-    Proof,
-    arrays_of,
-    counts,
-    header_bytes,
-    read_proof,
-)
+from exactsel_certificates.container import COUNTED, MalformedError, Proof, read_proof, written
 from exactsel_certificates.counting import how_many
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, closed_regions, first_region
@@ -44,8 +35,6 @@ MOST_SETS = 1e8
 
 MOST_LEAVES = 1024
 """Regions looked at together."""
-
-_HEADER = ("family", "loss", "n", "d", "k", "groups", "problem_hash", "scope")
 
 
 def with_proof(result: Result, writer: ProofWriter) -> Result:
@@ -85,14 +74,14 @@ def established(problem: SubsetProblem, file: Path) -> float | None:
     if len(proof.tree) * (proof.n + proof.d) * (proof.d + 1.0) > MOST_WORK:
         return None
     instance = instance_of(problem)
-    if counts(proof.tree) and _sets(proof, instance) > MOST_SETS:
+    if np.any(proof.tree & 7 == COUNTED) and _sets(proof, instance) > MOST_SETS:
         return None
     verdict = verify(proof, instance, EXACT_WORK, work_limit=math.inf)
     if verdict.verified:
         return None
     lower = max(0.0, min(verdict.lower, proof.lower))
     with replacing(file) as stream:
-        stream.write(_as_bytes(replace(proof, lower=lower, upper=max(proof.upper, lower))))
+        stream.write(written(replace(proof, lower=lower, upper=max(proof.upper, lower))))
     return lower
 
 
@@ -106,15 +95,3 @@ def _sets(proof: Proof, instance: AnyInstance) -> float:
         free, places = np.sum(states == FREE, axis=1), proof.k - np.sum(states == IN, axis=1)
         total += sum(how_many(m, r) for m, r in zip(free.tolist(), places.tolist(), strict=True))
     return total
-
-
-def _as_bytes(proof: Proof) -> bytes:
-    entries = {name: getattr(proof, name) for name in _HEADER}
-    entries |= {name: True for name in (*FLAGS, BOUNDS) if getattr(proof, name)}
-    if proof.hierarchy is not None:
-        entries["hierarchy"] = proof.hierarchy
-    entries |= {"lower": proof.lower.hex(), "upper": proof.upper.hex()}
-    arrays: dict[str, np.ndarray] = {name: getattr(proof, name) for name in arrays_of(proof.version)}
-    kinds = {name: "u1" if array.dtype == np.uint8 else array.dtype.str for name, array in arrays.items()}
-    described = {name: (kinds[name], array.size) for name, array in arrays.items()}
-    return header_bytes(entries, described) + b"".join(array.tobytes() for array in arrays.values())

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from exactsel.errors import option
+from exactsel.nodes.tolerance import relative_gap
 from exactsel.plain import Json
 from exactsel.search.json_shapes import among, both, entries, maybe, number, several, text, together, whole
-from exactsel.search.tolerance import relative_gap
 from exactsel.solving.checkpoint_shapes import TOLD
 from exactsel.solving.outcome import Claim, Termination
 

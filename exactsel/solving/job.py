@@ -69,8 +69,9 @@ def expander_of(
     tolerance = settings.tolerance.of(problem).for_search(statement.taken)
     return Expander(
         problem, methods.tree, methods.branching, bound, tolerance, options.threads,
-        methods.walker(problem, bound, options), methods.subsearcher(problem, bound, options, brief=brief),
-        methods.counter(problem, bound, options), **more,
+        walker=methods.walker(problem, bound, options),
+        subsearcher=methods.subsearcher(problem, bound, options, brief=brief),
+        counter=methods.counter(problem, bound, options), **more,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from enum import Enum
 from typing import Any
 
-from exactsel.search.tolerance import Tolerance, relative_gap, rounded
+from exactsel.nodes.tolerance import Tolerance, relative_gap, rounded
 
 OPTIMAL_GAP, NOISY_GAP = 1e-9, 1e-6
 """Times |upper|: the largest gap at which a model is called optimal, and that where rounding leaves no less."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from exactsel.errors import UnsupportedError, either, option
+from exactsel.nodes.tolerance import Gap, Tolerance
 from exactsel.plain import Readable, facts_of, finite, html_line, html_table, html_view, writable
 from exactsel.problem.model import Model, PreparedModel, demands_text
-from exactsel.search.tolerance import Gap, Tolerance
 from exactsel.solving.all_rows import AllRows, Standing
 from exactsel.solving.fitted import FittedModel
 from exactsel.solving.likelihood import Likelihood

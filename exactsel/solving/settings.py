@@ -12,7 +12,7 @@ from typing import Any
 from exactsel import registry
 from exactsel.arguments import shown
 from exactsel.errors import InputError, option
-from exactsel.search.tolerance import Tolerance
+from exactsel.nodes.tolerance import Tolerance
 from exactsel.start.portfolio import AUTO
 
 

@@ -21,6 +21,7 @@ from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import CompilingWarning, InputError, UnsupportedError, option, warn
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
+from exactsel.nodes.node import root_node
 from exactsel.observers.history import History
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
@@ -31,7 +32,6 @@ from exactsel.search.engine import Limits, search
 from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.expand import Expander
 from exactsel.search.frontier import BestFirst
-from exactsel.search.node import root_node
 from exactsel.search.pool import SHARD, SHARDS, Executor, Pool
 from exactsel.search.spilling import Room, Spilling, TemporaryRoom
 from exactsel.search.state import SearchState
@@ -366,10 +366,6 @@ class Search:
             "batch": self._batch,
             "method": methods.words(
                 self._bound,
-                walks=expander is not None and expander.walker is not None,
-                searches=expander is not None and expander.subsearcher is not None,
-                counts=expander is not None and expander.counter is not None,
-                lists=expander is not None and expander.lister is not None,
-                cells=expander is not None and expander.cells is not None,
+                [closer.words for closer in expander.closers if closer.words] if expander is not None else [],
             ),
         }

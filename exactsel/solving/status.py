@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from exactsel.errors import InputError, option
+from exactsel.nodes.tolerance import relative_gap
 from exactsel.plain import Json, finite
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.json_shapes import number, plain
-from exactsel.search.tolerance import relative_gap
 from exactsel.solving.checkpoint_shapes import HOW, LATEST, PROGRESS, check_begun, check_support, require_shape
 from exactsel.solving.checkpointing import SOLVE
 from exactsel.solving.course_status import COURSE_PROGRESS, CourseStatus

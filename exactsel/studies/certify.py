@@ -17,6 +17,7 @@ from exactsel.arguments import entries, shown
 from exactsel.errors import InputError, OutputWarning, warn
 from exactsel.files import is_special, move, temporary_name, unwritten
 from exactsel.interrupts import half_written
+from exactsel.nodes.tolerance import Gap, resolution
 from exactsel.plain import Readable, facts_of, finite, html_line, html_table, html_view
 from exactsel.problem.boxed import BoxedProblem, objective_of
 from exactsel.problem.interface import SubsetProblem
@@ -24,7 +25,6 @@ from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.numbered import Position, check_position
 from exactsel.problem.row_labels import labels_of_rows
 from exactsel.proofs.statement import statement_of
-from exactsel.search.tolerance import Gap, resolution
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.entry import OPTIONS, solve
 from exactsel.solving.outcome import Claim, claim_of, claim_sentence, restricted

@@ -13,12 +13,12 @@ from exactsel import registry
 from exactsel.arguments import every_core, with_aliases
 from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
 from exactsel.interrupts import CompilationStopped, dispensable
+from exactsel.nodes.tolerance import Gap
 from exactsel.observers.lines import Say, Since, teller
 from exactsel.plain import Readable, finite, html_line, html_table, html_view
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
-from exactsel.search.tolerance import Gap
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.at_hand import with_bound_at_hand

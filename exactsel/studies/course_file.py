@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from exactsel.bounds.witness import InfimumPoint
 from exactsel.errors import InputError
+from exactsel.nodes.node import Node
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
@@ -21,7 +22,6 @@ from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.checkpoint_parts import Lasting
 from exactsel.search.frontier import Frontier
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.node import Node
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import pack, unpack
 from exactsel.search.saved import NODES_IN_PART, state_from_parts

@@ -22,6 +22,7 @@ from exactsel import clock, registry
 from exactsel.arguments import every_core, with_aliases
 from exactsel.errors import InputError
 from exactsel.interrupts import dispensable
+from exactsel.nodes.tolerance import resolution
 from exactsel.observers.lines import teller
 from exactsel.plain import finite
 from exactsel.problem.fit import Fit
@@ -29,7 +30,6 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
-from exactsel.search.tolerance import resolution
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
 from exactsel.solving.at_hand import with_bound_at_hand

@@ -17,10 +17,10 @@ import numpy as np
 from exactsel.bounds.base import PreparedBound, Tightened, scope_of
 from exactsel.interrupts import dispensable
 from exactsel.kernels.node import IN, OUT
+from exactsel.nodes.branching import Branching
+from exactsel.nodes.regions import NodeBounds
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
-from exactsel.search.branching import Branching
-from exactsel.search.regions import NodeBounds
 from exactsel.search.watch import Watch
 from exactsel.types import IntArray, StateArray
 

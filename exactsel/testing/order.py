@@ -13,8 +13,8 @@ from exactsel import registry
 from exactsel._jit import without_compiling
 from exactsel.bounds.witness import InfimumPoint
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.search.branching import BranchingView
-from exactsel.search.node import Node, is_convex
+from exactsel.nodes.branching import BranchingView
+from exactsel.nodes.node import Node, is_convex
 from exactsel.solving.entry import solve
 from exactsel.testing.cases import Truth, above, loaded, regions, small_problems
 from exactsel.types import StateArray

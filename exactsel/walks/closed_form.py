@@ -15,6 +15,7 @@ from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.kernels.counting import WalkData
 from exactsel.kernels.subtree import scratch_space, walk_subtrees
+from exactsel.kernels.subtree_group_count import Grouping
 from exactsel.kernels.subtree_record import NOT_TRUSTED, STOPPED, Walk, WalkLimits, empty_walk
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
@@ -31,8 +32,9 @@ FINEST = 1e-11
 MOST_MEMORY = 1e8
 """Bytes of answers at a time."""
 
-LARGEST = 1000
-"""With more columns than this a node takes too long for this method to pay."""
+LARGEST, LARGEST_GROUPED = 1000, 400
+"""With more columns than this a node takes too long for this method to pay, and of groups the first fit to be
+interrupted."""
 
 
 @dataclass(frozen=True)
@@ -55,42 +57,50 @@ class WalkResult:
 
 
 class SubtreeWalker:
-    """Bound to one problem; a pure function of what :meth:`explore` is given."""
+    """Bound to one problem of columns or groups; a pure function of what :meth:`explore` is given."""
 
     def __init__(self, problem: Problem, curvature: FloatArray | None, options: BoundOptions) -> None:
-        bounded = curvature is None and only_bounded_models(problem)
+        """``curvature`` (columns,) is known to be that of formula (3)."""
+        columns, self._groups = problem.inner if problem.units.grouped else problem, grouping(problem)
+        bounded = curvature is None and only_bounded_models(columns)
         self.scope = BOUNDED_MODELS if bounded else ""
         """The models its bounds hold for, where these are not all."""
         self.k = problem.k
         self.d = problem.d
         self.curvature = curvature
         self._options = options
-        self._data = walk_data(problem, curvature, bounded)
-        lengths = np.append(problem.norms[problem.norms > 0], math.sqrt(2.0 * problem.gram.constant) or 1.0)
+        if self._groups is not None and curvature is None:
+            curvature = np.full(columns.d, problem.lam)
+        self._data = walk_data(columns, curvature, bounded)
+        lengths = np.append(columns.norms[columns.norms > 0], math.sqrt(2.0 * columns.gram.constant) or 1.0)
         smallest, largest = (SMALLEST**0.5, LARGEST_NUMBER**0.5) if bounded else (SMALLEST, LARGEST_NUMBER)
         self._safe = bool(lengths.min() > smallest and lengths.max() < largest)
 
     @cached_property
     def _scratch(self) -> FloatArray:
-        return scratch_space(self.d, min(self._options.threads, available_threads()))
+        return scratch_space(self._data.b.size, min(self._options.threads, available_threads()))
 
     @staticmethod
     def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
-        """Whether subtrees of this problem can be walked at all: the columns of quadratic loss, one by one."""
-        objective = problem.objective
-        if objective is None or not (objective.is_quadratic and problem.units.free_columns):
+        """Whether subtrees of this problem can be walked at all: columns or groups of quadratic loss, freely chosen."""
+        objective, units = problem.objective, problem.units
+        if objective is None or not objective.is_quadratic or units.constraint is not None or problem.k == 0:
+            return False
+        if units.columns > (LARGEST if units.d == units.columns else LARGEST_GROUPED):
             return False
         # Where no column has an entry there is one model, of which a bound shows more than the cut-off.
-        return problem.d <= LARGEST and problem.k > 0 and bool(np.any(objective.norms > 0.0))
+        return units.grouped or bool(np.any(objective.norms > 0.0))
 
     def explore(
-        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf
-    ) -> list[WalkResult | None] | None:
+        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
+        adopts: bool = True,
+    ) -> list[WalkResult | None] | None:  # fmt: skip
         """Walk the subtree of each node.
 
         Parameters
         ----------
         states : int8 array (B, d)
+            Of units, as is what is left open.
         upper : float
             Objective of the incumbent.
         tolerance : float
@@ -99,6 +109,10 @@ class SubtreeWalker:
             Nodes of one walk ...
         work : float
             ... and its multiplications, roughly.
+        adopts : bool
+            Whether regions are held against models met on the way, too. Where not every model on a set of columns is
+            admissible they must not: models met are proposals, and every support below ``upper - tolerance`` is left
+            in an open region.
 
         Returns
         -------
@@ -108,9 +122,9 @@ class SubtreeWalker:
         if not self._safe:
             return [None] * len(states)
         size = max(self._options.threads, int(MOST_MEMORY / (9 * (self.d + 64) * self.d + 40 * budget)))
-        results: list[WalkResult | None] = []
+        limits, results = WalkLimits(upper, tolerance, budget, work, adopts), list[WalkResult | None]()
         for first in range(0, len(states), size):
-            walked = self._explore(states[first : first + size], WalkLimits(upper, tolerance, budget, work))
+            walked = self._explore(states[first : first + size], limits)
             if walked is None:
                 return None
             results += walked
@@ -121,10 +135,20 @@ class SubtreeWalker:
         walk = empty_walk(len(states), self.d, self.k, limits.budget)
         stop = self._options.stop
         with parallel_section(self._options.threads):
-            walk_subtrees(self._data, self.k, states, limits, stop, walk, self._scratch, np.zeros(1, dtype=np.int64))
+            counter = np.zeros(1, dtype=np.int64)
+            walk_subtrees(self._data, self._groups, self.k, states, limits, stop, walk, self._scratch, counter)
         if np.any(walk.status == STOPPED):
             return None
         return [None if walk.status[row] == NOT_TRUSTED else walk_result(walk, row) for row in range(len(states))]
+
+
+def grouping(problem: Problem) -> Grouping | None:
+    """The groups of a problem, as kernels take them; None where each has one column, and so stands for it."""
+    units = problem.units
+    if units.d == units.columns:
+        return None
+    largest = int(np.diff(units.spans.first).max(initial=1))
+    return Grouping(units.spans.members, units.spans.first, units.unit_of.astype(np.int64), largest)
 
 
 def walk_data(problem: Problem, curvature: FloatArray | None, bounded: bool = False) -> WalkData:

@@ -88,8 +88,9 @@ class DependentWalker:
         return DependentWalker(problem, relations, options)
 
     def explore(
-        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf
-    ) -> list[WalkResult | None] | None:
+        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
+        adopts: bool = True,
+    ) -> list[WalkResult | None] | None:  # fmt: skip
         """As :meth:`exactsel.walks.closed_form.SubtreeWalker.explore`, one node after the other."""
         columns = max(1, int(np.count_nonzero(states, axis=1).max(initial=0)))
         budget = int(min(budget, work / columns**2))
@@ -102,7 +103,7 @@ class DependentWalker:
                 continue
             walk_dependent(
                 self._data, self._relations.scale, begin.places, begin.start,
-                WalkLimits(upper, tolerance, budget, work), begin.trusted, self._unit_rounding, self._away,
+                WalkLimits(upper, tolerance, budget, work, adopts), begin.trusted, self._unit_rounding, self._away,
                 self._options.stop, walk, row,
             )  # fmt: skip
             if walk.status[row] == STOPPED:

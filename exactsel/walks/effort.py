@@ -40,6 +40,10 @@ FEW_PLACES, TYPICAL_WORK, LOOK_AGAIN = 3, 4e6, 128
 bound divides it first (measured: a third less time on the hardest instance). Every so many nodes one is walked all the
 same, to see whether that has changed."""
 
+MOST_IN_VAIN, RECENT = 0.5, 16
+"""Part of the walks of few places, of some so many, that may be in vain: with more a bound call comes first. Where a
+restriction binds, a walk without it seldom ends."""
+
 MOST_COUNTED, QUICKLY_COUNTED = 3e7, 1e6
 """Sets of columns counted before a bound call that takes eigenvalues (some 10 ms), or one of iterations only."""
 
@@ -71,13 +75,15 @@ class SubtreeRecord:
     given: dict[int, float] = field(default_factory=dict)
     """The most work offered that did not suffice, by places left."""
     passed_over: dict[int, int] = field(default_factory=dict)
-    """Nodes not walked because walks with so many places left take too long."""
+    """Nodes not walked because walks with so many places left take too long, or were in vain."""
+    in_vain: float = 0.0
+    """Part of the walks of few places that did not finish, older ones counting ever less."""
 
     def copy(self) -> SubtreeRecord:
         """The counts as they are now: a round that has been begun knows of nothing that is committed after it."""
         return SubtreeRecord(
             self.useful, self.wasted, {**self.failures}, {**self.successes}, {**self.typical}, {**self.given},
-            {**self.passed_over},
+            {**self.passed_over}, self.in_vain,
         )  # fmt: skip
 
     @property
@@ -99,6 +105,8 @@ class SubtreeRecord:
     def wants_unbounded(self, places: int, columns: int, costly: bool) -> bool:
         """Whether to walk the subtree of such a node before a bound call, which may be a costly one, is made."""
         if places <= FEW_PLACES:
+            if self.in_vain > MOST_IN_VAIN and self.passed_over.get(FEW_PLACES, 0) % LOOK_AGAIN:
+                return False
             return supports(places, columns) <= (MOST_COUNTED if costly else QUICKLY_COUNTED)
         return not self.begun and self.wants(places, columns)
 
@@ -128,15 +136,20 @@ class SubtreeRecord:
 
     def note_no_walk(self, places: int) -> None:
         """Enter an open node that was not walked."""
-        if self._takes_long(places):
-            self.passed_over[places] = self.passed_over.get(places, 0) + 1
+        if places <= FEW_PLACES and self.in_vain > MOST_IN_VAIN:
+            places = FEW_PLACES
+        elif not self._takes_long(places):
+            return
+        self.passed_over[places] = self.passed_over.get(places, 0) + 1
 
     def note_walk(self, places: int, columns: int, work: float, finished: bool) -> None:
         """Enter the outcome of one walk, and what it took besides setting it up."""
         work, offered = work + columns**2, self.work
         before = self.typical.get(places)
         self.typical[places] = work if before is None else before + (work - before) / 8
-        self.passed_over[places] = 1
+        self.passed_over[max(places, FEW_PLACES)] = 1
+        if places <= FEW_PLACES:
+            self.in_vain += ((not finished) - self.in_vain) / RECENT
         if finished:
             self.useful += work
             self.successes[places] = self.successes.get(places, 0) + 1

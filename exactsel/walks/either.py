@@ -35,23 +35,27 @@ class EitherWalker:
         self.scope = other.scope
 
     def explore(
-        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf
-    ) -> list[WalkResult | None] | None:
+        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
+        adopts: bool = True,
+    ) -> list[WalkResult | None] | None:  # fmt: skip
         """As :meth:`exactsel.walks.closed_form.SubtreeWalker.explore`, one node after the other."""
         results: list[WalkResult | None] = []
         for state in states:
             try:
-                results.append(self._sooner(state, upper, tolerance, budget, work))
+                results.append(self._sooner(state, upper, tolerance, budget, work, adopts))
             except _Stopped:
                 return None
         return results
 
-    def _sooner(self, state: StateArray, upper: float, tolerance: float, budget: int, work: float) -> WalkResult | None:
+    def _sooner(
+        self, state: StateArray, upper: float, tolerance: float, budget: int, work: float, adopts: bool
+    ) -> WalkResult | None:
         """What the first walk that ends brings; else the one that leaves least open, with the work of all."""
         spent, found = 0.0, list[WalkResult]()
         for share in SHARES:
             for walker in self._both:
-                walked = walker.explore(state[None], upper, tolerance, max(1, int(share * budget)), share * work)
+                nodes = max(1, int(share * budget))
+                walked = walker.explore(state[None], upper, tolerance, nodes, share * work, adopts)
                 if walked is None:
                     raise _Stopped
                 if walked[0] is None:

@@ -31,30 +31,31 @@ class ReducedWalker:
         self.k = problem.k
 
     def explore(
-        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf
-    ) -> list[WalkResult | None] | None:
+        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
+        adopts: bool = True,
+    ) -> list[WalkResult | None] | None:  # fmt: skip
         """As :meth:`exactsel.walks.closed_form.SubtreeWalker.explore`."""
         results: list[WalkResult | None] = []
         for state in states:
-            walked = self._explore_one(state, upper, tolerance, budget, work)
+            walked = self._explore_one(state, upper, tolerance, budget, work, adopts)
             if walked is None:
                 return None
             results += walked
         return results
 
     def _explore_one(
-        self, state: StateArray, upper: float, tolerance: float, budget: int, work: float
+        self, state: StateArray, upper: float, tolerance: float, budget: int, work: float, adopts: bool
     ) -> list[WalkResult | None] | None:
         inside, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
         reduced = self._spans.reduce(inside, candidates, self.k)
         price = self._spans.price(self.k)
         kept = np.concatenate([reduced.inside, reduced.candidates])
         if reduced.inside.size < inside.size or price > 0.25 * tolerance or not self._spans.independent(kept):
-            return self._bounded.explore(state[None], upper, tolerance, budget, work)
+            return self._bounded.explore(state[None], upper, tolerance, budget, work, adopts)
         smaller = state.copy()
         left_out = np.setdiff1d(candidates, reduced.candidates)
         smaller[left_out] = OUT
-        walked = self._plain.explore(smaller[None], upper, tolerance - 2.0 * price, budget, work)
+        walked = self._plain.explore(smaller[None], upper, tolerance - 2.0 * price, budget, work, adopts)
         if walked is None or walked[0] is None:
             return walked
         result = walked[0]

@@ -131,12 +131,15 @@ class KernelSearch:
 class Subsearcher:
     """Bound to one problem; a pure function of what :meth:`explore` is given.
 
-    Where nobody asks for the single steps (``brief``), what was closed at once is not told.
+    Where nobody asks for the single steps (``brief``), what was closed at once is not told. Where not every model is
+    admissible (not ``adopts``) models met are proposals, and nothing is closed at once, as that takes models over.
     """
 
-    def __init__(self, relaxation: Relaxation, options: BoundOptions, brief: bool = False) -> None:
-        self._brief = brief
-        self._relaxation = relaxation
+    def __init__(
+        self, relaxation: Relaxation, options: BoundOptions, brief: bool = False, *, adopts: bool = True
+    ) -> None:
+        self._brief, self.adopts = brief, adopts
+        self.relaxation = relaxation
         self._options = options
         self._form = relaxation.kernel_form
         problem = relaxation.problem
@@ -175,8 +178,8 @@ class Subsearcher:
         list of B
             None when told to stop.
         """
-        options, problem, (perspective, scale) = self._options, self._relaxation.problem, self._form
-        if self._relaxation.begins_at_fits():
+        options, problem, (perspective, scale) = self._options, self.relaxation.problem, self._form
+        if self.relaxation.begins_at_fits():
             perspective = beginning_at_fits(perspective)
         if options.stop[0]:
             return None
@@ -185,7 +188,8 @@ class Subsearcher:
         outputs = empty_subsearch(len(states), problem.d, problem.k, budget)
         workers = max(1, min(options.threads, available_threads(), len(states)))
         starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * scale
-        limits = SearchLimits(upper, tolerance, budget, horizon, self._refit_tolerance, LAST_PLACES)
+        last = LAST_PLACES if self.adopts else 0
+        limits = SearchLimits(upper, tolerance, budget, horizon, self._refit_tolerance, last, self.adopts)
         with parallel_section(workers):
             search_below(
                 *perspective, limits, states, starts,

@@ -6,8 +6,7 @@ from typing import TypeAlias
 
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.either import EitherWalker
-from exactsel.walks.grouped import GroupWalker
 from exactsel.walks.reduced import ReducedWalker
 
-Walker: TypeAlias = SubtreeWalker | EitherWalker | ReducedWalker | GroupWalker
+Walker: TypeAlias = SubtreeWalker | EitherWalker | ReducedWalker
 """Each has a ``scope``, a ``curvature`` and ``explore``."""

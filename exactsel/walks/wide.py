@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import TypeGuard
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from exactsel.kernels.node import FREE, IN
 from exactsel.kernels.wide import OVERFLOW
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.problem.restrictions import is_restricted, proposed, without_restrictions
 from exactsel.types import IntArray, StateArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.wide_left import Left, LeftByCounting, leave, walk_result, with_equal
@@ -92,7 +92,8 @@ class CountingWalker:
 
     Parameters
     ----------
-    problem : Problem
+    problem : SubsetProblem
+        Regions are counted without its restrictions; models are fitted under them.
     options : BoundOptions
     parts : int
         Into how many parts, at most, a call is divided. With several each takes an eighth of what a call takes
@@ -101,24 +102,26 @@ class CountingWalker:
         Count a root that is open once it has been bounded; else once the search has cost as much as counting would.
     """
 
-    def __init__(self, problem: Problem, options: BoundOptions, parts: int = 1, *, first: bool = True) -> None:
+    def __init__(self, problem: SubsetProblem, options: BoundOptions, parts: int = 1, *, first: bool = True) -> None:
         self.first = first
         self.parts = parts
         self.helpers: Helpers | None = None
         """Who counts parts, where a call has several; whatever comes of them is the same."""
-        self._problem = problem
+        free = without_restrictions(problem)
+        assert isinstance(free, Problem)
+        self._restricted, self._problem = problem, free
         self._options = options
         self._kept: tuple[bytes, float, CountedRegion] | None = None
         # Of rounded data without a ridge and with dependent columns nothing can be said of models of any size.
-        limited = problem.lam == 0 and problem.preparation is not None and problem.preparation.asked
+        limited = free.lam == 0 and free.preparation is not None and free.preparation.asked
         self.scope = BOUNDED_MODELS if limited else ""
         """The restriction under which its bounds hold for the data as given."""
 
     @staticmethod
-    def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
+    def serves(problem: SubsetProblem) -> bool:
         """Whether regions of this problem can be counted: many columns of quadratic loss, one by one."""
-        objective = problem.objective
-        free = objective is not None and objective.is_quadratic and problem.units.free_columns
+        plain = without_restrictions(problem)
+        free = isinstance(plain, Problem) and plain.is_quadratic and plain.units.free_columns
         bytes_needed = (4 if problem.k < ELIMINATED else 12) * problem.d**2
         fewest = FEWEST_BLIND if problem.k == MOST_PLACES else FEWEST
         return free and problem.d > fewest and problem.k > 0 and bytes_needed <= MOST_BYTES
@@ -210,9 +213,10 @@ class CountingWalker:
 
     @cached_property
     def _equal_to(self) -> IntArray:
-        """(d,) the first column that is the same, -1 for one that is zero; with a ridge all are different."""
+        """(d,) the first column that is the same, -1 for one that is zero; with a ridge or restrictions all differ."""
         d = self._problem.d
-        return np.arange(d) if self._problem.lam > 0 else duplicates(self._problem.AT)
+        distinct = self._problem.lam > 0 or is_restricted(self._restricted)
+        return np.arange(d) if distinct else duplicates(self._problem.AT)
 
     def _region(self, state: StateArray, level: float) -> CountedRegion | None:
         """The region at a level, or the part of one that is at hand."""
@@ -361,15 +365,21 @@ class CountingWalker:
             if not better[0] < value:
                 break
             value, support = better
-        fit = self._problem.fit(support)
-        if fit.value < upper:
-            raise Better(tuple(int(j) for j in support), fit.value)
+        fit = proposed(self._restricted, (int(j) for j in support))
+        if fit is not None and fit.value < upper:
+            raise Better(fit.support, fit.value)
 
     def _best_of(self, supports: IntArray) -> tuple[float, IntArray]:
-        values = self._problem.objectives(supports, self._options.threads)
+        values = self._restricted.objectives(supports, self._options.threads)
         values = np.where(np.isnan(values), np.inf, values)
+        if self._restricted.units.constraint is not None:
+            admissible = [self._admits(tuple(sorted(row[row >= 0].tolist()))) for row in supports]
+            values = np.where(admissible, values, np.inf)
         best = int(np.argmin(values))
         return float(values[best]), supports[best][supports[best] >= 0]
+
+    def _admits(self, support: tuple[int, ...]) -> bool:
+        return self._restricted.units.completed(support, self._restricted.k) == support
 
     def _exchanges(self, support: IntArray, region: CountedRegion) -> list[IntArray]:
         """The supports of the region with one column more, or with one other than the fixed ones exchanged."""

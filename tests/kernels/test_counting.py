@@ -16,7 +16,7 @@ from exactsel.algebra.curvature import balanced_curvature
 from exactsel.kernels.bounded import bounded_room
 from exactsel.kernels.counting import MOST_SUSPECTS, count, count_room, distinct, eliminate, margin_for, sets_of
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.kernels.subtree_count import CLEAR, count_region
+from exactsel.kernels.subtree_count import CLEAR, count_of_columns
 from exactsel.kernels.subtree_fit import NONE, fit_reaches, formula, formula_room, value_of
 from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN, WalkLimits, empty_walk, set_apart
 from exactsel.walks.closed_form import twins, walk_data
@@ -110,13 +110,13 @@ def test_no_region_is_cleared_above_its_best_model(block):
         if places > 4:
             continue
         upper, tolerance = levels_around(float(best), rng), float(rng.choice([0.0, 1e-12, 1e-6])) * float(best)
-        outcome = count_region(
+        outcome = count_of_columns(
             data,
             columns,
             fixed,
             columns.size,
             places,
-            WalkLimits(upper, tolerance, 100, np.inf),
+            WalkLimits(upper, tolerance, 100, np.inf, True),
             walk,
             0,
             room,

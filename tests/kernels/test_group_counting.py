@@ -18,20 +18,12 @@ from exactsel.kernels.counting import MOST_SUSPECTS
 from exactsel.kernels.group_counting import contracts, count_groups, factor, group_room, spare
 from exactsel.kernels.node import FREE, IN
 from exactsel.kernels.subtree import scratch_space
-from exactsel.kernels.subtree_count import CLEAR
+from exactsel.kernels.subtree_columns import cost_without, first_level, leave_out, put_in, write_without
+from exactsel.kernels.subtree_count import CLEAR, value_on
 from exactsel.kernels.subtree_fit import NONE, inverse_of, start_fit
-from exactsel.kernels.subtree_group_count import GroupData, columns_of, count_region, value_on, widest
-from exactsel.kernels.subtree_group_fit import (
-    coefficients_without,
-    cost_without,
-    curvature_excess,
-    fit_room,
-    group_formula,
-    group_stack,
-    leave_out,
-    locate,
-    put_in,
-)
+from exactsel.kernels.subtree_group_count import GroupData, Grouping, columns_of, count_of_groups, widest
+from exactsel.kernels.subtree_group_fit import fit_room, group_excess, group_formula, locate
+from exactsel.kernels.subtree_groups import group_rooms
 from exactsel.kernels.subtree_record import WalkLimits, empty_walk
 from exactsel.problem.groups import GroupedUnits
 from exactsel.walks.closed_form import walk_data
@@ -54,7 +46,8 @@ def grouped(problem, rng, k=None):
 def group_data(problem, curvature=None):
     curvature = np.full(problem.units.columns, problem.lam) if curvature is None else curvature
     units, data = problem.units, walk_data(problem.inner, curvature)
-    return GroupData(data, units.spans, units.unit_of.astype(np.int64), int(np.diff(units.spans.first).max()))
+    largest = int(np.diff(units.spans.first).max())
+    return GroupData(data, Grouping(*units.spans, units.unit_of.astype(np.int64), largest))
 
 
 def ordered(state):
@@ -135,8 +128,8 @@ def test_no_region_of_groups_is_cleared_above_its_best_model(block):
         upper, tolerance = float(best) * (1.0 + step), float(rng.choice([0.0, 1e-12, 1e-6])) * float(best)
         data, room = group_data(problem), group_room(problem.units.columns, problem.d, problem.units.columns)
         walk = empty_walk(1, problem.d, problem.k, 100)
-        outcome = count_region(
-            data, units, inside, units.size, places, WalkLimits(upper, tolerance, 100, np.inf), walk, 0, room
+        outcome = count_of_groups(
+            data, units, inside, units.size, places, WalkLimits(upper, tolerance, 100, np.inf, True), walk, 0, room
         )  # fmt: skip
         if np.isfinite(walk.value[0]):
             better += 1
@@ -194,8 +187,8 @@ def test_fits_are_kept_up_to_date_group_by_group(seed):
     problem, curvature = independent_problem(rng)
     data, d = group_data(problem, curvature), problem.units.columns
     state = np.full(problem.d, FREE, dtype=np.int8)
-    stack, room = group_stack(data, state, scratch_space(d, 1)[0]), fit_room(d, problem.d, d)
-    assert start_fit(data.columns, stack.fits)
+    stack, rooms = first_level(data, state, scratch_space(d, 1)[0]), group_rooms(d, problem.d, d)
+    assert start_fit(data.columns, stack)
     H, b, constant = problem.inner.hessian, problem.inner.gram.b, problem.inner.gram.constant
 
     def fitted(columns):
@@ -204,40 +197,40 @@ def test_fits_are_kept_up_to_date_group_by_group(seed):
 
     level, inside, out = 0, set(), set()
     for _ in range(problem.d):
-        free = stack.units[level, stack.inside[level] : stack.groups[level]]
-        if free.size == 0 or stack.fits.size[level] == 0:
+        free = stack.units[level, stack.inside[level] : stack.present[level]]
+        if free.size == 0 or stack.size[level] == 0:
             break
-        locate(stack, level, room)
-        fits, m = stack.fits, stack.fits.size[level]
-        columns = fits.columns[level, :m]
+        locate(stack, level, rooms.fits)
+        m = stack.size[level]
+        columns = stack.columns[level, :m]
         x, value = fitted(columns)
-        assert fits.x[level, :m] == pytest.approx(x, abs=1e-7 * np.abs(x).max())
-        position = int(rng.integers(stack.inside[level], stack.groups[level]))
+        assert stack.x[level, :m] == pytest.approx(x, abs=1e-7 * np.abs(x).max())
+        position = int(rng.integers(stack.inside[level], stack.present[level]))
         group = int(stack.units[level, position])
         left = np.setdiff1d(columns, problem.units.groups[group])
-        K, trial = inverse_of(fits, level), np.empty(d)
-        cost = cost_without(data, K, fits.x[level], group, room)
-        coefficients_without(data, K, fits.x[level], m, group, room, trial)
+        K, trial = inverse_of(stack, level), rooms.fits.trial
+        cost = cost_without(data, K, stack.x[level], stack.units[level], position, rooms.fits)
+        write_without(data, K, stack, level, position, rooms)
         after = dict(zip(left.tolist(), fitted(left)[0].tolist(), strict=True)) if left.size else {}
         lost = (fitted(left)[1] if left.size else constant) - value
         assert cost == pytest.approx(lost, abs=1e-7 * constant)
         expected = [after.get(j, 0.0) for j in columns.tolist()]
         assert trial[:m] == pytest.approx(expected, abs=1e-7 * np.abs(x).max())
         if rng.random() < 0.5:
-            put_in(data, stack, level, position, room)
+            put_in(data, stack, level, position, rooms)
             inside.add(group)
         else:
-            into = level + int(rng.integers(0, 2)) if level + 1 < stack.fits.size.size else level
+            into = level + int(rng.integers(0, 2)) if level + 1 < stack.size.size else level
             before = {*columns.tolist()}
-            leave_out(data, stack, level, position, room, into)
+            leave_out(data, stack, level, position, into, rooms)
             if into > level:
-                assert {*stack.fits.columns[level, :m].tolist()} == before
+                assert {*stack.columns[level, :m].tolist()} == before
             level = into
             out.add(group)
         assert {*stack.units[level, : stack.inside[level]].tolist()} == inside
-        assert {*stack.units[level, : stack.groups[level]].tolist()} == {*range(problem.d)} - out
-        fixed = stack.fits.fixed[level]
-        assert {*stack.fits.columns[level, :fixed].tolist()} == {*problem.units.columns_of(inside).tolist()}
+        assert {*stack.units[level, : stack.present[level]].tolist()} == {*range(problem.d)} - out
+        fixed = stack.fixed[level]
+        assert {*stack.columns[level, :fixed].tolist()} == {*problem.units.columns_of(inside).tolist()}
 
 
 @given(SEEDS)
@@ -281,7 +274,7 @@ def test_formula_of_groups_is_the_reference_less_its_allowance(seed):
     for i, j in enumerate(columns):
         room.at[j] = i
     largest = np.empty(max(1, problem.k - inside))
-    excess = curvature_excess(data, units, inside, units.size, x, NONE, room, largest)
+    excess = group_excess(data, units, inside, units.size, x, NONE, room, largest)
     D, members = data.columns.curvature, problem.units.groups
     weights = sorted((sum(D[j] * full[j] ** 2 for j in members[g]) for g in units[inside:]), reverse=True)
     assert excess == pytest.approx(0.5 * sum(weights[largest.size :]), abs=1e-9 * scale)

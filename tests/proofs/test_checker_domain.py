@@ -21,7 +21,7 @@ from exactsel_certificates.__main__ import main
 from exactsel_certificates.archive import read_archive
 from exactsel_certificates.checking import problem_hash, verify
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.container import CLOSE, MalformedError, Proof, parse_proof, read_proof
+from exactsel_certificates.container import ARRAYS, CLOSE, MalformedError, Proof, parse_proof, read_proof
 from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.formula import Instance
 
@@ -40,7 +40,7 @@ def claim(about, **changes):
     entries = {
         "family": "regression", "loss": about.loss, "n": n, "d": d, "k": about.k, "groups": len(about.groups) or None,
         "problem_hash": problem_hash(about), "lower": 0.0, "upper": 1e300, "weights": about.weights is not None,
-        "intercept": about.intercept, "scale": False, "version": 1, "scope": "",
+        "intercept": about.intercept, "scale": False, "scope": "",
         "curvature": number, "model_value": number, "point_value": number,
         "dual_value": number, "model_index": none, "point_size": none,
         "tree": np.array([CLOSE], dtype=np.int32), "point_index": none,
@@ -144,7 +144,7 @@ def test_numbers_beyond_reason_prove_nothing_and_raise_nothing(value, loss, adju
             point_index=both, dual_value=np.full(6, value), model_index=both,
             model_value=np.array([value, -value]), curvature=np.full(2, abs(value)),
         )  # fmt: skip
-        verdict = verify(parse_proof(as_bytes(proof, weights=adjusted or None, intercept=adjusted or None)), about)
+        verdict = verify(parse_proof(as_bytes(proof)), about)
         assert not verdict.verified
         assert 0.0 <= verdict.lower <= 1e60
 
@@ -193,7 +193,7 @@ def test_more_than_the_limit_is_not_read(tmp_path):
 def test_what_a_file_says_is_shown_short_and_plain():
     nested = "[" * 900 + "]" * 900
     for said, shown in ((nested, "a list"), ('"\\u001b[31m"', "'\\\\x1b"), ('"' + "x" * 9999 + '"', "x{59}\\.\\.\\.")):
-        text = '{"format": "exsel", "version": 1, "arrays": [1,2,3,4,5,6,7,8], "n": ' + said + "}"
+        text = '{"format": "exsel", "version": 1, "arrays": [], "n": ' + said + "}"
         with pytest.raises(MalformedError, match=shown) as caught:
             parse_proof(len(text).to_bytes(8, "little") + text.encode())
         assert len(str(caught.value)) < 200
@@ -207,8 +207,11 @@ def test_headers_with_any_value_anywhere():
     odd = [None, True, -1, 0, 1, 2**31, 2**63, 10**4000, 1e308, np.nan, np.inf, "", "x" * 5000, "\ud800", [], {}, [[]]]
     for name, value in itertools.product(header, odd):
         assert len(said(header_with(data, size, {**header, name: value}))) < 250
-    for place, part, value in itertools.product(range(8), range(3), odd):
-        listed = [[*entry] for entry in header["arrays"]]
+    assert header["arrays"] == [["tree", "<i4", 1]]
+    every = [[name, kinds[0], int(name == "tree")] for name, kinds in ARRAYS.items()]
+    assert said(header_with(data, size, {**header, "arrays": every})) == ""
+    for place, part, value in itertools.product(range(len(every)), range(3), odd):
+        listed = [[*entry] for entry in every]
         listed[place][part] = value
         assert len(said(header_with(data, size, {**header, "arrays": listed}))) < 250
 

@@ -258,7 +258,7 @@ def related_file():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": 1}, {"version": 2}, {"version": 4}, {"hierarchy": None}, {"hierarchy": True}, {"hierarchy": "both"},
+        {"version": 2}, {"version": 3}, {"version": None}, {"hierarchy": True}, {"hierarchy": "both"},
         {"hierarchy": ""}, {"hierarchy": ["strong"]}, {"hierarchy": {}}, {"hierarchy": 3}, {"weights": False},
     ],
 )  # fmt: skip
@@ -287,7 +287,6 @@ def test_proofs_of_other_hierarchies():
             assert "about" in verdict_on(mine, theirs).reason
             forged = theirs._replace(header=theirs.header | {n: file.header[n] for n in ("problem_hash",)})
             assert not verdict_on(other, forged).verified
-    assert strong_file(plain, optimum(plain)).header["version"] == 1
 
 
 BROKEN = [
@@ -379,7 +378,7 @@ def test_the_replay_knows_hierarchies():
             tried += 1
         S, C = root_of(case)
         walked = Walked(0, tuple(S), tuple(C), (), 0.0, (), None)
-        with pytest.raises(ReplayError, match="hierarchy"):
+        with pytest.raises(ReplayError, match=r"cannot be followed|holds no model"):
             replay(instance_of(case), replace(record, steps=(walked,)))
     assert tried > 10
 

@@ -322,14 +322,16 @@ def test_what_is_no_minorant_proves_nothing(tmp_path, monkeypatch):
         assert "only 0.0 is proven" in second_says(problem, changed(proof, minorant_width=widths))
 
 
-def test_a_minorant_is_for_files_that_use_it(tmp_path, monkeypatch):
+def test_a_minorant_is_whole_or_left_out(tmp_path, monkeypatch):
     problem, proof = some_proof(tmp_path, monkeypatch, loss="huber")
-    plain = changed(proof, tree=[CLOSE])
+    without = changed(proof, minorant_point=[], minorant_width=[])
+    assert first_says(problem, without).lower == 0.0
+    assert "only 0.0 is proven" in second_says(problem, without)
     short = changed(proof, minorant_width=proof.minorant_width[:-1])
     none, many = changed(proof, minorant_point=[]), changed(proof, minorant_point=[0] * 9)
     infinite = proof.minorant_width.copy()
     infinite[3] = np.inf
-    for lie in (plain, short, none, many, changed(proof, minorant_width=infinite)):
+    for lie in (short, none, many, changed(proof, minorant_width=infinite)):
         with pytest.raises(MalformedError):
             first_says(problem, lie)
         with pytest.raises(Malformed):

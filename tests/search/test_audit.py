@@ -15,12 +15,12 @@ from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, Settings, sol
 from exactsel.bounds.witness import ModelPoint
 from exactsel.cli.main import main
 from exactsel.errors import InvariantError, UnsupportedError
+from exactsel.nodes.trees import BinaryTree
 from exactsel.proofs.audit import Audit
 from exactsel.proofs.evaluating import UNTRUSTED, Claim, Evaluator
 from exactsel.search import commit
 from exactsel.search.frontier import BestFirst
 from exactsel.search.spilling import Spilling
-from exactsel.search.trees import BinaryTree
 from exactsel.solving.failing import kept
 from exactsel.solving.solver import Search
 from exactsel.testing.campaigns.random_instances import random_instance

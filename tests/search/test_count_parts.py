@@ -17,7 +17,7 @@ from exactsel.errors import InputError, WorkerWarning
 from exactsel.kernels.wide import OVERFLOW
 from exactsel.search import count_parts
 from exactsel.search.count_parts import CountParts, part_bytes, pieces_bytes, pieces_from_bytes
-from exactsel.search.events import Counted
+from exactsel.search.events import SubtreeClosed
 from exactsel.search.packed_bytes import from_bytes
 from exactsel.search.pool import Pool
 from exactsel.solving.processes import ProcessExecutor
@@ -95,8 +95,8 @@ def test_processes_of_which_one_is_killed(monkeypatch):
     serial = solve(problem, executor="serial", **SHARDED)
 
     def kill(event, state):
-        if isinstance(event, Counted):
-            fractions.append(event.fraction)
+        if isinstance(event, SubtreeClosed):
+            fractions.append(event.result.fraction)
             if not killed and executor.processes:
                 killed.append(executor.processes[0])
                 os.kill(killed[0], signal.SIGKILL)

@@ -17,7 +17,7 @@ from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.dependent_basis import NOTHING, exchange, first_level, leave_out, substitute, swap_in_basis
 from exactsel.kernels.dependent_value import best_addition, certified
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.search.events import Explored
+from exactsel.search.events import SubtreeClosed
 from exactsel.solving.solver import Search
 from exactsel.walks.dependent import DependentWalker
 from exactsel_certificates.reference.subtree import retrace
@@ -136,7 +136,7 @@ def test_solving_with_walks(block):
         search = Search(problem, Settings(threads=1, heuristics=()))
         events = list(search)
         result = search.result()
-        walked += any(isinstance(event, Explored) for event in events)
+        walked += any(isinstance(event, SubtreeClosed) for event in events)
         assert result.reached, seed
         assert result.upper <= best * (1 + 1e-6) + 1e-9 * scale_of(problem)
         assert result.lower <= best + 1e-12 * scale_of(problem)
@@ -151,7 +151,7 @@ def test_the_scope_is_stated():
     A = np.column_stack([A, np.ones(60)])
     problem = Problem(A, A @ rng.standard_normal(A.shape[1]) + rng.standard_normal(60), 4, lam=0.0)
     result = solve(problem, threads=1, record=True)
-    assert any(isinstance(event, Explored) for event in result.events)
+    assert any(isinstance(event, SubtreeClosed) for event in result.events)
     assert "models with" in result.scope
     assert result.reached
 

@@ -19,12 +19,12 @@ from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.witness import InfimumPoint
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE
+from exactsel.nodes.node import Node, root_node
+from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.fit import Fit
 from exactsel.search.frontier import BestFirst, DepthFirst
 from exactsel.search.memory import MEBIBYTE, MemoryGuard
-from exactsel.search.node import Node, root_node
 from exactsel.search.state import SearchState
-from exactsel.search.tolerance import Tolerance
 from exactsel.solving.entry import solve
 from exactsel.solving.outcome import Claim, Termination, claim_of
 from exactsel.solving.settings import Settings

@@ -12,9 +12,9 @@ from stopping import Stopping
 
 from exactsel import Search, Settings
 from exactsel.bounds.apg import AcceleratedGradientBound
+from exactsel.closers.refits import Refits
 from exactsel.search.events import Bounded
 from exactsel.search.expand import Expander
-from exactsel.search.refits import Refits
 
 
 @pytest.mark.smoke

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from samples import sample
 
 from exactsel import InputError, Search, Settings, solve
+from exactsel.nodes.node import Node
 from exactsel.search import spilling
-from exactsel.search.node import Node
 from exactsel.search.reserve import Reserve
 from exactsel.search.spilling import TemporaryRoom
 from exactsel.testing.campaigns.brute_force import Truth

@@ -9,11 +9,11 @@ from saved_searches import copied, said
 from exactsel import Problem, solve
 from exactsel.bounds.witness import ModelPoint
 from exactsel.errors import InputError, OutputError
+from exactsel.nodes.node import Node
 from exactsel.search import checkpoint_parts, frontier
 from exactsel.search.block_heap import BlockHeap
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import RoundEnded
-from exactsel.search.node import Node
 from exactsel.search.node_block import NodeBlock
 
 

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
+from exactsel.nodes.left_open import LeftBelow, LeftOpen
+from exactsel.nodes.node import Node
+from exactsel.nodes.points import Points
+from exactsel.nodes.waiting import Waiting
 from exactsel.problem.regression import Problem
 from exactsel.search import commit
 from exactsel.search import frontier as frontier_module
 from exactsel.search.events import Finished
 from exactsel.search.frontier import BestFirst
-from exactsel.search.left_open import LeftBelow, LeftOpen, Points
-from exactsel.search.node import Node
 from exactsel.search.open_nodes import OpenNodes
-from exactsel.search.waiting import Waiting
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from tests.fixtures.recorded import plain
@@ -30,10 +31,7 @@ def hard(loss="logistic", n=100, d=60, k=10):
 def random_left(rng, m, d=5):
     """Some regions, a few of which came with what proves their bound."""
     points = [ModelPoint.from_dense(rng.standard_normal(d) * (rng.random(d) < 0.5)) for _ in range(3)]
-    held = Points(
-        np.concatenate([p.index for p in points]), np.concatenate([p.value for p in points]),
-        np.cumsum([p.index.size for p in points]).tolist(), None,
-    )  # fmt: skip
+    held = Points.of(points)
     proofs, starts = rng.integers(-1, 3, m).tolist(), rng.integers(-1, 3, m).tolist()
     given = {row: (InfimumPoint(), None) for row in range(m) if min(proofs[row], starts[row]) < 0}
     bounds = rng.integers(0, 4, m).astype(float)

@@ -13,13 +13,14 @@ from exactsel import Problem, Search, Settings, solve
 from exactsel.bounds.witness import ModelPoint
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.moves import CLOSED
+from exactsel.nodes.node import root_node
+from exactsel.nodes.regions import NodeDivided, NodeKept, Round, SubtreeResult, as_region
+from exactsel.nodes.subtree import Moves
 from exactsel.proofs.spot_check import SpotCheck
-from exactsel.search.node import root_node
 from exactsel.search.packed_bytes import from_bytes, to_bytes
-from exactsel.search.packing import pack, unpack
-from exactsel.search.regions import NodeDivided, NodeKept, NodeSearched, NodeWalked, Round, as_region
-from exactsel.search.telling import TELL
-from exactsel.walks.closed_form import WalkResult
+from exactsel.search.packing import pack
+from exactsel.search.pool import round_bytes, round_from_bytes
+from exactsel.search.telling import TELL, search_bytes, search_from
 from exactsel.walks.relaxation import KernelSearch
 
 SHARDED = {"shard": 1, "batch": 4}
@@ -35,6 +36,10 @@ def lying(change, when):
 
     executor = Here(spoilt)
     return executor
+
+
+def searched(outcome):
+    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, KernelSearch)
 
 
 def lifted(outcome):
@@ -69,8 +74,8 @@ def contained(outcome):
 
 def walked_away(outcome):
     """A subtree nobody walks here."""
-    walk = WalkResult(True, 1, 1.0, 1e9, None, np.zeros((0, 30), np.int8), np.zeros(0), np.array([CLOSED]))
-    return NodeWalked(outcome.node, as_region(outcome.node), walk, ())
+    region = as_region(outcome.node)
+    return SubtreeResult(outcome.node, region, "explored", (), 1e9, 1, work=1.0, told=Moves(np.array([CLOSED])))
 
 
 def searched_away(outcome):
@@ -79,7 +84,20 @@ def searched_away(outcome):
         1, 1, 1, np.inf, None, nothing, np.zeros(0), np.zeros((0, 30), np.int8), np.zeros(0), nothing,
         np.zeros((0, 30)), np.ones(30), None,
     )  # fmt: skip
-    return NodeSearched(outcome.node, search, (), ())
+    return SubtreeResult(outcome.node, as_region(outcome.node), "below", (), np.inf, 1, numbers=(), told=search)
+
+
+def nothing_told(outcome):
+    """Closed, and nobody says how."""
+    return SubtreeResult(outcome.node, as_region(outcome.node), "explored", (), 1e9, 1)
+
+
+def half_of_it(outcome):
+    """A subtree of which a part is nowhere."""
+    region = as_region(outcome.node)
+    state = outcome.node.state.copy()
+    state[np.flatnonzero(state == 1)[:1]] = 0
+    return SubtreeResult(outcome.node, region, "below", (replace(region, state=state),))
 
 
 def without_children(outcome):
@@ -88,7 +106,7 @@ def without_children(outcome):
 
 LIES = {
     "a bound": lifted, "a closed region": closing, "a region": smaller, "a reason": contained, "a walk": walked_away,
-    "a search": searched_away, "no children": without_children,
+    "a search": searched_away, "silence": nothing_told, "half of it": half_of_it, "no children": without_children,
 }  # fmt: skip
 
 
@@ -123,11 +141,11 @@ def test_a_model_that_the_problem_does_not_admit(demand, kernels_at_once):
 def test_bounds_that_are_no_numbers():
     problem, _ = larger()
     node = root_node(problem.root_state, 0.0)
-    for outcome in (walked_away(NodeKept(node, as_region(node))), searched_away(NodeKept(node, as_region(node)))):
-        name = "walk" if isinstance(outcome, NodeWalked) else "search"
-        spoilt = replace(outcome, **{name: replace(getattr(outcome, name), dropped=np.nan)})
-        with pytest.raises(InputError, match="a bound that is nan"):
-            unpack(from_bytes(to_bytes(pack([spoilt]))), problem)
+    walk, search = walked_away(NodeKept(node, as_region(node))), searched_away(NodeKept(node, as_region(node)))
+    spoilt = replace(walk, dropped=np.nan), replace(search, told=replace(search.told, dropped=np.nan))
+    for outcome in spoilt:
+        with pytest.raises(InputError, match=r"nan|other numbers in 'dropped'"):
+            round_from_bytes(round_bytes(Round((), (outcome,))), [node], problem)
 
 
 def test_a_tree_that_leaves_workers_nothing_to_do():
@@ -160,10 +178,10 @@ def test_a_search_below_a_node_that_says_too_much(kernels_at_once):
     make, options = SEARCHES["huber, default"]
 
     def better(outcome):
-        if not isinstance(outcome, NodeSearched) or not np.isfinite(outcome.search.dropped):
+        if not searched(outcome) or not np.isfinite(outcome.dropped):
             return outcome
         spoilt.append(outcome.node.id)
-        return replace(outcome, search=replace(outcome.search, dropped=outcome.search.dropped + 1.0))
+        return replace(outcome, told=replace(outcome.told, dropped=outcome.dropped + 1.0))
 
     found = 0
     for seed in range(900, 906):
@@ -193,10 +211,10 @@ def test_regions_left_open_below_a_node(lie, kernels_at_once):
     lied = []
 
     def change(outcome):
-        if not isinstance(outcome, NodeSearched) or not len(outcome.search.open_bounds) or len(lied) > 1:
+        if not searched(outcome) or not len(outcome.children) or len(lied) > 1:
             return outcome
         lied.append(outcome.node.id)
-        return replace(outcome, search=lie(outcome.search))
+        return replace(outcome, told=lie(outcome.told))
 
     serial = solve(problem, **options, executor="serial", signals=())
     with pytest.MonkeyPatch.context() as patch:
@@ -242,7 +260,7 @@ def test_steps_that_are_asked_for(lie):
         asked.append(number)
         if lie is None or isinstance(lie, bytes) or (lie is told_too_much and len(asked) > 1):
             return lie if isinstance(lie, bytes) else answer
-        return to_bytes(pack(lie(unpack(from_bytes(answer), problem))))
+        return search_bytes(*lie(search_from(from_bytes(answer), problem)))
 
     serial = solve(problem, **options, executor="serial")
     with pytest.MonkeyPatch.context() as patch:
@@ -257,12 +275,12 @@ def test_an_answer_whose_steps_do_not_prove_it():
     spoilt = []
 
     def better(outcome):
-        if not isinstance(outcome, NodeSearched) or not outcome.search.is_brief or len(spoilt) > 1:
+        if not searched(outcome) or not outcome.told.is_brief or len(spoilt) > 1:
             return outcome
         spoilt.append(outcome.node.id)
-        search = outcome.search
+        search = outcome.told
         return replace(
-            outcome, search=replace(search, dropped=search.dropped + 20.0, step_bounds=search.step_bounds + 20.0)
+            outcome, told=replace(search, dropped=search.dropped + 20.0, step_bounds=search.step_bounds + 20.0)
         )
 
     serial = solve(problem, **options, executor="serial")

@@ -19,8 +19,8 @@ from exactsel.bounds.witness import (
     ModelPoint,
     SplitPoint,
 )
+from exactsel.nodes.node import Node
 from exactsel.search import frontier
-from exactsel.search.node import Node
 from exactsel.search.node_block import BlockReader, NodeBlock
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import Packed

@@ -9,7 +9,7 @@ from exactsel import Problem
 from exactsel.proofs.audit import Audit
 from exactsel.proofs.evaluating import Evaluator
 from exactsel.proofs.spot_check import SAMPLED, SpotCheck
-from exactsel.search.events import Explored
+from exactsel.search.events import SubtreeClosed
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 
@@ -28,7 +28,7 @@ def audited(samples):
     audit = Audit(search.problem, Evaluator(search.problem), samples)
     walks = 0
     for event in search:
-        walks += isinstance(event, Explored)
+        walks += isinstance(event, SubtreeClosed)
         audit(event, search.state)
     assert walks > 0, "the case to be tested"
     return audit.bounds

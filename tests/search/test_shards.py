@@ -10,10 +10,10 @@ from instances_for_tests import random_case
 
 from exactsel import Problem
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.nodes.node import root_node
+from exactsel.nodes.regions import NodeDivided, SubtreeResult
 from exactsel.search import pool
 from exactsel.search.engine import Limits, _effort
-from exactsel.search.node import root_node
-from exactsel.search.regions import NodeDivided, NodeWalked
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel.walks.effort import WALK_WORK, Effort, SubtreeRecord
@@ -75,7 +75,7 @@ def walked_search():
 
 
 def has_walked(outcome):
-    return isinstance(outcome, NodeWalked) or getattr(outcome, "unused_walk", None) is not None
+    return isinstance(outcome, SubtreeResult) or getattr(outcome, "unused_walk", None) is not None
 
 
 def test_with_few_nodes_those_with_much_below_are_divided():

@@ -12,12 +12,12 @@ from recorded import plain
 from exactsel import Problem, Search, Settings, solve, verify
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
 from exactsel.errors import InputError, OutputError, OutputWarning
+from exactsel.nodes.node import Node
 from exactsel.search import frontier as frontiers
 from exactsel.search import spilling
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import RoundEnded
 from exactsel.search.frontier import BestFirst
-from exactsel.search.node import Node
 from exactsel.search.sizes import hot_bytes
 from exactsel.search.spilling import Spilling, TemporaryRoom
 

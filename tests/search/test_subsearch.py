@@ -18,16 +18,16 @@ from exactsel import Problem, Settings, solve, verify
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.witness import InfimumPoint
+from exactsel.closers.native import NativeSearch
 from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
 from exactsel.kernels.loss import point_derivative, point_value
 from exactsel.kernels.node import FREE
 from exactsel.kernels.rows import row_values, total_value
 from exactsel.losses import Huber, Logistic, Quadratic
-from exactsel.search.below import SubtreeKernels
+from exactsel.nodes.node import Node
+from exactsel.nodes.tolerance import Tolerance
 from exactsel.search.details import events_of
-from exactsel.search.events import Bounded, Discarded, Fixed, SearchedBelow
-from exactsel.search.node import Node
-from exactsel.search.tolerance import Tolerance
+from exactsel.search.events import Bounded, Discarded, Fixed, SubtreeClosed
 from exactsel.solving.solver import Search
 from exactsel.walks import effort as subtrees
 from exactsel.walks.effort import Effort
@@ -204,9 +204,9 @@ class TestInTheSearch:
         """From the optimum on, the nodes below a cut-off are the same in any order, if none are closed at once."""
         monkeypatch.setattr("exactsel.walks.relaxation.LAST_PLACES", 0)
         result, events = self.run(problem)
-        assert any(isinstance(event, SearchedBelow) for event in events)
+        assert any(isinstance(event, SubtreeClosed) for event in events)
         plain_result, plain_events = self.run(problem, subtrees=False)
-        assert not any(isinstance(event, SearchedBelow) for event in plain_events)
+        assert not any(isinstance(event, SubtreeClosed) for event in plain_events)
         assert result.support == plain_result.support
         assert abs(result.nodes - plain_result.nodes) <= 0.05 * plain_result.nodes
         assert abs(result.iterations - plain_result.iterations) <= 0.05 * plain_result.iterations
@@ -230,7 +230,7 @@ class TestInTheSearch:
         detailed, told = self.run(problem, details=True)
         assert result.tree_hash == detailed.tree_hash
         assert result.lower == detailed.lower
-        assert not any(isinstance(event, SearchedBelow) for event in told)
+        assert not any(isinstance(event, SubtreeClosed) for event in told)
         assert sum(isinstance(event, Bounded) for event in told) == detailed.bound_calls
         self.agree(problem, replayed(problem, detailed, told), detailed)
 
@@ -276,7 +276,7 @@ class TestInTheSearch:
     def test_other_settings_do_without(self, problem):
         for options in ({"bound": "apg"}, {"frontier": "depth-first"}, {"branching": "largest"}):
             _, events = self.run(problem, node_limit=600, **options)
-            assert not any(isinstance(event, SearchedBelow) for event in events)
+            assert not any(isinstance(event, SubtreeClosed) for event in events)
 
 
 def test_a_better_model_met_inside_is_taken_over(eager):
@@ -302,9 +302,9 @@ def test_the_budget_is_bounded_by_work_and_by_what_is_left(nodes, iterations, co
 def test_what_was_closed_with_the_tolerance_of_a_worse_model_is_left_open():
     """The tolerance is a tenth of the objective: .2 when the kernel begins, .1 once it has halved the objective."""
     tolerance = Tolerance(0.0, 0.1)
-    kernels = SubtreeKernels(None, tolerance, lambda upper: upper - tolerance.absolute(upper), None, None)
-    assert kernels._closed_too_soon(0.85, 2.0, 1.0)
-    assert not kernels._closed_too_soon(0.91, 2.0, 1.0)
-    assert not kernels._closed_too_soon(0.75, 2.0, 1.0), "closed for another reason"
-    assert not kernels._closed_too_soon(np.inf, 2.0, 1.0)
-    assert not kernels._closed_too_soon(0.85, 1.0, 1.0)
+    kernels = NativeSearch(None, tolerance, lambda upper: upper - tolerance.absolute(upper), None)
+    assert kernels.closed_too_soon(0.85, 2.0, 1.0)
+    assert not kernels.closed_too_soon(0.91, 2.0, 1.0)
+    assert not kernels.closed_too_soon(0.75, 2.0, 1.0), "closed for another reason"
+    assert not kernels.closed_too_soon(np.inf, 2.0, 1.0)
+    assert not kernels.closed_too_soon(0.85, 1.0, 1.0)

@@ -30,7 +30,7 @@ from exactsel.kernels.subtree_fit import (
     swap_columns,
 )
 from exactsel.kernels.subtree_record import COUNTED
-from exactsel.search.events import Explored
+from exactsel.search.events import SubtreeClosed
 from exactsel.solving.solver import Search
 from exactsel.walks.closed_form import SubtreeWalker, walk_data
 from exactsel_certificates.reference.subtree import retrace
@@ -237,7 +237,7 @@ class TestInTheSearch:
     def test_it_agrees_with_the_search_without(self, problem):
         result, events = self.run(problem)
         plain, _ = self.run(problem, subtrees=False)
-        assert any(isinstance(event, Explored) for event in events)
+        assert any(isinstance(event, SubtreeClosed) for event in events)
         assert result.upper == pytest.approx(plain.upper, rel=1e-9)
         assert result.reached
         assert replayed(problem, result, events).lower == result.lower
@@ -246,10 +246,10 @@ class TestInTheSearch:
         assert self.run(problem, threads=1)[0].tree_hash == self.run(problem, threads=2)[0].tree_hash
 
     def test_unfinished_walks_are_taken_up_again(self, problem, monkeypatch):
-        monkeypatch.setattr("exactsel.search.below.walk_budget", lambda columns, work: 1)
-        monkeypatch.setattr("exactsel.search.below.WORTH_KEEPING", 1.0)
+        monkeypatch.setattr("exactsel.closers.walking.walk_budget", lambda columns, work: 1)
+        monkeypatch.setattr("exactsel.closers.walking.WORTH_KEEPING", 1.0)
         result, events = self.run(problem, heuristics="none")
-        explored = [event for event in events if isinstance(event, Explored)]
+        explored = [event for event in events if isinstance(event, SubtreeClosed)]
         assert any(event.open_ids for event in explored)
         assert len(explored) > 2
         assert result.reached
@@ -259,7 +259,7 @@ class TestInTheSearch:
     def test_other_settings_do_without(self, problem):
         for options in ({"bound": "apg"}, {"tree": "state-space", "node_limit": 50}, {"subtrees": False}):
             _, events = self.run(problem, **options)
-            assert not any(isinstance(event, Explored) for event in events)
+            assert not any(isinstance(event, SubtreeClosed) for event in events)
 
     def test_the_tree_can_be_drawn(self, problem):
         graph = solve(problem, record=True).tree()
@@ -281,7 +281,7 @@ class TestOddData:
         problem = self.nearly_dependent(0, d=10, noise=noise).replace(lam=lam)
         best = min(long_double_fit(problem, np.array(c)) for c in combinations(range(10), 4))
         search = Search(problem, Settings(heuristics="none"), signals=())
-        assert any(isinstance(event, Explored) for event in search)
+        assert any(isinstance(event, SubtreeClosed) for event in search)
         result = search.result()
         assert result.lower <= best + 1e-12
         assert result.upper == pytest.approx(best, rel=1e-6)

@@ -21,8 +21,8 @@ FIELDS = {
     "run": {"schema", "version", "problem", "objective", "settings"}, "started": {"open"},
     "incumbent": {"support", "coef", "names", "source"}, "bounded": {"node", "bound", "solved", "iterations"},
     "fixed": {"node", "column", "inside", "bound"}, "divided": {"node", "columns", "children", "rest"},
-    "discarded": {"node", "reason", "bound"}, "explored": {"node", "decisions", "dropped", "open"},
-    "searched": {"node", "nodes", "dropped", "open"}, "raised": set(), "round": {"round"},
+    "discarded": {"node", "reason", "bound"},
+    "subtree": {"node", "closer", "nodes", "dropped", "open", "counted"}, "raised": set(), "round": {"round"},
     "finished": {"termination", "open"},
     "result": {"result"},
 }  # fmt: skip
@@ -84,7 +84,7 @@ class TestTrace:
                 case "divided":
                     born |= {*line["children"], line["rest"]}
                     ended.add(line["node"])
-                case "explored" | "searched":
+                case "subtree":
                     ended.add(line["node"])
                     ended -= {*line["open"]}
                     born |= {*line["open"]}

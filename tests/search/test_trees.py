@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.search.branching import BranchingView, ClosestToHalf, CostliestToLeaveOut, LargestCoefficient
-from exactsel.search.node import is_convex
-from exactsel.search.trees import BinaryTree, StateSpaceTree
+from exactsel.nodes.branching import BranchingView, ClosestToHalf, CostliestToLeaveOut, LargestCoefficient
+from exactsel.nodes.node import is_convex
+from exactsel.nodes.trees import BinaryTree, StateSpaceTree
 
 
 def random_state(data):

@@ -14,9 +14,9 @@ import pytest
 
 from exactsel import Problem, Search, Settings
 from exactsel.errors import InvariantError
+from exactsel.nodes.regions import NodeKept, SubtreeResult
 from exactsel.search.commit import commit, commit_models
 from exactsel.search.invariants import check_round
-from exactsel.search.regions import NodeKept, NodeWalked
 from exactsel.walks.effort import Effort, SubtreeRecord
 
 
@@ -75,7 +75,7 @@ def test_a_walk_that_shows_more_than_was_known_is_used(seed):
     problem = problem_of(seed)
     expander, state, root = begun(problem)
     outcome = committed(expander, state, replace(root, id=5, parent=0, bound=0.1 * best_of(problem)))
-    assert isinstance(outcome, NodeWalked)
+    assert isinstance(outcome, SubtreeResult)
     assert 0.1 * best_of(problem) < state.floor <= best_of(problem)
 
 

@@ -28,7 +28,7 @@ from exactsel.kernels.wide import (
     tile_suspect,
     triple_exceeds,
 )
-from exactsel.search.events import Counted, Explored, IncumbentFound
+from exactsel.search.events import IncumbentFound, SubtreeClosed
 from exactsel.solving import choose
 from exactsel.solving.solver import Search
 from exactsel.walks import wide
@@ -112,7 +112,7 @@ def test_searches_that_count_agree_with_brute_force(block, places, monkeypatch):
         run = Search(problem, Settings(threads=1, heuristics=() if seed % 2 else ("forward",)))
         events = list(run)
         result, null = run.result(), 0.5 * float(problem.y @ problem.y)
-        calls += sum(isinstance(event, Counted) for event in events)
+        calls += sum(isinstance(event, SubtreeClosed) for event in events)
         assert result.upper >= best - 1e-7 * null, seed  # where columns nearly agree brute force is off
         assert result.lower <= best + 1e-12 * null, seed
         if not result.scope:
@@ -288,7 +288,7 @@ def test_a_count_goes_on_where_it_was_stopped(monkeypatch):
     problem = Problem(A, A[:, :3].sum(axis=1) + rng.standard_normal(20), k=3, lam=0.1)
     whole = solve(problem, threads=1)
     first = Search(problem, Settings(threads=1, node_limit=20))
-    fractions = [event.fraction for event in first if isinstance(event, Counted)]
+    fractions = [event.result.fraction for event in first if isinstance(event, SubtreeClosed)]
     assert first.result().termination == "node_limit"
     assert 0 < fractions[0] < fractions[1] <= fractions[-1] < 1
     assert first.state.lower <= whole.upper
@@ -330,7 +330,7 @@ def test_equal_columns_are_counted_once():
     assert list(first[120:]) == [-1] * 3
     run = Search(problem, Settings(threads=1))
     events = list(run)
-    assert sum(isinstance(event, Explored) for event in events) == 1
+    assert sum(isinstance(event, SubtreeClosed) for event in events) == 1
     assert run.result().reached
     assert run.state.bound_calls == 0
 
@@ -341,8 +341,8 @@ def test_a_dependent_triple_is_handed_back():
     A[:, 7] = A[:, 3] + A[:, 5]
     problem = Problem(A, A[:, 0] + A[:, 1] - A[:, 2] + 0.1 * rng.standard_normal(12), k=3, lam=0.0)
     run = Search(problem, Settings(threads=1))
-    explored = [event for event in run if isinstance(event, Explored)]
-    regions = [region for kind, region in leaves(problem.root_state, explored[0].moves) if kind == LEFT_OPEN]
+    told = [event.result.told for event in run if isinstance(event, SubtreeClosed)]
+    regions = [region for kind, region in leaves(problem.root_state, told[0].moves) if kind == LEFT_OPEN]
     assert [tuple(np.flatnonzero(region == IN)) for region in regions] == [(3, 5, 7)]
     assert run.result().reached
 

@@ -12,11 +12,11 @@ from equal_instances import same
 from samples import many, sample
 
 from exactsel.cli.main import main
+from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.preparing import Preparation
 from exactsel.problem.regression import Problem
 from exactsel.search import engine
 from exactsel.search.frontier import BestFirst, DepthFirst
-from exactsel.search.tolerance import Tolerance
 from exactsel.solving import solver
 from exactsel.solving.outcome import Claim
 from exactsel.testing.campaigns import changes, processes, trials

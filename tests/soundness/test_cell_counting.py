@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactsel.bounds.base import BoundOptions
+from exactsel.closers.base import Task
+from exactsel.closers.listing import CountCells
+from exactsel.closers.visit import Interrupted
 from exactsel.kernels.cell_counting import cell_bounds, write_set
+from exactsel.nodes.node import root_node
+from exactsel.nodes.regions import RoundWork, as_region
 from exactsel.problem.regression import Problem
 from exactsel.proofs.verify import verify
-from exactsel.search.listed import all_counted
-from exactsel.search.node import root_node
-from exactsel.search.regions import RoundWork
-from exactsel.search.visit import Interrupted
 from exactsel.solving import choose
 from exactsel.solving.entry import solve
 from exactsel.walks import cell_counting
@@ -38,6 +39,13 @@ GO = np.zeros(1, dtype=np.bool_)
 
 class Unproven(Problem):
     """A problem whose searches leave no proof, as those of others do in tests: there is none of a count."""
+
+
+def all_counted(counter, nodes, work, effort):
+    tasks = [Task(node, as_region(node)) for node in nodes]
+    if counter is not None:
+        CountCells(counter).close(tasks, work, effort)
+    return {task.node.id: task.outcome for task in tasks if task.outcome is not None}
 
 
 def of_two_values(seed):

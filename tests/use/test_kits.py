@@ -10,9 +10,9 @@ import pytest
 from exactsel import registry
 from exactsel.losses import Huber, Quadratic
 from exactsel.losses.adjusted import adjustable
-from exactsel.search.branching import ClosestToHalf
+from exactsel.nodes.branching import ClosestToHalf
+from exactsel.nodes.trees import BinaryTree
 from exactsel.search.frontier import BestFirst
-from exactsel.search.trees import BinaryTree
 from exactsel.testing import check_bound, check_branching, check_frontier, check_loss, check_tree
 
 BOUNDS = [name for name in registry.names("bounds") if name != "cvxpy"]

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, near_optimal, solve
+from exactsel.nodes.tolerance import Tolerance
 from exactsel.plain import finite
 from exactsel.problem.model import Model, PreparedModel, label, listed
 from exactsel.report.model import model_table
 from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
 from exactsel.search.events import Discarded, Divided, Finished, Fixed, IncumbentFound, LowerBoundRaised, Started
-from exactsel.search.tolerance import Tolerance
 from exactsel.solving.outcome import claim_of
 from exactsel.solving.result import Result
 
@@ -226,8 +226,8 @@ class TestJson:
 
     def test_objects_are_named(self, problem):
         from exactsel.bounds.apg import AcceleratedGradientBound
-        from exactsel.search.branching import LargestCoefficient
-        from exactsel.search.trees import BinaryTree
+        from exactsel.nodes.branching import LargestCoefficient
+        from exactsel.nodes.trees import BinaryTree
 
         result = solve(problem, tree=BinaryTree(), bound=AcceleratedGradientBound(), branching=LargestCoefficient())
         settings = json.loads(result.to_json())["settings"]

@@ -255,18 +255,19 @@ class _Walk:
         return self._implied(region.put_in(column)), self._implied(region.leave_out(column))
 
     def _walk(self, step: Walked, region: _Region | None) -> None:
-        if region is None or self.hierarchy is not None:
-            raise ReplayError(f"region {step.region} was walked, which a hierarchy does not allow.")
+        if region is None:
+            raise ReplayError(f"region {step.region} was walked, but holds no model.")
         if isinstance(self.instance, ColumnInstance) or self.instance.loss != "quadratic":
             raise ReplayError(f"region {step.region} was walked, which {self.instance.loss} does not allow.")
         left = list(step.open_regions)
         try:
             for piece in retrace(self.instance, *region, step.moves, step.curvature):
+                part = self._implied(_Region(piece.inside, piece.candidates))
                 if piece.bound is None:
                     if not left:
                         raise ReplayError(f"the walk of region {step.region} leaves more open than it lists.")
-                    self._add(left.pop(0), _Region(piece.inside, piece.candidates))
-                else:
+                    self._add(left.pop(0), part)
+                elif part is not None and piece.bound != math.inf:
                     self._enter(step.region, step.dropped, piece.bound, 0.0)
         except ValueError as error:
             raise ReplayError(f"the walk of region {step.region} cannot be followed: {error}") from None

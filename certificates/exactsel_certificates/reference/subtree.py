@@ -24,6 +24,7 @@ import numpy as np
 
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.reference.bounds import curved_bound, fit_bound, least_squares
+from exactsel_certificates.reference.hierarchy import respects
 
 BRANCH, PUT_IN, LEFT_OUT, CLOSED, LEFT_OPEN, COUNTED = 0, 1, 2, 3, 4, 5
 
@@ -94,9 +95,12 @@ def region_bound(
 
 
 def counted_bound(instance: Instance, inside: frozenset[int], candidates: frozenset[int]) -> float:
-    """The smallest objective of the region's supports, each fitted on its own."""
-    places = max(0, min(instance.k - len(inside), len(candidates)))
-    return min(fit_bound(instance, sorted(inside | {*more}), []) for more in combinations(sorted(candidates), places))
+    """The smallest objective of the region's supports, each fitted on its own; inf where none is admissible."""
+    places, related = max(0, min(instance.k - len(inside), len(candidates))), instance.hierarchy
+    sizes = range(places if related is None else 0, places + 1)
+    sets = (inside | {*more} for size in sizes for more in combinations(sorted(candidates), size))
+    fits = (fit_bound(instance, sorted(T), []) for T in sets if related is None or respects(related, T))
+    return min(fits, default=np.inf)
 
 
 def _bound_at_fit(

@@ -19,8 +19,8 @@ from .algebra import as_float, semidefinite
 from .counting import Semidefinite, least_squares
 from .domain import Outside, Problem, problem_of
 from .estimate import Asked, Most, asked, default_limits
-from .file import BOUNDS, BY_COUNTING, FLAGS, point, read, regions, split
-from .hierarchy import GROUP_LIMITS, KINDS, Limits
+from .file import BY_COUNTING, FLAGS, point, read, regions, split
+from .hierarchy import GROUP_LIMITS, KINDS, Demands, Limits
 from .limits import sizes, sizes_in_bounds, sizes_in_scope
 from .minorant import below_minorant
 from .near import DISTANCES, NearColumns
@@ -28,8 +28,6 @@ from .polishing import improved
 from .regression import Bound, Regression
 from .selections import Selections
 from .work import Beyond, TooMuch, at_most, leave_undone, left_undone
-
-OLD = "the proof is of an older version, which knew weights and intercepts in another way; write it anew."
 
 POLISHED = 1000
 """Regions of a file whose points are improved at most: a claim that is far too high is not to take for ever."""
@@ -45,7 +43,7 @@ def problem_hash(problem: Problem) -> str:
         about |= {"problem": "css"}
     if problem.must_have or problem.must_not:
         about |= {"must_have": problem.must_have, "must_not": problem.must_not}
-    about |= {name: True for name, flag in flags_of(problem).items() if flag}
+    about |= {name: True for name, flag in flags_of(problem).items() if flag and name != "bounds"}
     about |= {"groups": problem.groups} if problem.groups else {}
     if isinstance(problem.hierarchy, Limits):
         about |= {GROUP_LIMITS: {"most": problem.hierarchy.most, "groups": problem.hierarchy.groups}}
@@ -62,9 +60,8 @@ def problem_hash(problem: Problem) -> str:
 
 def flags_of(problem: Problem) -> dict[str, bool | None]:
     """The flags of a problem's proofs: true or null."""
-    return dict(
-        zip(FLAGS, (problem.weights is not None or None, problem.level or None, problem.scale or None), strict=True)
-    )
+    has = (problem.weights is not None, problem.level, problem.scale, bool(problem.bounds))
+    return {name: flag or None for name, flag in zip(FLAGS, has, strict=True)}
 
 
 def kind_of(problem: Problem) -> str | None:
@@ -77,14 +74,11 @@ def kind_of(problem: Problem) -> str | None:
 def mismatch(p: dict[str, Any], problem: Problem) -> str:
     """Why a proof is not about this problem; empty when it is."""
     flags = flags_of(problem)
-    if p["version"] == 1 and not problem.hierarchy and any(p.get(name) for name in FLAGS):
-        return OLD
     ours = [
         "regression" if problem.loss else "css", problem.loss, len(problem.A), len(problem.A[0]), problem.k,
-        problem_hash(problem), len(problem.groups) or None, kind_of(problem), True if problem.bounds else None,
-        *flags.values(),
+        problem_hash(problem), len(problem.groups) or None, kind_of(problem), *flags.values(),
     ]  # fmt: skip
-    names = ("family", "loss", "n", "d", "k", "problem_hash", "groups", "hierarchy", BOUNDS, *flags)
+    names = ("family", "loss", "n", "d", "k", "problem_hash", "groups", "hierarchy", *flags)
     return "" if ours == [p.get(name) for name in names] else "another problem"
 
 
@@ -183,15 +177,13 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     polished, level = 0, None
     near: list[NearColumns] = []
     # A ridge is paid for every coefficient, so with one a column cannot do the work of its copy.
-    # Nor within bounds: what it leaves to others may take these beyond theirs.
-    nearly = p["scope"] != "" and r.lam == 0 and problem.loss == "quadratic" and claim > 0
-    nearly = nearly and not problem.groups and not problem.bounds
+    nearly = p["scope"] != "" and r.lam == 0 and problem.loss == "quadratic" and claim > 0 and not problem.groups
     for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.must_have, problem.must_not, problem.hierarchy):
         bounds = [F(0)]
         if w == 1 and problem.loss == "quadratic":
             bounds.append(r.at_fit(S, C, curvatures, p["scope"] != ""))
         elif w < 0 and claim > 0:
-            level = level or below(p, r, claim)
+            level = level or below(p, r, claim, problem.hierarchy)
             bounds += [claim] if closes(p, level, S, C, w) else []
         elif w >= 3:
             if w not in known:
@@ -200,7 +192,7 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
             bounds += [r.least(S, C, bound) for bound in known[w]]
         number, dual = divmod(w - 3, 2)
         if max(bounds) < claim and nearly:
-            near = near or [NearColumns(r, claim, D, farthest) for farthest in DISTANCES]
+            near = near or [NearColumns(r.free(), claim, D, farthest) for farthest in DISTANCES]
             bounds += [claim] if any(without.closes(S, C, w, p) for without in near) else []
         short = max(bounds) < claim and not dual and not limited and 0 <= number < len(p["points"]) - 1
         # What is improved is a point, not the lack of one: the empty model says nothing of where to look.
@@ -238,21 +230,23 @@ def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
     return known or bool(r.lam == 0)
 
 
-def below(p: dict[str, Any], r: Regression, claim: F) -> Semidefinite:
+def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -> Semidefinite:
     """What tells whether regions hold nothing below the claim."""
     touched, widths = p["minorant_point"], p["minorant_width"]
-    if r.loss == "quadratic" or not touched or not all(0 <= t < len(p["points"]) - 1 for t in touched):
-        return Semidefinite(r, least_squares(r, claim))
-    points = [r.given(point(p, number)) for number in touched]
-    found = below_minorant(r, claim, points, [(widths[i], widths[p["n"] + i]) for i in r.rows])
-    return found or Semidefinite(r, [])
+    if r.loss == "quadratic":
+        return Semidefinite(r, least_squares(r, claim), demands)
+    found = None
+    if touched and all(0 <= t < len(p["points"]) - 1 for t in touched):
+        points = [r.given(point(p, number)) for number in touched]
+        found = below_minorant(r, claim, points, [(widths[i], widths[p["n"] + i]) for i in r.rows])
+    return Semidefinite(r, found or [], demands)
 
 
 def closes(p: dict[str, Any], level: Semidefinite, S: set[int], C: set[int], w: int) -> bool:
     """Whether a region is closed by counting, by the minorant or by a split."""
     if w == BY_COUNTING:
         return level.counted(S, C)
-    if p["minorant_point"]:
+    if p["loss"] != "quadratic":
         return w == ~0 and level.on_all(S, C)
     return ~w + 1 < len(p["splits"]) and level.split(S, C, split(p, ~w))
 

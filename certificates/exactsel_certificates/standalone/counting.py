@@ -14,6 +14,7 @@ from itertools import combinations
 
 from . import group_counting
 from .algebra import Matrix, root
+from .hierarchy import Demands
 from .regression import Regression
 from .work import tally
 
@@ -34,7 +35,9 @@ def least_squares(r: Regression, level: F) -> Matrix:
 class Semidefinite:
     """Bound to one problem and one matrix Q."""
 
-    def __init__(self, r: Regression, Q: Matrix) -> None:
+    def __init__(self, r: Regression, Q: Matrix, demands: Demands | None = None) -> None:
+        """``demands`` tell which sets of columns may be chosen, where not all may."""
+        self.demands = demands
         self.k, self.squares, self.Q = r.k, r.squares, Q
         self.groups, self.single = r.groups, all(len(group) == 1 for group in r.groups)
         # With lam = 0 they change no model's value.
@@ -42,10 +45,8 @@ class Semidefinite:
 
     def on_all(self, S: set[int], C: set[int]) -> bool:
         """Whether no model on all columns of a region costs less than the level."""
-        if not self.Q or not self.single:
-            return False
-        used = [*sorted(S), *(sorted(C) if len(S) < self.k else [])]
-        return eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(used)) is not None
+        used = [j for g in sorted(S | C if len(S) < self.k else S) for j in self.groups[g]]
+        return bool(self.Q) and eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(used)) is not None
 
     def counted(self, S: set[int], C: set[int]) -> bool:
         """Whether no model of the region (S, C) costs less than the level, by counting them."""
@@ -53,7 +54,11 @@ class Semidefinite:
         if not self.Q:
             return False
         if not self.single:
-            return self._groups_counted(S, C, r)
+            return self._set_by_set(S, C, r)
+        return self._all_counted(S, C, r) or (self.demands is not None and self._set_by_set(S, C, r))
+
+    def _all_counted(self, S: set[int], C: set[int], r: int) -> bool:
+        """The same by all sets of columns."""
         used = [*sorted(S), *(sorted(C) if r else [])]
         rest = eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(S))
         if rest is None:
@@ -73,13 +78,22 @@ class Semidefinite:
             for chosen in doubtful(rest, min(r, len(rest)))
         )
 
-    def _groups_counted(self, S: set[int], C: set[int], r: int) -> bool:
-        """The same where S and C are groups."""
+    def _set_by_set(self, S: set[int], C: set[int], r: int) -> bool:
+        """The same where S and C are groups, or by the sets of columns that are allowed."""
         inside, free = [j for g in sorted(S) for j in self.groups[g]], [self.groups[g] for g in sorted(C) if r]
         used = [*inside, *(j for group in free for j in group)]
         rest = eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(inside))
         at = {j: i for i, j in enumerate(used[len(inside) :])}
-        return rest is not None and group_counting.holds(rest, [[at[j] for j in g] for g in free], r, eliminated)
+        if rest is None:
+            return False
+        units, count = sorted(C), len(self.groups)
+
+        def allowed(chosen: tuple[int, ...]) -> bool:
+            held = S | {units[g] for g in chosen}
+            return self.demands is None or self.demands.allows(held, {*range(count)} - held, count, self.k)
+
+        groups, some = [[at[j] for j in group] for group in free], self.demands is not None and self.single
+        return group_counting.holds(rest, groups, r, eliminated, allowed if some else None)
 
     def split(self, S: set[int], C: set[int], split: tuple[Sequence[int], Sequence[float], Sequence[float]]) -> bool:
         """The same by Q - E (FORMAT.md, SPLIT); ``split`` holds the columns, the scale and the entries of N."""

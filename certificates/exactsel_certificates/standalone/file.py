@@ -15,16 +15,17 @@ from typing import Any
 from .hierarchy import GROUP_LIMITS, KINDS, Demands
 from .work import tally
 
-NAMES = ["curvature", "model_value", "point_value", "dual_value", "model_index", "point_size", "tree", "point_index"]
-SPLITS = ["split_size", "split_column", "split_scale", "split_value"]
 TYPES = {"<f8": "d", "<f4": "f", "<f2": "e", "<i4": "i", "<u2": "H", "u1": "B"}
-ALLOWED = [["<f8"], ["<f8"], ["<f8", "<f4"], ["<f8"], ["<i4"], ["<i4"], ["<i4"], ["<i4", "<u2", "u1"]]
-MINORANT = ["minorant_point", "minorant_width"]
-SPLITS_ALLOWED = [["<i4"], ["<i4", "<u2", "u1"], ["<f8"], ["<f2"]]
-MINORANT_ALLOWED = [["<i4"], ["<f4"]]
-LIMITS = ["limit_point"]
-FLAGS = ("weights", "intercept", "scale")
-BOUNDS = "bounds"
+ARRAYS = {
+    "curvature": ["<f8"], "model_value": ["<f8"], "point_value": ["<f8", "<f4"], "dual_value": ["<f8"],
+    "split_scale": ["<f8"], "model_index": ["<i4"], "point_size": ["<i4"], "tree": ["<i4"], "split_size": ["<i4"],
+    "minorant_point": ["<i4"], "minorant_width": ["<f4"], "limit_point": ["<i4"], "split_value": ["<f2"],
+    "point_index": ["<i4", "<u2", "u1"], "split_column": ["<i4", "<u2", "u1"],
+}  # fmt: skip
+"""In the order they are stored, each with the types it may have; those that are empty may be left out."""
+
+REALS = [name for name, kinds in ARRAYS.items() if kinds[0] in ("<f8", "<f4", "<f2")]
+FLAGS = ("weights", "intercept", "scale", "bounds")
 
 BY_COUNTING = -(1 << 40)
 """The witness of a region closed by counting; that of split p is ~p."""
@@ -52,42 +53,30 @@ def read(data: bytes) -> dict[str, Any]:
         listed = [(name, kind, count) for name, kind, count in proof["arrays"]]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError):
         raise Malformed("the file is no proof: its header cannot be read.") from None
-    need(proof.get("format") == "exsel" and type(proof.get("version")) is int, "format")
-    flags = [proof.get(name) for name in FLAGS]
-    need(all(flag is None or flag is True for flag in flags), "flags")
-    related = proof.get("hierarchy")
+    version = proof.get("version")
+    need(proof.get("format") == "exsel" and type(version) is int and version == 1, "format or version")
+    need(all(proof.get(name) is None or proof[name] is True for name in FLAGS), "flags")
+    related, many = proof.get("hierarchy"), proof.get("groups")
     need(related is None or (isinstance(related, str) and related in (*KINDS, GROUP_LIMITS)), "hierarchy")
-    version = proof["version"]
-    need(proof.get(BOUNDS) is None or proof[BOUNDS] is True, "bounds")
-    plain = (3, 4, 5, 6) if related else (1, 2, 4, 5, 6) if any(flags) else (1, 4, 5, 6)
-    need(version in ((6, 7) if proof.get(BOUNDS) else plain), "version")
-    free = (MINORANT + LIMITS, [*MINORANT_ALLOWED, ["<i4"]])
-    more = {4: (SPLITS, SPLITS_ALLOWED), 5: (MINORANT, MINORANT_ALLOWED), 6: free}.get(version, ([], []))
-    names, kinds = NAMES + more[0], ALLOWED + more[1]
-    many = proof.get("groups")
     need(many is None or (type(many) is int and 0 < many < 2**31), "groups")
     need(math.isfinite(lower) and math.isfinite(upper), "claim")
     need(all(type(s) is int and 0 <= s < 2**31 for s in sizes), "sizes")
     need(proof.get("scope") in ("", "bounded models"), "scope")
     need(all(type(proof.get(name)) is str for name in ("family", "loss", "problem_hash")), "texts")
-    need([name for name, _, _ in listed] == names, "list of arrays")
-    position = 8 + size
-    for (name, kind, count), allowed in zip(listed, kinds, strict=True):
-        need(kind in allowed and type(count) is int and 0 <= count <= len(data), f"array {name}")
+    position, left = 8 + size, iter(ARRAYS)
+    proof |= {name: [] for name in ARRAYS}
+    for name, kind, count in listed:
+        need(name in left, "list of arrays")  # what is passed over is left out
+        need(kind in ARRAYS[name] and type(count) is int and 0 <= count <= len(data), f"array {name}")
         end = position + count * struct.calcsize(TYPES[kind])
         need(end <= len(data), "length of the file")
         proof[name], position = numbers_of(TYPES[kind], data[position:end]), end
     need(position == len(data), "length of the file")
     check_arrays(proof)
-    proof |= {name: [] for name in SPLITS + MINORANT + LIMITS if name not in names}
-    counted = len(proof["minorant_point"]) > 0 if version == 6 else version in (4, 5)
-    need(any(word & 7 > 5 for word in proof["tree"]) == counted, "version")
     check_splits(proof)
-    widths = proof["minorant_width"]
     touched = len(proof["minorant_point"])
-    need(version != 5 or 1 <= touched <= 8, "minorant points")
-    need(version != 6 or (touched <= 8 and len(proof["limit_point"]) == 1), "point of the limits")
-    need(version < 5 or (len(widths) == 2 * proof["n"] * (touched > 0) and all(map(math.isfinite, widths))), "widths")
+    need(touched <= 8 and len(proof["minorant_width"]) == 2 * proof["n"] * (touched > 0), "minorant")
+    need(len(proof["limit_point"]) <= 1, "point of the limits")
     return proof | {"lower": lower, "upper": upper, "points": [0, *accumulate(proof["point_size"])]}
 
 
@@ -106,8 +95,7 @@ def check_splits(p: dict[str, Any]) -> None:
     """Malformed unless everything about the splits is in order; where each lies in the arrays goes into ``splits``."""
     sizes, pairs = p["split_size"], [m * (m - 1) // 2 for m in p["split_size"]]
     need(all(m >= 0 for m in sizes) and sum(sizes) == len(p["split_column"]) == len(p["split_scale"]), "split sizes")
-    need(sum(pairs) == len(p["split_value"]) and all(map(math.isfinite, p["split_value"])), "split entries")
-    need(all(math.isfinite(v) and v > 0 for v in p["split_scale"]), "split scale")
+    need(sum(pairs) == len(p["split_value"]) and all(v > 0 for v in p["split_scale"]), "split entries")
     p["splits"] = list(zip([0, *accumulate(sizes)], [0, *accumulate(pairs)], strict=True))
     for (first, _), (end, _) in pairwise(p["splits"]):
         need(rising(p["split_column"][first:end], p["d"]), "split")
@@ -121,7 +109,7 @@ def split(p: dict[str, Any], number: int) -> tuple[Sequence[int], Sequence[float
 
 def check_arrays(p: dict[str, Any]) -> None:
     """Malformed unless everything about the arrays is in order."""
-    need(all(map(math.isfinite, (v for name in NAMES[:4] for v in p[name]))), "numbers")
+    need(all(map(math.isfinite, (v for name in REALS for v in p[name]))), "numbers")
     need(len(p["curvature"]) in (0, p["d"]) and all(v > 0 for v in p["curvature"]), "curvature")
     need(len(p["model_index"]) == len(p["model_value"]) and len(p["point_index"]) == len(p["point_value"]), "lengths")
     need(len(p["dual_value"]) % max(p["n"], 1) == 0, "dual vectors")

@@ -1,4 +1,5 @@
-"""Counting over groups in whole numbers, for the second checker: is a matrix semidefinite on any r groups of columns?
+"""Counting set by set in whole numbers, for the second checker: is a matrix semidefinite on any r groups of columns,
+or on all sets of at most r that are allowed?
 
 Floats look for the unions whose eliminations come too near to zero to be sure of, and whole numbers decide on those.
 """
@@ -6,7 +7,7 @@ Floats look for the unions whose eliminations come too near to zero to be sure o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 
 from .work import tally
 
@@ -17,26 +18,32 @@ BITS = 60
 
 
 def holds(
-    rest: Whole, groups: Sequence[Sequence[int]], r: int, eliminated: Callable[[Whole, int], Whole | None]
-) -> bool:
-    """Whether ``rest`` is semidefinite on the rows of any r of the groups; ``eliminated`` decides on one union."""
+    rest: Whole, groups: Sequence[Sequence[int]], r: int, eliminated: Callable[[Whole, int], Whole | None],
+    allowed: Callable[[tuple[int, ...]], bool] | None = None,
+) -> bool:  # fmt: skip
+    """Whether ``rest`` is semidefinite on the rows of any r of the groups; ``eliminated`` decides on one union.
+
+    With ``allowed`` on those of all sets of at most r of the groups that it holds of.
+    """
     r = min(r, len(groups))
     square = [rest[i][i] for i in range(len(rest))]
-    if r > 0 and any(v < 0 for v in square):
-        return False
-    tally(len(rest) ** 2)
-    owner = {i: g for g, group in enumerate(groups) for i in group}
-    for i in range(len(rest)):
-        for j in range(i):
-            met = r > 1 or (r == 1 and owner[i] == owner[j])
-            if met and rest[i][j] ** 2 > square[i] * square[j]:
-                return False
-    # What is left of a column of square zero is nothing in every union it is in.
-    kept = [[i for i in group if square[i] > 0] for group in groups]
     half = [v.bit_length() // 2 for v in square]
-    for chosen in combinations(range(len(groups)), r):
-        union = [i for g in chosen for i in kept[g]]
-        tally(2 + len(union) ** 2 + len(union) ** 3 / 16)
+    pairs = combinations_with_replacement(range(len(rest)), 2)
+    bad = {(j, i) for j, i in pairs if (square[i] < 0 if i == j else rest[i][j] ** 2 > square[i] * square[j])}
+    tally(len(rest) ** 2)
+    if bad and r > 1 and allowed is None:
+        return False
+    sizes = range(r if allowed is None else 0, r + 1)
+    for chosen in (chosen for size in sizes for chosen in combinations(range(len(groups)), size)):
+        tally(2 if allowed is None else 2 + len(groups) / 8)
+        if allowed is not None and not allowed(chosen):
+            continue
+        union = [i for g in chosen for i in groups[g]]
+        tally(len(union) ** 2 + len(union) ** 3 / 16)
+        if bad and not bad.isdisjoint(combinations_with_replacement(sorted(union), 2)):
+            return False
+        # What is left of a column of square zero is nothing.
+        union = [i for i in union if square[i] > 0]
         if (
             not surely(
                 [[scaled(rest[i][j], BITS - half[i] - half[j]) for j in union[: n + 1]] for n, i in enumerate(union)]

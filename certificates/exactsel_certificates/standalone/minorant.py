@@ -12,7 +12,6 @@ from fractions import Fraction as F
 from typing import NamedTuple
 
 from .algebra import Matrix, dot, near, solve
-from .counting import Semidefinite
 from .regression import Regression
 from .rows import DIGITS, logistic
 from .work import tally
@@ -37,8 +36,8 @@ class Quadratic(NamedTuple):
 
 def below_minorant(
     r: Regression, level: F, points: Sequence[dict[int, F]], widths: Sequence[tuple[float, float]]
-) -> Semidefinite | None:  # fmt: skip
-    """What tells whether regions hold nothing below the level; None where the minorant is not shown to hold.
+) -> Matrix | None:  # fmt: skip
+    """What is to be semidefinite on the columns of models; None where the minorant is not shown to hold.
 
     It touches P at the first point, from whose predictions the intervals go down and up by ``widths``, one pair a row.
     """
@@ -144,7 +143,7 @@ def away(r: Regression, q: Quadratic, low: Sequence[F], high: Sequence[F], level
     return result
 
 
-def counts(r: Regression, q: Quadratic, level: F) -> Semidefinite | None:
+def counts(r: Regression, q: Quadratic, level: F) -> Matrix | None:
     """H - h h' / T with T = 2 (value - level), less the intercept, on whose columns it is to be semidefinite."""
     T = 2 * (q.value - level)
     if T <= 0:
@@ -155,4 +154,4 @@ def counts(r: Regression, q: Quadratic, level: F) -> Semidefinite | None:
         if last[-1] <= 0:
             return None
         Q = [[v - row[-1] * b / last[-1] for v, b in zip(row, last, strict=False)][:-1] for row in Q]
-    return Semidefinite(r, Q)
+    return Q

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from copy import copy
 from fractions import Fraction as F
 
 from .algebra import Matrix, dot, inverse_root, near, root, solve
@@ -57,6 +58,12 @@ class Regression:
         self.ridge = [self.lam * s for s in self.squares]
         self.sizes: list[F] = []
         """How large coefficients of the data as given can be, where that is known (limits.py)."""
+
+    def free(self) -> Regression:
+        """The same problem without bounds of coefficients."""
+        other = copy(self)
+        other.bounds, other.sizes = (), []
+        return other
 
     def weigh(self, column: list[F]) -> list[F]:
         """Numbers times the weights of their rows."""

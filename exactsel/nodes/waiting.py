@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from exactsel.search.node import Node
+from exactsel.nodes.node import Node
 
 if TYPE_CHECKING:
-    from exactsel.search.left_open import LeftOpen
+    from exactsel.nodes.left_open import LeftOpen
 
 Key: TypeAlias = tuple[float, int]
 """A node's place in best-first order: bound and number."""

@@ -12,11 +12,11 @@ import numpy as np
 from exactsel.bounds.base import PreparedBound, Tightened, scope_of
 from exactsel.bounds.pointwise import allowed_columns, solved_from_data
 from exactsel.bounds.witness import Proof
+from exactsel.closers.refits import Refits
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED
+from exactsel.nodes.node import is_convex
+from exactsel.nodes.regions import Fixing, NodeBounds, Region, RoundWork, Visit, constrained
 from exactsel.problem.interface import SubsetProblem
-from exactsel.search.node import is_convex
-from exactsel.search.refits import Refits
-from exactsel.search.regions import Fixing, NodeBounds, Region, RoundWork, Visit, constrained
 from exactsel.types import FloatArray, StateArray
 
 

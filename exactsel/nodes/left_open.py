@@ -8,42 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from exactsel.bounds.witness import CurvedPoint, ModelPoint, Proof
-from exactsel.search.node import Node
-from exactsel.search.regions import Region
-from exactsel.search.waiting import Waiting
-from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+from exactsel.bounds.witness import ModelPoint, Proof
+from exactsel.nodes.node import Node
+from exactsel.nodes.points import Points
+from exactsel.nodes.regions import Region
+from exactsel.nodes.waiting import Waiting
+from exactsel.types import BoolArray, IntArray, StateArray
 from exactsel.walks.relaxation import KernelSearch
-
-
-class Points(NamedTuple):
-    """Sparse models, one after the other."""
-
-    columns: NDArray[np.int32]
-    values: FloatArray
-    ends: list[int]
-    """Where the entries of each end."""
-    curvature: FloatArray | None
-    """The D of formula (3) they are for; None where they are for formula (2)."""
-
-    def point(self, number: int) -> ModelPoint:
-        """One of them."""
-        part = slice(self.ends[number - 1] if number else 0, self.ends[number])
-        if self.curvature is None:
-            return ModelPoint(self.columns[part], self.values[part])
-        return CurvedPoint(self.columns[part], self.values[part], self.curvature)
-
-    def only(self, numbers: Sequence[int]) -> Points:
-        """The same with these alone, in this order."""
-        parts = [np.arange(self.ends[number - 1] if number else 0, self.ends[number]) for number in numbers]
-        entries = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-        ends = np.cumsum([len(part) for part in parts]).tolist()
-        return Points(self.columns[entries], self.values[entries], ends, self.curvature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +31,7 @@ class LeftOpen:
     closed: BoolArray
     """(m,) those whose bound the best objective has reached meanwhile."""
     estimates: list[float]
-    """What their relaxations above were rounded to (:attr:`exactsel.search.node.Node.estimate`)."""
+    """What their relaxations above were rounded to (:attr:`exactsel.nodes.node.Node.estimate`)."""
     proofs: list[int]
     """The points that prove the bounds, -1 where that is done by what is ``given``; ..."""
     starts: list[int]
@@ -99,7 +74,7 @@ class LeftOpen:
             self.states[rows], [self.bounds[row] for row in rows], self.closed[rows],
             [self.estimates[row] for row in rows], places[:, 0].tolist(), places[:, 1].tolist(),
             {at: self.given[row] for at, row in enumerate(rows) if row in self.given},
-            self.points.only(used[absent:].tolist()),
+            self.points.only(used[absent:]),
         )  # fmt: skip
 
     def node(self, row: int, number: int, parent: int, depth: int) -> Node:
@@ -116,12 +91,9 @@ class LeftOpen:
         return Region(self.states[row], self.bounds[row], proof, warm, closed=closed, estimate=self.estimates[row])
 
     def point_bytes(self, row: int) -> int:
-        """Memory of the point that proves the bound, if it is here."""
-        number, ends = self.proofs[row], self.points.ends
-        if number < 0:
-            return 0
-        entries = ends[number] - (ends[number - 1] if number else 0)
-        return entries * (self.points.columns.itemsize + self.points.values.itemsize)
+        """Memory of the point that proves the bound, if it is here: that of a usual one of those kept with it."""
+        number, points = self.proofs[row], self.points
+        return points.nbytes // len(points) if number >= 0 else 0
 
     def _proof_and_start(self, row: int) -> tuple[Proof, Any]:
         proof, start = self.proofs[row], self.starts[row]
@@ -190,6 +162,8 @@ def _points(searches: Sequence[KernelSearch], asked: IntArray, owner: IntArray) 
     absent = int(used.size > 0 and used[0] < 0)
     points = np.concatenate([search.scaled_points for search in searches])[used[absent:]] / searches[0].scale
     rows, columns = points.nonzero()
-    ends = np.cumsum(np.bincount(rows, minlength=len(points))).tolist()
-    kept = Points(columns.astype(np.int32), points[rows, columns], ends, searches[0].curvature)
+    sizes, curvature = np.bincount(rows, minlength=len(points)), searches[0].curvature
+    of = np.full(len(points), -1 if curvature is None else 0, dtype=np.int8)
+    curvatures = () if curvature is None else (curvature,)
+    kept = Points.held(points[rows, columns], sizes, columns.astype(np.int32), of, curvatures)
     return kept, places.reshape(named.shape) - absent

@@ -12,14 +12,12 @@ import numpy as np
 from exactsel.bounds.base import Tightened
 from exactsel.bounds.witness import Proof
 from exactsel.kernels.node import FREE
+from exactsel.nodes.branching import BranchingView
+from exactsel.nodes.node import Node
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.search.branching import BranchingView
-from exactsel.search.node import Node
 from exactsel.types import IntArray, StateArray
-from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import CellCount
-from exactsel.walks.relaxation import KernelSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +85,45 @@ class NodeDivided:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeWalked:
-    """A node whose whole subtree was walked in closed form: ``children`` are the regions left open."""
+class SubtreeResult:
+    """A node whose subtree a closer has dealt with by itself; what it has not closed are the ``children``."""
 
     node: Node
     region: Region
-    walk: WalkResult
-    children: tuple[Region, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeSearched:
-    """A node below which the kernel searched by itself: ``children`` are the regions left open."""
-
-    node: Node
-    search: KernelSearch
+    """The node after its bound calls."""
+    closer: str
+    """Who did: :attr:`exactsel.closers.base.RegionSolver.name`."""
     children: Sequence[Region]
-    numbers: tuple[int, ...]
-    """The kernel's numbers of the children."""
+    """The regions left open. One that says why it is closed, and what proves its bound, is closed in its own right."""
+    dropped: float = math.inf
+    """A bound of everything else."""
+    nodes: int = 0
+    """Nodes it looked at, ..."""
+    bound_calls: int = 0
+    iterations: int = 0
+    work: float | None = None
+    """... and multiplications, where the search learns from them when to walk (walks/effort.py)."""
+    finished: bool = True
+    """Whether it came to an end within its budget."""
+    closed: int = 1
+    """Regions it closed, as results count them."""
+    numbers: tuple[int, ...] | None = None
+    """Its own numbers of the children: from 1 on, 0 is the node itself; None where they are numbered as they come."""
+    numbered: int = 0
+    """The largest number it gave."""
+    bounds: tuple[float, ...] | None = None
+    """What it found of the children itself, of which more may be known from above; None: their bounds."""
+    support: tuple[int, ...] | None = None
+    """The best support it met, as a proposal."""
+    scope: str = ""
+    """A restriction, in words, under which its bounds hold."""
+    fraction: float | None = None
+    """The part of all there is to be counted that is done with it; None where it is no count."""
+    told: object = None
+    """How it closed what it closed, in its own form (nodes/subtree.py); None where the children are all there is."""
 
 
-Outcome: TypeAlias = NodeKept | NodeDivided | NodeWalked | NodeSearched
+Outcome: TypeAlias = NodeKept | NodeDivided | SubtreeResult
 """What became of one node."""
 
 

@@ -1,0 +1,89 @@
+"""The closers of a round: each settles the nodes it can, the others go on to the next.
+
+A closer either settles a task (its outcome is then fixed), or leaves it, perhaps with a better region. A further
+way to close regions is one more closer in the list of search/expand.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import NodeBounds, Outcome, Region, RoundWork, SubtreeResult
+from exactsel.nodes.tolerance import Tolerance
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.restrictions import is_restricted
+from exactsel.types import FloatArray
+from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.effort import Effort
+
+
+@dataclass(slots=True)
+class Task:
+    """A node on its way through the closers of a round."""
+
+    node: Node
+    region: Region
+    bounds: NodeBounds | None = None
+    """What the last bound call said of the region, where it may be divided."""
+    walk: WalkResult | None = None
+    result_of: Callable[[Task, WalkResult, float], SubtreeResult] | None = None
+    """Makes the outcome of the walk, given the cut-off of the round."""
+    walk_tried: bool = False
+    walk_used: bool = False
+    """The walk settles it, once the cut-off of the round is known."""
+    outcome: Outcome | None = None
+
+
+class RegionSolver(Protocol):
+    """One way to deal with nodes. Derive from it, and only :meth:`close` need be written."""
+
+    name: str = ""
+    """What its results are named after (:attr:`exactsel.nodes.regions.SubtreeResult.closer`); empty without any."""
+    words: str = ""
+    """What results call it; empty for what every search does."""
+
+    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+        """Settle the tasks it can, all of them open; :class:`exactsel.closers.visit.Interrupted` when told to stop."""
+        ...
+
+    def expected(self, nodes: Sequence[Node], effort: Effort) -> FloatArray:
+        """About the work there is below each node (m,), as far as this closer knows; zero elsewhere."""
+        return np.zeros(len(nodes))
+
+    def alone(self, nodes: Sequence[Node]) -> bool:
+        """Whether the nodes are divided among workers by the closer itself."""
+        return False
+
+
+def settle(tasks: Sequence[Task], outcomes: dict[int, Outcome]) -> None:
+    """Fix the outcomes that a closer has brought, by the ids of nodes."""
+    for task in tasks:
+        task.outcome = outcomes.get(task.node.id)
+
+
+@dataclass(frozen=True)
+class Kernel(RegionSolver):
+    """What searches regions by itself, with the tolerance of the objective known when it begins."""
+
+    problem: SubsetProblem
+    tolerance: Tolerance
+    cutoff: Callable[[float], float]
+    """The bound at which a region is closed, given the best objective known."""
+
+    @property
+    def adopts(self) -> bool:
+        """Whether the kernel may hold regions against models it meets, as all of them are admissible."""
+        return not is_restricted(self.problem)
+
+    def closed_too_soon(self, dropped: float, before: float, upper: float) -> bool:
+        """Whether a kernel closed a region that the tolerance leaves open, now that there is a better model.
+
+        A kernel has the absolute tolerance of the objective known when it began. Where that is relative and the kernel
+        finds a much better model, what it closed last may be closed by too much; then the region is left as it was.
+        """
+        return upper - self.tolerance.absolute(before) <= dropped < self.cutoff(upper)

@@ -1,0 +1,208 @@
+"""The steps of a walk (kernels/subtree.py) where columns are chosen one by one; kernels/subtree_groups.py has groups.
+
+A step is chosen by the type of ``data`` while the walk is compiled. Positions are those of units in ``stack.units``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exactsel._jit import choose_by_type, njit
+from exactsel.kernels.bounded import BoundedRoom, bounded_fit, bounded_room
+from exactsel.kernels.counting import CountRoom, WalkData, count_room
+from exactsel.kernels.node import FREE, IN
+from exactsel.kernels.subtree_count import count_columns, count_of_columns
+from exactsel.kernels.subtree_fit import (
+    NONE,
+    FormulaRoom,
+    Stack,
+    coefficients_without,
+    coefficients_without_last,
+    curvature_excess,
+    first_columns,
+    fit_reaches,
+    formula,
+    formula_room,
+    inverse_of,
+    inverse_without_last,
+    new_stack,
+    swap_columns,
+)
+from exactsel.kernels.subtree_record import Walk, WalkLimits
+from exactsel.types import FloatArray, IntArray, StateArray
+
+BOUNDED_WORK = 10
+"""Multiplications a bound for bounded models takes, as a multiple of a matrix times a vector."""
+
+
+class ColumnRooms(NamedTuple):
+    """Memory of one worker."""
+
+    counts: CountRoom
+    fits: FormulaRoom
+    bounded: BoundedRoom
+    suspects: IntArray
+    """Those of ``counts``."""
+
+
+@njit
+def column_rooms(d: int) -> ColumnRooms:
+    """Memory of one worker for d columns."""
+    counts = count_room(d)
+    return ColumnRooms(counts, formula_room(d), bounded_room(d), counts.suspects)
+
+
+@choose_by_type("data")
+def column_data(data: Any) -> WalkData:
+    """What is known of the columns."""
+    columns: WalkData = data
+    return columns
+
+
+@choose_by_type("data")
+def countable(data: Any, places: int, candidates: int) -> bool:
+    """Whether to count so many places rather than branch."""
+    return bool(count_columns(places, candidates))
+
+
+@choose_by_type("data")
+def count_region(
+    data: Any, units: IntArray, inside: int, count: int, places: int, limits: WalkLimits, walk: Walk, row: int,
+    rooms: Any,
+) -> int:  # fmt: skip
+    """Count a region; see :func:`exactsel.kernels.subtree_count.count_of_columns`."""
+    return int(count_of_columns(data, units, inside, count, places, limits, walk, row, rooms.counts, rooms.bounded))
+
+
+@choose_by_type("data")
+def first_level(data: Any, state: StateArray, scratch: FloatArray) -> Stack:
+    """A stack of as many levels as the walk from ``state`` may need, or as ``scratch`` holds; its first level."""
+    levels, m = 1, 0
+    for j in range(state.size):
+        levels += state[j] == FREE
+        m += (state[j] == FREE) + (state[j] == IN)
+    stack: Stack = new_stack(m, levels, scratch)
+    first_columns(state, stack)
+    return stack
+
+
+@njit
+def _proven(
+    data: WalkData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, also: int, skip: int,
+    K: FloatArray, level: float, curved: bool, rooms: ColumnRooms, walk: Walk, row: int,
+) -> float:  # fmt: skip
+    if data.floor[columns[0]] > 0.0:
+        walk.work[row] += m * m
+        if curved and m - fixed > places:
+            return float(formula(data, columns, x, fixed, m, places, also, skip, rooms.fits))
+        return float(formula(data, columns, x, m, m, 0, NONE, skip, rooms.fits))
+    if data.low.size > 0:
+        walk.work[row] += BOUNDED_WORK * m * data.b.size
+        return float(bounded_fit(data, columns, x, fixed, m, places, skip, K, level, rooms.bounded))
+    walk.work[row] += m * m * m / 6.0
+    return level if fit_reaches(data, columns, m, skip, level, rooms.counts) else -np.inf
+
+
+@choose_by_type("data")
+def proven(
+    data: Any, stack: Stack, level: int, x: FloatArray, places: int, also: int, skip: int, hoped: float, curved: bool,
+    rooms: Any, walk: Walk, row: int,
+) -> float:  # fmt: skip
+    """A bound proven for the region of a level, by its fit x or formula (3) there; of use where it reaches ``hoped``.
+
+    The unit at position ``also`` (-1: none) is inside, too, and that at position ``skip`` (-1: none) is not in the
+    region; ``places`` of the other candidates count.
+    """
+    fixed, m, K = stack.fixed[level], stack.size[level], inverse_of(stack, level)
+    columns = stack.columns[level]
+    return float(_proven(data, columns, x, fixed, m, places, also, skip, K, hoped, curved, rooms, walk, row))
+
+
+@choose_by_type("data")
+def open_bound(
+    data: Any, stack: Stack, level: int, places: int, hoped: float, rooms: Any, walk: Walk, row: int
+) -> float:  # fmt: skip
+    """A bound for a region that is handed back."""
+    return float(proven(data, stack, level, stack.x[level], places, NONE, NONE, hoped, False, rooms, walk, row))
+
+
+@choose_by_type("data")
+def excess(data: Any, stack: Stack, level: int, largest: FloatArray, rooms: Any) -> float:
+    """What formula (3) adds to the fit; ``largest`` receives the largest weights of C, in descending order."""
+    columns, x, fixed, m = stack.columns[level], stack.x[level], stack.fixed[level], stack.size[level]
+    return float(curvature_excess(data.curvature, columns, x, fixed, m, largest))
+
+
+@choose_by_type("data")
+def weight(data: Any, x: FloatArray, units: IntArray, position: int, fits: Any) -> float:
+    """D x^2 of a candidate."""
+    return float(data.curvature[units[position]] * x[position] * x[position])
+
+
+@choose_by_type("data")
+def cost_without(data: Any, K: FloatArray, x: FloatArray, units: IntArray, position: int, fits: Any) -> float:
+    """What leaving out a candidate costs."""
+    return float(0.5 * x[position] * x[position] / K[position, position])
+
+
+@choose_by_type("data")
+def write_without(data: Any, K: FloatArray, stack: Stack, level: int, position: int, rooms: Any) -> None:
+    """Write the fit without a candidate, whose cost was asked for last, to ``rooms.fits.trial``; there it is 0."""
+    coefficients_without(K, stack.x[level], stack.size[level], position, rooms.fits.trial)
+
+
+@choose_by_type("data")
+def put_in(data: Any, stack: Stack, level: int, position: int, rooms: Any) -> None:
+    """Move the candidate at a position to S."""
+    fixed = stack.fixed[level]
+    swap_columns(
+        inverse_of(stack, level), stack.x[level], stack.columns[level], stack.size[level], position, fixed
+    )  # fmt: skip
+    stack.fixed[level] = fixed + 1
+
+
+@choose_by_type("data")
+def leave_out(data: Any, stack: Stack, level: int, position: int, into: int, rooms: Any) -> None:
+    """Downdate the fit of a level for the region without the unit at a position of C, as the level ``into``.
+
+    That is the same level or, once :func:`child_bound` was asked, the next one. What is left of the level itself is the
+    region as it was, that unit last.
+    """
+    K, x, columns, m = inverse_of(stack, level), stack.x[level], stack.columns[level], stack.size[level]
+    swap_columns(K, x, columns, m, position, m - 1)
+    if into == level:
+        coefficients_without_last(K, x, m, x)
+        inverse_without_last(K, m, K)  # not by another name for K: the compiler must see that it is in place
+    else:  # child_bound has written the coefficients
+        stack.columns[into, : m - 1] = columns[: m - 1]
+        stack.fixed[into] = stack.fixed[level]
+        inverse_without_last(K, m, inverse_of(stack, into))
+    stack.size[into] = m - 1
+
+
+@choose_by_type("data")
+def child_bound(
+    data: Any, stack: Stack, level: int, position: int, largest: FloatArray, cutoff: float, curved: bool, rooms: Any,
+    walk: Walk, row: int,
+) -> tuple[float, int, float]:  # fmt: skip
+    """What leaving out a candidate costs, its position from now on, and a bound for the child without it.
+
+    The bound is -inf where the guide does not promise the cut-off.
+    """
+    fixed, m, places = stack.fixed[level], stack.size[level], largest.size
+    K, x, columns, without = inverse_of(stack, level), stack.x[level], stack.columns[level], stack.x[level + 1]
+    cost = 0.5 * x[position] ** 2 / K[position, position]
+    swap_columns(K, x, columns, m, position, m - 1)
+    coefficients_without_last(K, x, m, without)
+    bound = -np.inf
+    if m - 1 - fixed > places:
+        more = curvature_excess(data.curvature, columns, without, fixed, m - 1, largest)
+        if stack.value[level] + cost + more >= cutoff:
+            without[m - 1] = 0.0
+            all_m, skip = (m, m - 1) if data.low.size > 0 else (m - 1, NONE)
+            bound = _proven(
+                data, columns, without, fixed, all_m, places, NONE, skip, K, cutoff, curved, rooms, walk, row
+            )
+    return cost, m - 1, bound

@@ -1,0 +1,104 @@
+"""What closers write down of the subtrees they deal with, and how their results are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from exactsel.errors import InvariantError
+from exactsel.kernels.moves import BRANCHED
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.kernels.subtree_record import LEFT_OPEN
+from exactsel.nodes.left_open import LeftBelow
+from exactsel.nodes.node import Node
+from exactsel.nodes.regions import Region, SubtreeResult, as_region
+from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.relaxation import KernelSearch
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The decisions of a walk in preorder; all it closed is closed by a fit, or by counting."""
+
+    moves: IntArray = field(repr=False)
+    """Each 8 * column + kind (kernels/subtree_record.py)."""
+    curvature: FloatArray | None = field(default=None, repr=False)
+    """The D of formula (3) it used, (d,), if any."""
+
+
+def walked(
+    node: Node, region: Region, walk: WalkResult, children: Sequence[Region], closer: str, *, scope: str = "",
+    curvature: FloatArray | None = None, fraction: float | None = None,
+) -> SubtreeResult:  # fmt: skip
+    """What a walk brought; ``children`` are the regions it left open."""
+    return SubtreeResult(
+        node, region, closer, tuple(children), walk.dropped, walk.nodes, work=walk.work, finished=walk.finished,
+        bounds=tuple(walk.open_bounds.tolist()), support=walk.support, scope=scope, fraction=fraction,
+        told=Moves(walk.moves, curvature),
+    )  # fmt: skip
+
+
+def searched(node: Node, search: KernelSearch, below: LeftBelow, closer: str) -> SubtreeResult:
+    """What a search inside the kernel brought; ``below`` are the regions it left open."""
+    return SubtreeResult(
+        node, as_region(node), closer, below, search.dropped, search.nodes, search.nodes, search.iterations,
+        closed=search.numbers // 2 + 1 - len(below), numbers=below.numbers, numbered=search.numbers - 1,
+        bounds=tuple(below.bounds()), support=search.support, told=search,
+    )  # fmt: skip
+
+
+def moves_of(result: SubtreeResult) -> tuple[Moves, list[int]]:
+    """How a subtree was divided, in preorder, and the children in the order in which that meets them.
+
+    A closer without a record of its own has closed nothing but what its children say, so these tell all.
+
+    Raises
+    ------
+    InvariantError
+        Where the children do not divide the region.
+    """
+    if isinstance(result.told, Moves):
+        return result.told, [*range(len(result.children))]
+    states = np.array([child.state for child in result.children], dtype=np.int8)
+    if result.told is not None or not len(states):
+        raise InvariantError(f"nothing tells how the subtree of node {result.node.id} was closed.")
+    found = _Divisions(states)
+    found.divide(result.region.state.copy(), [*range(len(states))])
+    if found.broken:
+        raise InvariantError(f"what was left open below node {result.node.id} does not divide it.")
+    return Moves(np.array(found.moves, dtype=np.int64)), found.order
+
+
+class _Divisions:
+    """A region divided column by column until each part is one of the ``states`` (m, d)."""
+
+    def __init__(self, states: StateArray) -> None:
+        self._states = states
+        self.moves: list[int] = []
+        self.order: list[int] = []
+        self.broken = False
+
+    def divide(self, state: StateArray, rows: list[int]) -> None:
+        """Divide a region that these states are to be the parts of."""
+        waiting = [(state, rows)]
+        while waiting and not self.broken:
+            state, rows = waiting.pop()
+            parts = self._states[rows]
+            if len(rows) == 1 and np.array_equal(parts[0], state):
+                self.moves.append(LEFT_OPEN)
+                self.order += rows
+                continue
+            common = np.flatnonzero((state == FREE) & np.all(parts != FREE, axis=0) & np.any(parts != parts[0], axis=0))
+            if not common.size:
+                self.broken = True
+                continue
+            column = int(common[0])
+            self.moves.append(8 * column + BRANCHED)
+            inside, outside = state.copy(), state
+            inside[column], outside[column] = IN, OUT
+            is_in = parts[:, column] == IN
+            waiting.append((inside, [row for row, there in zip(rows, is_in.tolist(), strict=True) if there]))
+            waiting.append((outside, [row for row, there in zip(rows, is_in.tolist(), strict=True) if not there]))

@@ -1,0 +1,33 @@
+"""The problem without what only takes models away: signs, bounds of coefficients, and which units go together.
+
+Whatever is known of all models of a region holds for those that are admissible, so ways to close regions may be asked
+of the problem without its restrictions. What they propose is another matter: the search fits it under all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.fit import Fit
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
+
+
+def without_restrictions(problem: SubsetProblem) -> SubsetProblem:
+    """The same objective and regions, every coefficient and every set of units being admissible; mostly itself."""
+    free = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    if isinstance(free, Problem) and free.units.constraint is not None:
+        free = Problem.held(free.objective, free.units.under(None), free.k)
+    return free
+
+
+def is_restricted(problem: SubsetProblem) -> bool:
+    """Whether some model on at most k of its units is not admissible, but for what the root decides."""
+    return isinstance(problem, BoxedProblem) or problem.units.constraint is not None
+
+
+def proposed(problem: SubsetProblem, support: Iterable[int] | None) -> Fit | None:
+    """The best admissible model on a support that is proposed, with what it needs besides; None where there is none."""
+    completed = None if support is None else problem.units.completed(support, problem.k)
+    return None if completed is None else problem.fit(completed)
