@@ -1,7 +1,8 @@
 """The only place that imports numba: compile kernels, or run them as plain Python.
 
-kernel.py is a kernel as Python holds it, compiled.py what is made of it by numba, when it is first needed; inner.py is
-how kernels take in those they call. What is compiled is kept on disk (folders.py, disk.py). Small problems are solved
+kernel.py is a kernel as Python holds it, dispatchers.py what is made of it by numba, when it is first needed, for a
+target of our own (target.py, linking.py: how kernels take in those they call). What is compiled is kept on disk
+(folders.py, disk.py) as long as nothing it was made from changes (cache_key.py). Small problems are solved
 without the compiler (interpreting.py). ``EXACTSEL_JIT=0`` turns compilation off (debugging, coverage): plain.py then
 stands in the place of kernel.py. ``EXACTSEL_JIT=1`` compiles also what small problems need.
 """
@@ -55,10 +56,12 @@ def choose_by_type(argument: str) -> Callable[[Callable[..., Any]], Any]:
         special: dict[type, Callable[..., Any]] = {}
         conditions: list[tuple[Callable[[type], bool], Callable[..., Any]]] = []
 
+        found: dict[type, Callable[..., Any]] = {}
+
         def chosen(kind: type) -> Callable[..., Any]:
-            if kind not in special:
-                special[kind] = next((body for holds, body in conditions if holds(kind)), function)
-            return special[kind]
+            if kind not in found:
+                found[kind] = special.get(kind) or next((body for holds, body in conditions if holds(kind)), function)
+            return found[kind]
 
         @wraps(function)
         def stub(*arguments: Any) -> Any:
@@ -71,6 +74,7 @@ def choose_by_type(argument: str) -> Callable[[Callable[..., Any]], Any]:
         def register(*kinds: type) -> Callable[[F], F]:
             def add(body: F) -> F:
                 special.update(dict.fromkeys(kinds, body))
+                found.clear()
                 return body
 
             return add
@@ -78,11 +82,12 @@ def choose_by_type(argument: str) -> Callable[[Callable[..., Any]], Any]:
         def register_where(condition: Callable[[type], bool]) -> Callable[[F], F]:
             def add(body: F) -> F:
                 conditions.append((condition, body))
+                found.clear()
                 return body
 
             return add
 
-        choose.__signature__ = signature  # type: ignore[attr-defined]
+        choose.__signature__, choose.chosen = signature, chosen  # type: ignore[attr-defined]
         stub.register, stub.register_where = register, register_where  # type: ignore[attr-defined]
         overload(stub, jit_options={"forceinline": True})(choose)
         return stub

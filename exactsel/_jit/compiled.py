@@ -1,8 +1,7 @@
-"""Kernels compiled by numba and cached on disk.
+"""What of numba everybody can use, and kernels compiled: by dispatchers of our own, or by numba's.
 
-A cache folder's name is a hash of every file a kernel can take in (our kernels and losses, and the kernel's own
-folder), because numba's own cache does not notice an edit in another file and would silently return the old numbers. A
-folder that cannot be written, or that others can change or replace, is not used, and then nothing is cached.
+Where numba is newer than the versions our target and cache are tested with (versions.py) kernels are numba's own: they
+take longer to compile, and every process compiles them anew.
 """
 
 from __future__ import annotations
@@ -10,11 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 # Threads that wait by spinning starve each other on a busy machine (measured: seven times slower); a user's own
@@ -25,23 +21,14 @@ import numba
 from numba import prange as prange
 from numba import types
 from numba.core import cgutils
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import OmittedArg
 from numba.extending import intrinsic
 from numba.extending import overload as overload
 
-from exactsel._jit import names, plain, quicker
-from exactsel._jit.disk import KernelCache
-from exactsel._jit.folders import PACKAGE, cache_folder, hash_of
-from exactsel._jit.inner import separate
-from exactsel._jit.telling import compiling_begins, compiling_ended
-from exactsel.interrupts import aside
-from exactsel.turns import turn
+from exactsel._jit import plain
+from exactsel._jit.folders import cache_folder
+from exactsel._jit.versions import is_tested
 
-quicker.apply()
-names.apply()
-
-CACHE = None if cache_folder() is None else str(cache_folder())
+CACHE = cache_folder()
 """The folder, or None."""
 
 dispatchers: list[Any] = []
@@ -50,70 +37,32 @@ dispatchers: list[Any] = []
 _parallel_lock = threading.RLock()
 
 
-@cache
-def _cache_of(folder: Path) -> str | None:
-    """Where kernels defined in ``folder`` are cached: elsewhere than our own, and anew after any edit there."""
-    if CACHE is None or folder.parent == PACKAGE:
-        return CACHE
-    return str(Path(CACHE) / f"{folder.name}-{hash_of(sorted(folder.glob('*.py')))}")
+def njit(kernel: Any, instead: Callable[..., Any]) -> Any:
+    """The dispatcher of a kernel, see :func:`exactsel._jit.kernel.njit`.
 
-
-def _cached(dispatcher: Any, py_function: Any) -> None:
-    """Give a dispatcher our cache."""
-    folder = _cache_of(Path(py_function.__code__.co_filename).resolve().parent)
-    with suppress(OSError, RuntimeError):  # the folder has gone, or nothing can be written into it any more
-        dispatcher._cache = KernelCache(py_function, folder)
-        _compiled_in_turn(dispatcher)
-
-
-def _compiled_in_turn(dispatcher: Any) -> None:
-    """Let one process compile a kernel while others that need it wait for its file, as when tests run in parallel.
-
-    The compiler's own lock comes first, so that threads of one process cannot wait for each other.
+    Parameters
+    ----------
+    kernel : Kernel
+        As Python holds it.
+    instead : callable
+        What runs in its place where the result is needed and it is not compiled yet.
     """
-    compile_it, file = dispatcher.compile, Path(f"{dispatcher._cache._cache_file._index_path}.lock")
-
-    def in_turn(signature: Any) -> Any:
-        with global_compiler_lock:
-            if tuple(signature) in dispatcher.overloads:
-                return compile_it(signature)
-            began = time.perf_counter()
-            with turn(file):
-                made = compile_it(signature)
-            compiling_ended(dispatcher.py_func.__name__, time.perf_counter() - began)
-            return made
-
-    dispatcher.compile = in_turn
+    options = {
+        "nogil": True,
+        "parallel": kernel.options["parallel"],
+        "fastmath": {"reassoc", "contract"} if kernel.options["sums"] else False,
+        "error_model": "numpy",
+        "forceinline": kernel.options["inline"],
+    }
+    made = _dispatcher(kernel, options, instead) if is_tested() else numba.njit(**options)(kernel.py_func)
+    dispatchers.append(made)
+    return made
 
 
-def _compiled_aside(dispatcher: Any, instead: Callable[..., Any]) -> None:
-    """Compile in a thread that can be left alone, so that neither an interrupt nor a time limit waits for the compiler.
+def _dispatcher(kernel: Any, options: dict[str, Any], instead: Callable[..., Any]) -> Any:
+    from exactsel._jit.dispatchers import Entry  # it rests on parts of numba that newer versions may not have
 
-    What is needed for the result after that runs as plain Python, ``instead``, where it is not compiled yet.
-    """
-    compile_for = dispatcher._compile_for_args
-
-    def as_text(*arguments: Any) -> Any:
-        return instead(*(each.value if isinstance(each, OmittedArg) else each for each in arguments))
-
-    dispatcher._compile_for_args = lambda *arguments: aside(lambda: compile_for(*arguments), as_text)
-
-
-def njit(
-    py_function: Callable[..., Any], *, instead: Callable[..., Any], parallel: bool, sums: bool, inline: bool
-) -> Any:
-    """The dispatcher of a kernel, see :func:`exactsel._jit.kernel.njit`."""
-    fastmath: Any = {"reassoc", "contract"} if sums else False
-    make = numba.njit(nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy", forceinline=inline)
-    dispatcher = make(py_function)
-    separate(dispatcher, make(py_function))
-    if CACHE is not None:
-        _cached(dispatcher, py_function)
-    else:
-        compiling_begins(py_function.__name__)
-    _compiled_aside(dispatcher, instead)
-    dispatchers.append(dispatcher)
-    return dispatcher
+    return Entry(kernel, {"nopython": True, **options}, instead, CACHE)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The disk cache of one kernel: every file ends with a hash of what it holds, and one that is damaged is not read.
 
-A kernel that is given a loss from elsewhere is cached in a folder named by what the compiler takes from that loss.
-Where a kernel's own file lies plays no part: a second checkout or environment finds what the first has compiled.
+The name of a file is that of the kernel and a hash of all it was made from (cache_key.py), so that files of another
+state of the sources, or of another loss, lie beside it. Where a kernel's own file lies plays no part: a second checkout
+or environment finds what the first has compiled.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import sys
 import threading
 import uuid
 from collections.abc import Iterable, Iterator
@@ -16,11 +18,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from numba.core import config, sigutils
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core import sigutils
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.types import BaseNamedTuple, BaseTuple, Optional  # type: ignore[attr-defined]
 
-from exactsel._jit.fingerprint import PREFIX, fingerprint
+from exactsel._jit.cache_key import cache_key
 from exactsel._jit.telling import compiling_begins
 from exactsel.interrupts import half_written
 
@@ -74,95 +76,101 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
                 raise
 
 
-class _Place(FunctionCache._impl_class._locator_classes[0]):  # type: ignore[misc]
-    """Where the files of one kernel are, and what its source holds."""
+class _Place:
+    """Where the files of a kernel are."""
 
-    @classmethod
-    def get_suitable_cache_subpath(cls, py_file: str) -> str:
-        """A folder named as that of the source, wherever that is; the name of the one above tells what is in it."""
-        return Path(py_file).absolute().parent.name
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
-    def get_source_stamp(self) -> str:
-        """Of the content, not of the file."""
-        return hashlib.sha256(Path(self._py_file).read_bytes()).hexdigest()
+    def ensure_cache_path(self) -> None:
+        """Make the folder."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-class _Places(FunctionCache._impl_class):  # type: ignore[misc]
-    _locator_classes = (_Place,)  # the other places numba knows are looked at by nobody for who may write there
+class _Results(CompileResultCacheImpl):  # type: ignore[misc]
+    """How what is compiled becomes plain content, and the other way round."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._locator, self._filename_base = _Place(folder), name
 
 
-@contextmanager
-def caching_in(folder: str | None) -> Iterator[None]:
-    """Let numba look for its caches in a folder; None for where it would."""
-    before = config.CACHE_DIR
-    config.CACHE_DIR = before if folder is None else folder
-    try:
-        yield
-    finally:
-        config.CACHE_DIR = before
+class _Kept(FunctionCache):  # type: ignore[misc]
+    """What is kept of one kernel that was made from one state of its sources."""
+
+    def __init__(self, py_func: Any, folder: Path, name: str, key: str) -> None:
+        self._name, self._py_func, self._cache_path = repr(py_func), py_func, str(folder)
+        self._impl = _Results(folder, name)
+        self._cache_file = _Files(self._cache_path, name, key)
+        self.enable()
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """The types of the arguments, and the processor; the rest is in the name of the file."""
+        return sig, codegen.magic_tuple()
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]
+class KernelCache(NullCache):  # type: ignore[misc]
     """A disk cache that may fail: then the kernel is compiled as if there were none.
 
     Parameters
     ----------
-    py_function : function
-        The kernel.
-    folder : str, optional
-        Where to keep it; numba's own folder without.
+    kernel : Kernel
+        With a Python function ``py_func`` and ``options``.
+    folder : Path
+        Where kernels are kept.
+
+    Raises
+    ------
+    OSError
+        If no file can be made there.
     """
 
-    _impl_class = _Places
+    def __init__(self, kernel: Any, folder: Path) -> None:
+        source, self._kernel = Path(kernel.py_func.__code__.co_filename), kernel
+        self._folder = folder / source.absolute().parent.name
+        self._name = f"{source.stem}.{kernel.py_func.__qualname__}".replace("<", "").replace(">", "")
+        self._kept: dict[tuple[type, ...], _Kept | None] = {}
+        _Place(self._folder).ensure_cache_path()
 
-    def __init__(self, py_function: Any, folder: str | None = None) -> None:
-        with caching_in(folder):
-            super().__init__(py_function)
-        self._cache_file.__class__ = _Files
-        self._folder = folder
-        self._parts: dict[str, KernelCache] = {}
+    @property
+    def lock(self) -> Path:
+        """The file that says that a process is compiling it."""
+        return self._folder / f"{self._name}.lock"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel, or None."""
         loaded = None
         with suppress(Exception):  # whatever the files of another version make of themselves
-            part = self._part_for(sig)
-            loaded = None if part is None else FunctionCache.load_overload(part, sig, target_context)
+            kept = self.kept_for(sig)
+            loaded = None if kept is None else kept.load_overload(sig, target_context)
         if loaded is None:
-            compiling_begins(self._py_func.__name__)
+            compiling_begins(self._kernel.py_func.__name__)
         return loaded
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write it, if that can be done."""
         with suppress(OSError, RuntimeError):  # a full disk, say, or a folder that is gone
-            part = self._part_for(sig)
-            if part is not None:
-                FunctionCache.save_overload(part, sig, data)
+            kept = self.kept_for(sig)
+            if kept is not None:
+                kept.save_overload(sig, data)
 
-    def _part_for(self, signature: Any) -> KernelCache | None:
-        """The cache for these types; None where nothing may be kept for them."""
-        names = [fingerprint(cls) for cls in classes_from_elsewhere(sigutils.normalize_signature(signature)[0])]
-        if not names:
-            return self
-        name = "-".join(found for found in names if found is not None)
-        if None in names or self._folder is None:
-            return None
-        if name not in self._parts:
-            self._parts[name] = KernelCache(self._py_func, str(Path(self._folder) / f"loss-{name}"))
-        return self._parts[name]
+    def kept_for(self, signature: Any) -> _Kept | None:
+        """The files for the classes among these types; None where nothing may be kept for them."""
+        classes = tuple(classes_in(sigutils.normalize_signature(signature)[0]))
+        if classes not in self._kept:
+            key = cache_key(self._kernel, classes)
+            name = f"{self._name}-{key}.{sys.implementation.cache_tag}"
+            self._kept[classes] = None if key is None else _Kept(self._kernel.py_func, self._folder, name, key)
+        return self._kept[classes]
 
 
-def classes_from_elsewhere(arguments: Iterable[Any]) -> list[type]:
-    """The classes of the losses among the types of arguments that are not our own."""
+def classes_in(arguments: Iterable[Any]) -> list[type]:
+    """The classes of the named tuples among the types of arguments, and of those in them."""
     found: dict[type, None] = {}
     for kind in arguments:
         if isinstance(kind, BaseNamedTuple):
-            cls = kind.instance_class
-            ours = cls.__module__.partition(".")[0] == "exactsel"
-            if not ours and any(name.startswith(PREFIX) for name in dir(cls)):
-                found[cls] = None
+            found[kind.instance_class] = None
         if isinstance(kind, BaseTuple):
-            found |= dict.fromkeys(classes_from_elsewhere(kind.types))
+            found |= dict.fromkeys(classes_in(kind.types))
         elif isinstance(kind, Optional):
-            found |= dict.fromkeys(classes_from_elsewhere([kind.type]))
+            found |= dict.fromkeys(classes_in([kind.type]))
     return list(found)

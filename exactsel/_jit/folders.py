@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: folders whose names say which sources they were made from."""
+"""Where compiled kernels are kept."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from exactsel._jit.versions import is_tested
+
 PACKAGE = Path(__file__).resolve().parents[1]
 
+KERNELS = "kernels"
+"""The folder of compiled kernels in that of the user's caches."""
+
 WARMED_UP = "warmed-up"
-"""A file in the folder, once the user has had kernels compiled ahead."""
+"""How the name of a file in the folder begins, once the user has had kernels compiled ahead; a hash of the sources
+follows."""
 
 MOST_LINKS = 40
 """Symbolic links on the way to a folder, at most."""
@@ -99,8 +105,8 @@ def _is_private_group(number: int) -> bool:
 
 
 def writable_cache() -> str | None:
-    """The kernel cache folder of this very source, or None where nothing can be written."""
-    folder = _of_this_source()
+    """The folder of compiled kernels, or None where nothing can be written, or this numba's kernels are not kept."""
+    folder = _kernels() if is_tested() else None
     if folder is None:
         return None
     try:
@@ -111,17 +117,22 @@ def writable_cache() -> str | None:
         return None
 
 
-def _of_this_source() -> Path | None:
-    """The kernel cache folder of this very source, whether it is there or not."""
+def _kernels() -> Path | None:
+    """The folder of compiled kernels, whether it is there or not."""
     base = user_cache()
-    return None if base is None else base / f"kernels-{_source_hash()}"
+    return None if base is None else base / KERNELS
+
+
+def _marker(folder: Path) -> Path:
+    """What says that the kernels of this very source have been compiled ahead."""
+    return folder / f"{WARMED_UP}-{_source_hash()}"
 
 
 def warmed_up() -> bool:
     """Whether the user has had kernels compiled ahead (``exactsel warmup``)."""
-    folder = _of_this_source()
+    folder = _kernels()
     try:
-        return folder is not None and (folder / WARMED_UP).is_file()
+        return folder is not None and _marker(folder).is_file()
     except OSError:
         return False
 
@@ -130,7 +141,7 @@ def remember_warmup() -> None:
     """Let later processes know that kernels have been compiled ahead."""
     folder = writable_cache()
     if folder is not None:
-        Path(folder, WARMED_UP).touch()
+        _marker(Path(folder)).touch()
 
 
 @cache

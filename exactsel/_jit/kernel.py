@@ -14,6 +14,7 @@ from functools import cached_property, update_wrapper
 from typing import Any, TypeVar
 
 from exactsel._jit import plain
+from exactsel._jit.cache_key import runs_instead
 from exactsel._jit.interpreting import as_text, current, interprets
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,8 +34,13 @@ def compiler() -> Any:
         return compiled
 
 
-def with_compiler(tell: Callable[[Any], None]) -> None:
-    """Call ``tell`` with the module that compiles before the next kernel is compiled."""
+def with_compiler(tell: Callable[[Any], None], instead_of: Callable[..., Any] | None = None) -> None:
+    """Call ``tell`` with the module that compiles before the next kernel is compiled.
+
+    ``instead_of`` is the Python function in whose place it lets something else be compiled.
+    """
+    if instead_of is not None:
+        runs_instead(instead_of, tell)
     _waiting.append(tell)
 
 
@@ -56,7 +62,7 @@ class Kernel:
     @cached_property
     def compiled(self) -> Any:
         """What numba makes of it."""
-        made = compiler().njit(self.py_func, instead=self._as_text, **self.options)
+        made = compiler().njit(self, self._as_text)
         return self.__dict__.setdefault("compiled", made)  # another thread may have been quicker
 
     def _as_text(self, *arguments: Any, **named: Any) -> Any:
@@ -112,6 +118,7 @@ def overload(stub: Callable[..., Any], jit_options: dict[str, Any] | None = None
 
     def keep(implementation: F) -> F:
         with_compiler(lambda compiled: compiled.overload(stub, jit_options=jit_options or {})(implementation))
+        runs_instead(stub, implementation)
         return implementation
 
     return keep

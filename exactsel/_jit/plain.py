@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 prange = range
 
 
-def with_compiler(_tell: Callable[[Any], None]) -> None:
+def with_compiler(_tell: Callable[[Any], None], instead_of: Callable[..., Any] | None = None) -> None:
     """Do nothing: there is no compiler."""
 
 

@@ -43,11 +43,11 @@ class Compiling:
         if self._begun:
             return
         self._begun = True
-        from exactsel._jit.fingerprint import fingerprint
+        from exactsel._jit.cache_key import class_key
 
         loss = None if self._problem.objective is None else self._problem.objective.loss
         if loss is not None and not type(loss).__module__.startswith("exactsel."):
-            often = "once" if fingerprint(type(loss)) else "in every process, as it cannot be kept"
+            often = "once" if class_key(type(loss)) else "in every process, as it cannot be kept"
             self._say(f"compiling kernels for {loss.name} loss ({often}) ...")
             return
         from exactsel.studies import ahead

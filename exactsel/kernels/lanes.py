@@ -87,4 +87,4 @@ def _in_vectors(compiled: Any) -> None:
     )
 
 
-with_compiler(_in_vectors)
+with_compiler(_in_vectors, instead_of=tile_exceeds)

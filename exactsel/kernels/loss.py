@@ -61,6 +61,7 @@ def _compile_from_loss(stub: Callable[..., Any]) -> None:
         return without_annotations(getattr(loss.instance_class, stub.__name__))
 
     choose.__signature__ = inspect.signature(without_annotations(stub))  # type: ignore[attr-defined]
+    choose.chosen = lambda kind: getattr(kind, stub.__name__, None)  # type: ignore[attr-defined]
     overload(stub)(choose)
 
 

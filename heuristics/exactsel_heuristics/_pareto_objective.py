@@ -50,6 +50,7 @@ def _compile_from_objective(stub: Callable[..., Any]) -> None:
         return _unannotated(getattr(objective.instance_class, stub.__name__))
 
     choose.__signature__ = inspect.signature(_unannotated(stub))  # type: ignore[attr-defined]
+    choose.chosen = lambda kind: getattr(kind, stub.__name__, None)  # type: ignore[attr-defined]
     overload(stub)(choose)
 
 

@@ -192,7 +192,7 @@ def first_entries(data):
 def test_what_only_reads_counts_nothing():
     counted = {}
     for kernel in (first_entries, put_together):
-        inner = kernel.compiled.get_overload.__self__
+        inner = kernel.compiled.inner
         inner.compile((typeof(of(*arrays())),))
         (result,) = inner.overloads.values()
         counted[kernel] = str(result.library.as_lowered()).count("call void @NRT_incref")

@@ -122,7 +122,7 @@ def test_what_numba_would_take_instead_is_not_used(base, tmp_path):
     """A cache folder that has become unusable meanwhile sends nothing into a folder nobody has looked at."""
     code = (
         "import os; from exactsel import _jit; from exactsel._jit import compiled\n"
-        "compiled.CACHE = os.devnull\n"
+        "import pathlib; compiled.CACHE = pathlib.Path(os.devnull)\n"
         "import importlib.util as u; s = u.spec_from_file_location('own', 'own.py'); m = u.module_from_spec(s)\n"
         "s.loader.exec_module(m); print(m.twice(3))"
     )

@@ -57,7 +57,7 @@ def assigned(x, y):
 
 def inner_of(kernel):
     """The dispatcher kernels call."""
-    return kernel.compiled.get_overload.__self__
+    return kernel.compiled.inner
 
 
 def test_a_kernel_python_calls_takes_in_what_it_calls():

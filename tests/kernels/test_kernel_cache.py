@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+import numba
 import pytest
 from clocks import HANG
 
@@ -45,7 +46,7 @@ def kernel(tmp_path, monkeypatch):
     """Makes a kernel anew, as a new process would, with a cache of its own."""
     monkeypatch.setitem(sys.modules, "small_kernel", None)  # taken away afterwards
     module = module_in(tmp_path / "source", KERNEL)
-    monkeypatch.setattr(compiled, "CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(compiled, "CACHE", tmp_path / "cache")
     before = list(compiled.dispatchers)
     yield lambda: _jit.njit(module.twice).compiled
     compiled.dispatchers[:] = before
@@ -144,12 +145,13 @@ def test_garbage_is_collected_after_a_compilation_as_before(kernel, on):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
 def test_copies_of_a_process_have_names_of_their_own(kernel, tmp_path, monkeypatch):
     """Else two that compile for two kinds of data at once would each take the other's code for their own."""
-    files = kernel()._cache._cache_file
+    types = (numba.types.int64,)
+    files = kernel()._cache.kept_for(types)._cache_file
     mine = files._data_name(1)
     with monkeypatch.context() as patched:
         patched.setattr(os, "getpid", lambda: 0)
         assert files._data_name(1) != mine
-    assert kernel()._cache._cache_file._data_name(1) == mine != files._data_name(2)
+    assert kernel()._cache.kept_for(types)._cache_file._data_name(1) == mine != files._data_name(2)
 
 
 def test_what_is_intact_but_not_ours_is_not_believed(kernel, tmp_path, monkeypatch):
@@ -319,7 +321,7 @@ def test_only_an_interrupt_is_called_one(capsys, monkeypatch, error):
 
 
 def lock_of(dispatcher) -> Path:
-    return Path(f"{dispatcher._cache._cache_file._index_path}.lock")
+    return dispatcher.lock_file
 
 
 @needs_posix

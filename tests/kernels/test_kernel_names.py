@@ -12,9 +12,8 @@ import pytest
 pytest.importorskip("numba")
 
 NUMBER = """
-from numba.core.bytecode import FunctionIdentity
-import exactsel._jit.compiled
-print(FunctionIdentity.from_function(lambda: 0).unique_id)
+from exactsel._jit.target import Identity
+print(Identity.from_function(lambda: 0).unique_id)
 """
 
 
@@ -25,9 +24,9 @@ def test_processes_number_kernels_from_places_of_their_own():
 
 
 def _tell(told):
-    from numba.core.bytecode import FunctionIdentity
+    from exactsel._jit.target import Identity
 
-    told.put(FunctionIdentity.from_function(_tell).unique_id)
+    told.put(Identity.from_function(_tell).unique_id)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")

@@ -229,9 +229,9 @@ NEVER_COMPILED = """
 from exactsel._jit import interpreting
 interpreting.allowance.left = interpreting.allowance.whole = 2000  # too little for a search
 from exactsel import interrupts
-from exactsel._jit import compiled
+from exactsel._jit import dispatchers
 aside = interrupts.aside
-compiled.aside = lambda work, instead: aside(lambda: time.sleep(1e6), instead)
+dispatchers.aside = lambda work, instead: aside(lambda: time.sleep(1e6), instead)
 """
 
 
