@@ -32,6 +32,9 @@ from exactsel.types import BoolArray, FloatArray, StateArray
 BOUNDED_MODELS = f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
 """The scope of a bound from the data where lam = 0."""
 
+FACTORED = 2
+"""Of m columns m / 2 products of their matrix and a vector are as much work as to factor and to invert it."""
+
 
 @dataclass(frozen=True)
 class FitBound(BoundSolver):
@@ -80,6 +83,7 @@ class PreparedFit(PreparedBound):
         stop = self.options.stop
         with parallel_section(self.options.threads):
             fit_gram(problem.gram, problem.lam, problem.k, states, target, stop, answers, out_by_fit)
+        answers.iterations[:] = np.count_nonzero(states, axis=1) // FACTORED
         scope = ""
         for row in np.flatnonzero(answers.status == ILL_CONDITIONED):
             if stop[0]:

@@ -25,7 +25,7 @@ from exactsel.problem.restrictions import proposed
 from exactsel.types import StateArray
 from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort
-from exactsel.walks.wide import CountingWalker
+from exactsel.walks.wide import MULTIPLICATIONS, CountingWalker
 from exactsel.walks.wide_parts import Stopped
 
 
@@ -74,7 +74,14 @@ class _Counting(RegionSolver):
             for i, state in enumerate(walk.open_states)
         )
         fraction = self.fraction(region.state, walk)
-        return walked(node, region, walk, children, self.name, scope=self.counter.scope, fraction=fraction)
+        result = walked(node, region, walk, children, self.name, scope=self.counter.scope, fraction=fraction)
+        return replace(result, work=self._done(region.state, walk))
+
+    def _done(self, state: StateArray, walk: WalkResult) -> float:
+        """Multiplications, about, of a call."""
+        begun = len(walk.open_states) > 0 and is_rest(state, walk, 0)
+        left = self.counter.work(walk.open_states[0]) if begun else 0.0
+        return MULTIPLICATIONS * max(0.0, self.counter.work(state) - left)
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,9 @@ def _note_work(state: SearchState, outcome: Outcome, k: int) -> None:
         state.walks.note_bound(int(np.count_nonzero(outcome.node.state)), visit.iterations)
     places, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
     if isinstance(outcome, SubtreeResult):
-        if outcome.work is not None:
+        if outcome.fraction is not None:
+            state.walks.note_count(outcome.work or 0.0)
+        elif outcome.work is not None:
             state.walks.note_walk(places, columns, outcome.work, outcome.finished)
     elif outcome.unused_walk is not None:
         state.walks.note_walk(places, columns, outcome.unused_work, finished=False)

@@ -159,6 +159,10 @@ class SubtreeRecord:
             self.given[places] = max(offered, self.given.get(places, 0.0))
             self.successes[places - 1] = 0
 
+    def note_count(self, work: float) -> None:
+        """Enter a part of a count."""
+        self.useful += work
+
     def note_bound(self, columns: int, iterations: int) -> None:
         """Enter a bound call."""
         self.useful += float(iterations + 1) * columns**2

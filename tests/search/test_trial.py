@@ -1,0 +1,106 @@
+"""The cheaper of two bounds in a tree of its own: against brute force, and where it is not worth its while."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from executors_for_tests import Here
+from samples import sample
+
+from exactsel import Problem, Search, Settings, solve, verify
+from exactsel.bounds.split import PreparedSplit
+from exactsel.closers import trial
+from exactsel.closers.trial import CheaperFirst
+from exactsel.search.events import SubtreeClosed
+from exactsel.walks.effort import SubtreeRecord
+
+SEEDS = sample(60, 2_000)
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """Nothing else closes subtrees, and the trial may take its time."""
+    monkeypatch.setattr(SubtreeRecord, "wants", lambda *_: False)
+    monkeypatch.setattr(SubtreeRecord, "wants_unbounded", lambda *_, **__: False)
+    monkeypatch.setattr(PreparedSplit, "_tried_first", lambda *_: 10**9)
+    monkeypatch.setattr(trial, "PATIENCE", 10**9)
+
+
+def instance(seed):
+    """Ties, copies, constant columns, columns of other magnitudes, more columns than rows, k = 1 and k = d."""
+    rng = np.random.default_rng([2711, seed])
+    n, d = int(rng.integers(3, 16)), int(rng.integers(2, 9))
+    A = rng.standard_normal((n, d)) + rng.standard_normal((n, 1))
+    kind = seed % 5
+    if kind == 1:
+        A = np.round(A)
+        A[:, 0] = 1.0
+    if kind == 2 and d > 2:
+        A[:, 2] = A[:, 1]
+    if kind == 3:
+        A *= 10.0 ** rng.integers(-4, 5, d)
+    y = A @ (rng.standard_normal(d) / np.maximum(np.linalg.norm(A, axis=0), 1e-9)) + rng.standard_normal(n)
+    k = (1, d, int(rng.integers(1, d + 1)))[seed % 3]
+    lam = (0.0, 0.1, 3.0)[int(rng.integers(3))]
+    return Problem(A, y, k, lam=lam)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_against_brute_force(seed, tried):
+    problem = instance(seed)
+    least = min(problem.fit(support).value for support in itertools.combinations(range(problem.d), problem.k))
+    result = solve(problem, heuristics=(), signals=())
+    slack = 1e-9 * problem.null_objective
+    assert result.lower <= least + slack
+    assert result.upper <= least * (1 + 1e-6) + slack
+
+
+def correlated(lam=10.0):
+    """A problem whose split is better at the root than a relaxation that is quick to finish."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((200, 120))
+    signal = A[:, ::12].sum(axis=1)
+    return Problem(A, signal + 1.2 * rng.standard_normal(200), 10, lam=lam)
+
+
+def events_of(problem, **options):
+    search = Search(problem, Settings(**options), signals=())
+    return [event for event in search if isinstance(event, SubtreeClosed)], search
+
+
+@pytest.mark.smoke
+def test_it_is_an_outcome_like_any_other(tried, tmp_path):
+    problem, file = correlated(), tmp_path / "tried.proof"
+    events, search = events_of(problem)
+    assert [event.result.closer for event in events] == [CheaperFirst.name]
+    assert search.state.nodes == events[0].result.nodes + 1
+    result = solve(problem, signals=(), proof=file)
+    assert verify(problem, file).lower >= result.lower
+    elsewhere = solve(problem, signals=(), shard=1, executor=Here())
+    assert (elsewhere.upper, elsewhere.support) == (result.upper, result.support)
+    finer = result.resume(rel_eps=1e-12)
+    assert finer.lower >= result.lower
+    assert finer.upper - finer.lower <= 1e-12 * finer.upper + 1e-9
+
+
+def test_it_ends_where_every_node_is_divided(monkeypatch):
+    monkeypatch.setattr(SubtreeRecord, "wants", lambda *_: False)
+    monkeypatch.setattr(SubtreeRecord, "wants_unbounded", lambda *_, **__: False)
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((60, 30)) + 2 * rng.standard_normal((60, 1))
+    problem = Problem(A, A @ rng.standard_normal(30) + rng.standard_normal(60), 8, lam=0.01)
+    ends = []
+    best = trial._Trial.best
+    monkeypatch.setattr(trial._Trial, "best", lambda self, most: ends.append(self.nodes) or best(self, most))
+    closed, search = events_of(problem)
+    assert not closed
+    assert len(ends) <= 3
+    assert search.result().reached
+
+
+def test_a_bound_that_was_asked_for_is_alone(monkeypatch):
+    monkeypatch.setattr(CheaperFirst, "close", lambda *_: pytest.fail("tried"))
+    for options in ({"bound": "split"}, {"subtrees": False}, {"branching": "largest"}):
+        events_of(correlated(), **options)
