@@ -34,7 +34,7 @@ class Watch:
     and a watch begun after the signal is interrupted from the start.
 
     With ``gives_up`` the time limit holds for compiling, too: see :class:`exactsel.interrupts.CompilationStopped`. As
-    long as there is no result it ends ``early`` seconds before for whoever still waits for that.
+    long as there is no result, it ends ``early`` seconds before, which is for whoever then gets one by quicker means.
     """
 
     def __init__(
@@ -66,10 +66,15 @@ class Watch:
     @property
     def over(self) -> bool:
         """Whether a signal has come, or the end of a time limit that holds for compiling."""
-        deadline = self._deadline if self._gives_up and not self.result_at_hand else None
-        if deadline is not None and clock.now() >= deadline - self._early:
+        if self._gives_up and not self.result_at_hand and clock.now() >= self._due:
             self._raise_flag("time_limit")
         return self.interrupted or (self._gives_up and bool(self.flag[0]))
+
+    @property
+    def _due(self) -> float:
+        """When the flag is raised, as things stand."""
+        deadline = math.inf if self._deadline is None else self._deadline
+        return deadline if self.result_at_hand else deadline - self._early
 
     @property
     def time_left(self) -> float:
@@ -85,7 +90,7 @@ class Watch:
     @property
     def stopped(self) -> bool:
         """Whether the flag is up."""
-        if self._deadline is not None and clock.now() >= self._deadline:
+        if clock.now() >= self._due:
             self._raise_flag("time_limit")
         return bool(self.flag[0])
 
@@ -98,12 +103,12 @@ class Watch:
 
     def _watch(self) -> None:
         while True:
-            wait = LONGEST_WAIT if self._deadline is None or self.flag[0] else self._deadline - clock.now()
+            wait = LONGEST_WAIT if self.flag[0] else self._due - clock.now()
             self._wakeup.settimeout(max(1e-3, min(wait, LONGEST_WAIT)))
             try:
                 received = self._wakeup.recv(16)
             except TimeoutError:
-                if self._deadline is not None and clock.now() >= self._deadline:
+                if clock.now() >= self._due:
                     self._raise_flag("time_limit")
                 continue
             except OSError:

@@ -15,26 +15,33 @@ from exactsel.search.watch import Watch
 from exactsel.solving.outcome import claim_of
 from exactsel.solving.result import Result
 
-KEPT, MOST_KEPT = 0.25, 1.0
-"""Part of a time limit, and seconds, that are kept for this while kernels are compiled."""
+KEPT, MOST_KEPT = 0.4, 1.0
+"""Part of a time limit, and seconds, that are kept for this as long as a search has no bound."""
 
 MOST_ENTRIES = 20_000_000
 """Entries of the data, a hundredth of a second for a pass, up to which that is enough for some steps."""
 
 
-def seconds_kept(time_limit: float | None) -> float:
-    """Before the end of a time limit, so that it holds with the bound at hand."""
-    return 0.0 if time_limit is None else min(MOST_KEPT, KEPT * time_limit)
+def seconds_kept(problem: SubsetProblem, time_limit: float | None) -> float:
+    """Before the end of a time limit, so that it holds with the bound at hand; none where there would be no such."""
+    if time_limit is None or not _is_quick(problem):
+        return 0.0
+    return min(MOST_KEPT, KEPT * time_limit)
 
 
 def bounded_in_time(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
     """The result of a search, with a bound at hand where time was over before its own and some steps are quick."""
-    if result.nodes > 0 or result.termination != "time_limit" or not isinstance(problem, Problem):
-        return result
-    if problem.lam == 0 or problem.n * problem.d > MOST_ENTRIES:
+    if result.nodes > 0 or result.termination != "time_limit" or not _is_quick(problem):
         return result
     with hurrying(compiles_on()):
         return with_bound_at_hand(problem, result, seconds, signals)
+
+
+def _is_quick(problem: SubsetProblem) -> bool:
+    """Whether there is a bound at hand within a fraction of a second."""
+    if not isinstance(problem, Problem) or problem.family != "regression":
+        return False
+    return problem.lam > 0 and problem.n * problem.d <= MOST_ENTRIES
 
 
 def with_bound_at_hand(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:

@@ -178,7 +178,7 @@ class Search:
     def _run(self) -> Generator[Event, None, None]:
         settings, began_interpreted = self.settings, interprets()
         # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
-        early = seconds_kept(settings.time_limit)
+        early = seconds_kept(self.problem, settings.time_limit)
         with Watch(settings.time_limit, self.signals, gives_up=True, early=early) as watch, one_thread():
             self._watch = watch
             try:
