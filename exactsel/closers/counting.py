@@ -38,7 +38,7 @@ class _Counting(RegionSolver):
     cutoff: Callable[[float], float]
     """The bound at which a region is closed, given the best objective known."""
     counter: CountingWalker
-    name = "explored"
+    name = "counted"
 
     def begun(self, node: Node) -> bool:
         """Whether a count goes on at this node."""

@@ -126,4 +126,3 @@ def _fixed(before: Region, after: Region) -> Iterator[Region]:
         side = state.copy()
         side[fixing.column], state[fixing.column] = (OUT, IN) if fixing.inside else (IN, OUT)
         yield Region(side, fixing.bound, fixing.proof, closed="inherited")
-

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from exactsel.search.events import (
@@ -24,6 +25,26 @@ from exactsel.search.state import SearchState
 
 MOST_POINTS = 2000
 """Points kept; when there are more, every second one is forgotten."""
+
+CLOSERS = {
+    "counted": "counting",
+    "explored": "walks in closed form",
+    "below": "searches inside the kernel",
+    "relaxed": "a tree by the cheaper of two bounds",
+}
+"""What closers of subtrees do, by their names."""
+
+
+def closers_text(closers: Mapping[str, Mapping[str, int]]) -> str:
+    """What each closer brought (:meth:`History.closers`), in one line."""
+    parts = []
+    for name, counts in closers.items():
+        if name == "bounds":
+            parts.append(f"bounds: {counts['nodes']:,} nodes, {counts['closed']:,} regions closed")
+        else:
+            left = f", {counts['left_open']:,} regions left open" if counts["left_open"] else ""
+            parts.append(f"{CLOSERS.get(name, name)}: {counts['subtrees']:,} subtrees, {counts['nodes']:,} nodes{left}")
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +84,29 @@ class History:
     subtrees: Counter[str] = field(default_factory=Counter)
     """Subtrees dealt with as a whole, by closer (:attr:`exactsel.nodes.regions.SubtreeResult.closer`) ..."""
     subtree_nodes: Counter[str] = field(default_factory=Counter)
-    """... and the nodes looked at there."""
+    """... and the nodes looked at there, ..."""
+    left_open: Counter[str] = field(default_factory=Counter)
+    """... and the regions that were left open."""
     began: float = field(default_factory=time.perf_counter)
 
     @property
     def one_pass(self) -> bool:
         """Whether no region has been split since the root was opened, so that no tree has grown."""
         return bool(self.moments) and self.moments[0].nodes == 0 and not self.splits
+
+    def closers(self, nodes: int) -> dict[str, dict[str, int]]:
+        """What each closer brought, of a search of so many nodes; those that dealt with nothing are left out.
+
+        Under ``bounds`` the nodes bounded one by one, the regions closed there and the columns fixed; under the name
+        of a closer of subtrees those it dealt with, the nodes it looked at and the regions it left open.
+        """
+        alone = nodes - self.subtree_nodes.total()
+        bounds = {"nodes": alone, "closed": self.closed.total(), "fixed": self.put_in + self.left_out}
+        found = {"bounds": bounds} if any(bounds.values()) else {}
+        return found | {
+            name: {"subtrees": count, "nodes": self.subtree_nodes[name], "left_open": self.left_open[name]}
+            for name, count in sorted(self.subtrees.items())
+        }
 
     def __call__(self, event: Event, state: SearchState) -> None:
         """Take note of one event."""
@@ -89,6 +126,7 @@ class History:
             case SubtreeClosed(_, _, _, result):
                 self.subtrees[result.closer] += 1
                 self.subtree_nodes[result.closer] += result.nodes
+                self.left_open[result.closer] += sum(region.closed is None for region in result.children)
             case _:
                 pass
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from exactsel.errors import escaped, option
 from exactsel.nodes.tolerance import relative_gap
+from exactsel.observers.history import closers_text
 from exactsel.observers.terminal import fitting, terminal_width
 from exactsel.plain import log10_choices
 from exactsel.problem.interface import SubsetProblem
@@ -84,6 +85,8 @@ class ProgressLog:
         if result.quality is not None:
             self._write(f"fit          {result.quality}")
         self._write(f"method       {result.settings['method']}")
+        if result.settings["closers"]:
+            self._write(f"closers      {closers_text(result.settings['closers'])}")
         self._write(f"time         {times_text(result.times)}")
 
     def _row(self, source: str, state: SearchState) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
-from exactsel.observers.history import History
+from exactsel.observers.history import CLOSERS, History
 from exactsel.problem.model import demands_text
 from exactsel.report.model import FORCED
 from exactsel.report.page import Cell, Raw, paragraph, section, table, tiles
@@ -137,13 +137,6 @@ def _groups(result: Result) -> str:
     return table(f"The chosen {noun}s, counted from 0", [noun, "name", "its columns"], rows, words=3)
 
 
-SUBTREES = {
-    "explored": ("subtrees walked whole", "by the closed-form kernel"),
-    "below": ("searches below a node", "inside the kernel"),
-}
-"""What closers do, by their names in results."""
-
-
 def discarded_section(result: Result, history: History) -> str:
     """What became of the regions of the search space."""
     noun = result._noun
@@ -157,8 +150,9 @@ def discarded_section(result: Result, history: History) -> str:
         ("nodes split", f"neither could be discarded, so a {noun} was chosen to branch on", history.splits),
     ]
     for closer, count in sorted(history.subtrees.items(), reverse=True):
-        name, by = SUBTREES.get(closer, ("subtrees closed as a whole", f"by {closer}"))
-        counted.append((name, f"{by}, {history.subtree_nodes[closer]:,} nodes", count))
+        left = f", {history.left_open[closer]:,} regions left open" if history.left_open[closer] else ""
+        nodes = f"{history.subtree_nodes[closer]:,} nodes looked at{left}"
+        counted.append((f"subtrees closed by {CLOSERS.get(closer, closer)}", nodes, count))
     rows += [[name, why, count] for name, why, count in counted if count]
     if result.open_nodes:
         rows.append(["nodes still open", "their bounds limit the lower bound", result.open_nodes])

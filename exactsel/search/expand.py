@@ -104,7 +104,7 @@ class Expander:
     @property
     def learns(self) -> bool:
         """Whether multiplications are entered closer by closer; else iterations say it all."""
-        return self.problem.objective is not None and self.problem.objective.is_quadratic or self.walker is not None
+        return (self.problem.objective is not None and self.problem.objective.is_quadratic) or self.walker is not None
 
     def closes_by(self, name: str) -> bool:
         """Whether one of its closers deals with subtrees under this name."""
