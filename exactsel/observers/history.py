@@ -95,12 +95,15 @@ class History:
         return bool(self.moments) and self.moments[0].nodes == 0 and not self.splits
 
     def closers(self, nodes: int) -> dict[str, dict[str, int]]:
-        """What each closer brought, of a search of so many nodes; those that dealt with nothing are left out.
+        """What each closer has brought since it began, of a search that has come to so many nodes.
+
+        Those that dealt with nothing are left out.
 
         Under ``bounds`` the nodes bounded one by one, the regions closed there and the columns fixed; under the name
         of a closer of subtrees those it dealt with, the nodes it looked at and the regions it left open.
         """
-        alone = nodes - self.subtree_nodes.total()
+        before = self.moments[0].nodes if self.moments else 0
+        alone = max(0, nodes - before - self.subtree_nodes.total())
         bounds = {"nodes": alone, "closed": self.closed.total(), "fixed": self.put_in + self.left_out}
         found = {"bounds": bounds} if any(bounds.values()) else {}
         return found | {

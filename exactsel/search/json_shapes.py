@@ -146,6 +146,11 @@ def entries(shapes: Mapping[str, Shape], optional: Mapping[str, Shape] | None = 
     return holds
 
 
+def table(shape: Shape) -> Shape:
+    """An object of any names, with values of one shape."""
+    return lambda value: isinstance(value, dict) and all(_has(shape, each) for each in value.values())
+
+
 def both(one: Shape, other: Shape) -> Shape:
     """What has two shapes."""
     return lambda value: one(value) and other(value)

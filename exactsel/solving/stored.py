@@ -20,6 +20,7 @@ from exactsel.search.json_shapes import (
     plain,
     row,
     several,
+    table,
     text,
     whole,
 )
@@ -42,7 +43,7 @@ CLOSE_ENOUGH = 1e-6
 """Times the objective, or a thousandth of the empty model's: how far what is stored of a model may be from what it
 costs, worked out again."""
 
-_CHOICES = {"kernels": text, "method": text}
+_CHOICES = {"kernels": text, "method": text, "closers": table(table(whole()))}
 STORED = entries({
     "nodes": whole(), "bound_calls": whole(), "iterations": whole(), "open_nodes": whole(), "source": text,
     "times": plain(), "tree_hash": digest, "scope": text, "upper": hexadecimal(), "lower": hexadecimal(),
