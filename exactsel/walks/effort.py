@@ -17,8 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-FIRST_TRIES = 2e9
-"""Work that may go into walks before anything useful is known (about half a second)."""
+FIRST_TRIES, WASTED = 1e9, 0.1
+"""Work that may go in vain into walks before anything useful is known (about a quarter of a second), and the part of
+the useful work that may besides."""
 
 WALK_WORK = 3e7
 """Work of one walk ..."""
@@ -93,7 +94,7 @@ class SubtreeRecord:
 
     def wants(self, places: int, columns: int) -> bool:
         """Whether to walk the subtree of a node with this many places left over this many columns."""
-        if columns > MOST_COLUMNS or self.wasted > self.useful + FIRST_TRIES:
+        if columns > MOST_COLUMNS or self.wasted > WASTED * self.useful + FIRST_TRIES:
             return False
         again = self.work >= MORE_WORK * self.given.get(places, math.inf)
         if not again and self._takes_long(places) and self.passed_over.get(places, 0) % LOOK_AGAIN:
