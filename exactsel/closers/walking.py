@@ -19,7 +19,7 @@ from exactsel.nodes.subtree import walked
 from exactsel.problem.restrictions import proposed
 from exactsel.types import FloatArray, StateArray
 from exactsel.walks.closed_form import WalkResult
-from exactsel.walks.effort import MOST_COLUMNS, WORTH_KEEPING, Effort, supports, walk_budget
+from exactsel.walks.effort import MOST_COLUMNS, WORTH_KEEPING, Effort, SubtreeRecord, supports, walk_budget
 from exactsel.walks.walker import Walker
 
 
@@ -100,10 +100,21 @@ class _Walk(Kernel):
                 return short and walks.wants(places, columns)
             return walks.wants_unbounded(places, columns, costly)
 
-        return [
+        worth = [
             row for row, region in enumerate(regions)
             if region.closed is None and region.bound < cutoff and wanted(region)
         ]  # fmt: skip
+        return self._some(worth, regions, walks) if bounded else worth
+
+    def _some(self, rows: Sequence[int], regions: Sequence[Region], walks: SubtreeRecord) -> list[int]:
+        """The first of the rows, as far as all of what they may be expected to take in vain is allowed."""
+        left, chosen = walks.allowance, list[int]()
+        for row in rows:
+            at_risk = walks.at_risk(self.problem.k - int(np.count_nonzero(regions[row].state == IN)))
+            if not chosen or at_risk <= left:
+                chosen.append(row)
+                left -= at_risk
+        return chosen
 
     def worth_keeping(self, region: Region, walk: WalkResult) -> bool:
         """Whether a walk has dealt with so much of its region that what it left open is better to go on from."""

@@ -28,13 +28,13 @@ from exactsel.start.portions import Portions
 from exactsel.types import FloatArray
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 
-VERSION = 9
+VERSION = 10
 """Of the layout."""
 
 RECORDS: dict[type, str] = {
     Node: "id:i parent:i depth:i state:r bound:f proof:r warm:r tight:b estimate:f",
     Seconds: "bound:f refit:f subtrees:f",
-    SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di in_vain:f",
+    SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di in_vain:f doubt:df",
     Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
     Portions: "number:i due:f shares:df supports:m",
     CellCount: "after:f bound:f",

@@ -21,6 +21,9 @@ KEPT, MOST_KEPT = 0.4, 1.0
 MOST_ENTRIES = 20_000_000
 """Entries of the data, a hundredth of a second for a pass, up to which that is enough for some steps."""
 
+MOST_MULTIPLICATIONS = 1e9
+"""Of a Gram matrix, without which there is no fit on all columns: a tenth of a second."""
+
 
 def seconds_kept(problem: SubsetProblem, time_limit: float | None) -> float:
     """Before the end of a time limit, so that it holds with the bound at hand; none where there would be no such."""
@@ -41,7 +44,9 @@ def _is_quick(problem: SubsetProblem) -> bool:
     """Whether there is a bound at hand within a fraction of a second."""
     if not isinstance(problem, Problem) or problem.family != "regression":
         return False
-    return problem.lam > 0 and problem.n * problem.d <= MOST_ENTRIES
+    if problem.lam > 0:
+        return problem.n * problem.d <= MOST_ENTRIES
+    return problem.is_quadratic and problem.d < problem.n and problem.n * problem.d**2 <= MOST_MULTIPLICATIONS
 
 
 def with_bound_at_hand(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:

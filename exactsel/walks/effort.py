@@ -55,6 +55,9 @@ is cut up by the weaker bound, and worse to go on from than the region itself.""
 MOST_COLUMNS = 400
 """With more columns than this setting up a walk costs more than many rounds."""
 
+SURER = 0.75
+"""What a walk that finished leaves of the doubt about others with so many places left."""
+
 PATIENCE = 8
 """Walks that must finish with one place less before a number of places that failed is tried again."""
 
@@ -79,12 +82,15 @@ class SubtreeRecord:
     """Nodes not walked because walks with so many places left take too long, or were in vain."""
     in_vain: float = 0.0
     """Part of the walks of few places that did not finish, older ones counting ever less."""
+    doubt: dict[int, float] = field(default_factory=dict)
+    """How likely a walk is not to finish, by places left: half the way up with one that did not, down with one that did;
+    1 where none is known."""
 
     def copy(self) -> SubtreeRecord:
         """The counts as they are now: a round that has been begun knows of nothing that is committed after it."""
         return SubtreeRecord(
             self.useful, self.wasted, {**self.failures}, {**self.successes}, {**self.typical}, {**self.given},
-            {**self.passed_over}, self.in_vain,
+            {**self.passed_over}, self.in_vain, {**self.doubt},
         )  # fmt: skip
 
     @property
@@ -94,7 +100,7 @@ class SubtreeRecord:
 
     def wants(self, places: int, columns: int) -> bool:
         """Whether to walk the subtree of a node with this many places left over this many columns."""
-        if columns > MOST_COLUMNS or self.wasted > WASTED * self.useful + FIRST_TRIES:
+        if columns > MOST_COLUMNS or self.allowance < 0.0:
             return False
         again = self.work >= MORE_WORK * self.given.get(places, math.inf)
         if not again and self._takes_long(places) and self.passed_over.get(places, 0) % LOOK_AGAIN:
@@ -114,7 +120,18 @@ class SubtreeRecord:
     @property
     def work(self) -> float:
         """What one walk may take: more, the longer the search takes anyway."""
-        return max(WALK_WORK, SHARE * (self.useful - WASTE * self.wasted)) if self.begun else FIRST_WORK
+        if not self.begun:
+            return FIRST_WORK
+        return max(WALK_WORK, min(SHARE * (self.useful - WASTE * self.wasted), self.allowance))
+
+    @property
+    def allowance(self) -> float:
+        """Work that may still go in vain into walks."""
+        return WASTED * self.useful + FIRST_TRIES - self.wasted
+
+    def at_risk(self, places: int) -> float:
+        """Work that a walk with so many places left may be expected to take in vain."""
+        return self.doubt.get(places, 1.0) * self.work
 
     def _may_try_again(self, places: int) -> bool:
         failures = self.failures[places]
@@ -151,6 +168,8 @@ class SubtreeRecord:
         self.passed_over[max(places, FEW_PLACES)] = 1
         if places <= FEW_PLACES:
             self.in_vain += ((not finished) - self.in_vain) / RECENT
+        doubt = self.doubt.get(places, 1.0)
+        self.doubt[places] = SURER * doubt if finished else 0.5 * (1.0 + doubt)
         if finished:
             self.useful += work
             self.successes[places] = self.successes.get(places, 0) + 1
