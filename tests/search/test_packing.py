@@ -74,7 +74,7 @@ def test_a_search_goes_on_from_what_was_packed(kind, ahead, kernels_at_once, mon
         monkeypatch.setattr(engine, "AHEAD", 1)
     options = {"batch": 2, "frontier": "best-first"} | options
     packed_at = 0
-    for seed in range(900, 903):
+    for seed in (900, 902) if not ahead else (901,):
         problem = make(seed)
         whole, kept = Search(problem, Settings(**options), signals=()), []
         for event in whole:
