@@ -19,7 +19,7 @@ from exactsel.interrupts import hurrying
 from exactsel.search.events import Started
 from exactsel.search.watch import Watch
 from exactsel.solving.small import MOST_COLUMNS, is_small
-from exactsel.testing import check_branching, check_frontier, check_loss
+from exactsel.testing import check_branching, check_loss
 
 pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="everything is interpreted")
 
@@ -355,8 +355,7 @@ def test_only_in_a_session_and_only_where_it_is_wanted(chooses, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kit", [partial(check_branching, "half"), partial(check_frontier, "best-first"), partial(check_loss, "quadratic")],
-    ids=["branching", "frontier", "loss"],
+    "kit", [partial(check_branching, "half"), partial(check_loss, "quadratic")], ids=["branching", "loss"]
 )  # fmt: skip
 def test_conformance_kits_compile_nothing_and_leave_the_allowance(kit, nothing_compiled, monkeypatch):
     monkeypatch.setattr(allowance, "left", 17)
