@@ -38,8 +38,8 @@ smoke: $(TESTING)  ## a minute's tests, some from each folder: before each commi
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "smoke and not slow and not long" $(ARGS) \
 	  $$(grep -rlE --include='test_*.py' 'mark\.smoke$$|smoke=' tests)
 
-test: byte-code lint  ## all checks: style, types, import rules, tests
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+test: byte-code lint  ## all checks: style, types, import rules, tests, their budgets of processor time
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --budgets $(ARGS)
 
 test-all: lint  ## the same with the slow tests, and with examples that are new each time
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not long" --hypothesis-profile=other $(ARGS)

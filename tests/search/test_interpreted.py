@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from instances_for_tests import optimum_of, random_case
 from own_loss import PseudoHuber
+from samples import sample
 
 from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, Search, Settings, _jit, registry, solve, verify
 from exactsel._jit import interpreting, kernel, njit
@@ -58,7 +59,7 @@ KINDS = ["quadratic", "huber", "logistic", "css", "groups"]
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", sample(80, 80))
 def test_the_optimum_with_a_proof_and_without_the_compiler(seed, nothing_compiled, tmp_path):
     case = random_case(seed)
     optimum, problem = optimum_of(case), case.problem()

@@ -11,6 +11,7 @@ from every_search import PLAIN, SEARCHES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import plain
+from samples import examples
 
 from exactsel import InputError, Search, Settings
 from exactsel.bounds.witness import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
@@ -156,7 +157,7 @@ def nodes(draw):
     ]  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 @given(nodes())
 def test_nodes_survive_and_share_what_they_shared(some):
     back = unpack(pack(some), None)
