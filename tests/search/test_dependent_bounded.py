@@ -185,7 +185,7 @@ def test_the_tree_is_the_same_with_two_threads_and_the_scope_is_stated():
     A = rng.standard_normal((40, 24))
     A[:, 20:] = A[:, :4] / 3.0 + A[:, 4:8] * 0.7
     A[:, 19] = A[:, 18] * (1.0 / 3.0)
-    problem = Problem(A, A @ rng.standard_normal(24) + rng.standard_normal(40), 6, lam=0.0)
+    problem = Problem(A, A @ rng.standard_normal(24) + rng.standard_normal(40), 4, lam=0.0)
     results = []
     for threads in (1, 2):
         search = Search(problem, Settings(threads=threads, heuristics=()))
