@@ -9,6 +9,7 @@ from pathlib import Path
 
 os.environ.setdefault("EXACTSEL_JIT", "1")  # what small problems need is compiled, too: that is what is tested
 
+import processor_time
 import pytest
 from clocks import Clock
 from hypothesis import settings
@@ -27,9 +28,18 @@ from exactsel.solving.solver import Search
 if os.environ["EXACTSEL_JIT"] == "1":
     del os.environ["EXACTSEL_JIT"]  # processes of their own do as a user's
 
-settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("same", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("other", deadline=None, print_blob=True)
 settings.load_profile("same")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--budgets", action="store_true", help="hold each folder against its budget of processor time")
+
+
+def pytest_configure(config):
+    processor_time.configure(config)
+
 
 MOST_ENTRIES = 8_000
 """Entries of A up to which a search is checked, so that the tests stay quick ..."""

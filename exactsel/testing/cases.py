@@ -28,13 +28,13 @@ def awkward_problems() -> Iterator[tuple[str, SubsetProblem]]:
     limits = np.array([
         [0.0, 0.0, -0.1, 0.0, -np.inf, -1e-4, 0.0, 0.0], [np.inf, np.inf, 0.1, np.inf, 0.0, np.inf, 0.0, 1e9],
     ])  # fmt: skip
-    for n, d in ((12, 7), (5, 8), (9, 1)):
+    for n, d, some in ((12, 7, 3), (5, 8, 2), (9, 1, 1)):
         A = rng.standard_normal((n, d)) + 0.5 * rng.standard_normal((n, 1))
         if d > 5:
             A[:, 1], A[:, 2], A[:, 3], A[:, 4] = A[:, 0], 1.0, 0.0, 1e3 * A[:, 4]
         y = A[:, 0] - 0.5 * A[:, -1] + 0.3 * rng.standard_normal(n)
         labels = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-        for k in sorted({0, 1, min(3, d), d}):
+        for k in sorted({0, 1, some, d}):
             size = f"{n} x {d}, k = {k}"
             yield f"quadratic loss, {size}", Problem(A, y, k, lam=0.1)
             yield f"quadratic loss, lam = 0, {size}", Problem(A, y, k, lam=0.0)

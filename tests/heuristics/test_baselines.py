@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_heuristics import StopAfter, each_loss, make_problem, planted_problem
+from samples import examples
 
 from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError
@@ -253,7 +254,7 @@ def test_rfe_equals_its_slow_twin(n, d, lam):
         assert_each_deletion_has_the_smallest_weight(problem, scaled, scaled_weights_of, 1e-7)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50, 100)
 @given(data=st.data(), n=st.integers(1, 6), d=st.integers(1, 6), lam=st.sampled_from([0.0, 0.25, 2.0]))
 def test_rfe_equals_its_slow_twin_on_whole_numbers(data, n, d, lam):
     numbers = st.integers(-3, 3)

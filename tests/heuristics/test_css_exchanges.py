@@ -7,9 +7,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matrices import make_matrix, slow_value, small_matrices
+from samples import examples
 
 from exactsel.errors import InputError
 from exactsel.problem.column_subset import ColumnSubsetProblem
@@ -28,7 +29,7 @@ def exchanges(d, support) -> Iterator[tuple[int, ...]]:
         yield from ((*stay, j) for j in range(d) if j not in stay)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(A=small_matrices, k=st.integers(1, 6), seed=st.integers(0, 3))
 def test_no_exchange_improves_the_answer_of_iterative_selection(A, k, seed):
     problem = ColumnSubsetProblem(A, min(k, A.shape[1]))
@@ -105,7 +106,7 @@ def test_an_impossible_start_is_refused():
 # The two-stage algorithm
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(A=small_matrices, k=st.integers(1, 6))
 def test_the_sampling_distribution_equals_its_slow_twin(A, k):
     problem = ColumnSubsetProblem(A, min(k, A.shape[1]))

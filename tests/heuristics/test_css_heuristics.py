@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from matrices import independent, make_matrix, optimum, slow_value, small_matrices
+from samples import examples
 
 from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError
@@ -102,7 +103,7 @@ def test_proposals_are_valid_and_reproducible(heuristic, n, d, k):
 
 @pytest.mark.smoke
 @each_heuristic
-@settings(max_examples=40, deadline=None)
+@examples(40, 80)
 @given(A=small_matrices, k=st.integers(0, 6), seed=st.integers(0, 3))
 def test_no_method_beats_the_optimum(heuristic, A, k, seed):
     problem = ColumnSubsetProblem(A, min(k, A.shape[1]))
@@ -112,7 +113,7 @@ def test_no_method_beats_the_optimum(heuristic, A, k, seed):
 
 
 @each_heuristic
-@settings(max_examples=40, deadline=None)
+@examples(40, 80)
 @given(A=small_matrices, seed=st.integers(0, 3))
 def test_as_many_columns_as_the_rank_explain_everything(heuristic, A, seed):
     rank = int(np.linalg.matrix_rank(A))
@@ -176,7 +177,7 @@ def test_stopping_later(heuristic):
 # What adding and removing a column changes
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80, 160)
 @given(A=small_matrices, data=st.data())
 def test_gains_equal_their_slow_twin_after_additions_and_removals(A, data):
     """Gains for the matrix itself and for another target, after any sequence of additions and removals."""
@@ -251,7 +252,7 @@ def assert_each_step_is_the_best_one(A, path, criterion, target=None):
         assert criterion[step] == pytest.approx(slow_value(A, [*taken, j], target), abs=1e-9 * scale)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(A=small_matrices)
 def test_greedy_equals_its_slow_twin(A):
     problem = ColumnSubsetProblem(A, A.shape[1])
@@ -290,7 +291,7 @@ def test_the_path_of_greedy_is_nested():
 # Approximation of the singular value decomposition
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(A=small_matrices, k=st.integers(1, 6))
 def test_approx_svd_equals_its_slow_twin(A, k):
     k = min(k, A.shape[1])

@@ -7,8 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel import ColumnSubsetProblem, InputError, Problem
 from exactsel.errors import UnsupportedError
@@ -72,7 +73,7 @@ def plain_descent(problem, start):
 
 
 @given(st.integers(0, 10_000), st.sampled_from(["quadratic", "ridgeless", "demands", "css"]))
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 def test_the_kernel_does_what_the_plain_twin_does(seed, kind):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(1, 6))

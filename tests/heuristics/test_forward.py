@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instances_for_heuristics import make_problem, planted_problem
+from samples import examples
 
 from exactsel.losses import Huber
 from exactsel.problem.regression import Problem
@@ -51,7 +52,7 @@ def test_forward_equals_its_slow_twin(n, d, lam):
         assert_each_step_is_the_best_one(problem, 1e-9 * problem.fit(()).value)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(data=st.data(), n=st.integers(1, 6), d=st.integers(1, 6), lam=st.sampled_from([0.0, 0.25, 2.0]))
 def test_forward_equals_its_slow_twin_on_whole_numbers(data, n, d, lam):
     numbers = st.integers(-3, 3)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from leave_one_out import hat_matrix, leave_one_out, random_data
+from samples import examples
 
 from benchmarks.greedy_rls import reference
 from exactsel import registry
@@ -74,7 +75,7 @@ def test_the_three_algorithms_select_the_same_path(criterion, seed, n, d, lam):
 
 
 @each_criterion
-@settings(max_examples=40, deadline=None)
+@examples(40, 80)
 @given(data=st.data(), n=st.integers(1, 6), d=st.integers(1, 5), lam=st.sampled_from([0.0, 0.25, 2.0]))
 def test_each_step_is_the_best_one_on_whole_numbers(criterion, data, n, d, lam):
     numbers = st.integers(-2, 2)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from boxed_cases import LOSSES, allowed_sets, other_case, quadratic_case, smallest_on
 
-from exactsel import BoxedProblem, Problem, boxed
+from exactsel import BoxedProblem, Problem, boxed, registry
 from exactsel.errors import WrongFamilyError
 from exactsel.start.models import starting_models
 from exactsel.start.portfolio import AUTO
-from exactsel.testing import check_heuristic
+from exactsel.testing.cases import awkward_problems
 from exactsel_heuristics import (
     Context,
     ForwardBackward,
@@ -139,9 +139,16 @@ def test_short_lists_hold_the_columns_that_gain_most():
         assert short.evaluations < whole.evaluations
 
 
-@pytest.mark.parametrize("name", ["forward", "swap", "omp", "htp", "iht", "poss", "pposs"])
-def test_the_conformance_kit_knows_limits(name):
-    check_heuristic(name)
+def test_the_conformance_kit_knows_limits():
+    """All registered methods are tried on them (tests/use/test_methods.py); those that know limits refuse none."""
+    bounded = [problem for _, problem in awkward_problems() if isinstance(problem, BoxedProblem)]
+    assert {problem.base.loss.name for problem in bounded} == {"quadratic", "logistic"}
+    assert {problem.units.grouped for problem in bounded} == {False, True}
+    for name in ("forward", "swap", "omp", "htp", "iht", "poss", "pposs"):
+        method = registry.load("heuristics", name)()
+        for problem in bounded:
+            if not problem.units.grouped or name in ("forward", "swap"):
+                assert len(method.run(problem, Context(should_stop=lambda: True)).support) <= problem.k
 
 
 def test_a_search_begins_with_the_models_of_heuristics():

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from pareto_cases import ISOLATIONS, assert_valid, optimum, problem_of, value_of
+from samples import sample
 
 from exactsel.errors import InputError
 from exactsel_heuristics import Context
@@ -71,7 +72,7 @@ def islands_in_plain_python(problem, seed, processors, iterations, batch):
     return archive
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", sample(12, 12))
 def test_batches_are_poss_on_copies_of_the_archive(seed):
     problem = problem_of("quadratic", seed, 30, 12, 3)
     processors, iterations, batch = 1 + seed % 4, 120, [1, 7, 40, 500][seed % 4]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from instances_for_heuristics import each_loss, make_problem
+from samples import examples
 from scipy.optimize import minimize
 
 from exactsel.problem.regression import Problem
@@ -17,7 +18,7 @@ from exactsel_heuristics.penalty_paths import LassoPath, McpPath, ScadPath, solv
 PATHS = (LassoPath(), ScadPath(), McpPath())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(
     seed=st.integers(0, 10**6), m=st.integers(1, 6), rank=st.integers(1, 6), weight=st.floats(0.05, 3.0) | st.just(0.0)
 )

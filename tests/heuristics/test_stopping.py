@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instances_for_heuristics import StopAfter, make_problem
+from samples import examples
 from scipy.linalg import qr_delete
 
 from exactsel import registry
@@ -77,7 +78,7 @@ def test_elimination_in_pieces_equals_elimination_in_one_go(n, pieces, monkeypat
                     assert RecursiveFeatureElimination().run(problem, Context()) == whole
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(data=st.data(), m=st.integers(1, 12), width=st.integers(1, 12))
 def test_a_factor_in_pieces_is_one_of_the_table(data, m, width):
     seed = data.draw(st.integers(0, 999))

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel.kernels.columns import (
     EQUAL,
@@ -152,7 +153,7 @@ def test_the_hessian_obeys_the_stop_flag():
     assert not mixed_gram(case.stored, case.columns, np.ones(case.n), False, 1.0, np.ones(1, dtype=np.bool_), H)
 
 
-@settings(max_examples=60)
+@examples(60, 120)
 @given(seeds, st.booleans(), st.booleans())
 def test_no_dual_value_is_too_large(seed, huber, levelled):
     """q is at least the square of A'b in fractions: of b itself, or of what b stands for where it must sum to zero."""
@@ -177,7 +178,7 @@ def test_no_dual_value_is_too_large(seed, huber, levelled):
         assert Fraction(float(q[j])) >= product**2
 
 
-@settings(max_examples=60)
+@examples(60, 120)
 @given(seeds, st.booleans())
 def test_the_best_model_on_some_columns(seed, levelled):
     case = drawn(seed, levelled, n=50)

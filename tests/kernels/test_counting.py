@@ -8,9 +8,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 from exact_fits import awkward_problem, exact_best, exact_fit
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from regions import random_state
+from samples import examples, sample
 
 from exactsel.algebra.curvature import balanced_curvature
 from exactsel.kernels.bounded import bounded_room
@@ -41,7 +42,7 @@ def levels_around(best, rng):
 
 
 @given(SEEDS)
-@settings(max_examples=400, deadline=None)
+@examples(400, 800)
 def test_suspects_are_the_sets_that_are_not_positive_definite(seed):
     """The slow twin: the smallest eigenvalue of each principal submatrix."""
     rng = np.random.default_rng(seed)
@@ -66,7 +67,7 @@ def test_suspects_are_the_sets_that_are_not_positive_definite(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 def test_elimination_is_the_schur_complement(seed):
     rng = np.random.default_rng(seed)
     problem = awkward_problem(seed, most=9)
@@ -93,7 +94,7 @@ def test_elimination_is_the_schur_complement(seed):
         assert np.all(np.abs(np.tril(room.M[:rest, :rest] - expected)) <= room_for)
 
 
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", sample(6, 6))
 def test_no_region_is_cleared_above_its_best_model(block):
     """Exact objectives in fractions; levels within rounding of them."""
     cleared = refused = better = 0
@@ -143,7 +144,7 @@ def test_no_region_is_cleared_above_its_best_model(block):
     assert better > 5
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", sample(4, 4))
 def test_fits_and_formula_are_never_above_the_exact_ones(block):
     reached = tight = 0
     for seed in range(block * 300, block * 300 + 300):
@@ -178,7 +179,7 @@ def test_fits_and_formula_are_never_above_the_exact_ones(block):
 
 
 @given(SEEDS)
-@settings(max_examples=150, deadline=None)
+@examples(150, 300)
 def test_values_of_supports(seed):
     problem, rng = awkward_problem(seed), np.random.default_rng(seed)
     columns = rng.permutation(problem.d)[: rng.integers(0, problem.d + 1)]
@@ -188,7 +189,7 @@ def test_values_of_supports(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 def test_twins_bring_the_same_models(seed):
     problem, rng = awkward_problem(seed), np.random.default_rng(seed)
     found = twins(problem)
@@ -207,7 +208,7 @@ def test_twins_bring_the_same_models(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 def test_suspects_are_set_apart(seed):
     """Every support of the region lies in one part: an open one where it holds a suspect, else mostly a counted one."""
     rng = np.random.default_rng(seed)

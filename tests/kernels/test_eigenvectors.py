@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel.algebra import eigenvectors
 from exactsel.algebra.eigenvectors import smallest_eigenvectors
@@ -21,7 +22,7 @@ def some_matrix(seed, m):
 
 @pytest.mark.parametrize("found", [True, False])
 @given(st.integers(0, 10**6), st.integers(1, 40))
-@settings(max_examples=60)
+@examples(60, 120)
 def test_the_twin_in_double_precision(found, seed, m):
     matrix = some_matrix(seed, m)
     exact = np.linalg.eigvalsh(matrix)

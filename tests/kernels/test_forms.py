@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel import Problem
 from exactsel._jit import choose_by_type, njit
@@ -53,7 +54,7 @@ def drawn_problem(seed, groups=False):
     return in_groups(problem, rng.integers(0, 3, d).tolist()) if groups else problem, rng
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100, 200)
 @given(st.integers(0, 10**6))
 def test_rows_and_gram_matrix_say_the_same(seed):
     problem, rng = drawn_problem(seed)
@@ -97,7 +98,7 @@ def drawn_images(seed):
     return problem, columns, form_of(problem.gram, columns), models
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300, 600)
 @given(st.integers(0, 10**6))
 def test_images_in_gram_form_are_those_of_a_copy(seed):
     problem, columns, form, models = drawn_images(seed)
@@ -119,7 +120,7 @@ def test_images_in_gram_form_are_those_of_a_copy(seed):
             assert form.spent[0] == spent[0]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100, 200)
 @given(st.integers(0, 10**6))
 def test_what_is_said_of_an_image_in_gram_form_holds_in_exact_arithmetic(seed):
     problem, columns, form, models = drawn_images(seed)
@@ -136,7 +137,7 @@ def test_what_is_said_of_an_image_in_gram_form_holds_in_exact_arithmetic(seed):
             assert Fraction(float(upper)) >= sum(map(Fraction.__mul__, column, b)) ** 2
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 @given(st.integers(0, 10**6), st.integers(1, 300), st.integers(1, 40))
 def test_the_way_to_an_image_is_never_far_from_the_least_work(seed, d, images):
     """Copying costs :data:`GATHERED` m^2; doing without it is given up before a quarter of that is lost."""
@@ -179,7 +180,7 @@ def test_a_copy_of_an_objective_has_gram_data_of_the_same_types(n, d):
             assert new.flags.c_contiguous
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50, 100)
 @given(st.integers(0, 10**6))
 def test_the_minimiser_on_rows_and_on_the_gram_matrix(seed):
     problem, rng = drawn_problem(seed)
@@ -194,7 +195,7 @@ def test_the_minimiser_on_rows_and_on_the_gram_matrix(seed):
         np.testing.assert_allclose(image, expected, rtol=1e-12, atol=1e-12 * (1.0 + np.abs(expected).max()))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100, 200)
 @given(st.integers(0, 10**6))
 def test_groups_add_up_what_their_columns_say(seed):
     problem, rng = drawn_problem(seed, groups=True)

@@ -8,9 +8,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 from exact_fits import awkward_problem, exact_fit
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from regions import random_state
+from samples import examples, sample
 
 from exactsel import Problem
 from exactsel.algebra.curvature import balanced_curvature
@@ -60,7 +61,7 @@ def exact_union(problem, units):
 
 
 @given(SEEDS)
-@settings(max_examples=400, deadline=None)
+@examples(400, 800)
 def test_suspects_are_the_unions_that_are_not_positive_definite(seed):
     """The slow twin: the smallest eigenvalue of each union of diagonal blocks."""
     rng = np.random.default_rng(seed)
@@ -91,7 +92,7 @@ def test_suspects_are_the_unions_that_are_not_positive_definite(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 def test_contractions_have_no_singular_value_above_one(seed):
     rng = np.random.default_rng(seed)
     rows, columns = rng.integers(1, 6, 2)
@@ -110,7 +111,7 @@ def test_contractions_have_no_singular_value_above_one(seed):
         assert factor(square.copy(), 4) == (np.linalg.eigvalsh(square)[0] > 0)
 
 
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", sample(6, 6))
 def test_no_region_of_groups_is_cleared_above_its_best_model(block):
     """Exact objectives in fractions; levels within rounding of them; singular blocks, copies, zeros, no ridge."""
     cleared = refused = better = 0
@@ -153,7 +154,7 @@ def test_no_region_of_groups_is_cleared_above_its_best_model(block):
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@examples(100, 200)
 def test_layout_of_groups(seed):
     rng = np.random.default_rng(seed)
     problem = grouped(awkward_problem(seed, most=9), rng)
@@ -180,7 +181,7 @@ def independent_problem(rng):
 
 
 @given(SEEDS)
-@settings(max_examples=150, deadline=None)
+@examples(150, 300)
 def test_fits_are_kept_up_to_date_group_by_group(seed):
     """Putting in and leaving out against fits from scratch; costs of leaving out against differences of fits."""
     rng = np.random.default_rng(seed)
@@ -234,7 +235,7 @@ def test_fits_are_kept_up_to_date_group_by_group(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 def test_formula_of_groups_is_the_reference_less_its_allowance(seed):
     rng = np.random.default_rng(seed)
     problem, curvature = independent_problem(rng)

@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from own_loss import PseudoHuber
+from samples import examples
 
 from exactsel import Huber, Logistic, Poisson, Problem, Quadratic, SquaredHinge, _jit
 from exactsel.kernels import (
@@ -83,7 +84,7 @@ def room_for(rng, m):
 
 
 @given(SEEDS)
-@settings(max_examples=200)
+@examples(200, 400)
 def test_triples(seed):
     """All three texts leave the same marks; where they round otherwise a margin of the numbers compared decides."""
     rng = np.random.default_rng(seed)
@@ -117,7 +118,7 @@ def test_triples(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=100)
+@examples(100, 200)
 def test_elimination(seed):
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(3, 20)), int(rng.integers(2, 12))

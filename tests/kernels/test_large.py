@@ -6,8 +6,9 @@ import hashlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 from threadpoolctl import threadpool_info
 
 from exactsel import Problem, solve
@@ -34,7 +35,7 @@ def problem_of(seed, n=30, d=12, **options):
 
 
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 40))
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 def test_the_ends_of_the_spectrum(seed, size):
     rng = np.random.default_rng(seed)
     factor = rng.standard_normal((rng.integers(1, 60), size)) * 10.0 ** rng.uniform(-3, 3, size)

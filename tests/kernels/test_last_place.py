@@ -7,11 +7,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instances_for_tests import random_case
 from regions import region_values
-from samples import sample
+from samples import examples, sample
 
 from exactsel import Problem
 from exactsel.bounds.apg import AcceleratedGradientBound
@@ -131,7 +131,7 @@ class Beside:
         return steps, w * (r @ steps), cost, reach, bends
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, 300)
 @given(st.integers(0, 10**6))
 def test_the_cost_of_a_pair_is_that_of_its_twin_and_proves_no_more_than_formula_2(seed):
     beside = Beside(seed)
@@ -160,7 +160,7 @@ def test_the_cost_of_a_pair_is_that_of_its_twin_and_proves_no_more_than_formula_
                 assert np.linalg.cond(bends) > 1e6 or beside.bound - costs[j] <= says + 1e-9 * (1 + abs(says))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, 300)
 @given(st.integers(0, 10**6))
 def test_the_cost_of_one_candidate(seed):
     beside = Beside(seed)
@@ -193,7 +193,7 @@ def test_the_cost_of_one_candidate_is_seldom_much_too_large():
     assert np.mean(tight) > 0.98
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 @given(st.integers(0, 10**6), st.floats(-6.0, 6.0), st.floats(-6.0, 6.0), st.sampled_from([1.0, 4.0]))
 def test_a_set_looked_at_row_by_row(seed, d, e, extreme):
     """Any step will do, however long: formula (2) of the dual vector written says as much, and not much more."""
@@ -348,7 +348,7 @@ def test_every_pair_counts():
     assert ending.value - 1e-6 <= ending.bound <= problem.fit((4, 9)).value
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(4, 4))
 def test_columns_stored_by_their_entries(seed, monkeypatch):
     """They end as whole ones do, but for rounding."""
     rng = np.random.default_rng(seed)
@@ -368,7 +368,7 @@ def test_columns_stored_by_their_entries(seed, monkeypatch):
     assert endings[0].support.tolist() == endings[1].support.tolist()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", sample(6, 6))
 def test_ill_scaled_columns(seed):
     """Columns of very different lengths, far from zero, and some equal: what is closed is closed soundly."""
     rng = np.random.default_rng(seed)

@@ -6,8 +6,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel.kernels.counting import count_room
 from exactsel.kernels.listing_count import NOT_COUNTED, count_data, suspected_sets
@@ -37,7 +38,7 @@ def suspected(H, h, lengths, flags, places, level):
     )
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600, 1200)
 @given(st.integers(0, 2**32))
 def test_every_set_that_comes_down_to_the_level_is_suspected(seed):
     rng = np.random.default_rng(seed)

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from loss_sums import loss_conjugate, loss_prox
+from samples import examples
 
 from exactsel.errors import InputError
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_value
@@ -156,7 +157,7 @@ def test_prox_satisfies_its_optimality_condition(loss, step):
             assert_is_prox(loss, loss.point_prox(loss, scaled, step, y), scaled, step, y)
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500, 1000)
 @given(
     loss=st.sampled_from(LOSSES),
     exponent=st.floats(-8, 8),

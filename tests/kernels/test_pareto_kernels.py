@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances_for_heuristics import make_problem
 from pocss_lemmas import delete_column, insert_column
+from samples import examples
 
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel_heuristics import _pareto_css, _pareto_loss, _pareto_quadratic
@@ -32,7 +33,7 @@ def direct_css(A, support):
 
 
 @pytest.mark.smoke
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 @given(key=st.integers(0, 2**63 - 1), iteration=counters, stream=st.integers(0, 100), number=st.integers(0, 100))
 def test_compiled_and_plain_random_numbers_are_the_same(key, iteration, stream, number):
     bits = random_bits(key, iteration, stream, number)
@@ -46,7 +47,7 @@ def test_every_counter_matters():
 
 
 @pytest.mark.smoke
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 @given(data=st.data(), key=st.integers(0, 2**63 - 1), iteration=counters, d=st.integers(1, 12))
 def test_planned_flips_are_those_of_the_plain_twin(data, key, iteration, d):
     support = sorted(data.draw(st.sets(st.integers(0, d - 1))))
@@ -76,7 +77,7 @@ def test_a_single_position_is_always_flipped():
 # Inverses
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(seed=st.integers(0, 2**32), m=st.integers(1, 6), data=st.data())
 def test_inverses_are_cut_and_bordered(seed, m, data):
     A = np.random.default_rng(seed).standard_normal((m + 3, m))
@@ -146,7 +147,7 @@ def settled(kernels, support):
 
 
 @pytest.mark.parametrize("kind", ["quadratic", "css", "logistic"])
-@settings(max_examples=40, deadline=None)
+@examples(40, 80)
 @given(
     seed=st.integers(0, 2**32), support=st.sets(st.integers(0, 8), max_size=WIDTH),
     flips=st.sets(st.integers(0, 8), min_size=1, max_size=4), share=st.floats(0.0, 2.0),
@@ -197,7 +198,7 @@ def slow_undominated(offspring):
     return kept
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 @given(
     st.lists(
         st.tuples(st.sets(st.integers(0, 4), min_size=1, max_size=4), st.sampled_from([1.0, 2.0, 3.0, math.inf])),
@@ -217,7 +218,7 @@ def test_the_undominated_subset(drawn):
 # The lemmas of the column subset paper
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(seed=st.integers(0, 2**32), m=st.integers(1, 5), data=st.data())
 def test_the_lemmas_equal_the_direct_formula(seed, m, data):
     rng = np.random.default_rng(seed)

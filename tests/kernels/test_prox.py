@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel.kernels.selection import prox_k_support, relaxed_indicators, top_sum, water_level
 from exactsel.kernels.topk_prox import prox_conjugate, prox_top_k
@@ -20,7 +21,7 @@ vectors = st.builds(
     lambda values, scale: np.array(values) * scale, st.lists(entries, min_size=1, max_size=7), st.sampled_from(SCALES)
 )
 weights = st.one_of(st.sampled_from([1e-12, 1e-3, 1.0, 50.0, 1e9]), st.floats(1e-3, 1e3))
-quickly = settings(max_examples=300, deadline=None)
+quickly = examples(300, 600)
 
 
 def random_cases(count, seed=0):

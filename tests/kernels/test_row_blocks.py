@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from exactsel.problem import rows as rows_module
 from exactsel.problem.regression import Problem
-from exactsel.problem.rows import BLOCK, PART, Rows, Unusable, fit_all, known_fit
+from exactsel.problem.rows import BLOCK, Rows, Unusable, fit_all, known_fit
 
 
 def problem_of(loss, n, weights=False, seed=0):
@@ -40,8 +41,9 @@ def test_blocks_make_what_all_rows_at_once_make(loss, weights):
 
 
 @pytest.mark.parametrize("loss", ["huber", "logistic"])
-def test_the_result_is_that_of_one_thread_to_the_last_bit(loss):
-    problem = problem_of(loss, 2 * PART + 5, weights=True)
+def test_the_result_is_that_of_one_thread_to_the_last_bit(loss, monkeypatch):
+    monkeypatch.setattr(rows_module, "PART", 2 * BLOCK)
+    problem = problem_of(loss, 4 * BLOCK + 5, weights=True)
     found = []
     for threads in (1, 2, 3):
         with Rows(problem.objective, threads=threads) as rows:

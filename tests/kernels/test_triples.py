@@ -7,8 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel.kernels.triples import LANES, triple_room, triples_clear
 
@@ -51,7 +52,7 @@ def exactly_semidefinite(M, chosen):
 
 
 @given(SEEDS)
-@settings(max_examples=300, deadline=None)
+@examples(300, 600)
 def test_what_is_cleared_is_positive_semidefinite_in_fractions(seed):
     rng = np.random.default_rng(seed)
     m = int(rng.integers(1, 9))
@@ -64,7 +65,7 @@ def test_what_is_cleared_is_positive_semidefinite_in_fractions(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@examples(100, 200)
 def test_one_bad_triple_or_pair_among_many_columns_is_never_cleared(seed):
     """Whatever its place, and however little it is off: more columns than fit into one vector."""
     rng = np.random.default_rng(seed)
@@ -86,7 +87,7 @@ def test_one_bad_triple_or_pair_among_many_columns_is_never_cleared(seed):
 
 @pytest.mark.smoke
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@examples(100, 200)
 def test_what_is_far_from_singular_is_cleared(seed):
     """The slow twin the other way: nothing is left to the slow count that need not be."""
     rng = np.random.default_rng(seed)

@@ -13,11 +13,11 @@ from corrupted_records import (
     raise_every_bound,
     search_record,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instances_for_tests import optimum_of
 from recorded import instance_of, record_of
-from samples import many, sample
+from samples import examples, many, sample
 
 import exactsel
 from exactsel.solving.settings import Settings
@@ -63,7 +63,7 @@ def test_many_more_accepted_records_are_true(chunk):
     corrupt_many(range(10_000 + chunk * 200, 10_000 + (chunk + 1) * 200), 10)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, 300)
 @given(st.data())
 def test_a_record_of_several_corruptions_is_true_when_accepted(data):
     seed = data.draw(st.integers(0, 300))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from counted import first_says, instance_of, random_file
 from hand_written import CLOSE, COUNTED, FIT, SPLIT, SPLIT_IN, USE, written
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from samples import examples, sample
 from standalone_says import said
@@ -182,7 +182,7 @@ def random_state(rng, instance):
     return state, np.flatnonzero(state == 2).tolist(), np.flatnonzero(state == 1).tolist()
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300, 600)
 @given(st.integers(0, 2**32))
 def test_counts_and_splits_equal_their_slow_twins(seed):
     rng = np.random.default_rng(seed)

@@ -11,10 +11,10 @@ import pytest
 from counted import first_says
 from grouped_cases import random_grouped
 from hand_written import COUNTED, written
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import second_opinion
-from samples import sample
+from samples import examples, sample
 from standalone_says import said
 from tiny_problems import optimum, random_case
 
@@ -70,7 +70,7 @@ def test_counts_of_groups_prove_what_is_true_and_nothing_else(chunk):
 
 
 @given(SEEDS)
-@settings(max_examples=300, deadline=None)
+@examples(300, 600)
 def test_sets_are_doubtful_where_they_are_not_semidefinite(seed):
     rng = np.random.default_rng(seed)
     ends, M = blocks(rng)
@@ -91,7 +91,7 @@ def test_sets_are_doubtful_where_they_are_not_semidefinite(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@examples(100, 200)
 def test_norms_are_those_of_orthonormal_blocks(seed):
     rng = np.random.default_rng(seed)
     ends, M = blocks(rng)
@@ -110,7 +110,7 @@ def test_norms_are_those_of_orthonormal_blocks(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 def test_whole_numbers_decide_as_eigenvalues_do(seed):
     rng = np.random.default_rng(seed)
     ends, M = blocks(rng, 6)

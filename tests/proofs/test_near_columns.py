@@ -14,7 +14,7 @@ import pytest
 from bounded_models import best_bounded, nearly_independent, supports
 from counted import first_says
 from hand_written import CLOSE, COUNTED, SPLIT_IN, USE, written
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from samples import examples
 from standalone_says import said
@@ -60,7 +60,7 @@ def second_says(problem, data):
 
 @example(863)  # columns 3 and 4 make up for 2, and 6 is nearly dependent on them
 @given(SEEDS)
-@settings(max_examples=300)
+@examples(300, 600)
 def test_what_a_region_goes_without_every_region_below_it_goes_without(seed):
     rng, problem = np.random.default_rng(seed), nearly_independent(seed, most=9, most_k=5)
     known = Spans.of(problem)
@@ -119,7 +119,7 @@ def test_the_second_checker_verifies_nearly_all_of_what_the_first_does():
 
 
 @given(SEEDS)
-@settings(max_examples=150)
+@examples(150, 300)
 def test_both_checkers_call_the_same_columns_near(seed):
     """The second one in fractions: what the first leaves out it leaves out too."""
     rng, problem = np.random.default_rng(seed), nearly_independent(seed)

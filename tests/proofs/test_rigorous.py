@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from corrupted import as_bytes, check
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from make_proofs import FOLDER
+from samples import examples
 
 from exactsel_certificates import standalone
 from exactsel_certificates.checking import problem_hash
@@ -42,7 +43,7 @@ def random_region(instance, rng):
 
 
 @pytest.mark.smoke
-@settings(max_examples=150, deadline=None)
+@examples(150, 300)
 @given(st.integers(0, 2**32), st.sampled_from(["quadratic", "huber", "logistic"]))
 def test_bounds_in_doubles_are_below_the_exact_ones(seed, loss):
     instance, rng = random_instance(seed, loss)
@@ -67,7 +68,7 @@ def test_bounds_in_doubles_are_below_the_exact_ones(seed, loss):
     assert value <= float(exact.objective(w)) * (1 + 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(st.integers(0, 2**32))
 def test_a_curvature_is_accepted_only_if_the_rest_is_convex(seed):
     """Multiples of a curvature on both sides of the largest one, against exact elimination."""

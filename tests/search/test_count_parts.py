@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from executors_for_tests import Here, same
+from samples import sample
 
 from exactsel import Problem, solve
 from exactsel.bounds.base import BoundOptions
@@ -62,7 +63,7 @@ def least(problem):
     return best
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", sample(4, 4))
 def test_whoever_counts_the_tree_is_the_same_and_the_bound_holds(block, kernels_at_once, monkeypatch):
     everything_is_counted_again(monkeypatch)
     parts = 0

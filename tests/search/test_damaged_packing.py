@@ -8,8 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 from every_search import SEARCHES
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel import InputError, Search, Settings
 from exactsel.search.packing import Packed
@@ -97,7 +98,7 @@ def test_damage_is_refused_or_harmless(kind):
     """What is not refused can be packed again, and the search goes on from it."""
     problem, options, _ = halfway(kind)
 
-    @settings(max_examples=400, deadline=None)
+    @examples(400, 800)
     @given(damages(kind))
     def check(damage):
         places, packed = damage

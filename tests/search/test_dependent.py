@@ -7,9 +7,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import columns_of, instance_of, replayed
+from samples import examples, sample
 
 from exactsel import Problem, Settings, solve
 from exactsel.algebra.relations import basis_of, find_relations
@@ -76,7 +77,7 @@ def scale_of(problem):
     return 1.0 + problem.gram.constant
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", sample(8, 8))
 def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
     walks = whole = 0
     for seed in range(block * 100, block * 100 + 100):
@@ -127,7 +128,7 @@ def test_every_move_can_be_retraced_with_plain_numpy():
             assert min(closed) >= subtree.dropped - 1e-8 * (1.0 + abs(subtree.dropped)), seed
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", sample(4, 4))
 def test_solving_with_walks(block):
     walked = 0
     for seed in range(1000 + block * 60, 1060 + block * 60):
@@ -171,7 +172,7 @@ def test_near_relations_are_left_alone():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=300, deadline=None)
+@examples(300, 600)
 def test_relations_hold_exactly(seed):
     """Whole data, where every relation can be checked with fractions."""
     rng = np.random.default_rng(seed)
@@ -206,7 +207,7 @@ def start_of(problem):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=300, deadline=None)
+@examples(300, 600)
 def test_a_basis_changed_column_by_column_is_what_comes_out_anew(seed):
     rng, problem = np.random.default_rng(seed), random_problem(seed)
     found = start_of(problem)
@@ -247,7 +248,7 @@ def test_a_basis_changed_column_by_column_is_what_comes_out_anew(seed):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=300, deadline=None)
+@examples(300, 600)
 def test_the_best_addition(seed):
     rng, problem = np.random.default_rng(seed), random_problem(seed)
     found = start_of(problem)

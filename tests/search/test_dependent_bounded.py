@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from bounded_models import best_bounded, dependent_problem, supports
 from exact_fits import exact_fit
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from regions import random_state
 from samples import examples
@@ -32,7 +32,7 @@ def dot(a, b):
 
 
 @given(SEEDS)
-@settings(max_examples=150)
+@examples(150, 300)
 def test_products_to_twice_the_digits(seed):
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(1, 5)), int(rng.integers(1, 40))
@@ -46,7 +46,7 @@ def test_products_to_twice_the_digits(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=300)
+@examples(300, 600)
 def test_any_coefficients_give_a_bound(seed):
     """The slow twin: the same formula in fractions, which the bound may not exceed and comes close to."""
     rng, problem = np.random.default_rng(seed), dependent_problem(seed)
@@ -76,7 +76,7 @@ def test_any_coefficients_give_a_bound(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=300)
+@examples(300, 600)
 def test_distances_are_not_too_small(seed):
     rng, problem = np.random.default_rng(seed), dependent_problem(seed)
     data, room, d = walk_data(problem, None, bounded=True), count_room(problem.d), problem.d
@@ -185,7 +185,7 @@ def test_the_tree_is_the_same_with_two_threads_and_the_scope_is_stated():
     A = rng.standard_normal((40, 24))
     A[:, 20:] = A[:, :4] / 3.0 + A[:, 4:8] * 0.7
     A[:, 19] = A[:, 18] * (1.0 / 3.0)
-    problem = Problem(A, A @ rng.standard_normal(24) + rng.standard_normal(40), 6, lam=0.0)
+    problem = Problem(A, A @ rng.standard_normal(24) + rng.standard_normal(40), 4, lam=0.0)
     results = []
     for threads in (1, 2):
         search = Search(problem, Settings(threads=threads, heuristics=()))

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from bounded_models import best_bounded, nearly_independent, supports
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from regions import random_state
-from samples import examples
+from samples import examples, sample
 
 from exactsel import Problem, Settings, near_optimal, solve
 from exactsel.bounds.base import BoundOptions
@@ -59,7 +59,7 @@ def test_no_model_is_lost_by_leaving_columns_out(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=300)
+@examples(300, 600)
 def test_curvature_of_what_is_called_independent(seed):
     """In fractions: H - diag(D) is positive definite on every set of columns that passes."""
     rng, problem = np.random.default_rng(seed), nearly_independent(seed, most=6)
@@ -164,7 +164,7 @@ def test_three_exact_sums_among_many_columns_and_two_threads():
     assert results[0].upper <= independent.upper * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", sample(3, 3))
 def test_a_column_of_zeros_takes_part_in_nothing(seed):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((40, 16))

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from checked_solve import ceiling, check_result, drive
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instances_for_tests import optimum_of, random_case
 from recorded import replayed
+from samples import examples
 from stopping import Stopping
 
 from exactsel import registry
@@ -93,7 +94,7 @@ STEPS = st.lists(
 
 @pytest.mark.smoke
 @pytest.mark.parametrize(("make", "key"), [(BestFirst, by_bound), (DepthFirst, by_depth)])
-@settings(max_examples=300, deadline=None)
+@examples(300, 600)
 @given(steps=STEPS)
 def test_frontier_against_a_list(make, key, steps):
     fast, slow = make(), SlowFrontier(key)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from samples import many
 
 from benchmarks.attacks import checkpoints as campaign
 from benchmarks.attacks import forged_states, forged_tables
@@ -30,7 +31,7 @@ KINDS = ("proof", "path", "near", "spilled")
 FORGERIES = {
     f"{forgery.__name__} {seed}": (forgery, seed, forgery in forged_states.FORGERIES)
     for forgery in dict.fromkeys((*forged_tables.FORGERIES, *forged_states.FORGERIES))
-    for seed in range(4)
+    for seed in range(many(2, 4))
 }
 
 

@@ -188,7 +188,7 @@ solving.search = search
         """As under nohup, in the midst of a search."""
         before = "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + self.WAITING_SEARCH.format(then="pass")
         before = before.replace("while not watch.stopped:", "for _ in range(20):")
-        process = Process("solve", DIABETES, "-k", "8", "--json", "--quiet", "--no-subtrees", before=before)
+        process = Process("solve", DIABETES, "-k", "3", "--json", "--quiet", "--no-subtrees", before=before)
         code, out, err = process.interrupted(number=HANGUP)
         assert (code, err) == (0, b"")
         assert json.loads(out)["termination"] in ("gap_closed", "tree_exhausted")

@@ -316,7 +316,9 @@ class TestCampaign:
         assert moments == pytest.approx([1.0, 0.7, 0.49])
 
     @posix
-    def test_one_process(self):
+    def test_one_process(self, monkeypatch):
+        monkeypatch.setattr(campaign, "SHORT", 1.0)
+        monkeypatch.setattr(campaign, "LONG", 1.0)
         before = signal.getsignal(signal.SIGINT)
         try:
             done = CliRunner().invoke(campaign.interrupts, ["--count", "1", "--seed", "1"])

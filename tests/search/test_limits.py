@@ -238,7 +238,7 @@ class TestInterrupt:
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_during_the_search(self, files, number, tmp_path):
-        ended = Interrupted(tmp_path, "search", ["solve", files / "search.npz", "--json"], number)
+        ended = Interrupted(tmp_path, "search", ["solve", files / "search.npz", "--bound", "apg", "--json"], number)
         result = json.loads(ended.out)
         assert ended.code == 130
         assert (result["termination"], result["claim"]) == ("interrupted", "bounded")
@@ -255,7 +255,7 @@ class TestInterrupt:
         assert 0 <= result["lower"] < result["upper"]
 
     def test_certify_as_well(self, files, tmp_path):
-        command = ["certify", files / "search.npz", "--support", "1,2,3", "--json"]
+        command = ["certify", files / "search.npz", "--support", "1,2,3", "--bound", "apg", "--json"]
         ended = Interrupted(tmp_path, "search", command, signal.SIGTERM)
         result = json.loads(ended.out)
         assert ended.code == 130

@@ -24,6 +24,7 @@ from exactsel.search.telling import TELL, search_bytes, search_from
 from exactsel.walks.relaxation import KernelSearch
 
 SHARDED = {"shard": 1, "batch": 4}
+D = larger()[0].d
 
 
 def lying(change, when):
@@ -81,8 +82,8 @@ def walked_away(outcome):
 def searched_away(outcome):
     nothing = np.zeros((0, 3), dtype=np.int64)
     search = KernelSearch(
-        1, 1, 1, np.inf, None, nothing, np.zeros(0), np.zeros((0, 30), np.int8), np.zeros(0), nothing,
-        np.zeros((0, 30)), np.ones(30), None,
+        1, 1, 1, np.inf, None, nothing, np.zeros(0), np.zeros((0, D), np.int8), np.zeros(0), nothing,
+        np.zeros((0, D)), np.ones(D), None,
     )  # fmt: skip
     return SubtreeResult(outcome.node, as_region(outcome.node), "below", (), np.inf, 1, numbers=(), told=search)
 
@@ -119,10 +120,10 @@ def test_a_worker_that_lies_once_in_a_while(lie, kernels_at_once):
     assert executor.given > 10
 
 
-@pytest.mark.parametrize("demand", [{"must_not": (1,)}, {"must_have": (29,)}, {"hierarchy": {1: (29,), 2: (28,)}}])
+@pytest.mark.parametrize("demand", [{"must_not": (1,)}, {"must_have": (21,)}, {"hierarchy": {1: (21,), 2: (20,)}}])
 def test_a_model_that_the_problem_does_not_admit(demand, kernels_at_once):
     plain, options = larger()
-    problem = Problem(plain.A, plain.y, 6, lam=0.5, loss="huber", delta=1.0, **demand)
+    problem = Problem(plain.A, plain.y, 5, lam=0.5, loss="huber", delta=1.0, **demand)
     serial = solve(problem, **options, executor="serial", signals=())
     best = plain.fit(solve(plain, signals=()).support)
     spoilt = []

@@ -8,6 +8,7 @@ from every_search import SEARCHES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import plain
+from samples import examples
 
 from exactsel import InputError, Search, Settings
 from exactsel.bounds.witness import (
@@ -168,7 +169,7 @@ def damaged(draw):
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-@settings(max_examples=300, deadline=None)
+@examples(300, 600)
 @given(damaged())
 def test_damage_is_refused_or_harmless(packed):
     """What is not refused are nodes of the problem, in order, whose numbers are numbers."""

@@ -84,7 +84,7 @@ def held(walk, support, k):
 def test_no_support_below_the_threshold_is_closed(of, monkeypatch):
     monkeypatch.setattr(spans_module, "MOST_TAKING_PART", 0.9)
     below = proposed = lost_by_adopting = closed = 0
-    for seed in range(24 if of is reduced else 64):
+    for seed in range(16 if of is reduced else 46):
         found = of(seed)
         if found is None:
             continue

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from instances_for_tests import optimum_of, random_case
 from recorded import instance_of, plain, replayed, steps_of, witness_of
 from regions import random_state, region_values
-from samples import sample
+from samples import examples, sample
 
 from exactsel import Problem, Settings, solve, verify
 from exactsel.bounds.apg import AcceleratedGradientBound
@@ -161,7 +161,7 @@ def test_random_problems_searched_inside_the_kernel(block, eager):
         checked_solve(case, options)
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", sample(4, 4))
 def test_long_searches_keep_every_promise(block, eager, monkeypatch):
     """In strict order, with tighter bounds and regions above the horizon left to later rounds, from the start."""
     monkeypatch.setattr(subtrees.Prospects, "note", lambda self, nodes, open_nodes: setattr(self, "long", True))
@@ -287,7 +287,7 @@ def test_a_better_model_met_inside_is_taken_over(eager):
         assert solved.result.upper <= ceiling(optimum_of(case)) + solved.result.absolute_gap
 
 
-@settings(max_examples=200)
+@examples(200, 400)
 @given(st.integers(0, 10**6), st.integers(0, 10**7), st.floats(1.0, 1e9), st.integers(1, 64))
 def test_the_budget_is_bounded_by_work_and_by_what_is_left(nodes, iterations, cost, searches):
     effort = Effort(nodes, nodes, iterations)

@@ -8,11 +8,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 from exact_fits import awkward_problem, exact_best, exact_fit
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instances_for_tests import random_case
 from recorded import columns_of, instance_of, replayed
 from regions import random_state, region_values
+from samples import examples, sample
 
 from exactsel import Problem, Settings, solve
 from exactsel.algebra.curvature import balanced_curvature
@@ -61,7 +62,7 @@ def walked(problem, state, upper=np.inf, tolerance=0.0, budget=10_000, curved=Tr
     return walker, walker.explore(state[None], upper, tolerance, budget)[0]
 
 
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", sample(6, 6))
 def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
     trusted = 0
     for seed in range(block * 100, block * 100 + 100):
@@ -94,7 +95,7 @@ def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
     assert trusted > 40
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", sample(4, 4))
 def test_walks_of_awkward_problems_against_fractions(block):
     """Ties, copies, zeros, sums of columns, no ridge; places enough that fits and formula (3) close regions too."""
     finished = fitted = counted = 0
@@ -167,7 +168,7 @@ def test_moves_that_are_no_walk_are_refused():
             list(retrace(instance, frozenset(), everything, moves, None))
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80, 160)
 @given(st.integers(0, 10**6))
 def test_downdates_are_the_fit_without_the_column(seed):
     """Downdates against inverting anew, down to the last column."""
@@ -192,7 +193,7 @@ def test_downdates_are_the_fit_without_the_column(seed):
         inverse_without_last(K, m, K)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80, 160)
 @given(st.integers(0, 10**6))
 def test_exchanging_two_columns_of_a_triangle(seed):
     rng = np.random.default_rng(seed)
@@ -286,7 +287,7 @@ class TestOddData:
         assert result.lower <= best + 1e-12
         assert result.upper == pytest.approx(best, rel=1e-6)
 
-    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("seed", sample(6, 6))
     def test_walks_do_not_drift(self, seed):
         """What is handed back after many downdates is no better than the fit, computed afresh in long double."""
         problem = self.nearly_dependent(seed)

@@ -11,7 +11,7 @@ from exact_fits import awkward_problem, exact_fit
 from grouped_cases import random_grouped
 from recorded import columns_of, instance_of, replayed
 from regions import random_state, region_values
-from samples import many
+from samples import many, sample
 
 from exactsel import Problem, Settings, UnsupportedError, solve
 from exactsel.algebra.curvature import balanced_curvature
@@ -48,7 +48,7 @@ def hard_problem(seed, groups=14, k=5, lam=0.05):
     return Problem(A, y, k, lam=lam, groups=[str(g) for g in labels])
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", sample(4, 4))
 def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
     walks = finished = 0
     for seed in range(block * 100, block * 100 + 100):
@@ -82,7 +82,7 @@ def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
     assert finished > 15
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", sample(4, 4))
 def test_walks_of_awkward_groups_against_fractions(block):
     """Ties, copies, zeros, sums of columns, tiny ridges; no region is closed above its best exact model."""
     finished = kinds = 0
@@ -120,7 +120,7 @@ def test_walks_of_awkward_groups_against_fractions(block):
     assert kinds & 1 << COUNTED
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", sample(8, 8))
 def test_every_move_is_retraced(seed):
     """Each region the walk closes reaches the level by the slow twin; open ones are those handed back."""
     problem = hard_problem(seed, lam=[0.05, 0.0][seed % 2])
@@ -179,7 +179,7 @@ def test_who_is_served():
     assert not SubtreeWalker.serves(Problem(A, y, 0, lam=1.0, groups=groups))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample(4, 4))
 def test_searches_walk_by_default_and_come_to_the_same_end(seed):
     problem = hard_problem(seed, groups=12, k=[1, 3, 5, 12][seed])
     events = []
@@ -196,7 +196,7 @@ def test_searches_walk_by_default_and_come_to_the_same_end(seed):
     assert "subtrees walked" not in plain.settings["method"]
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", sample(4, 4))
 def test_solves_of_tiny_groups_against_every_union(block):
     """Uneven groups, singular blocks, copies, lam = 0, k = 1 and k = all."""
     solved = 0

@@ -7,8 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.branching import BranchingView, ClosestToHalf, CostliestToLeaveOut, LargestCoefficient
@@ -38,7 +39,7 @@ def supports_in(state, k):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("tree", [BinaryTree(), StateSpaceTree()])
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 @given(data=st.data())
 def test_a_split_covers_its_node(tree, data):
     state, k = random_state(data)
@@ -66,7 +67,7 @@ def test_a_split_covers_its_node(tree, data):
 
 
 @pytest.mark.parametrize("tree", [BinaryTree(), StateSpaceTree()])
-@settings(max_examples=100, deadline=None)
+@examples(100, 200)
 @given(data=st.data())
 def test_a_split_is_the_chain_it_says(tree, data):
     state, k = random_state(data)

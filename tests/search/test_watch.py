@@ -109,7 +109,7 @@ INTERRUPTED = """
 """
 
 
-@pytest.mark.parametrize("bound", ["apg", "fit"])
+@pytest.mark.parametrize("bound", ["apg", pytest.param("fit", marks=pytest.mark.slow)])
 def test_control_c_ends_a_search_with_a_result(bound):
     script = textwrap.dedent(INTERRUPTED)
     with subprocess.Popen(

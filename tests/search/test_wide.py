@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from samples import many
+from samples import examples, many
 from wide_cases import objective, small_problem, values_of
 
 from exactsel import Problem, Settings, solve
@@ -177,7 +177,7 @@ def counted_suspects(matrix, columns, size, places, room, threads=1):
     return [tuple(map(int, row)) for block, count in enumerate(found) for row in suspects[block, :count]]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 30), st.floats(0.3, 1.2), st.sampled_from([2, 3]))
 def test_the_kernel_notes_what_its_slow_twin_does(seed, size, height, places):
     rng = np.random.default_rng(seed)
@@ -192,7 +192,7 @@ def test_the_kernel_notes_what_its_slow_twin_does(seed, size, height, places):
     assert set(noted) == all_suspects(matrix.q, matrix.columns, size, places)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100, 200)
 @given(st.integers(0, 2**32 - 1))
 def test_a_tile_is_suspect_where_one_of_its_triples_is(seed):
     rng = np.random.default_rng(seed)

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 from instances_for_tests import best_values, random_case, supports_of
 from judged import Right, made, next_above, next_below
+from samples import sample
 
 import exactsel
 from exactsel import solve
@@ -87,7 +88,7 @@ def test_the_truth_of_the_example_with_an_offset(attacks):
     assert float(truth.low) == pytest.approx(0.00049982, rel=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", sample(60, 60))
 def test_the_oracle_agrees_with_brute_force_in_doubles(attacks, seed):
     tried = random_case(seed, d=seed % 4 + 2)
     case = attacks.cases.Case(tried.A, tried.y, tried.k, tried.loss, tried.lam, tried.delta)
@@ -157,7 +158,7 @@ def test_selections_leave_what_projections_leave(attacks):
         assert float(low) == pytest.approx(np.sum((A - S @ np.linalg.pinv(S) @ A) ** 2), abs=1e-11)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", sample(30, 30))
 def test_other_units_change_nothing_but_units(attacks, seed):
     case = attacks.cases.unscaled_case(seed)
     if case.loss in ("huber", "logistic") or case.scale:

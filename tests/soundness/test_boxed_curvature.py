@@ -96,7 +96,7 @@ def test_without_a_ridge_columns_may_depend_on_each_other():
         assert found.upper == pytest.approx(beside.upper, rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", sample(12, 1000, smoke=2))
+@pytest.mark.parametrize("seed", sample(7, 1000, smoke=1))
 def test_lists_paths_and_criteria_without_a_ridge(seed):
     problem = curved_case(seed, lams=(0.0,))
     if problem is None:
@@ -149,7 +149,7 @@ def test_hierarchies_and_limits_on_groups(seed):
         assert certified.value - certified.absolute_gap <= best + 1e-9 * scale
 
 
-@pytest.mark.parametrize("seed", sample(12, 1000, smoke=2))
+@pytest.mark.parametrize("seed", sample(7, 1000, smoke=1))
 def test_lists_and_criteria_under_constraints(seed):
     problem = constrained_case(seed)
     scale = max(1.0, problem.null_objective)

@@ -19,7 +19,7 @@ from exactsel_certificates.checking import problem_hash, verify
 from exactsel_certificates.container import parse_proof, read_proof
 from exactsel_certificates.standalone.checking import check as check_alone
 
-EACH = 12
+EACH = 5
 """Seeds of one test."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from equal_instances import same
 from fits_for_tests import slow_fit
-from samples import many
+from samples import many, sample
 from scipy.optimize import linprog
 
 from exactsel.problem import vanishing
@@ -44,7 +44,7 @@ def test_a_fair_share_has_no_ridge_and_all_others_are_what_they_were(monkeypatch
     assert without_ridge(np.random.default_rng(0), TinyInstance(np.eye(2), np.ones(2), 1, lam=1.0)).lam == 1.0
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", sample(40, 40))
 def test_the_truth_is_that_of_fits_that_know_nothing_of_it(seed):
     rng = np.random.default_rng(seed)
     loss, n, d = ("huber", "logistic")[seed % 2], int(rng.integers(8, 16)), int(rng.integers(1, 5))
@@ -83,7 +83,7 @@ def by_linear_program(A, y, intercept):
     return -some.fun > 1e-6, -every.fun > 1e-6
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", sample(60, 60))
 def test_separation_is_what_linear_programs_say_and_dependence_what_ranks_say(seed):
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(2, 14)), int(rng.integers(1, 5))
@@ -181,7 +181,7 @@ def test_what_was_found_stays_mended(seed):
     assert not any("does not see" in count or "nearly" in count for count in outcome.counts)
 
 
-@pytest.mark.parametrize("seed", range(11))
+@pytest.mark.parametrize("seed", sample(11, 11))
 def test_well_conditioned_columns_are_never_too_dependent_for_huber_loss(seed):
     rng = np.random.default_rng(seed)
     n, d = 11, 5

@@ -12,11 +12,11 @@ import pytest
 from checked_solve import ceiling, check_replay, drive, rounding
 from corrupted import as_bytes, campaign, grouped_subject
 from grouped_cases import plain_problem, random_grouped
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instances_for_tests import LOSSES
 from recorded import second_opinion
-from samples import many
+from samples import examples, many
 
 from exactsel import Problem, UnsupportedError, solve, verify
 from exactsel.bounds.base import BoundOptions
@@ -105,9 +105,9 @@ def hold(loss, seeds, path, slow=LIMIT_OF_SLOW):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_searches_hold_against_every_set_of_groups(loss, tmp_path):
-    solved, refused = hold(loss, range(800_000, 800_100), tmp_path / "run.exsel", slow=15)
-    assert solved >= 80
-    assert refused <= 20
+    solved, refused = hold(loss, range(800_000, 800_040), tmp_path / "run.exsel", slow=6)
+    assert solved >= 30
+    assert refused <= 10
 
 
 @pytest.mark.long
@@ -185,7 +185,7 @@ def fit_words(inside, free, k):
 def test_fits_prove_regions_of_groups(tmp_path):
     """No search of ours writes such proofs; the format allows them, and both checkers must judge them alike."""
     file, tried = tmp_path / "run.exsel", 0
-    for seed in range(870_000, 870_040):
+    for seed in range(870_000, 870_020):
         case = random_grouped(seed, loss="quadratic", lam=0.2)
         problem, optimum = case.problem(), case.optimum()
         if optimum.high < 1e-6:
@@ -203,12 +203,12 @@ def test_fits_prove_regions_of_groups(tmp_path):
             assert verdict.lower <= ceiling(optimum), seed
             assert (second_opinion(problem, as_bytes(claim)) == "") == verified, seed
         tried += 1
-    assert tried >= 30
+    assert tried >= 14
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_groups_of_single_columns_are_the_plain_problem(loss):
-    for seed in range(830_000, 830_020):
+    for seed in range(830_000, 830_008):
         case = random_grouped(seed, loss=loss, lam=0.3)
         alone = type(case)(case.case, (None,) * len(case.labels), min(case.k, len(case.labels)))
         problem = alone.problem()
@@ -239,7 +239,7 @@ sizes = st.lists(st.integers(1, 5), min_size=1, max_size=6)
 entries = st.one_of(st.sampled_from([0.0, 0.5, 1.0, -1.0, 2.0]), st.floats(-50, 50).map(lambda v: round(v, 6)))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 @given(sizes, st.data())
 def test_prox_of_groups(sizes, data):
     first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -324,7 +324,7 @@ def delta_of(problem):
 def test_groups_with_an_intercept_and_weights(loss, tmp_path):
     """Against the best of all sets of groups; fits with intercept and weights are checked in test_intercept.py."""
     path = tmp_path / "adjusted.exsel"
-    for seed in range(870_000, 870_030):
+    for seed in range(870_000, 870_010):
         rng = np.random.default_rng(seed)
         A = rng.standard_normal((12, 6)) + 3.0
         z = A @ (rng.standard_normal(6) * (rng.random(6) < 0.6)) - 2.0 + rng.standard_normal(12)
@@ -342,7 +342,7 @@ def test_groups_with_an_intercept_and_weights(loss, tmp_path):
         )
         assert check(container.parse_proof(path.read_bytes()), instance_of(problem)).verified
         assert result.model.intercept is not None
-        if seed < 870_006:
+        if seed < 870_003:
             assert second_opinion(problem, path.read_bytes()) == ""
         data, _ = above(path.read_bytes(), 1e-6)
         assert not check(container.parse_proof(data), instance_of(problem)).verified

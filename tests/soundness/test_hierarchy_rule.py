@@ -6,8 +6,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
@@ -40,7 +41,7 @@ def within(state, held):
     return set(np.flatnonzero(state == IN)) <= held and not held & set(np.flatnonzero(state == OUT))
 
 
-@settings(max_examples=500)
+@examples(500, 1000)
 @given(regions())
 def test_what_is_implied_holds_in_every_set_of_the_region(case):
     hierarchy, k, state = case
@@ -56,7 +57,7 @@ def test_what_is_implied_holds_in_every_set_of_the_region(case):
 
 
 @pytest.mark.smoke
-@settings(max_examples=500)
+@examples(500, 1000)
 @given(regions())
 def test_a_region_that_is_one_set_is_admissible(case):
     """No place left, or a place for every unit: what the search then solves must be a set of the hierarchy."""
@@ -72,7 +73,7 @@ def test_a_region_that_is_one_set_is_admissible(case):
         assert allowed in sets
 
 
-@settings(max_examples=500)
+@examples(500, 1000)
 @given(regions(), st.data())
 def test_completed_is_the_smallest_admissible_set(case, data):
     hierarchy, k, state = case
@@ -86,7 +87,7 @@ def test_completed_is_the_smallest_admissible_set(case, data):
         assert len(found) == min(map(len, possible))
 
 
-@settings(max_examples=500)
+@examples(500, 1000)
 @given(regions(), st.data())
 def test_restricted_is_admissible(case, data):
     hierarchy, k, state = case

@@ -111,7 +111,7 @@ def test_no_checker_takes_a_model_or_a_proof_of_other_limits(tmp_path):
 class TestConstraint:
     """What limits imply, by every set of a region."""
 
-    @pytest.mark.parametrize("seed", range(40))
+    @pytest.mark.parametrize("seed", sample(40, 40))
     def test_implied_keeps_every_set(self, seed):
         rng = np.random.default_rng([seed, 31])
         d, k, most = 6, int(rng.integers(1, 7)), int(rng.integers(1, 3))

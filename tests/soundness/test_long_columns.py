@@ -86,14 +86,14 @@ def look_at(attacks, seed, tmp_path):
     return divided, result.claim.reached or result.absolute_gap <= 1e-6 * problem.null_objective
 
 
-@pytest.mark.parametrize("part", sample(8, 400, smoke=1))
+@pytest.mark.parametrize("part", sample(3, 400, smoke=1))
 def test_searches_and_proofs_agree_with_brute_force(attacks, part, tmp_path):
     divided, closed = zip(*(look_at(attacks, seed, tmp_path) for seed in range(8 * part, 8 * part + 8)), strict=True)
     assert sum(divided) >= 1
     assert sum(closed) >= 4
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", sample(12, 12))
 def test_no_model_that_counts_has_larger_coefficients(attacks, seed):
     case = long_case(attacks, seed)
     A, y, delta = case.A, case.y, 1.0 if case.delta is None else case.delta
@@ -172,7 +172,7 @@ def test_what_is_known_goes_with_k_and_another_ridge():
     assert np.array_equal(prepared_coef(problem, searched_coef(problem, coef)), coef)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", sample(12, 12))
 def test_signs_and_limits_go_with_limits_from_dual_vectors(attacks, seed, tmp_path):
     rng = np.random.default_rng([1411, seed])
     case = replace(long_case(attacks, seed), must_not=(), must_have=(), labels=None)

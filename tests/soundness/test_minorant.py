@@ -17,7 +17,7 @@ from exactsel.solving.entry import solve
 from exactsel.walks import listing
 from exactsel.walks.listing import Lister, by_listing, listable, listed_sets
 
-CAMPAIGN = 200
+CAMPAIGN = 90
 
 
 def loss_of(rng):

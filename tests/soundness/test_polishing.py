@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from fractions_of_doubles import dot, exact_objective, exact_optimum, gauss
 from honest_cases import KINDS, honest_case
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instances_for_tests import random_case
+from samples import examples
 
 from exactsel import Problem, solve, verify
 from exactsel.errors import UnsupportedError
@@ -134,7 +135,7 @@ def near_matrix(rng):
     return A * 10.0 ** rng.choice([0, 0, 50, -50], d)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80, 160)
 @given(st.integers(0, 2**32))
 def test_exact_selections_bound_every_selection_of_a_region(seed):
     rng = np.random.default_rng(seed)
@@ -175,7 +176,7 @@ def thin_instance(rng, lam):
     return Instance(A, y, A.shape[1], "quadratic", lam)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 1e-60, 1e-7, 1.0]))
 def test_exact_least_squares(seed, lam):
     about = thin_instance(np.random.default_rng(seed), lam)
@@ -193,7 +194,7 @@ def test_exact_least_squares(seed, lam):
         assert value <= exact_optimum(about)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(st.integers(0, 2**32))
 def test_models_within_bounds_are_within_them(seed):
     about = thin_instance(np.random.default_rng(seed), 0.0)
@@ -214,7 +215,7 @@ def test_exact_solutions_of_singular_systems():
     assert shortened(Fraction(0)) == 0
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, 120)
 @given(st.integers(0, 2**32), st.sampled_from(["quadratic", "huber", "logistic"]))
 def test_polished_points_close_the_gap_of_a_convex_region(seed, loss):
     """On a region that is one convex problem the last point proves what its model costs, to many digits."""
@@ -276,7 +277,7 @@ def any_doubles(rng, shape):
     return np.where(rng.random(shape) < 0.2, 0.0, sizes * rng.choice([1.0, -1.0], shape))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 @given(st.integers(0, 2**32), st.sampled_from(["quadratic", "huber", "logistic"]))
 def test_underflow_never_lifts_a_bound(seed, loss):
     rng = np.random.default_rng(seed)
@@ -313,7 +314,7 @@ def logarithms(about):
     return Fraction(about.y.size * heaviest) / 10**40 if about.loss == "logistic" else Fraction(0)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 @given(st.integers(0, 2**32), st.sampled_from(["quadratic", "huber", "logistic"]))
 def test_underflow_never_lowers_an_objective(seed, loss):
     rng = np.random.default_rng(seed)
@@ -331,7 +332,7 @@ def test_squares_that_vanish_are_multiplied_by_the_largest_ridge():
         assert Fraction(model_objective(about, x)) >= ExactBounds(about).objective(x)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, 400)
 @given(st.integers(0, 2**32))
 def test_convexity_at_the_corners(seed):
     rng = np.random.default_rng(seed)

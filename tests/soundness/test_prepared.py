@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel_certificates.prepared import prepare
 
@@ -75,7 +76,7 @@ class Exactly:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@settings(max_examples=250)
+@examples(250, 500)
 @given(seed=st.integers(0, 2**32), intercept=st.booleans(), scale=st.booleans())
 def test_stated_errors_are_upper_estimates(loss, seed, intercept, scale):
     A, y, weights = random_data(seed, loss)

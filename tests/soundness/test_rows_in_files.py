@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from samples import sample
 
 import exactsel
 from exactsel.bounds import minorant as minorants
@@ -67,7 +68,7 @@ def said(result):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", sample(12, 12))
 def test_what_is_said_is_what_is_said_of_the_numbers_in_memory(tmp_path, loss, seed):
     instance = random_instance(seed, loss)
     stored = in_a_file(instance, tmp_path)
@@ -96,7 +97,7 @@ def best_of(instance, scale):
 
 
 @pytest.mark.parametrize("loss", ["huber", "logistic"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", sample(6, 6))
 def test_sums_over_rows_are_of_all_rows_however_few_are_summed_at_a_time(tmp_path, monkeypatch, loss, seed):
     instance = random_instance(100 + seed, loss)
     problem = instance.problem()

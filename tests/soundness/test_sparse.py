@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse
-from command_line import start
+from click.testing import CliRunner
 from free_rows import free_case
 from recorded import second_opinion
 from samples import sample
 
 from exactsel import Problem, solve, verify
+from exactsel.cli.main import cli
 from exactsel.kernels.columns import PLACE
 from exactsel.problem import storing
 from exactsel.solving.settings import Settings
@@ -118,10 +119,9 @@ def test_sparse_files(ending, tmp_path):
         scipy.sparse.save_npz(data, scipy.sparse.csc_matrix(A))
     np.save(target, y)
     given = [data, "-k", 2, "--loss", "logistic", "--lam", 1, *([] if ending == "svm" else ["--target", target])]
-    done = start("solve", *given, "--proof", proof)
-    assert done.returncode == 0, done.stderr
-    checked = start("verify", proof, *given)
-    assert checked.returncode == 0, checked.stderr
+    for command in (["solve", *given, "--proof", proof], ["verify", proof, *given]):
+        done = CliRunner().invoke(cli, [*map(str, command)])
+        assert done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize("kind", ["csr_matrix", "csc_array", "coo_array"])

@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from exactly import objective, stated
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples, sample
 
 import exactsel
 from exactsel.algebra.rotation import _by_cholesky, _by_householder, factorised, merged, to_hold_against
@@ -77,7 +78,7 @@ def check(instance, rng):
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", sample(3, 3))
 def test_bounds_hold_over_all_rows(seed):
     rng = np.random.default_rng(seed)
     for _ in range(100):
@@ -111,7 +112,7 @@ def differs(A, R, v) -> Fraction:
 
 
 @given(seed=st.integers(0, 10**6), spread=st.sampled_from([0, 3, 8, 12]), x=st.lists(st.floats(-10, 10), min_size=4))
-@settings(max_examples=60)
+@examples(60, 120)
 def test_the_objective_is_that_of_all_rows_within_what_is_said(seed, spread, x):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((25, 3)) @ np.diag([1.0, 10.0**-spread, 10.0**spread])

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from samples import examples
 
 from exactsel.cli.main import main
 from exactsel.data import read_columns, read_data
@@ -323,7 +324,7 @@ class TestGroups:
 
 class TestEscaping:
     @given(st.text())
-    @settings(max_examples=300)
+    @examples(300, 600)
     def test_whatever_comes_out_is_printable(self, text):
         shown = escaped(text)
         assert shown.isprintable()

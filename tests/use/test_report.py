@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pages import checked_page
+from samples import sample
 
 from exactsel import ColumnSubsetProblem, InputError, Problem, Search, load, solve, write_report
 from exactsel.cli.main import main as run_command_line
@@ -139,7 +140,7 @@ class TestReport:
 
 
 class TestExchanges:
-    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("seed", sample(6, 6))
     def test_against_all_supports(self, seed):
         loss = ("quadratic", "huber", "logistic")[seed % 3]
         problem = random_problem(seed, d=6, k=3, loss=loss)
@@ -191,7 +192,7 @@ class TestExchanges:
 
 
 class TestCloseModels:
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("seed", sample(3, 3))
     def test_a_complete_list(self, seed):
         problem = random_problem(seed, d=6, k=3)
         result = solve(problem)
