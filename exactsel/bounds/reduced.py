@@ -15,14 +15,14 @@ import numpy as np
 
 from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened
 from exactsel.bounds.fit import BOUNDED_MODELS, PreparedFit
-from exactsel.bounds.witness import InfimumPoint, Proof
+from exactsel.bounds.witness import FitPoint, InfimumPoint, Proof
 from exactsel.kernels.node import FREE, IN, OUT, RELAXED, Answers, empty_answers, is_convex, node_columns
 from exactsel.problem.regression import Problem
 from exactsel.problem.spans import Spans
 from exactsel.types import FloatArray, IntArray, StateArray
 
-DIVIDED = "divided by a dependence"
-"""What the children of a node that was not bounded, but divided, are handed."""
+DIVIDED = FitPoint()
+"""What the children of a node that was not bounded, but divided, are handed: no bound leaves that, and it is packed."""
 
 
 class PreparedReduced(PreparedBound):
@@ -67,7 +67,7 @@ class PreparedReduced(PreparedBound):
         full_price = self._spans.price(self._problem.k)
         for rows, bound, price in ((independent, self._inner, full_price), (dependent, self._fit, 0.0)):
             if rows:
-                starts = [None if warm[row] is DIVIDED else warm[row] for row in rows]
+                starts = [None if isinstance(warm[row], FitPoint) else warm[row] for row in rows]
                 before = None if known is None else known[rows]
                 merged.take(rows, bound.tighten(smaller[rows], starts, cutoff + price, upper, before), price)
         return ReducedTightened(merged.answers, merged.proofs, merged.warm, scope=BOUNDED_MODELS, parts=merged.parts)

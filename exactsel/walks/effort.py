@@ -83,8 +83,8 @@ class SubtreeRecord:
     in_vain: float = 0.0
     """Part of the walks of few places that did not finish, older ones counting ever less."""
     doubt: dict[int, float] = field(default_factory=dict)
-    """How likely a walk is not to finish, by places left: half the way up with one that did not, down with one that did;
-    1 where none is known."""
+    """How likely a walk is not to finish, by places left: half the way up with one that did not, down with one that
+    did; 1 where none is known."""
 
     def copy(self) -> SubtreeRecord:
         """The counts as they are now: a round that has been begun knows of nothing that is committed after it."""

@@ -33,7 +33,7 @@ from exactsel import Problem, boxed, heuristics, solve, verify
 from exactsel.bounds.apg import PreparedPerspective
 from exactsel.bounds.boxed import PreparedBoxed
 from exactsel.closers import counting, native, walking
-from exactsel.errors import ExactselError, OutputWarning
+from exactsel.errors import ExactselError
 from exactsel.problem.restrictions import is_restricted, proposed, without_restrictions
 from exactsel.search.state import SearchState
 from exactsel.solving.choose import methods_for
@@ -128,21 +128,12 @@ CHECKS = (
 )  # fmt: skip
 
 
-def cannot_be_saved(kind):
-    """A bug: what exactsel.bounds.reduced hands on in place of a warm start, a text, cannot be packed."""
-    always = kind.constraint in ("one of each group", "parents") and kind.closer != "all"
-    divided = always or (kind.constraint in ("none", "forced") and kind.closer == "bounds alone")
-    return divided and (kind.loss, kind.ridge, kind.rows) == ("quadratic", "no ridge", "copies")
-
-
 def cells():
     for check in CHECKS:
         for kind, usual in kinds():
             if not usual and settings().derandomize:
                 continue  # thousands, which take long to collect
-            known = check is a_search_goes_on_from_its_checkpoint and cannot_be_saved(kind)
             marks = [] if usual else [pytest.mark.slow]
-            marks += [pytest.mark.xfail(raises=OutputWarning, reason=cannot_be_saved.__doc__)] if known else []
             yield pytest.param(check, kind, marks=marks, id=f"{check.__name__}: {kind}")
 
 
