@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from exactsel.search.events import (
+    Bounded,
     Discarded,
     Divided,
     Event,
@@ -40,7 +41,7 @@ def closers_text(closers: Mapping[str, Mapping[str, int]]) -> str:
     parts = []
     for name, counts in closers.items():
         if name == "bounds":
-            parts.append(f"bounds: {counts['nodes']:,} nodes, {counts['closed']:,} regions closed")
+            parts.append(f"bounds: {counts['calls']:,} calls, {counts['closed']:,} regions closed")
         else:
             left = f", {counts['left_open']:,} regions left open" if counts["left_open"] else ""
             parts.append(f"{CLOSERS.get(name, name)}: {counts['subtrees']:,} subtrees, {counts['nodes']:,} nodes{left}")
@@ -81,6 +82,8 @@ class History:
     left_out: int = 0
     """Columns left out for good because putting them in was closed, over all nodes."""
     splits: int = 0
+    calls: int = 0
+    """Bound calls made node by node."""
     subtrees: Counter[str] = field(default_factory=Counter)
     """Subtrees dealt with as a whole, by closer (:attr:`exactsel.nodes.regions.SubtreeResult.closer`) ..."""
     subtree_nodes: Counter[str] = field(default_factory=Counter)
@@ -94,17 +97,13 @@ class History:
         """Whether no region has been split since the root was opened, so that no tree has grown."""
         return bool(self.moments) and self.moments[0].nodes == 0 and not self.splits
 
-    def closers(self, nodes: int) -> dict[str, dict[str, int]]:
-        """What each closer has brought since it began, of a search that has come to so many nodes.
+    def closers(self) -> dict[str, dict[str, int]]:
+        """What each closer has brought since it began; those that dealt with nothing are left out.
 
-        Those that dealt with nothing are left out.
-
-        Under ``bounds`` the nodes bounded one by one, the regions closed there and the columns fixed; under the name
-        of a closer of subtrees those it dealt with, the nodes it looked at and the regions it left open.
+        Under ``bounds`` the calls made node by node, the regions closed there and the columns fixed; under the name of
+        a closer of subtrees those it dealt with, the nodes it looked at and the regions it left open.
         """
-        before = self.moments[0].nodes if self.moments else 0
-        alone = max(0, nodes - before - self.subtree_nodes.total())
-        bounds = {"nodes": alone, "closed": self.closed.total(), "fixed": self.put_in + self.left_out}
+        bounds = {"calls": self.calls, "closed": self.closed.total(), "fixed": self.put_in + self.left_out}
         found = {"bounds": bounds} if any(bounds.values()) else {}
         return found | {
             name: {"subtrees": count, "nodes": self.subtree_nodes[name], "left_open": self.left_open[name]}
@@ -124,6 +123,8 @@ class History:
             case Fixed(_, _, inside, _, _):
                 self.put_in += inside
                 self.left_out += not inside
+            case Bounded():
+                self.calls += 1
             case Divided():
                 self.splits += 1
             case SubtreeClosed(_, _, _, result):

@@ -368,5 +368,5 @@ class Search:
                 self._bound,
                 [closer.words for closer in expander.closers if closer.words] if expander is not None else [],
             ),
-            "closers": self.history.closers(self.state.nodes),
+            "closers": self.history.closers(),
         }
