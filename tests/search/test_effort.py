@@ -45,8 +45,10 @@ def test_waste_is_limited_by_what_was_useful():
     record = SubtreeRecord()
     record.note_walk(9, 300, 9e10, finished=False)
     assert not record.wants(1, 300)
-    for _ in range(10**3):
-        record.note_bound(300, 10**3)
+    for enough in (False, True):
+        assert record.wants(1, 300) == enough
+        for _ in range(10**4):
+            record.note_bound(300, 10**3)
     assert record.wants(1, 300)
     assert not record.wants(1, 3000)
 
