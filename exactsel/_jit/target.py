@@ -20,11 +20,12 @@ from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from numba.core import compiler, cpu, errors, externals, sigutils, typing, utils
+from numba.core import compiler, cpu, errors, externals, sigutils, types, typing, utils
 from numba.core.bytecode import FunctionIdentity
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.errors import new_error_context  # type: ignore[attr-defined]
 from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
 from numba.core.runtime import rtsys
 from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_override, target_registry
@@ -96,6 +97,17 @@ class Lowering(NativeLowering):  # type: ignore[misc]
         return BorrowingLower
 
 
+class Passes(PassManager):  # type: ignore[misc]
+    """Runs passes without asking after each whether it kept numba's own rules."""
+
+    def _runPass(self, index: int, pss: Any, internal_state: Any) -> None:
+        pss.analysis = self._analysis
+        with new_error_context("Pass {name}", name=pss.name()):
+            pss.run_initialization(internal_state)
+            pss.run_pass(internal_state)
+            pss.run_finalizer(internal_state)
+
+
 class Pipeline(compiler.CompilerBase):  # type: ignore[misc]
     """Numba's passes, with our lowering and our names."""
 
@@ -109,7 +121,7 @@ class Pipeline(compiler.CompilerBase):  # type: ignore[misc]
 
     def define_pipelines(self) -> list[Any]:
         """The passes."""
-        passes = PassManager(NAME)
+        passes = Passes(NAME)
         for each, description in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             passes.add_pass(Lowering if each is NativeLowering else each, description)
         passes.finalize()
@@ -118,8 +130,25 @@ class Pipeline(compiler.CompilerBase):  # type: ignore[misc]
 
 class TypingContext(typing.Context):  # type: ignore[misc]
     """Knows the types of functions; other people's compiled functions are compiled for our target when kernels call
-    them.
+    them. What numba's own functions return for some types of arguments is found out once: it tries all templates it has
+    for an operator in turn, and an addition of numbers is met thousands of times.
     """
+
+    def init(self) -> None:
+        """Begin without any."""
+        super().init()
+        self._resolved: dict[tuple[Any, Any], Any] = {}
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        """The signature of a call."""
+        if kws or not isinstance(func, types.Function):
+            return super().resolve_function_type(func, args, kws)
+        if (func, args) not in self._resolved:
+            found = super().resolve_function_type(func, args, kws)
+            if found is None:
+                return None
+            self._resolved[func, args] = found
+        return self._resolved[func, args]
 
     def resolve_value_type(self, val: Any) -> Any:
         """The type of a global or a constant."""
