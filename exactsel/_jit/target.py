@@ -37,6 +37,7 @@ from numba.np.arrayobj import raise_with_shape_context
 
 from exactsel._jit.borrowing import BorrowingLower
 from exactsel._jit.linking import Codegen
+from exactsel._jit.places import CallConvention, models
 
 NAME = "exactsel"
 """Of the target."""
@@ -164,7 +165,13 @@ class TargetContext(cpu.CPUContext):  # type: ignore[misc]
         """Begin with libraries of our kind."""
         self.is32bit = utils.MACHINE_BITS == 32
         self._internal_codegen = Codegen("exactsel.exec")
+        self.data_model_manager = models()
         externals.c_math_functions.install(self)
+
+    @property
+    def call_conv(self) -> CallConvention:
+        """How functions are called."""
+        return CallConvention(self)
 
     def load_additional_registries(self) -> None:
         """Those of numba's own target; its runtime belongs to that."""
