@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from numba.core import ir
-from numba.core.lowering import Lower
 from numba.core.types import BaseNamedTuple, BaseTuple  # type: ignore[attr-defined]
 
+from exactsel._jit.elements import ElementLower
 from exactsel._jit.places import part_at, place_of
 
 
-class BorrowingLower(Lower):  # type: ignore[misc]
+class BorrowingLower(ElementLower):
     """Lowers a function as numba does, but for variables that borrow."""
 
     _borrowed: frozenset[str] = frozenset()

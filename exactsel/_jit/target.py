@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
+from functools import cached_property
 from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -36,6 +37,7 @@ from numba.extending import overload
 from numba.np.arrayobj import raise_with_shape_context
 
 from exactsel._jit.borrowing import BorrowingLower
+from exactsel._jit.elements import References
 from exactsel._jit.linking import Codegen
 from exactsel._jit.places import CallConvention, models
 
@@ -172,6 +174,11 @@ class TargetContext(cpu.CPUContext):  # type: ignore[misc]
     def call_conv(self) -> CallConvention:
         """How functions are called."""
         return CallConvention(self)
+
+    @cached_property
+    def nrt(self) -> References:
+        """How references are counted."""
+        return References(self, self.enable_nrt)
 
     def load_additional_registries(self) -> None:
         """Those of numba's own target; its runtime belongs to that."""

@@ -1,4 +1,4 @@
-"""Kernels are handed named tuples by their place; what they do with them is what Python does."""
+"""Kernels are handed named tuples by their place; what they do with them, and with elements, is what Python does."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from exactsel import _jit
@@ -152,3 +155,56 @@ def test_no_reference_is_lost_or_kept():
     for _ in range(20):
         given_back(given, given, True), made_anew(given, 3), handed_on(given, 0)
     assert [sys.getrefcount(each) for each in (given.x, given.rows.A)] == before
+
+
+@njit
+def taken(A, i, j):
+    return A[i, j], A[-1, j], A[i, 0], A.shape[0], A.shape[1], A.size
+
+
+@njit
+def put(A, i, j, value):
+    A[i, j] = value
+    A[-1, 0] = A[i, j]
+    return A
+
+
+@njit
+def along(x, i):
+    x[i] += x[-1]
+    return x[i], x.size
+
+
+def apart(A):
+    """The same with room between the numbers."""
+    return np.repeat(np.repeat(A, 2, 0), 3, 1)[::2, ::3]
+
+
+LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray, "A": apart}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.uint8, np.bool_])
+@given(st.data())
+def test_elements_are_those_that_python_takes(layout, kind, draw):
+    m, n = draw.draw(st.integers(1, 5)), draw.draw(st.integers(1, 5))
+    numbers = st.integers(0, 1 if kind is np.bool_ else 9)
+    A = LAYOUTS[layout](draw.draw(hnp.arrays(np.int64, (m, n), elements=numbers)).astype(kind))
+    i, j = draw.draw(st.integers(-m, m - 1)), draw.draw(st.integers(-n, n - 1))
+    assert taken(A, i, j) == text(taken)(A, i, j)
+    mine, theirs = LAYOUTS[layout](A), LAYOUTS[layout](A.copy())
+    assert_array_equal(put(mine, i, j, 1), text(put)(theirs, i, j, 1))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint32, np.uint64, np.int8])
+def test_places_may_be_of_any_type(kind):
+    mine, theirs = np.arange(5.0), np.arange(5.0)
+    assert along(mine, kind(3)) == text(along)(theirs, kind(3))
+    assert_array_equal(mine, theirs)
+
+
+def test_what_is_written_takes_the_type_of_the_array():
+    x = np.arange(4, dtype=np.int64)
+    y = np.arange(4, dtype=np.float32)
+    assert put(x.reshape(2, 2), 0, 1, 2.75).tolist() == [[0, 2], [2, 3]]
+    assert put(y.reshape(2, 2), 0, 1, 0.1).tolist() == [[0.0, float(np.float32(0.1))], [float(np.float32(0.1)), 3.0]]
