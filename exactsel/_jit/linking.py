@@ -9,31 +9,13 @@ compiled before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
-from llvmlite.binding import parse_assembly
-from llvmlite.binding.newpassmanagers import (
-    create_new_function_pass_manager,
-    create_pass_builder,
-    create_pipeline_tuning_options,
-)
-from numba.core.cgutils import normalize_ir_text
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.environment import lookup_environment
 
 _ENVIRONMENT = "_ZN08NumbaEnv"
 """What names of globals begin with that stand for a function's environment."""
-
-
-REORDERED = " reassoc"
-"""What stands in the text of a function whose additions may be reordered."""
-
-INLINED = 100
-"""What a call may cost that is inlined, in LLVM's measure, less than the 250 of its own: kernels are not quicker with
-more, and longer.
-"""
 
 
 class Library(JITCodeLibrary):  # type: ignore[misc]
@@ -59,24 +41,6 @@ class Library(JITCodeLibrary):  # type: ignore[misc]
             self._as_lowered = _to_link(self._final_module)
         return self._as_lowered
 
-    def add_ir_module(self, ir_module: Any) -> None:
-        """Take in a function as it was lowered."""
-        text = normalize_ir_text(str(ir_module))
-        module = parse_assembly(text)
-        module.name, module.data_layout = ir_module.name, self._codegen._data_layout
-        self._optimize(module, sums=REORDERED in text)
-        self._final_module.link_in(module)
-
-    def _optimize(self, module: Any, sums: bool) -> None:
-        """Make a function small before it is linked.
-
-        Where additions may be reordered all passes are run, as their order decides about the last bits.
-        """
-        passes, builder = self._codegen.thorough_passes if sums else self._codegen.function_passes
-        for function in module.functions:
-            if not function.is_declaration:
-                passes.run(function, builder)
-
     def finalize(self) -> None:
         """Take in all that is called, directly or not, and optimise it together."""
         self._raise_if_finalized()
@@ -86,17 +50,13 @@ class Library(JITCodeLibrary):  # type: ignore[misc]
             lowered = isinstance(library, Library) and not library._disable_inspection
             module = library.as_lowered() if lowered else library._get_module_for_linking()
             self._final_module.link_in(module, preserve=True)
-        self._optimize_together()
+        # What comes in with functions that call functions is inlined in the first round, and only then as small as the
+        # inliner of the second takes it to be (Pareto optimisation: half as quick again, for a tenth of the time).
+        for _ in range(2):
+            self._optimize_final_module()
         self._final_module.verify()
         self._finalize_final_module()
         self._set_environments()
-
-    def _optimize_together(self) -> None:
-        # What comes in with functions that call functions is inlined in the first round, and only then as small as the
-        # inliner of the second takes it to be (Pareto optimisation: half as quick again). Loops become vectors in the
-        # second alone, and none is unrolled: that makes code half as long again, and no kernel quicker.
-        for passes, builder in self._codegen.module_passes():
-            passes.run(self._final_module, builder)
 
     @classmethod
     def _unserialize(cls, codegen: Any, state: Any) -> Any:
@@ -117,36 +77,6 @@ class Codegen(JITCPUCodegen):  # type: ignore[misc]
     """Makes libraries of the kind above."""
 
     _library_class = Library
-
-    @cached_property
-    def function_passes(self) -> Any:
-        """What is run on every function by itself: what its variables are, and no more."""
-        passes = create_new_function_pass_manager()
-        passes.add_sroa_pass()
-        passes.add_instruction_combine_pass()
-        passes.add_simplify_cfg_pass()
-        passes.add_refprune_pass()
-        return passes, self._passes_made(vectors=False)
-
-    @cached_property
-    def thorough_passes(self) -> Any:
-        """What numba runs on every function by itself."""
-        return self._function_pass_manager()
-
-    def module_passes(self) -> Iterator[Any]:
-        """What is run on all that is in a kernel, in turn; running uses them up."""
-        yield self._module_pass_manager(opt=0, loop_vectorize=False, cost="cheap")
-        for vectors in (False, True):
-            builder = self._passes_made(vectors)
-            passes = builder.getModulePassManager()
-            passes.add_refprune_pass()
-            yield passes, builder
-
-    def _passes_made(self, vectors: bool) -> Any:
-        options = create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization, options.loop_unrolling = vectors, False
-        options.slp_vectorization, options.inlining_threshold = False, INLINED
-        return create_pass_builder(self._tm, options)
 
 
 def _to_link(module: Any) -> Any:
