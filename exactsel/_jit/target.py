@@ -16,15 +16,17 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
+from functools import cached_property
 from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from numba.core import compiler, cpu, errors, externals, sigutils, typing, utils
+from numba.core import compiler, cpu, errors, externals, sigutils, types, typing, utils
 from numba.core.bytecode import FunctionIdentity
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.errors import new_error_context  # type: ignore[attr-defined]
 from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
 from numba.core.runtime import rtsys
 from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_override, target_registry
@@ -35,7 +37,9 @@ from numba.extending import overload
 from numba.np.arrayobj import raise_with_shape_context
 
 from exactsel._jit.borrowing import BorrowingLower
+from exactsel._jit.elements import References
 from exactsel._jit.linking import Codegen
+from exactsel._jit.places import CallConvention, models
 
 NAME = "exactsel"
 """Of the target."""
@@ -96,6 +100,17 @@ class Lowering(NativeLowering):  # type: ignore[misc]
         return BorrowingLower
 
 
+class Passes(PassManager):  # type: ignore[misc]
+    """Runs passes without asking after each whether it kept numba's own rules."""
+
+    def _runPass(self, index: int, pss: Any, internal_state: Any) -> None:
+        pss.analysis = self._analysis
+        with new_error_context("Pass {name}", name=pss.name()):
+            pss.run_initialization(internal_state)
+            pss.run_pass(internal_state)
+            pss.run_finalizer(internal_state)
+
+
 class Pipeline(compiler.CompilerBase):  # type: ignore[misc]
     """Numba's passes, with our lowering and our names."""
 
@@ -109,7 +124,7 @@ class Pipeline(compiler.CompilerBase):  # type: ignore[misc]
 
     def define_pipelines(self) -> list[Any]:
         """The passes."""
-        passes = PassManager(NAME)
+        passes = Passes(NAME)
         for each, description in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             passes.add_pass(Lowering if each is NativeLowering else each, description)
         passes.finalize()
@@ -118,8 +133,25 @@ class Pipeline(compiler.CompilerBase):  # type: ignore[misc]
 
 class TypingContext(typing.Context):  # type: ignore[misc]
     """Knows the types of functions; other people's compiled functions are compiled for our target when kernels call
-    them.
+    them. What numba's own functions return for some types of arguments is found out once: it tries all templates it has
+    for an operator in turn, and an addition of numbers is met thousands of times.
     """
+
+    def init(self) -> None:
+        """Begin without any."""
+        super().init()
+        self._resolved: dict[tuple[Any, Any], Any] = {}
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        """The signature of a call."""
+        if kws or not isinstance(func, types.Function):
+            return super().resolve_function_type(func, args, kws)
+        if (func, args) not in self._resolved:
+            found = super().resolve_function_type(func, args, kws)
+            if found is None:
+                return None
+            self._resolved[func, args] = found
+        return self._resolved[func, args]
 
     def resolve_value_type(self, val: Any) -> Any:
         """The type of a global or a constant."""
@@ -135,7 +167,18 @@ class TargetContext(cpu.CPUContext):  # type: ignore[misc]
         """Begin with libraries of our kind."""
         self.is32bit = utils.MACHINE_BITS == 32
         self._internal_codegen = Codegen("exactsel.exec")
+        self.data_model_manager = models()
         externals.c_math_functions.install(self)
+
+    @property
+    def call_conv(self) -> CallConvention:
+        """How functions are called."""
+        return CallConvention(self)
+
+    @cached_property
+    def nrt(self) -> References:
+        """How references are counted."""
+        return References(self, self.enable_nrt)
 
     def load_additional_registries(self) -> None:
         """Those of numba's own target; its runtime belongs to that."""
