@@ -41,6 +41,8 @@ class CheaperFirst(RegionSolver):
         for task in tasks:
             if task.node.parent < 0 and not task.walk_used and task.region.warm is None:
                 self._close(task, work, effort)
+                # Who divides a node enters what a walk of it did in vain; nobody will divide this one.
+                work.tried += task.walk.nodes if task.outcome is not None and task.walk is not None else 0
 
     def _close(self, task: Task, work: RoundWork, effort: Effort) -> None:
         root = self._expanded([task.region], work)[0].outcome
