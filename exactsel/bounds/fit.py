@@ -83,7 +83,8 @@ class PreparedFit(PreparedBound):
         stop = self.options.stop
         with parallel_section(self.options.threads):
             fit_gram(problem.gram, problem.lam, problem.k, states, target, stop, answers, out_by_fit)
-        answers.iterations[:] = np.count_nonzero(states, axis=1) // FACTORED
+        done = answers.status != UNFINISHED
+        answers.iterations[done] = np.count_nonzero(states[done], axis=1) // FACTORED
         scope = ""
         for row in np.flatnonzero(answers.status == ILL_CONDITIONED):
             if stop[0]:

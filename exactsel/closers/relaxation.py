@@ -25,7 +25,7 @@ class BoundRegions(RegionSolver):
 
     def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
         """Settles nothing; regions come back closed, or bounded."""
-        left = [task for task in tasks if not task.walk_used]
+        left = [task for task in tasks if not task.walk_used and task.bounds is None]
         visited = self.visitor.visit([task.region for task in left], work) if left else []
         for task, (region, bounds) in zip(left, visited, strict=True):
             task.region, task.bounds = region, bounds

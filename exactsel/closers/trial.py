@@ -17,12 +17,15 @@ from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.relaxation import BoundRegions, Divide
 from exactsel.kernels.node import IN, OUT
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import NodeDivided, Region, RoundWork, SubtreeResult
+from exactsel.nodes.regions import NodeDivided, Region, RoundWork, SubtreeResult, Tried
 from exactsel.walks.effort import Effort
 
-TOGETHER, PATIENCE = 4, 10
-"""Regions bounded in one call; open ones from which on a trial must have closed some. A tree in which every node is
-divided is not to be finished in any work worth trying."""
+TOGETHER = 4
+"""Regions bounded in one call."""
+
+PATIENCE = 10
+"""Regions that may be open before any has been closed. A tree in which every node is divided is not to be finished in
+any work worth trying."""
 
 
 @dataclass(frozen=True)
@@ -42,22 +45,31 @@ class CheaperFirst(RegionSolver):
             if task.node.parent < 0 and not task.walk_used and task.region.warm is None:
                 self._close(task, work, effort)
                 # Who divides a node enters what a walk of it did in vain; nobody will divide this one.
-                work.tried += task.walk.nodes if task.outcome is not None and task.walk is not None else 0
+                if task.outcome is not None and task.walk is not None:
+                    work.tried += Tried(task.walk.nodes)
 
     def _close(self, task: Task, work: RoundWork, effort: Effort) -> None:
-        root = self._expanded([task.region], work)[0].outcome
+        scope, began = work.scope, self._expanded([task.region], work)[0]
+        root = began.outcome
         if not isinstance(root, NodeDivided):
             task.outcome = None if root is None else replace(root, node=task.node)
             return
+        most = self.cheaper.work(root.region.state, root.region.bound, self.divide.cutoff(work.upper), work.upper)
+        if most == 0 and root.region.warm is not None:  # the dearer bound would leave the root to this one
+            task.region, task.bounds = began.region, began.bounds
+            return
         trial = _Trial()
         trial.enter_parts(root)
-        most = self.cheaper.work(root.region.state, root.region.bound, self.divide.cutoff(work.upper), work.upper)
-        while trial.promises and trial.iterations < most and (effort.left is None or trial.nodes < effort.left):
+        while trial.promises and trial.iterations < most:
             regions = trial.best(TOGETHER)
             for region, below in zip(regions, self._expanded(regions, work), strict=True):
                 trial.enter(region, below)
+            trial.close_from(self.divide.cutoff(work.upper))
         if trial.open:
-            work.tried += trial.nodes
+            work.scope = scope
+            visits = root.region.visits
+            root_alone = Tried(0, len(visits), sum(visit.iterations for visit in visits))
+            work.tried += Tried(trial.nodes, trial.calls, trial.iterations) + root_alone
             return
         task.outcome = SubtreeResult(
             task.node, root.region, self.name, tuple(trial.closed), nodes=trial.nodes, bound_calls=trial.calls,
@@ -92,6 +104,12 @@ class _Trial:
     def best(self, most: int) -> list[Region]:
         """Take the open regions of least bound."""
         return [heapq.heappop(self.open)[2] for _ in range(min(most, len(self.open)))]
+
+    def close_from(self, cutoff: float) -> None:
+        """Close all that is open where the least bound has come to the cut-off, as a better model may lower it."""
+        if self.open and self.open[0][0] >= cutoff:
+            self.closed += [replace(region, closed="incumbent", warm=None) for _, _, region in self.open]
+            self.open = []
 
     def enter(self, before: Region, task: Task) -> None:
         """Enter what became of a region."""

@@ -147,6 +147,18 @@ class Seconds:
 
 
 @dataclass(frozen=True, slots=True)
+class Tried:
+    """What trials took that came to nothing."""
+
+    nodes: int = 0
+    calls: int = 0
+    iterations: int = 0
+
+    def __add__(self, other: Tried) -> Tried:
+        return Tried(self.nodes + other.nodes, self.calls + other.calls, self.iterations + other.iterations)
+
+
+@dataclass(frozen=True, slots=True)
 class Round:
     """What a round returns."""
 
@@ -163,8 +175,7 @@ class Round:
     """What counting all sets has come to; None where that was not gone on with."""
     rounded_value: float = math.inf
     """Objective of the model on ``rounded``."""
-    tried: int = 0
-    """Nodes of trials that came to nothing."""
+    tried: Tried = Tried()
 
 
 @dataclass(slots=True)
@@ -180,7 +191,7 @@ class RoundWork:
     rounded: tuple[int, ...] | None = None
     rounded_value: float = math.inf
     counted: CellCount | None = None
-    tried: int = 0
+    tried: Tried = Tried()
 
     def note_rounding(self, support: IntArray, value: float) -> None:
         """Keep the best support (padded with -1) a relaxation was rounded to."""

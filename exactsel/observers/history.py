@@ -41,11 +41,17 @@ def closers_text(closers: Mapping[str, Mapping[str, int]]) -> str:
     parts = []
     for name, counts in closers.items():
         if name == "bounds":
-            parts.append(f"bounds: {counts['calls']:,} calls, {counts['closed']:,} regions closed")
+            fixed = f", {counts['fixed']:,} columns fixed" if counts["fixed"] else ""
+            parts.append(f"bounds: {_of(counts['calls'], 'call')}, {_of(counts['closed'], 'region')} closed{fixed}")
         else:
-            left = f", {counts['left_open']:,} regions left open" if counts["left_open"] else ""
-            parts.append(f"{CLOSERS.get(name, name)}: {counts['subtrees']:,} subtrees, {counts['nodes']:,} nodes{left}")
+            left = f", {_of(counts['left_open'], 'region')} left open" if counts["left_open"] else ""
+            did = f"{_of(counts['subtrees'], 'subtree')}, {_of(counts['nodes'], 'node')}"
+            parts.append(f"{CLOSERS.get(name, name)}: {did}{left}")
     return "; ".join(parts)
+
+
+def _of(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,8 @@ class History:
     left_out: int = 0
     """Columns left out for good because putting them in was closed, over all nodes."""
     splits: int = 0
+    shown: int = 0
+    """Regions of :attr:`closed` that a closer of subtrees closed, and showed one by one."""
     calls: int = 0
     """Bound calls made node by node."""
     subtrees: Counter[str] = field(default_factory=Counter)
@@ -95,7 +103,7 @@ class History:
     @property
     def one_pass(self) -> bool:
         """Whether no region has been split since the root was opened, so that no tree has grown."""
-        return bool(self.moments) and self.moments[0].nodes == 0 and not self.splits
+        return bool(self.moments) and self.moments[0].nodes == 0 and not self.splits and not self.shown
 
     def closers(self) -> dict[str, dict[str, int]]:
         """What each closer has brought since it began; those that dealt with nothing are left out.
@@ -103,7 +111,7 @@ class History:
         Under ``bounds`` the calls made node by node, the regions closed there and the columns fixed; under the name of
         a closer of subtrees those it dealt with, the nodes it looked at and the regions it left open.
         """
-        bounds = {"calls": self.calls, "closed": self.closed.total(), "fixed": self.put_in + self.left_out}
+        bounds = {"calls": self.calls, "closed": self.closed.total() - self.shown, "fixed": self.put_in + self.left_out}
         found = {"bounds": bounds} if any(bounds.values()) else {}
         return found | {
             name: {"subtrees": count, "nodes": self.subtree_nodes[name], "left_open": self.left_open[name]}
@@ -130,7 +138,9 @@ class History:
             case SubtreeClosed(_, _, _, result):
                 self.subtrees[result.closer] += 1
                 self.subtree_nodes[result.closer] += result.nodes
-                self.left_open[result.closer] += sum(region.closed is None for region in result.children)
+                left = sum(region.closed is None for region in result.children)
+                self.left_open[result.closer] += left
+                self.shown += len(result.children) - left
             case _:
                 pass
 

@@ -16,7 +16,7 @@ from exactsel.bounds.witness import ListedPoints
 from exactsel.kernels.node import IN, OUT
 from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import Fixing, NodeDivided, Outcome, Region, Round, SubtreeResult
+from exactsel.nodes.regions import Fixing, NodeDivided, Outcome, Region, Round, SubtreeResult, Tried
 from exactsel.nodes.waiting import Waiting
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
@@ -44,9 +44,13 @@ def commit_models(state: SearchState, finished: Round, expander: Expander) -> It
     state.scope = finished.scope or state.scope
     state.counted = finished.counted or state.counted
     state.seconds.add(finished.seconds)
-    if finished.tried:
-        state.nodes += finished.tried
-        state.record(b"tried", finished.tried)
+    tried = finished.tried
+    if tried != Tried():
+        state.nodes += tried.nodes
+        state.bound_calls += tried.calls
+        state.iterations += tried.iterations
+        state.walks.wasted += float(tried.calls + tried.iterations) * expander.problem.d**2
+        state.record(b"tried", tried.nodes, tried.calls, tried.iterations)
     if finished.rounded:
         state.portions.hand_on([finished.rounded])
     for fit in finished.models:

@@ -8,7 +8,7 @@ the receiver's own nodes. So reading takes a few operations on arrays, and an ob
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -30,6 +30,7 @@ from exactsel.nodes.regions import (
     Round,
     Seconds,
     SubtreeResult,
+    Tried,
     Visit,
 )
 from exactsel.nodes.subtree import searched
@@ -119,7 +120,7 @@ def packed_round(done: Round) -> Packed:
     header = {
         "round": VERSION, "rest": rest.header, "objects": len(kept), "models": len(done.models), "reasons": reasons,
         "searches": len(searches), "subtrees": len(subtrees), "texts": texts, "scope": done.scope,
-        "rounded": None if done.rounded is None else list(done.rounded), "tried": done.tried,
+        "rounded": None if done.rounded is None else list(done.rounded), "tried": list(astuple(done.tried)),
     }  # fmt: skip
     return Packed(header, arrays)
 
@@ -237,7 +238,7 @@ class _Reading:
         require(not np.isnan(rounded_value), "a model of no value")
         return Round(
             tuple(fits), tuple(self._outcomes()), scope, Seconds(*seconds),
-            None if rounded is None else tuple(rounded), counted, rounded_value, _whole(header["tried"]),
+            None if rounded is None else tuple(rounded), counted, rounded_value, Tried(*map(_whole, header["tried"])),
         )  # fmt: skip
 
     def _column(self, name: str, kind: type, size: int | None = None) -> NDArray[Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from exactsel.closers.visit import Interrupted
 from exactsel.errors import InputError
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import Round, Seconds, SubtreeResult
+from exactsel.nodes.regions import Round, Seconds, SubtreeResult, Tried
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node_block import BlockReader, NodeBlock, arrays_under, in_order
@@ -217,6 +217,8 @@ def merged(rounds: Sequence[Round], upper: float) -> Round:
     rounded = min(rounds, key=lambda part: part.rounded_value)
     return Round(
         tuple(models), tuple(outcome for part in rounds for outcome in part.outcomes),
-        next((part.scope for part in reversed(rounds) if part.scope), ""), seconds, rounded.rounded,
-        next((part.counted for part in reversed(rounds) if part.counted is not None), None), rounded.rounded_value,
+        scope=next((part.scope for part in reversed(rounds) if part.scope), ""), seconds=seconds,
+        rounded=rounded.rounded, rounded_value=rounded.rounded_value,
+        counted=next((part.counted for part in reversed(rounds) if part.counted is not None), None),
+        tried=sum((part.tried for part in rounds), Tried()),
     )  # fmt: skip

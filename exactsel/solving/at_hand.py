@@ -21,8 +21,9 @@ KEPT, MOST_KEPT = 0.4, 1.0
 MOST_ENTRIES = 20_000_000
 """Entries of the data, a hundredth of a second for a pass, up to which that is enough for some steps."""
 
-MOST_MULTIPLICATIONS = 1e9
-"""Of a Gram matrix, without which there is no fit on all columns: a tenth of a second."""
+MOST_FITTED, MOST_MULTIPLICATIONS = 1_000_000, 1e9
+"""Entries of the data and multiplications of their Gram matrix up to which the fit on all columns, which is worked out
+from the data in long doubles where columns are dependent, takes a tenth of a second or so."""
 
 
 def seconds_kept(problem: SubsetProblem, time_limit: float | None) -> float:
@@ -46,7 +47,8 @@ def _is_quick(problem: SubsetProblem) -> bool:
         return False
     if problem.lam > 0:
         return problem.n * problem.d <= MOST_ENTRIES
-    return problem.is_quadratic and problem.d < problem.n and problem.n * problem.d**2 <= MOST_MULTIPLICATIONS
+    few = problem.n * problem.d <= MOST_FITTED and problem.n * problem.d**2 <= MOST_MULTIPLICATIONS
+    return problem.is_quadratic and problem.d < problem.n and few
 
 
 def with_bound_at_hand(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:

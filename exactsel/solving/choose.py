@@ -216,9 +216,9 @@ class Methods:
         return Subsearcher(cast(Relaxation, relaxation), options, brief, adopts=not is_restricted(problem))
 
     def cheaper(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Cheaper | None:
-        """For the default search, where the first bound is not all that will be shown."""
+        """For the default search, where neither nodes are counted nor the first bound is all that will be shown."""
         # A hierarchy's or limits' decisions leave regions that no chain of decisions of a search's own makes.
-        apart = options.thorough or problem.units.constraint is not None
+        apart = options.thorough or self.settings.node_limit is not None or problem.units.constraint is not None
         return prepared.cheaper if self._default_search and not apart else None
 
     def lister(self, problem: Any, coef: FloatArray, options: BoundOptions, shown: bool) -> Lister | None:

@@ -57,10 +57,3 @@ def test_what_may_be_in_vain_is_shared_out():
     assert walks.at_risk(5) == walks.work
     walks.wasted = 2e9
     assert not walks.wants(4, 50)
-
-
-def test_a_trial_that_closes_nothing_is_told(monkeypatch):
-    monkeypatch.setattr(SubtreeRecord, "wants", lambda *_: False)
-    search = Search(INSTANCES["hardly correlated"](), Settings(node_limit=60), signals=())
-    nodes = [search.state.nodes for event in search if isinstance(event, RoundEnded)]
-    assert nodes[0] > 1

@@ -57,6 +57,29 @@ def test_against_brute_force(seed, tried):
     assert result.upper <= least * (1 + 1e-6) + slack
 
 
+def test_what_closes_some_of_them_is_the_trial(tried):
+    closed = 0
+    for seed in range(40):
+        events, _ = events_of(instance(seed), heuristics=())
+        closed += [event.result.closer for event in events] == [CheaperFirst.name]
+    assert closed >= 10
+
+
+@pytest.mark.parametrize(
+    "more", [{"fit_intercept": True}, {"sample_weight": np.linspace(0.5, 2.0, 30)}, {"must_have": [0], "must_not": [1]}]
+)
+def test_with_what_else_a_problem_may_have(more, tried):
+    """Every search here is verified by its proof besides (conftest.py)."""
+    rng = np.random.default_rng(8)
+    A = rng.standard_normal((30, 12)) + rng.standard_normal((30, 1))
+    y = A[:, 1] - A[:, 2] + rng.standard_normal(30)
+    for lam in (0.0, 2.0):
+        plain = solve(A, y, k=4, lam=lam, subtrees=False, signals=(), **more)
+        result = solve(A, y, k=4, lam=lam, signals=(), **more)
+        assert result.support == plain.support
+        assert result.upper == pytest.approx(plain.upper, rel=1e-9)
+
+
 def correlated(lam=10.0):
     """A problem whose split is better at the root than a relaxation that is quick to finish."""
     rng = np.random.default_rng(3)
@@ -96,7 +119,8 @@ def test_it_ends_where_every_node_is_divided(monkeypatch):
     monkeypatch.setattr(trial._Trial, "best", lambda self, most: ends.append(self.nodes) or best(self, most))
     closed, search = events_of(problem)
     assert not closed
-    assert len(ends) <= 3
+    assert 1 <= len(ends) <= 3
+    assert search.state.walks.wasted > 0.0, "all work is told, that in vain as well"
     assert search.result().reached
 
 
