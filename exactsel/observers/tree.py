@@ -8,13 +8,17 @@ import networkx as nx
 
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Finished, Fixed, Started, SubtreeClosed
 
+CALLED = {"relaxed": "searched", "counted": "counted"}
+"""What became of the nodes that closers of subtrees dealt with, where they were not walked."""
+
 
 def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
     """A directed graph of the search's regions, edges from parent to child.
 
-    Node attributes: ``bound`` (best proven so far), ``status`` (``split``, ``open``, ``walked`` or why it was closed),
-    ``fixed_in`` and ``fixed_out`` (columns fixed at this node by its dual vector). Edge attribute ``decision``: the
-    columns put in (``+j``) and left out (``-j``).
+    Node attributes: ``bound`` (best proven so far), ``status`` (``split``, ``open``, why it was closed, or what was
+    done below it: ``walked``, ``counted``, or ``searched`` by the cheaper of two bounds), ``fixed_in`` and ``fixed_out``
+    (columns fixed at this node by its dual vector). Edge attribute ``decision``: the columns put in (``+j``) and left
+    out (``-j``).
     """
     graph = nx.DiGraph()
     for event in events:
@@ -31,8 +35,8 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
             case Discarded(node, _, reason, bound, _):
                 graph.nodes[node].update(status=reason, bound=max(bound, graph.nodes[node]["bound"]))
             case SubtreeClosed(node, open_ids, _, result):
-                graph.nodes[node].update(status="walked", moves=result.nodes)
-                _add_open(graph, node, open_ids)
+                graph.nodes[node].update(status=CALLED.get(result.closer, "walked"), moves=result.nodes)
+                _add_parts(graph, node, open_ids)
             case Finished(_, open_nodes):
                 for node in open_nodes:
                     graph.nodes[node.id]["bound"] = node.bound
@@ -41,12 +45,12 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
     return graph
 
 
-def _add_open(graph: nx.DiGraph, node: int, open_ids: tuple[int, ...]) -> None:
-    """Nodes made of what a kernel left open below a node; the node itself stays where nothing was done to it."""
+def _add_parts(graph: nx.DiGraph, node: int, open_ids: tuple[int, ...]) -> None:
+    """Nodes made of the parts a closer tells of below a node; the node itself stays where nothing was done to it."""
     for child in open_ids:
         if child != node:
             graph.add_node(child, bound=graph.nodes[node]["bound"], status="open", fixed_in=[], fixed_out=[])
-            graph.add_edge(node, child, decision="left open by the walk")
+            graph.add_edge(node, child, decision="part of the subtree")
 
 
 def _add_children(graph: nx.DiGraph, node: int, columns: tuple[int, ...], children: tuple[int, ...], rest: int) -> None:

@@ -20,6 +20,8 @@ COLOURS = {
     "incumbent": "#80cbc4",
     "solved": "#90caf9",
     "walked": "#ce93d8",
+    "counted": "#ce93d8",
+    "searched": "#ce93d8",
     "listed": "#ce93d8",
     "contained": "#e0e0e0",
     "excluded": "#e0e0e0",
