@@ -15,10 +15,10 @@ CALLED = {"relaxed": "searched", "counted": "counted"}
 def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
     """A directed graph of the search's regions, edges from parent to child.
 
-    Node attributes: ``bound`` (best proven so far), ``status`` (``split``, ``open``, why it was closed, or what was
-    done below it: ``walked``, ``counted``, or ``searched`` by the cheaper of two bounds), ``fixed_in`` and ``fixed_out``
-    (columns fixed at this node by its dual vector). Edge attribute ``decision``: the columns put in (``+j``) and left
-    out (``-j``).
+    Node attributes: ``bound`` (best proven so far), ``status``, ``fixed_in`` and ``fixed_out`` (columns fixed at this
+    node by its dual vector). The status is ``split``, ``open``, why it was closed, or what was done below it:
+    ``walked``, ``counted``, or ``searched`` by the cheaper of two bounds. Edge attribute ``decision``: the columns put
+    in (``+j``) and left out (``-j``).
     """
     graph = nx.DiGraph()
     for event in events:
