@@ -28,12 +28,14 @@ MOST_POINTS = 2000
 """Points kept; when there are more, every second one is forgotten."""
 
 CLOSERS = {
+    "bounds": "bounds",
     "counted": "counting",
+    "listed": "listing all that may be as good",
     "explored": "walks in closed form",
     "below": "searches inside the kernel",
     "relaxed": "a tree by the cheaper of two bounds",
 }
-"""What closers of subtrees do, by their names."""
+"""What closers do, by their names."""
 
 
 def closers_text(closers: Mapping[str, Mapping[str, int]]) -> str:
@@ -41,12 +43,13 @@ def closers_text(closers: Mapping[str, Mapping[str, int]]) -> str:
     parts = []
     for name, counts in closers.items():
         if name == "bounds":
-            fixed = f", {counts['fixed']:,} columns fixed" if counts["fixed"] else ""
-            parts.append(f"bounds: {_of(counts['calls'], 'call')}, {_of(counts['closed'], 'region')} closed{fixed}")
+            told = {"call": "", "region": " closed", "column": " fixed"}
+            numbers = (counts["calls"], counts["closed"], counts["fixed"])
         else:
-            left = f", {_of(counts['left_open'], 'region')} left open" if counts["left_open"] else ""
-            did = f"{_of(counts['subtrees'], 'subtree')}, {_of(counts['nodes'], 'node')}"
-            parts.append(f"{CLOSERS.get(name, name)}: {did}{left}")
+            told = {"subtree": "", "node": "", "region": " left open"}
+            numbers = (counts["subtrees"], counts["nodes"], counts["left_open"])
+        each = [_of(count, what) + more for count, (what, more) in zip(numbers, told.items(), strict=True) if count]
+        parts.append(f"{CLOSERS.get(name, name)}: {', '.join(each)}")
     return "; ".join(parts)
 
 
@@ -111,8 +114,15 @@ class History:
         Under ``bounds`` the calls made node by node, the regions closed there and the columns fixed; under the name of
         a closer of subtrees those it dealt with, the nodes it looked at and the regions it left open.
         """
-        bounds = {"calls": self.calls, "closed": self.closed.total() - self.shown, "fixed": self.put_in + self.left_out}
+        listed = self.closed["listed"]
+        bounds = {
+            "calls": self.calls,
+            "closed": self.closed.total() - self.shown - listed,
+            "fixed": self.put_in + self.left_out,
+        }
         found = {"bounds": bounds} if any(bounds.values()) else {}
+        if listed:
+            found["listed"] = {"subtrees": listed, "nodes": 0, "left_open": 0}
         return found | {
             name: {"subtrees": count, "nodes": self.subtree_nodes[name], "left_open": self.left_open[name]}
             for name, count in sorted(self.subtrees.items())

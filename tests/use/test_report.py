@@ -15,7 +15,7 @@ from samples import sample
 
 from exactsel import ColumnSubsetProblem, InputError, Problem, Search, load, solve, write_report
 from exactsel.cli.main import main as run_command_line
-from exactsel.observers.history import MOST_POINTS, History
+from exactsel.observers.history import MOST_POINTS, History, closers_text
 from exactsel.problem.model import PreparedModel
 from exactsel.report.page import embedded_json
 from exactsel.report.run import headline, run_page
@@ -318,3 +318,15 @@ class TestCommand:
         problem, result = solved
         write_report(tmp_path / "run.html", result, problem)
         checked_page((tmp_path / "run.html").read_text(encoding="utf-8"))
+
+
+def test_what_closers_brought_is_said_in_one_line():
+    said = closers_text({
+        "bounds": {"calls": 1, "closed": 0, "fixed": 1_200},
+        "explored": {"subtrees": 2, "nodes": 31, "left_open": 1},
+        "of your own": {"subtrees": 1, "nodes": 0, "left_open": 0},
+    })  # fmt: skip
+    assert said == (
+        "bounds: 1 call, 1,200 columns fixed; walks in closed form: 2 subtrees, 31 nodes, 1 region left open; "
+        "of your own: 1 subtree"
+    )
