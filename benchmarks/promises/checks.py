@@ -28,27 +28,30 @@ class Shortfall(NamedTuple):
     of_none: float
     """Of itself without any incumbent, where it knew a good one from the beginning."""
     wasted: float
-    """Part of its work that brought nothing, beyond what is tried before anything is known."""
+    """Part of its work that went into walks and trials whose results were not used."""
 
 
-def shortfall(make: Callable[[], Problem], most: float) -> Shortfall:
-    """Follow a problem's searches: the default one, each single bound up to ``most`` multiplications, and two more."""
-    auto = follow(make(), TIMES * most + BEFORE)
+def shortfall(make: Callable[[], Problem], most: float, before: float = BEFORE) -> Shortfall:
+    """Follow a problem's searches: the default one, each single bound up to ``most`` multiplications, and two more.
+
+    The search may take ``before`` multiplications besides, less where it tries little at first.
+    """
+    auto = follow(make(), TIMES * most + before)
     worst, which = -np.inf, ""
     for name in BOUNDS:
         try:
             alone = follow(make(), most, bound=name)
         except UnsupportedError:
             continue
-        short = _short(auto, alone, most, TIMES)
+        short = _short(auto, alone, most, TIMES, before)
         if short > worst:
             worst, which = short, name
     best = solve(make(), node_limit=200).support
-    known, none = follow(make(), TIMES * most + BEFORE, start=best), follow(make(), most, heuristics=())
-    return Shortfall(worst, which, _short(known, none, most, 1.0), auto.wasted)
+    known, none = follow(make(), most + before, start=best), follow(make(), most, heuristics=())
+    return Shortfall(worst, which, _short(known, none, most, 1.0, before), auto.wasted)
 
 
-def _short(ours: Course, other: Course, most: float, times: float) -> float:
+def _short(ours: Course, other: Course, most: float, times: float, before: float) -> float:
     work = np.geomspace(most / 100, most, 20)
     least = min(ours.upper, other.upper)
-    return max(min(other.at(w), least) - ours.at(times * w + BEFORE) for w in work.tolist()) / abs(least)
+    return max(min(other.at(w), least) - ours.at(times * w + before) for w in work.tolist()) / abs(least)

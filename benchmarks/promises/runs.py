@@ -22,7 +22,7 @@ class Course:
     upper: float = float("inf")
     finished: bool = False
     wasted: float = 0.0
-    """Part of its work that went into walks whose results were not used."""
+    """Part of its work that went into walks and trials whose results were not used."""
 
     def at(self, work: float) -> float:
         """The lower bound after so much work; after the end the last one, or all there is where nothing was open."""

@@ -64,7 +64,7 @@ class Cheaper:
     """A bound to try before a dearer one is asked, in a tree of its own."""
 
     bound: PreparedBound
-    work: Callable[[StateArray, float, float, float], int]
+    budget: Callable[[StateArray, float, float, float], int]
     """Iterations it may take in all, given the state (d,) of the first node, the bound it found there, the cut-off and
     the best objective known; 0 where the dearer one will not be asked."""
 

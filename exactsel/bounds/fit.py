@@ -32,8 +32,8 @@ from exactsel.types import BoolArray, FloatArray, StateArray
 BOUNDED_MODELS = f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
 """The scope of a bound from the data where lam = 0."""
 
-FACTORED = 2
-"""Of m columns m / 2 products of their matrix and a vector are as much work as to factor and to invert it."""
+PRODUCTS_PER_COLUMN = 0.5
+"""Products of a matrix and a vector, for each column, that are as much work as to factor and to invert the matrix."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class PreparedFit(PreparedBound):
         with parallel_section(self.options.threads):
             fit_gram(problem.gram, problem.lam, problem.k, states, target, stop, answers, out_by_fit)
         done = answers.status != UNFINISHED
-        answers.iterations[done] = np.count_nonzero(states[done], axis=1) // FACTORED
+        answers.iterations[done] = PRODUCTS_PER_COLUMN * np.count_nonzero(states[done], axis=1)
         scope = ""
         for row in np.flatnonzero(answers.status == ILL_CONDITIONED):
             if stop[0]:

@@ -60,7 +60,7 @@ CLOSE = 0.7
 LEADING = 0.5
 """Part of what the bound beside it leaves open at the root that the split may leave open to be used from there on."""
 
-TRIED = 1 / 4
+TRIAL_SHARE = 1 / 4
 """Part of the work of the split's first answer in which the bound beside it may close everything."""
 
 NO_SPLIT = InfimumPoint()
@@ -131,14 +131,15 @@ class PreparedSplit(PreparedBound):
     @property
     def cheaper(self) -> Cheaper:
         """See :class:`exactsel.bounds.base.PreparedBound`: the bound beside it."""
-        return Cheaper(self._beside, self._tried_first)
+        return Cheaper(self._beside, self._trial_budget)
 
-    def _tried_first(self, state: StateArray, known: float, cutoff: float, upper: float) -> int:
+    def _trial_budget(self, state: StateArray, known: float, cutoff: float, upper: float) -> int:
         aim = cutoff if cutoff < np.inf else upper
         if not known < CLOSE * aim:
             return 0
-        node = self._region(state)
-        return int(TRIED * (self._solver.steps + 1) * node.candidates.size * (1 + self._rounds(node)))
+        columns, fixed = node_columns(state)
+        candidates = int(np.count_nonzero(self._H[columns[fixed:], columns[fixed:]]))
+        return int(TRIAL_SHARE * (self._solver.steps + 1) * candidates * (1 + self._rounds(candidates)))
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -250,7 +251,7 @@ class PreparedSplit(PreparedBound):
     def _climb(self, node: Region, known: float, aim: float) -> tuple[SplitPoint | None, Value, int]:
         """Prove as high a level as some rounds of steps can, each halving what is open."""
         low, high, best, point, spent = max(known, 0.0), aim, NOTHING, None, 0
-        for _ in range(self._rounds(node)):
+        for _ in range(self._rounds(node.candidates.size)):
             level = 0.5 * (low + high)
             attempt = self._ascend(node, point, level)
             spent += products(node, attempt)
@@ -265,10 +266,10 @@ class PreparedSplit(PreparedBound):
                 break
         return point, best, spent
 
-    def _rounds(self, node: Region) -> int:
+    def _rounds(self, candidates: int) -> int:
         if self.options.thorough:
             return self._solver.thorough_rounds
-        affordable = ROOT_WORK / (max(1, self._solver.steps) * max(1, node.candidates.size) ** 3)
+        affordable = ROOT_WORK / (max(1, self._solver.steps) * max(1, candidates) ** 3)
         return min(self._solver.rounds, int(affordable))
 
     def _region(self, state: StateArray) -> Region:

@@ -17,13 +17,13 @@ from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.relaxation import BoundRegions, Divide
 from exactsel.kernels.node import IN, OUT
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import NodeDivided, Region, RoundWork, SubtreeResult, Tried
+from exactsel.nodes.regions import FailedTrials, NodeDivided, Region, RoundWork, SubtreeResult
 from exactsel.walks.effort import Effort
 
-TOGETHER = 4
+BATCH = 4
 """Regions bounded in one call."""
 
-PATIENCE = 10
+MOST_OPEN = 10
 """Regions that may be open before any has been closed. A tree in which every node is divided is not to be finished in
 any work worth trying."""
 
@@ -46,7 +46,7 @@ class CheaperFirst(RegionSolver):
                 self._close(task, work, effort)
                 # Who divides a node enters what a walk of it did in vain; nobody will divide this one.
                 if task.outcome is not None and task.walk is not None:
-                    work.tried += Tried(task.walk.nodes)
+                    work.failed_trials += FailedTrials(task.walk.nodes)
 
     def _close(self, task: Task, work: RoundWork, effort: Effort) -> None:
         scope, began = work.scope, self._expanded([task.region], work)[0]
@@ -54,22 +54,22 @@ class CheaperFirst(RegionSolver):
         if not isinstance(root, NodeDivided):
             task.outcome = None if root is None else replace(root, node=task.node)
             return
-        most = self.cheaper.work(root.region.state, root.region.bound, self.divide.cutoff(work.upper), work.upper)
+        most = self.cheaper.budget(root.region.state, root.region.bound, self.divide.cutoff(work.upper), work.upper)
         if most == 0 and root.region.warm is not None:  # the dearer bound would leave the root to this one
             task.region, task.bounds = began.region, began.bounds
             return
         trial = _Trial()
-        trial.enter_parts(root)
-        while trial.promises and trial.iterations < most:
-            regions = trial.best(TOGETHER)
+        trial.record_parts(root)
+        while trial.should_continue and trial.iterations < most:
+            regions = trial.best(BATCH)
             for region, below in zip(regions, self._expanded(regions, work), strict=True):
-                trial.enter(region, below)
+                trial.record(region, below)
             trial.close_from(self.divide.cutoff(work.upper))
         if trial.open:
             work.scope = scope
             visits = root.region.visits
-            root_alone = Tried(0, len(visits), sum(visit.iterations for visit in visits))
-            work.tried += Tried(trial.nodes, trial.calls, trial.iterations) + root_alone
+            root_alone = FailedTrials(0, len(visits), sum(visit.iterations for visit in visits))
+            work.failed_trials += FailedTrials(trial.nodes, trial.calls, trial.iterations) + root_alone
             return
         task.outcome = SubtreeResult(
             task.node, root.region, self.name, tuple(trial.closed), nodes=trial.nodes, bound_calls=trial.calls,
@@ -97,9 +97,9 @@ class _Trial:
     _entered: int = 0
 
     @property
-    def promises(self) -> bool:
+    def should_continue(self) -> bool:
         """Whether anything is open, and bounds have closed some of what was looked at."""
-        return 0 < len(self.open) <= max(self.nodes, PATIENCE)
+        return 0 < len(self.open) <= max(self.nodes, MOST_OPEN)
 
     def best(self, most: int) -> list[Region]:
         """Take the open regions of least bound."""
@@ -111,7 +111,7 @@ class _Trial:
             self.closed += [replace(region, closed="incumbent", warm=None) for _, _, region in self.open]
             self.open = []
 
-    def enter(self, before: Region, task: Task) -> None:
+    def record(self, before: Region, task: Task) -> None:
         """Enter what became of a region."""
         outcome = task.outcome
         assert outcome is not None
@@ -121,16 +121,16 @@ class _Trial:
         self.iterations += sum(visit.iterations for visit in after.visits)
         self.closed += _fixed(before, after)
         if isinstance(outcome, NodeDivided):
-            self.enter_parts(outcome)
+            self.record_parts(outcome)
         else:
-            self._enter(after)
+            self._record(after)
 
-    def enter_parts(self, divided: NodeDivided) -> None:
+    def record_parts(self, divided: NodeDivided) -> None:
         """Enter the parts a region was divided into."""
         for part in (*divided.children, divided.rest):
-            self._enter(part)
+            self._record(part)
 
-    def _enter(self, region: Region) -> None:
+    def _record(self, region: Region) -> None:
         region = replace(region, visits=(), fixings=())
         if region.closed is not None:
             self.closed.append(replace(region, warm=None))

@@ -104,16 +104,16 @@ class _Walk(Kernel):
             row for row, region in enumerate(regions)
             if region.closed is None and region.bound < cutoff and wanted(region)
         ]  # fmt: skip
-        return self._some(worth, regions, walks) if bounded else worth
+        return self._within_allowance(worth, regions, walks) if bounded else worth
 
-    def _some(self, rows: Sequence[int], regions: Sequence[Region], walks: SubtreeRecord) -> list[int]:
-        """The first of the rows, as far as all of what they may be expected to take in vain is allowed."""
+    def _within_allowance(self, rows: Sequence[int], regions: Sequence[Region], walks: SubtreeRecord) -> list[int]:
+        """Rows, in order, whose walks together may be expected to waste no more than is allowed; one in any case."""
         left, chosen = walks.allowance, list[int]()
         for row in rows:
-            at_risk = walks.at_risk(self.problem.k - int(np.count_nonzero(regions[row].state == IN)))
-            if not chosen or at_risk <= left:
+            waste = walks.expected_waste(self.problem.k - int(np.count_nonzero(regions[row].state == IN)))
+            if not chosen or waste <= left:
                 chosen.append(row)
-                left -= at_risk
+                left -= waste
         return chosen
 
     def worth_keeping(self, region: Region, walk: WalkResult) -> bool:

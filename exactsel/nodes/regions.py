@@ -147,15 +147,15 @@ class Seconds:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class FailedTrials:
     """What trials took that came to nothing."""
 
     nodes: int = 0
     calls: int = 0
     iterations: int = 0
 
-    def __add__(self, other: Tried) -> Tried:
-        return Tried(self.nodes + other.nodes, self.calls + other.calls, self.iterations + other.iterations)
+    def __add__(self, other: FailedTrials) -> FailedTrials:
+        return FailedTrials(self.nodes + other.nodes, self.calls + other.calls, self.iterations + other.iterations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Round:
     """What counting all sets has come to; None where that was not gone on with."""
     rounded_value: float = math.inf
     """Objective of the model on ``rounded``."""
-    tried: Tried = Tried()
+    failed_trials: FailedTrials = FailedTrials()
 
 
 @dataclass(slots=True)
@@ -191,7 +191,7 @@ class RoundWork:
     rounded: tuple[int, ...] | None = None
     rounded_value: float = math.inf
     counted: CellCount | None = None
-    tried: Tried = Tried()
+    failed_trials: FailedTrials = FailedTrials()
 
     def note_rounding(self, support: IntArray, value: float) -> None:
         """Keep the best support (padded with -1) a relaxation was rounded to."""
@@ -214,7 +214,7 @@ class RoundWork:
             self.rounded,
             self.counted,
             self.rounded_value,
-            self.tried,
+            self.failed_trials,
         )
 
 

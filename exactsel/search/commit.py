@@ -16,7 +16,7 @@ from exactsel.bounds.witness import ListedPoints
 from exactsel.kernels.node import IN, OUT
 from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import Fixing, NodeDivided, Outcome, Region, Round, SubtreeResult, Tried
+from exactsel.nodes.regions import FailedTrials, Fixing, NodeDivided, Outcome, Region, Round, SubtreeResult
 from exactsel.nodes.waiting import Waiting
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
@@ -44,13 +44,13 @@ def commit_models(state: SearchState, finished: Round, expander: Expander) -> It
     state.scope = finished.scope or state.scope
     state.counted = finished.counted or state.counted
     state.seconds.add(finished.seconds)
-    tried = finished.tried
-    if tried != Tried():
-        state.nodes += tried.nodes
-        state.bound_calls += tried.calls
-        state.iterations += tried.iterations
-        state.walks.wasted += float(tried.calls + tried.iterations) * expander.problem.d**2
-        state.record(b"tried", tried.nodes, tried.calls, tried.iterations)
+    failed = finished.failed_trials
+    if failed != FailedTrials():
+        state.nodes += failed.nodes
+        state.bound_calls += failed.calls
+        state.iterations += failed.iterations
+        state.walks.wasted += float(failed.calls + failed.iterations) * expander.problem.d**2
+        state.record(b"tried", failed.nodes, failed.calls, failed.iterations)
     if finished.rounded:
         state.portions.hand_on([finished.rounded])
     for fit in finished.models:
@@ -82,7 +82,7 @@ def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bo
         state.drop(fixing.bound, partial(closed_child, node, region.fixings, i, expander.problem))
         state.record(b"fixed", node.id, fixing.column, fixing.inside, values=(fixing.bound,))
         yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
-    if expander.learns:
+    if expander.counts_work:
         _note_work(state, outcome, expander.problem.k)
     if isinstance(outcome, SubtreeResult):
         yield from _commit_subtree(state, outcome, expander, details)
@@ -132,7 +132,7 @@ def _commit_subtree(state: SearchState, result: SubtreeResult, expander: Expande
 
 
 def _note_work(state: SearchState, outcome: Outcome, k: int) -> None:
-    """Enter what bound calls and walks have cost, from which the search learns where walks pay."""
+    """Enter what bound calls and walks have cost, from which the search counts_work where walks pay."""
     region = outcome.region
     for visit in region.visits:
         state.walks.note_bound(int(np.count_nonzero(outcome.node.state)), visit.iterations)

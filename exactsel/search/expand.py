@@ -102,7 +102,7 @@ class Expander:
         return any(closer.alone(nodes) for closer in self.closers)
 
     @property
-    def learns(self) -> bool:
+    def counts_work(self) -> bool:
         """Whether multiplications are entered closer by closer; else iterations say it all."""
         return (self.problem.objective is not None and self.problem.objective.is_quadratic) or self.walker is not None
 

@@ -8,7 +8,7 @@ the receiver's own nodes. So reading takes a few operations on arrays, and an ob
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from itertools import islice
 from typing import Any
 
@@ -22,6 +22,7 @@ from exactsel.nodes.left_open import LeftBelow, LeftOpen
 from exactsel.nodes.node import Node
 from exactsel.nodes.points import Points, can_be_packed
 from exactsel.nodes.regions import (
+    FailedTrials,
     Fixing,
     NodeDivided,
     NodeKept,
@@ -30,7 +31,6 @@ from exactsel.nodes.regions import (
     Round,
     Seconds,
     SubtreeResult,
-    Tried,
     Visit,
 )
 from exactsel.nodes.subtree import searched
@@ -40,7 +40,7 @@ from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node_block import arrays_under, bits_of, states_of
 from exactsel.search.packed_points import points_from
 from exactsel.search.packed_searches import searches_as_arrays, searches_from
-from exactsel.search.packed_subtrees import subtrees_as_arrays, subtrees_from
+from exactsel.search.packed_subtrees import MOST, subtrees_as_arrays, subtrees_from
 from exactsel.search.packing import Packed, pack, unpack
 from exactsel.types import BoolArray, IntArray
 from exactsel.walks.effort import CellCount
@@ -120,7 +120,8 @@ def packed_round(done: Round) -> Packed:
     header = {
         "round": VERSION, "rest": rest.header, "objects": len(kept), "models": len(done.models), "reasons": reasons,
         "searches": len(searches), "subtrees": len(subtrees), "texts": texts, "scope": done.scope,
-        "rounded": None if done.rounded is None else list(done.rounded), "tried": list(astuple(done.tried)),
+        "rounded": None if done.rounded is None else list(done.rounded), 
+        "failed_trials": list(astuple(done.failed_trials)),
     }  # fmt: skip
     return Packed(header, arrays)
 
@@ -234,11 +235,13 @@ class _Reading:
         require(all(isinstance(fit, Fit) for fit in fits), "models that are none")
         require(counted is None or isinstance(counted, CellCount), "a count that is none")
         require(all(is_witness(one) or isinstance(one, np.ndarray) for one in self.others), "objects of the wrong type")
+        require(len(header["failed_trials"]) == len(fields(FailedTrials)), "counts of other things")
         rounded_value, *seconds = self._column("round", np.float64, 4).tolist()
         require(not np.isnan(rounded_value), "a model of no value")
         return Round(
             tuple(fits), tuple(self._outcomes()), scope, Seconds(*seconds),
-            None if rounded is None else tuple(rounded), counted, rounded_value, Tried(*map(_whole, header["tried"])),
+            None if rounded is None else tuple(rounded), counted, rounded_value,
+            FailedTrials(*map(_count, header["failed_trials"])),
         )  # fmt: skip
 
     def _column(self, name: str, kind: type, size: int | None = None) -> NDArray[Any]:
@@ -385,6 +388,11 @@ def _grouped(things: Sequence[Any], counts: Sequence[int]) -> list[tuple[Any, ..
     """The things one after the other, so many together."""
     left = iter(things)
     return [tuple(islice(left, count)) for count in counts]
+
+
+def _count(number: Any) -> int:
+    require(_whole(number) <= MOST, "an impossible count")
+    return int(number)
 
 
 def _whole(number: Any) -> int:

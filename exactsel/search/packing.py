@@ -34,7 +34,8 @@ VERSION = 10
 RECORDS: dict[type, str] = {
     Node: "id:i parent:i depth:i state:r bound:f proof:r warm:r tight:b estimate:f",
     Seconds: "bound:f refit:f subtrees:f",
-    SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di in_vain:f doubt:df",
+    SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di in_vain:f "
+    "failure_rate:df",
     Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
     Portions: "number:i due:f shares:df supports:m",
     CellCount: "after:f bound:f",

@@ -19,7 +19,7 @@ import numpy as np
 from exactsel.closers.visit import Interrupted
 from exactsel.errors import InputError
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import Round, Seconds, SubtreeResult, Tried
+from exactsel.nodes.regions import FailedTrials, Round, Seconds, SubtreeResult
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.node_block import BlockReader, NodeBlock, arrays_under, in_order
@@ -220,5 +220,5 @@ def merged(rounds: Sequence[Round], upper: float) -> Round:
         scope=next((part.scope for part in reversed(rounds) if part.scope), ""), seconds=seconds,
         rounded=rounded.rounded, rounded_value=rounded.rounded_value,
         counted=next((part.counted for part in reversed(rounds) if part.counted is not None), None),
-        tried=sum((part.tried for part in rounds), Tried()),
+        failed_trials=sum((part.failed_trials for part in rounds), FailedTrials()),
     )  # fmt: skip

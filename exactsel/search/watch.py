@@ -66,12 +66,12 @@ class Watch:
     @property
     def over(self) -> bool:
         """Whether a signal has come, or the end of a time limit that holds for compiling."""
-        if self._gives_up and not self.result_at_hand and clock.now() >= self._due:
+        if self._gives_up and not self.result_at_hand and clock.now() >= self._current_deadline:
             self._raise_flag("time_limit")
         return self.interrupted or (self._gives_up and bool(self.flag[0]))
 
     @property
-    def _due(self) -> float:
+    def _current_deadline(self) -> float:
         """When the flag is raised, as things stand."""
         deadline = math.inf if self._deadline is None else self._deadline
         return deadline if self.result_at_hand else deadline - self._early
@@ -90,7 +90,7 @@ class Watch:
     @property
     def stopped(self) -> bool:
         """Whether the flag is up."""
-        if clock.now() >= self._due:
+        if clock.now() >= self._current_deadline:
             self._raise_flag("time_limit")
         return bool(self.flag[0])
 
@@ -103,12 +103,12 @@ class Watch:
 
     def _watch(self) -> None:
         while True:
-            wait = LONGEST_WAIT if self.flag[0] else self._due - clock.now()
+            wait = LONGEST_WAIT if self.flag[0] else self._current_deadline - clock.now()
             self._wakeup.settimeout(max(1e-3, min(wait, LONGEST_WAIT)))
             try:
                 received = self._wakeup.recv(16)
             except TimeoutError:
-                if clock.now() >= self._due:
+                if clock.now() >= self._current_deadline:
                     self._raise_flag("time_limit")
                 continue
             except OSError:

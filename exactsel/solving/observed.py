@@ -94,7 +94,7 @@ def observed(
         tracer = None if files.trace is None else stack.enter_context(Trace(files.trace))
         if tracer is not None:
             tracer.begin(run.problem, run.settings.as_dict())
-        run.falls_back = writer is None
+        run.has_fallback = writer is None
         observers = [observer for observer in (saver, writer, tracer, *callbacks) if observer is not None]
         try:
             for event in run:

@@ -140,7 +140,7 @@ class Search:
         self._postponed, self._waited = False, waited()
         self._kernels = "compiled" if ENABLED else "interpreted"
         self._watch: Watch | None = None
-        self.falls_back = False
+        self.has_fallback = False
         """Whether somebody takes the bound at hand where the time limit comes before the first bound (at_hand.py)."""
 
     @property
@@ -180,7 +180,7 @@ class Search:
     def _run(self) -> Generator[Event, None, None]:
         settings, began_interpreted = self.settings, interprets()
         # Many small linear systems: BLAS threads would only get in each other's way, and in that of our own.
-        early = seconds_kept(self.problem, settings.time_limit) if self._keeps_time else 0.0
+        early = seconds_kept(self.problem, settings.time_limit) if self._reserves_time else 0.0
         with Watch(settings.time_limit, self.signals, gives_up=True, early=early) as watch, one_thread():
             self._watch = watch
             try:
@@ -259,7 +259,7 @@ class Search:
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
         state, settings = self.state, self.settings
         began, began_clock = time.perf_counter(), clock.now()
-        kept = seconds_kept(self.problem, settings.time_limit) if self._keeps_time else 0.0
+        kept = seconds_kept(self.problem, settings.time_limit) if self._reserves_time else 0.0
         budget = math.inf if settings.time_limit is None else HEURISTICS_SHARE * (settings.time_limit - kept)
 
         def should_stop() -> bool:
@@ -291,8 +291,8 @@ class Search:
         return Spilling.of(frontier, self._room or TemporaryRoom(), self.problem)
 
     @property
-    def _keeps_time(self) -> bool:
-        return self.falls_back and (self._given_state is None or self._given_state.nodes == 0)
+    def _reserves_time(self) -> bool:
+        return self.has_fallback and (self._given_state is None or self._given_state.nodes == 0)
 
     def _postpone(self) -> None:
         self._postponed = True

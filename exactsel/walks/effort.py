@@ -56,7 +56,7 @@ MOST_COLUMNS = 400
 """With more columns than this setting up a walk costs more than many rounds."""
 
 SURER = 0.75
-"""What a walk that finished leaves of the doubt about others with so many places left."""
+"""What a walk that finished leaves of the failure rate with so many places left."""
 
 PATIENCE = 8
 """Walks that must finish with one place less before a number of places that failed is tried again."""
@@ -82,7 +82,7 @@ class SubtreeRecord:
     """Nodes not walked because walks with so many places left take too long, or were in vain."""
     in_vain: float = 0.0
     """Part of the walks of few places that did not finish, older ones counting ever less."""
-    doubt: dict[int, float] = field(default_factory=dict)
+    failure_rate: dict[int, float] = field(default_factory=dict)
     """How likely a walk is not to finish, by places left: half the way up with one that did not, down with one that
     did; 1 where none is known."""
 
@@ -90,7 +90,7 @@ class SubtreeRecord:
         """The counts as they are now: a round that has been begun knows of nothing that is committed after it."""
         return SubtreeRecord(
             self.useful, self.wasted, {**self.failures}, {**self.successes}, {**self.typical}, {**self.given},
-            {**self.passed_over}, self.in_vain, {**self.doubt},
+            {**self.passed_over}, self.in_vain, {**self.failure_rate},
         )  # fmt: skip
 
     @property
@@ -112,7 +112,7 @@ class SubtreeRecord:
     def wants_unbounded(self, places: int, columns: int, costly: bool) -> bool:
         """Whether to walk the subtree of such a node before a bound call, which may be a costly one, is made."""
         if places <= FEW_PLACES:
-            if self.in_vain > MOST_IN_VAIN and self.passed_over.get(FEW_PLACES, 0) % LOOK_AGAIN:
+            if self._seldom_finish and self.passed_over.get(FEW_PLACES, 0) % LOOK_AGAIN:
                 return False
             return supports(places, columns) <= (MOST_COUNTED if costly else QUICKLY_COUNTED)
         return not self.begun and self.wants(places, columns)
@@ -129,9 +129,9 @@ class SubtreeRecord:
         """Work that may still go in vain into walks."""
         return WASTED * self.useful + FIRST_TRIES - self.wasted
 
-    def at_risk(self, places: int) -> float:
+    def expected_waste(self, places: int) -> float:
         """Work that a walk with so many places left may be expected to take in vain."""
-        return self.doubt.get(places, 1.0) * self.work
+        return self.failure_rate.get(places, 1.0) * self.work
 
     def _may_try_again(self, places: int) -> bool:
         failures = self.failures[places]
@@ -141,6 +141,11 @@ class SubtreeRecord:
 
     def _takes_long(self, places: int) -> bool:
         return places > FEW_PLACES and self.typical.get(places, 0.0) > max(TYPICAL_WORK, self.work / 2)
+
+    @property
+    def _seldom_finish(self) -> bool:
+        """Whether walks of few places are passed over, most of the time."""
+        return self.in_vain > MOST_IN_VAIN or self.allowance < 0.0
 
     def expected(self, places: int, columns: int, iterations: float) -> float:
         """About the work there is below a node with so many places left over so many columns, bound call included.
@@ -154,7 +159,7 @@ class SubtreeRecord:
 
     def note_no_walk(self, places: int) -> None:
         """Enter an open node that was not walked."""
-        if places <= FEW_PLACES and self.in_vain > MOST_IN_VAIN:
+        if places <= FEW_PLACES and self._seldom_finish:
             places = FEW_PLACES
         elif not self._takes_long(places):
             return
@@ -168,8 +173,8 @@ class SubtreeRecord:
         self.passed_over[max(places, FEW_PLACES)] = 1
         if places <= FEW_PLACES:
             self.in_vain += ((not finished) - self.in_vain) / RECENT
-        doubt = self.doubt.get(places, 1.0)
-        self.doubt[places] = SURER * doubt if finished else 0.5 * (1.0 + doubt)
+        rate = self.failure_rate.get(places, 1.0)
+        self.failure_rate[places] = SURER * rate if finished else 0.5 * (1.0 + rate)
         if finished:
             self.useful += work
             self.successes[places] = self.successes.get(places, 0) + 1

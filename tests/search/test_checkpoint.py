@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from every_search import SEARCHES
+from samples import many
 from saved_searches import PARTS, copied, said
 
 from exactsel import InputError, Problem, solve, verify
@@ -76,7 +77,7 @@ def test_a_round_that_was_begun_ahead_is_begun_again(ahead, kernels_at_once, mon
     monkeypatch.setattr("exactsel.search.engine.AHEAD", ahead)
     make, options = SEARCHES["huber, default"]
     begun = 0
-    for seed in range(900, 902):
+    for seed in range(900, 900 + many(2, 4)):
         folder = tmp_path / str(seed)
         folder.mkdir()
         whole, copies = saved_at_every_round(make(seed), options, folder, threads=2)

@@ -13,6 +13,7 @@ import pytest
 from clocks import HANG
 from every_search import SEARCHES
 from executors_for_tests import Given, Here, larger, same
+from samples import many
 
 from exactsel import Search, Settings, solve
 from exactsel.closers.trial import CheaperFirst
@@ -32,7 +33,7 @@ def test_the_tree_is_that_of_one_process(kind, kernels_at_once, monkeypatch):
     monkeypatch.setattr(CheaperFirst, "close", lambda *_: None)  # which leaves workers nothing of problems so small
     make, options = SEARCHES[kind]
     given = 0
-    for seed in (900, 902):
+    for seed in range(900, 900 + 2 * many(2, 3), many(2, 1)):
         serial = solve(make(seed), **options | SHARDED, executor="serial", signals=())
         here = Here()
         assert same(solve(make(seed), **options | SHARDED, executor=here, signals=()), serial)

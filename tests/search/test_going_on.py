@@ -9,7 +9,7 @@ import pytest
 from every_search import SEARCHES
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import sample
+from samples import many, sample
 
 from exactsel import InputError, Search, Settings, solve
 from exactsel.nodes.node import Node
@@ -81,7 +81,7 @@ def test_a_finer_tolerance_where_too_much_was_closed(monkeypatch, kernels_at_onc
     make, options = SEARCHES["huber, default"]
     options = options | {"subtrees": False}
     anew = 0
-    for seed in range(900, 906):
+    for seed in range(900, 900 + many(6, 10)):
         whole = solve(make(seed), **options, signals=())
         coarse = solve(make(seed), **options | {"rel_eps": 0.5}, signals=())
         assert len(coarse._kept.state.reserve) <= 2

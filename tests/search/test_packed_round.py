@@ -15,12 +15,12 @@ from exactsel import InputError, Problem, Search, Settings
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import root_node
-from exactsel.nodes.regions import SubtreeResult
+from exactsel.nodes.regions import FailedTrials, SubtreeResult
 from exactsel.search.expand import Expander
 from exactsel.search.packed_bytes import from_bytes
 from exactsel.search.packed_round import packed_round, unpacked_round
 from exactsel.search.packing import Packed
-from exactsel.search.pool import round_bytes, round_from_bytes, shard_bytes, shard_from
+from exactsel.search.pool import merged, round_bytes, round_from_bytes, shard_bytes, shard_from
 from exactsel.walks.effort import Effort, SubtreeRecord
 from exactsel.walks.relaxation import KernelSearch
 
@@ -138,3 +138,13 @@ def test_shards_in_another_order_than_that_of_bounds():
     packed = from_bytes(shard_bytes(nodes, 2.0, Effort()))
     with pytest.raises(InputError, match="nodes in no order"):
         shard_from(Packed(packed.header, packed.arrays | {"order": np.zeros(6, np.int64)}), problem)
+
+
+@pytest.mark.parametrize("said", [[1, 2], [1, 2, 3, 4], [1, -2, 3], [1, 2.5, 3], [2**40, 1, 1], "abc", None])
+def test_failed_trials_that_cannot_have_been(said):
+    problem, nodes, packed = outcomes()[0]
+    with pytest.raises(InputError):
+        unpacked_round(Packed(packed.header | {"failed_trials": said}, packed.arrays), nodes, problem)
+    told = unpacked_round(Packed(packed.header | {"failed_trials": [3, 4, 5]}, packed.arrays), nodes, problem)
+    assert told.failed_trials == FailedTrials(3, 4, 5)
+    assert merged([told, told], 1.0).failed_trials == FailedTrials(6, 8, 10)

@@ -11,7 +11,7 @@ from every_search import PLAIN, SEARCHES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import plain
-from samples import examples
+from samples import examples, many
 
 from exactsel import InputError, Search, Settings
 from exactsel.bounds.witness import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
@@ -75,7 +75,7 @@ def test_a_search_goes_on_from_what_was_packed(kind, ahead, kernels_at_once, mon
         monkeypatch.setattr(engine, "AHEAD", 1)
     options = {"batch": 2, "frontier": "best-first"} | options
     packed_at = 0
-    for seed in (900, 902) if not ahead else (901,):
+    for seed in range(900, 900 + many(2, 3)):
         problem = make(seed)
         whole, kept = Search(problem, Settings(**options), signals=()), []
         for event in whole:

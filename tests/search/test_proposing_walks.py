@@ -8,6 +8,7 @@ from bounded_models import best_bounded, dependent_problem, nearly_independent
 from exact_fits import awkward_problem, exact_fit
 from grouped_cases import random_grouped
 from regions import random_state, supports_of
+from samples import many
 
 from exactsel.algebra.curvature import balanced_curvature
 from exactsel.bounds.base import BoundOptions
@@ -84,7 +85,7 @@ def held(walk, support, k):
 def test_no_support_below_the_threshold_is_closed(of, monkeypatch):
     monkeypatch.setattr(spans_module, "MOST_TAKING_PART", 0.9)
     below = proposed = lost_by_adopting = closed = 0
-    for seed in range(16 if of is reduced else 46):
+    for seed in range(many(16, 24) if of is reduced else many(46, 64)):
         found = of(seed)
         if found is None:
             continue

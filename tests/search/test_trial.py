@@ -7,9 +7,11 @@ import itertools
 import numpy as np
 import pytest
 from executors_for_tests import Here
-from samples import sample
+from samples import many, sample
 
 from exactsel import Problem, Search, Settings, solve, verify
+from exactsel.bounds import split
+from exactsel.bounds.apg import PreparedPerspective
 from exactsel.bounds.split import PreparedSplit
 from exactsel.closers import trial
 from exactsel.closers.trial import CheaperFirst
@@ -24,8 +26,8 @@ def tried(monkeypatch):
     """Nothing else closes subtrees, and the trial may take its time."""
     monkeypatch.setattr(SubtreeRecord, "wants", lambda *_: False)
     monkeypatch.setattr(SubtreeRecord, "wants_unbounded", lambda *_, **__: False)
-    monkeypatch.setattr(PreparedSplit, "_tried_first", lambda *_: 10**9)
-    monkeypatch.setattr(trial, "PATIENCE", 10**9)
+    monkeypatch.setattr(PreparedSplit, "_trial_budget", lambda *_: 10**9)
+    monkeypatch.setattr(trial, "MOST_OPEN", 10**9)
 
 
 def instance(seed):
@@ -78,6 +80,42 @@ def test_with_what_else_a_problem_may_have(more, tried):
         result = solve(A, y, k=4, lam=lam, signals=(), **more)
         assert result.support == plain.support
         assert result.upper == pytest.approx(plain.upper, rel=1e-9)
+
+
+def test_a_better_model_closes_all_that_is_open(tried, monkeypatch):
+    """Against brute force, where the cut-off falls below the least bound within a trial."""
+    seen, close = [], trial._Trial.close_from
+
+    def noting(self, cutoff):
+        before = len(self.open)
+        close(self, cutoff)
+        seen.append(before - len(self.open))
+
+    monkeypatch.setattr(trial._Trial, "close_from", noting)
+    monkeypatch.setattr(trial, "BATCH", 1)
+    for seed in range(many(150, 1000)):
+        problem = instance(seed)
+        least = min(problem.fit(support).value for support in itertools.combinations(range(problem.d), problem.k))
+        assert solve(problem, heuristics=(), signals=()).lower <= least + 1e-9 * problem.null_objective
+    assert sum(map(bool, seen)) > 0
+
+
+def test_where_the_dearer_bound_is_not_asked_the_tree_is_as_without_a_trial(monkeypatch):
+    monkeypatch.setattr(SubtreeRecord, "wants", lambda *_: False)
+    monkeypatch.setattr(SubtreeRecord, "wants_unbounded", lambda *_, **__: False)
+    calls, tighten = [], PreparedPerspective.tighten
+    monkeypatch.setattr(PreparedPerspective, "tighten", lambda *given: calls.append(1) or tighten(*given))
+    problem, ends = correlated(lam=40.0), []
+    for budget in (0, None):
+        if budget is None:
+            monkeypatch.setattr(CheaperFirst, "close", lambda *_: None)
+        monkeypatch.setattr(PreparedSplit, "_trial_budget", lambda *_: 0)
+        monkeypatch.setattr(split, "CLOSE", 0.0)
+        calls.clear()
+        result = solve(problem, signals=())
+        ends.append((result.tree_hash, result.nodes, result.bound_calls, len(calls)))
+    assert ends[0] == ends[1]
+    assert ends[0][1] > 1
 
 
 def correlated(lam=10.0):

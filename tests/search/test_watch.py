@@ -10,10 +10,13 @@ import textwrap
 import threading
 import time
 
+import numpy as np
 import pytest
 from clocks import HANG, wait_for
 
+from exactsel import Problem, Search, Settings, solve
 from exactsel.search.watch import Watch
+from exactsel.solving import solver
 
 
 def send_to_self(number):
@@ -120,3 +123,33 @@ def test_control_c_ends_a_search_with_a_result(bound):
         output, errors = process.communicate(timeout=HANG)
     assert output == "interrupted bounded True True\n", errors
     assert process.returncode == 0
+
+
+def test_part_of_the_time_is_kept_until_there_is_a_result(clock):
+    with Watch(10.0, early=4.0) as watch:
+        clock.jump(5.9)
+        assert not watch.stopped
+        clock.jump(0.2)
+        assert watch.stopped
+        assert (watch.reason, watch.time_left) == ("time_limit", pytest.approx(3.9))
+    with Watch(10.0, early=4.0) as watch:
+        watch.keep_result()
+        clock.jump(9.9)
+        assert not watch.stopped
+        clock.jump(0.2)
+        assert watch.stopped
+
+
+def test_only_who_gets_a_bound_at_hand_keeps_time(monkeypatch, tmp_path):
+    A = np.random.default_rng(1).standard_normal((40, 8))
+    kept, problem = [], Problem(A, A[:, :4].sum(axis=1) + A[:, 0] ** 2, 3, lam=0.5)
+    watch = solver.Watch
+    monkeypatch.setattr(solver, "Watch", lambda *given, early, **more: kept.append(early) or watch(*given, **more))
+    solve(problem, time_limit=1e6, signals=())
+    solve(problem, time_limit=1e6, signals=(), proof=tmp_path / "run.exsel")
+    Search(problem, Settings(time_limit=1e6), signals=()).run()
+    begun = solve(problem, node_limit=1, subtrees=False, heuristics=(), signals=())
+    begun.resume(node_limit=None, time_limit=1e6)
+    assert kept[0] == 1.0
+    assert not any(kept[1:])
+    assert len(kept) == 5

@@ -9,6 +9,7 @@ import pytest
 from boxed_files import claiming, random_proof
 from corrupted import check
 from recorded import second_opinion
+from samples import many
 from scipy.optimize import minimize
 from scipy.special import xlogy
 
@@ -19,7 +20,7 @@ from exactsel_certificates.checking import problem_hash, verify
 from exactsel_certificates.container import parse_proof, read_proof
 from exactsel_certificates.standalone.checking import check as check_alone
 
-EACH = 5
+EACH = many(5, 12)
 """Seeds of one test."""
 
 

@@ -45,7 +45,7 @@ ROUNDED = 1e-9
 FITTED = 1e-6
 """Relative: by how much the model of a search may cost more than the best one, where there is no ridge."""
 
-SHORT = 1e-6
+SHORT = 2e-7
 """Relative: by how much less the checker in fractions may prove than the one in doubles, where there is no ridge."""
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from own_loss import PseudoHuber
 from recorded import instance_of, replayed, second_opinion
-from samples import examples, sample
+from samples import examples, many, sample
 from scipy.optimize import brentq
 
 from exactsel import Problem, certify, near_optimal, solve, solve_path, verify
@@ -97,7 +97,7 @@ def claiming(data, **changes):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(500, 508))
+@pytest.mark.parametrize("seed", range(500, 500 + many(8, 30)))
 def test_proofs(seed, loss, tmp_path):
     case, path = free_case(seed, loss), tmp_path / "run.exsel"
     problem = case.problem()

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from awkward import awkward, best_sets
+from samples import many
 
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.minorant import minorant
@@ -61,10 +62,10 @@ def check_cuts(seed):
 
 @pytest.mark.smoke
 def test_sets_that_cuts_drop_hold_no_better_model():
-    gone, kept, better = zip(*(check_cuts(seed) for seed in range(80)), strict=True)
-    assert sum(gone) > 150
-    assert sum(kept) > 5
-    assert sum(better) > 2
+    gone, kept, better = zip(*(check_cuts(seed) for seed in range(many(80, 150))), strict=True)
+    assert sum(gone) > many(150, 300)
+    assert sum(kept) > many(5, 10)
+    assert sum(better) > many(2, 5)
 
 
 @pytest.mark.long
@@ -91,9 +92,9 @@ def check_every(seed):
 
 
 def test_every_set_that_comes_to_a_level_stays_where_all_are_asked_for():
-    gone, kept = zip(*(check_every(seed) for seed in range(80)), strict=True)
-    assert sum(gone) > 50
-    assert sum(kept) > 50
+    gone, kept = zip(*(check_every(seed) for seed in range(many(80, 150))), strict=True)
+    assert sum(gone) > many(50, 100)
+    assert sum(kept) > many(50, 100)
 
 
 @pytest.mark.long
@@ -103,7 +104,7 @@ def test_every_set_that_comes_to_a_level_stays_in_thousands():
 
 def test_fits_follow_where_the_mean_drops_nothing(monkeypatch):
     monkeypatch.setattr(listing_cuts, "MANY", 0.0)
-    assert sum(check_cuts(seed)[0] for seed in range(80)) > 150
+    assert sum(check_cuts(seed)[0] for seed in range(many(80, 150))) > many(150, 300)
 
 
 def check_closed(seed):
@@ -175,7 +176,7 @@ def cuts_always(monkeypatch):
 
 @pytest.mark.usefixtures("cuts_always")
 def test_a_listing_with_cuts_finds_the_optimum_and_its_bound():
-    assert [check_whole(seed) for seed in range(100)].count("closed") > 25
+    assert [check_whole(seed) for seed in range(many(100, 200))].count("closed") > many(25, 50)
 
 
 @pytest.mark.long
@@ -189,8 +190,8 @@ def test_a_listing_with_cuts_finds_the_optimum_and_its_bound_thousands_of_times(
 def test_a_list_that_is_too_long_is_made_again_from_a_better_model(longest, monkeypatch):
     monkeypatch.setattr(listing, "MOST_LISTED", longest)
     monkeypatch.setattr(listing, "FEW_LISTED", 4)
-    ends = [check_whole(seed) for seed in range(250 if longest == 4 else 100)]
-    assert ends.count("closed") > 4
+    ends = [check_whole(seed) for seed in range(250 if longest == 4 else many(100, 250))]
+    assert ends.count("closed") > many(4, 10)
     assert ends.count("better") > 0
 
 

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULES = ("cases", "commands", "enclosures", "magnitude_cases", "magnitude_doors", "magnitudes", "oracle", "running",
            "solves")  # fmt: skip
 
-EACH = 5
+EACH = many(5, 10)
 """Seeds of one test."""
 
 
@@ -160,7 +160,7 @@ def by_scipy(case, columns):
 @pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("loss", ["quadratic", "logistic", "squared_hinge", "poisson"])
 def test_oracles_agree_with_a_general_solver(attacks, loss, limited):
-    for seed in range(3):
+    for seed in range(many(3, 8)):
         rng = np.random.default_rng([seed, 3])
         A = rng.standard_normal((10, 3))
         y = {"poisson": rng.poisson(1.5, 10).astype(float), "quadratic": rng.standard_normal(10)}

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from awkward import awkward, best_sets, on_the_level, secant
+from samples import many
 
 from exactsel.bounds import minorant as minorants
 from exactsel.bounds.base import BoundOptions
@@ -17,7 +18,7 @@ from exactsel.solving.entry import solve
 from exactsel.walks import listing
 from exactsel.walks.listing import Lister, by_listing, listable, listed_sets
 
-CAMPAIGN = 90
+CAMPAIGN = many(90, 200)
 
 
 def loss_of(rng):

@@ -20,7 +20,7 @@ from checked_solve import ceiling, check_replay, check_result, checked_solve, dr
 from fractions_of_doubles import exact_objective, exact_optimum
 from instances_for_tests import LOSSES, Case, optimum_of, random_case
 from recorded import plain
-from samples import sample
+from samples import many, sample
 
 from exactsel.bounds.pdal import PrimalDualBound
 from exactsel.bounds.supergradient import SupergradientBound
@@ -67,7 +67,7 @@ def test_many_more_random_problems(chunk):
 def test_every_tree_with_every_bound(loss, tree, bound):
     if bound == "fit" and loss != "quadratic":
         pytest.skip("the fit is for quadratic loss")
-    for seed in range(300_000, 300_004):
+    for seed in range(300_000, 300_000 + many(4, 12)):
         case = random_case(seed, loss=loss, lam=None if bound == "fit" else 0.02 * (seed % 3 + 1))
         for options in ({}, {"eps": 0.05, "batch": 3}, {"rel_eps": 0.0, "batch": 5, "frontier": "depth-first"}):
             checked_solve(case, {"tree": tree, "bound": bound, "heuristics": (), "threads": 1, **options})
@@ -101,7 +101,7 @@ def test_k_0_is_the_empty_model(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_k_d_is_one_convex_problem(loss):
-    for seed in range(430_000, 430_008):
+    for seed in range(430_000, 430_000 + many(8, 20)):
         case = random_case(seed, loss=loss, lam=0.1)
         result = checked_solve(replace(case, k=case.A.shape[1]), {"threads": 1}).result
         assert result.nodes <= 1
@@ -114,7 +114,7 @@ def test_k_d_is_one_convex_problem(loss):
 @pytest.mark.parametrize("lam", [1e-6, 1e-3, 0.5, 30.0, 0.0])
 def test_the_lower_bound_needs_no_tolerance(lam):
     """Against the optimum in rational arithmetic: rounding must never lift a bound, not by one unit."""
-    for seed in range(440_000, 440_009):
+    for seed in range(440_000, 440_000 + many(9, 25)):
         case = random_case(seed, loss="quadratic", lam=lam, n=6, d=5)
         if case.k > 3 or (lam == 0 and np.linalg.matrix_rank(case.A) < 5):
             case = replace(case, k=2, A=case.A + np.diag(np.arange(1.0, 7.0))[:, :5])
@@ -218,7 +218,7 @@ def test_broken_off_anywhere_and_resumed(tree):
 
 
 def test_a_time_limit_of_nothing():
-    for seed in range(530_000, 530_010):
+    for seed in range(530_000, 530_000 + many(10, 20)):
         case = random_case(seed, d=6)
         optimum = optimum_of(case)
         result = solve(case.problem(), time_limit=0.0, threads=1, signals=())
@@ -254,7 +254,7 @@ import sys
 from instances_for_tests import random_case
 from checked_solve import random_options
 from exactsel.solving.entry import solve
-for seed in range(610_000, 610_012):
+for seed in range(610_000, 610_000 + int(sys.argv[2])):
     case = random_case(seed, d=8)
     options = {**random_options(seed, case), "threads": int(sys.argv[1]), "batch": (None, 16)[seed % 2]}
     result = solve(case.problem(), signals=(), **options)
@@ -264,15 +264,19 @@ for seed in range(610_000, 610_012):
 
 def test_the_same_tree_in_another_process_with_four_threads():
     """Numba takes no more threads than it was told of at its start, so this needs processes of its own."""
-    outputs = []
+    outputs, count = [], many(12, 40)
     for threads in (1, 4):
         environment = {**os.environ, "NUMBA_NUM_THREADS": "4", "PYTHONPATH": search_path()}
         done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, str(threads)], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", SCRIPT, str(threads), str(count)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]
-    assert len(outputs[0].splitlines()) == 12
+    assert len(outputs[0].splitlines()) == count
 
 
 def search_path():
@@ -280,7 +284,7 @@ def search_path():
 
 
 def test_heuristics_do_not_move_the_optimum():
-    for seed in range(620_000, 620_015):
+    for seed in range(620_000, 620_000 + many(15, 40)):
         case = random_case(seed)
         results = [
             checked_solve(case, {"heuristics": heuristics, "threads": 1}).result for heuristics in ((), ("swap",), AUTO)
