@@ -13,7 +13,7 @@ from exactsel.bounds.base import PreparedBound
 from exactsel.closers.base import Kernel, Task, settle
 from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import UNFINISHED
-from exactsel.nodes.left_open import LeftOpen
+from exactsel.nodes.left_open import left_below
 from exactsel.nodes.node import Node, is_convex
 from exactsel.nodes.regions import Outcome, RoundWork
 from exactsel.nodes.subtree import searched
@@ -79,7 +79,7 @@ class NativeSearch(Kernel):
         wide, searches = [wide[i] for i in sound], [found[i] for i in sound]
         if not wide:
             return {}
-        left = LeftOpen.below(wide, searches, self.cutoff(work.upper))
+        left = left_below(wide, searches, self.cutoff(work.upper))
         return {
             node.id: searched(node, search, below, self.name)
             for node, search, below in zip(wide, searches, left, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from exactsel.kernels.node import FREE, IN
 from exactsel.types import IntArray, StateArray
 
 ROOT_ID = 0
+
+Key: TypeAlias = tuple[float, int]
+"""A node's place in best-first order: bound and number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,11 @@ class Node:
     def candidates(self) -> IntArray:
         """C, ascending."""
         return np.flatnonzero(self.state == FREE)
+
+
+def key_of(node: Node) -> Key:
+    """Its place in best-first order."""
+    return node.bound, node.id
 
 
 def root_node(state: StateArray, infimum: float) -> Node:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Fixing, Region
 from exactsel.nodes.subtree import moves_of
 from exactsel.nodes.tolerance import Tolerance
-from exactsel.nodes.waiting import Waiting
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.evaluating import COUNTED, Claim, Evaluator
 from exactsel.proofs.writer import CLAIM_MARGIN
@@ -194,8 +194,7 @@ class Audit:
     def look_at_opened(self, state: SearchState) -> None:
         """The nodes opened since the last time: they are what the decisions made them; bounds are to be evaluated."""
         opened, state.opened = state.opened or [], []
-        for one in opened:
-            node = one.node() if isinstance(one, Waiting) else one
+        for node in chain.from_iterable((one,) if isinstance(one, Node) else one for one in opened):
             if node.id in self._regions:
                 self._same(node.id, self._regions[node.id], node.state.tobytes())
                 self._claim(self._regions[node.id], node.proof, node.bound, node.id, state)

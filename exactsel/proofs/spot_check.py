@@ -18,11 +18,11 @@ import numpy as np
 
 from exactsel.errors import InvariantError
 from exactsel.kernels.node import FREE, OUT
-from exactsel.nodes.left_open import LeftBelow, LeftOpen
+from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import NodeDivided, Outcome, Round, SubtreeResult
 from exactsel.nodes.subtree import moves_of
-from exactsel.nodes.waiting import Waiting
+from exactsel.nodes.table import NodeTable
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.audit import Audit
@@ -185,27 +185,28 @@ class SpotCheck:
 
         A bound that its point does not prove in doubles is looked at by itself, with all the checker's means.
         """
-        for left, below in _by_arrays(outcomes):
+        for table, below in _by_tables(outcomes):
             sizes = [len(outcome.children) for outcome in below]
             rows = np.concatenate([_rows(outcome) for outcome in below])
             owner = np.repeat(np.arange(len(below)), sizes)
-            above, states = np.stack([outcome.node.state for outcome in below])[owner], left.states[rows]
+            above, states = np.stack([outcome.node.state for outcome in below])[owner], table.states()[rows]
             outside = np.any((above != FREE) & (above != states), axis=1)
             if np.any(outside):
                 node = below[owner[np.argmax(outside)]].node
                 raise InvariantError(f"a region left open below node {node.id} does not lie in it.")
-            bounds, proofs = np.array(left.bounds)[rows], np.array(left.proofs)[rows]
+            bounds, proofs, points = table.rows["bound"][rows], table.rows["proof"][rows], table.objects.points
             needed = np.array([bound - audit.margin(bound) for bound in bounds.tolist()])
-            at_points = np.flatnonzero((proofs >= 0) & (bounds > 0.0))
+            at_points = np.flatnonzero((proofs >= 0) & (proofs < len(points)) & (bounds > 0.0))
             used, which = np.unique(proofs[at_points], return_inverse=True)
-            points = [left.points.point(number) for number in used.tolist()]
             found = np.where(bounds > 0.0, -np.inf, np.inf)
-            if points:
-                found[at_points] = self._evaluator.at_points(states[at_points], points, which, state.scope != "")
+            if used.size:
+                kept = [points.point(number) for number in used.tolist()]
+                found[at_points] = self._evaluator.at_points(states[at_points], kept, which, state.scope != "")
             shown = found >= needed
             audit.bounds += int(np.count_nonzero(shown[at_points]))
             for at in np.flatnonzero(~shown).tolist():
-                audit.look_at_part(below[owner[at]].node, left.region(int(rows[at])), state)
+                outcome = below[owner[at]]
+                audit.look_at_part(outcome.node, outcome.children[int(rows[at] - _rows(outcome)[0])], state)
 
 
 @dataclass
@@ -220,9 +221,10 @@ class _Looked(SearchState):
         self._note_opened(node)
         self.kept.append(node)
 
-    def push_region(self, region: Waiting) -> None:
-        """Open a node."""
-        self.push(region.node())
+    def push_table(self, table: NodeTable) -> None:
+        """Open nodes."""
+        for node in table:
+            self.push(node)
 
     def open_nodes(self) -> Sequence[Node]:
         """What is open."""
@@ -253,12 +255,12 @@ def _rows(outcome: SubtreeResult) -> IntArray:
     return below.first + np.arange(len(below))
 
 
-def _by_arrays(outcomes: Sequence[SubtreeResult]) -> list[tuple[LeftOpen, list[SubtreeResult]]]:
-    """The outcomes that left something open, by the arrays that hold it."""
-    groups: dict[int, tuple[LeftOpen, list[SubtreeResult]]] = {}
+def _by_tables(outcomes: Sequence[SubtreeResult]) -> list[tuple[NodeTable, list[SubtreeResult]]]:
+    """The outcomes that left something open, by the table that holds it."""
+    groups: dict[int, tuple[NodeTable, list[SubtreeResult]]] = {}
     for outcome in outcomes:
         below = outcome.children
         if len(below):
             assert isinstance(below, LeftBelow)
-            groups.setdefault(id(below.left), (below.left, []))[1].append(outcome)
+            groups.setdefault(id(below.table), (below.table, []))[1].append(outcome)
     return list(groups.values())

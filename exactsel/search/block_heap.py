@@ -1,21 +1,33 @@
-"""The packed blocks of a frontier: whose next node comes first, how many nodes they hold and what these take."""
+"""The open nodes of a frontier that are kept as tables: whose next node comes first, how many they are, their memory.
+
+What closers leave open comes in small tables, many of which share what they refer to. They are put together before the
+next node is taken, and later with each other, as each table takes some memory of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 
-from exactsel.nodes.node import Node
-from exactsel.nodes.waiting import Key
-from exactsel.search.node_block import BlockReader, NodeBlock
+from exactsel.nodes.node import Key, Node
+from exactsel.nodes.objects import Objects
+from exactsel.nodes.table import NodeTable, TableReader
 from exactsel.search.open_nodes import Source
+
+SMALL = 4096
+"""Nodes below which a table may be put together with others, ..."""
+
+MOST_SMALL = 64
+"""... when there are more of them than this."""
 
 
 class BlockHeap:
-    """Blocks, in no order but that the one whose next node comes first is at hand."""
+    """Tables in best-first order, in no order but that the one whose next node comes first is at hand."""
 
     def __init__(self) -> None:
-        self._readers: list[BlockReader] = []
+        self._in_order: list[TableReader] = []
+        self._new: list[NodeTable] = []
+        """In no order."""
         self._count = self._bytes = 0
 
     def __len__(self) -> int:
@@ -25,68 +37,94 @@ class BlockHeap:
     @property
     def nbytes(self) -> int:
         """Memory they take."""
+        self._readers()
         return self._bytes
 
-    def __iter__(self) -> Iterator[BlockReader]:
-        return iter(self._readers)
+    def __iter__(self) -> Iterator[TableReader]:
+        return iter(self._readers())
 
     @property
     def first(self) -> Key:
         """The place in the order of the node that comes first; there must be one."""
-        return self._readers[0].first
+        return self._readers()[0].first
 
-    def push(self, block: NodeBlock) -> None:
-        """Add a block."""
-        reader = BlockReader(block)
-        heappush(self._readers, reader)
+    def push(self, table: NodeTable) -> None:
+        """Add nodes, in best-first order."""
+        reader = TableReader(table)
+        heappush(self._in_order, reader)
         self._count, self._bytes = self._count + len(reader), self._bytes + reader.nbytes
+
+    def push_new(self, table: NodeTable) -> None:
+        """Add nodes in any order."""
+        if len(table):
+            self._new.append(table)
+            self._count += len(table)
+
+    def _readers(self) -> list[TableReader]:
+        """All there are, as a heap."""
+        if self._new:
+            self._put_in_order()
+        return self._in_order
+
+    def _put_in_order(self) -> None:
+        new, self._new = self._new, []
+        by_objects: dict[int, list[NodeTable]] = {}
+        for table in new:
+            by_objects.setdefault(id(table.objects), []).append(table)
+        self._in_order += [TableReader(NodeTable.joined(tables)) for tables in by_objects.values()]
+        small = [reader for reader in self._in_order if len(reader) < SMALL]
+        if len(small) > MOST_SMALL and Objects.can_be_joined([reader.table.objects for reader in small]):
+            large = [reader for reader in self._in_order if len(reader) >= SMALL]
+            self._in_order = [*large, TableReader(NodeTable.joined([reader.rest() for reader in small]))]
+        self._changed()
+
+    def _changed(self) -> None:
+        heapify(self._in_order)
+        self._count = sum(map(len, self._in_order)) + sum(map(len, self._new))
+        self._bytes = sum(reader.nbytes for reader in self._in_order)
 
     def take(self) -> Node:
         """Remove and return the node that comes first."""
-        reader = self._readers[0]
+        readers = self._readers()
+        reader = readers[0]
         before = reader.nbytes
         node = reader.take()
         self._count, self._bytes = self._count - 1, self._bytes + reader.nbytes - before
         if reader:
-            heapreplace(self._readers, reader)
+            heapreplace(readers, reader)
         else:
-            heappop(self._readers)
+            heappop(readers)
         return node
 
     def cut(self, border: Key) -> list[Source]:
         """Take out what is there from a place in the order on."""
-        rows = [max(reader.at, reader.block.rows_before(border)) for reader in self._readers]
-        sources = [
-            source(BlockReader(reader.block, row))
-            for reader, row in zip(self._readers, rows, strict=True)
-            if row < len(reader.block)
-        ]
+        places = [(reader.table, max(reader.at, reader.table.rows_before(border))) for reader in self._readers()]
+        sources = [source(TableReader(table, row)) for table, row in places if row < len(table)]
         self.drop(border)
         return sources
 
     def drop(self, border: Key) -> None:
-        """Forget what is there from a place in the order on; one block after the other, as memory may be short."""
-        readers, kept = self._readers[::-1], []
-        self._readers = []
+        """Forget what is there from a place in the order on; one table after the other, as memory may be short."""
+        readers, kept = self._readers()[::-1], []
+        self._in_order = []
         try:
             while readers:
                 reader = readers[-1]
-                row = max(reader.at, reader.block.rows_before(border))
+                row = max(reader.at, reader.table.rows_before(border))
                 some = row > reader.at
-                if some and row < len(reader.block):
+                if some and row < len(reader.table):
                     reader.cut(row)
                 del readers[-1]
                 kept += [reader] if some else []
         finally:
-            self._readers = [*kept, *readers]
-            heapify(self._readers)
-            self._count, self._bytes = sum(map(len, self._readers)), sum(reader.nbytes for reader in self._readers)
+            self._in_order = [*kept, *readers]
+            self._changed()
 
     def sources(self) -> list[Source]:
         """All nodes, which stay."""
-        return [source(BlockReader(reader.block, reader.at)) for reader in self._readers]
+        return [source(TableReader(reader.table, reader.at)) for reader in self._readers()]
 
 
-def source(reader: BlockReader) -> Source:
+def source(reader: TableReader) -> Source:
     """The nodes of a reader, to be made when they are asked for."""
-    return Source(reader.first, len(reader), reader.__iter__)
+    return Source(reader.first, len(reader), lambda: TableReader(reader.table, reader.at))

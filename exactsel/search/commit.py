@@ -17,7 +17,6 @@ from exactsel.kernels.node import IN, OUT
 from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import FailedTrials, Fixing, NodeDivided, Outcome, Region, Round, SubtreeResult
-from exactsel.nodes.waiting import Waiting
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.details import events_of
@@ -126,7 +125,7 @@ def _commit_subtree(state: SearchState, result: SubtreeResult, expander: Expande
     else:
         yield SubtreeClosed(node.id, ids, first, result)
     if isinstance(children, LeftBelow):
-        yield from _wait_all(state, ids, children, node)
+        yield from _wait_all(state, ids, children)
     else:
         yield from _settle_all(state, ids, children, node)
 
@@ -165,14 +164,11 @@ def _settle_all(state: SearchState, ids: Sequence[int], regions: Sequence[Region
         yield from _settle(state, number, region, parent.id, parent.depth + 1)
 
 
-def _wait_all(state: SearchState, ids: Sequence[int], below: LeftBelow, parent: Node) -> Iterator[Event]:
+def _wait_all(state: SearchState, ids: Sequence[int], below: LeftBelow) -> Iterator[Event]:
     """As :func:`_settle_all`, without making nodes that may never be taken."""
-    left = below.left
-    for row, number in enumerate(ids, below.first):
-        if left.closed[row]:
-            yield _discard(state, number, left.region(row))
-        else:
-            state.push_region(Waiting(left.bounds[row], number, row, left, parent.id, parent.depth + 1))
+    for at in np.flatnonzero(below.overtaken).tolist():
+        yield _discard(state, ids[at], below[at])
+    state.push_table(below.opened(ids))
 
 
 def _settle(state: SearchState, number: int, region: Region, parent: int, depth: int) -> Iterator[Event]:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.bounds.witness import KINDS
-from exactsel.kernels.node import IN, OUT
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import ARRAYS, Layout, require
 from exactsel.types import IntArray
@@ -30,20 +29,14 @@ class Held:
     """Of an array, None for any: d, n and columns are those of the problem, k is no more than its k, a whole number
     stands for itself, and any other name for a size that fields of one record share."""
     entries: str = ""
-    """Of an array: state, unit, column, finite, number (anything but nan) or whole; empty for any."""
+    """Of an array: unit, column, finite, number (anything but nan) or whole; empty for any."""
     optional: bool = False
 
 
-STATE = Held(("int8",), ("d",), "state")
-PROOF, NODE = Held((WITNESS,)), Held(("Node",))
-WARM = Held((WITNESS, *ARRAYS), optional=True)
-
 HELD: dict[str, Held] = {
     "Fit.columns": Held(("int64",), ("k",), "unit"),
-    "Node.state": STATE, "Node.proof": PROOF, "Node.warm": WARM,
     "Portions.supports": Held(("int64",), ("k",), "unit"),
     "Effort.walks": Held(("SubtreeRecord",), optional=True), "Effort.counted": Held(("CellCount",)),
-    "Begun.nodes": NODE, "Begun.effort": Held(("Effort",)),
 }  # fmt: skip
 """By record and field."""
 
@@ -53,15 +46,6 @@ BY_KIND = {
     "df": Held(("float64",), ("any", "2"), "keys"),
 }
 """Where nothing is said of the field."""
-
-LEAST = {"Node.id": 0, "Node.parent": -1, "Node.depth": 0}
-"""The smallest whole number of a field."""
-
-MOST = {"Node.id": LARGEST_WHOLE, "Node.parent": LARGEST_WHOLE, "Node.depth": 2**30}
-"""The largest."""
-
-NUMBERS = ("Node.bound", "Node.estimate")
-"""Fields that are compared, and so must not be nan."""
 
 
 def check_contents(layout: Layout, problem: SubsetProblem | None) -> None:
@@ -80,10 +64,6 @@ def check_contents(layout: Layout, problem: SubsetProblem | None) -> None:
             held = known.get(place, BY_KIND.get(kind))
             if held is not None:
                 _check_field(layout, place, held, problem, sizes)
-            cells = layout.columns[place]
-            require(not np.any(cells < LEAST[place]) if place in LEAST else True, f"too small numbers in '{place}'")
-            require(not np.any(cells > MOST[place]) if place in MOST else True, f"too large numbers in '{place}'")
-            require(not np.any(np.isnan(cells)) if place in NUMBERS else True, f"a bound that is nan in '{place}'")
 
 
 def _check_field(
@@ -141,9 +121,6 @@ def _sound(kind: str, entries: NDArray[Any], problem: SubsetProblem | None) -> b
             return not np.any(np.isnan(entries))
     if problem is None or not kind:
         return True
-    if kind == "state":
-        members = np.count_nonzero(entries.reshape(-1, problem.d) == IN, axis=1)
-        return bool(np.all((entries >= OUT) & (entries <= IN)) and np.all(members <= problem.k))
     return bool(np.all((entries >= 0) & (entries < (problem.d if kind == "unit" else problem.units.columns))))
 
 

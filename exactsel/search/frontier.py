@@ -5,23 +5,20 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
 import numpy as np
 from sortedcontainers import SortedKeyList
 
-from exactsel.nodes.left_open import compacted
-from exactsel.nodes.node import Node
-from exactsel.nodes.waiting import Key, Waiting, best_first_order, key_of, made
+from exactsel.nodes.node import Key, Node, key_of
+from exactsel.nodes.sizes import node_bytes
+from exactsel.nodes.table import NodeTable
 from exactsel.search.block_heap import BlockHeap
-from exactsel.search.node_block import NodeBlock
 from exactsel.search.open_nodes import OpenNodes, Source, merged
-from exactsel.search.sizes import hot_bytes
 from exactsel.types import FloatArray
 
-MOST_HOT = 16384
-"""Nodes that are kept as objects; with more, the half that comes last is packed."""
+MOST_OBJECTS = 16384
+"""Nodes that are kept as objects; with more, the half that comes last is put into a table."""
 
 
 class Frontier(Protocol):
@@ -54,10 +51,6 @@ class Frontier(Protocol):
         ...
 
 
-def _by_bound(node: Node) -> tuple[float, int]:
-    return node.bound, node.id
-
-
 def _by_depth(node: Node) -> tuple[int, float, int]:
     return -node.depth, node.bound, node.id
 
@@ -66,86 +59,76 @@ def open_nodes(frontier: Frontier, in_flight: Sequence[Node] = ()) -> Sequence[N
     """What is open now, smallest bound first; nodes ``in_flight`` are, too."""
     if isinstance(frontier, BestFirst):
         return frontier.now(in_flight)
-    return tuple(sorted((*in_flight, *frontier), key=_by_bound))
+    return tuple(sorted((*in_flight, *frontier), key=key_of))
 
 
 class BestFirst:
     """Take the nodes of smallest bound: no node is ever opened that an optimal search could skip.
 
-    Where there are many, those that come last are packed (node_block.py): most of them wait for long, or for ever.
+    Where there are many, those that come last are kept as a table (nodes/table.py): most of them wait for long, or for
+    ever. What comes as a table stays in it until it is taken.
     """
 
     name = "best-first"
 
     def __init__(self) -> None:
-        self._nodes: SortedKeyList = SortedKeyList(key=_by_bound)
-        self._regions: list[Waiting] = []
-        """A heap."""
+        self._nodes: SortedKeyList = SortedKeyList(key=key_of)
         self._blocks = BlockHeap()
-        self._hot_bytes = 0
+        self._nodes_bytes = 0
 
     @property
     def size(self) -> int:
         """Estimated bytes of the nodes that are in memory."""
-        return self._hot_bytes + self._blocks.nbytes
+        return self._nodes_bytes + self._blocks.nbytes
 
     def push(self, node: Node) -> None:
         """Add an open node."""
         self._nodes.add(node)
-        self._hot_bytes += hot_bytes(node)
-        self._pack_if_many()
+        self._nodes_bytes += node_bytes(node)
+        if len(self._nodes) > MOST_OBJECTS:
+            self._put_away(self._nodes[MOST_OBJECTS // 2])
 
-    def push_region(self, region: Waiting) -> None:
-        """Add an open node that is to be made when it is taken."""
-        heappush(self._regions, region)
-        self._hot_bytes += hot_bytes(region)
-        self._pack_if_many()
+    def push_table(self, table: NodeTable) -> None:
+        """Add open nodes, of which objects are made when they are taken."""
+        self._blocks.push_new(table)
 
-    def push_block(self, block: NodeBlock) -> None:
-        """Add open nodes that are packed already."""
-        self._blocks.push(block)
+    def push_block(self, table: NodeTable) -> None:
+        """Add open nodes that are in best-first order."""
+        self._blocks.push(table)
 
-    def _pack_if_many(self) -> None:
-        if len(self._nodes) + len(self._regions) > MOST_HOT:
-            self._pack(self._hot_in_order()[MOST_HOT // 2 :])
-
-    def _pack(self, last: Sequence[Node | Waiting]) -> None:
-        """Pack the nodes that come last of those that are not."""
-        for first in range(0, len(last), MOST_HOT):
-            self.push_block(NodeBlock.of([made(one) for one in last[first : first + MOST_HOT]]))
-        self._remove_from(key_of(last[0]))
+    def _put_away(self, first: Node) -> None:
+        """Keep a node, and those after it, in tables."""
+        border = key_of(first)
+        last = self._nodes_from(border)
+        for at in range(0, len(last), MOST_OBJECTS):
+            self.push_block(NodeTable.of(last[at : at + MOST_OBJECTS], first.state.size))
+        self._remove_from(border)
 
     def _remove_from(self, border: Key) -> None:
-        """Forget the nodes from a place in the order on that are not packed."""
+        """Forget the nodes from a place in the order on that are kept as objects."""
         del self._nodes[self._nodes.bisect_key_left(border) :]
-        self._regions = compacted([one for one in self._regions if one < border])
-        heapify(self._regions)
-        self._hot_bytes = sum(map(hot_bytes, self._nodes)) + sum(map(hot_bytes, self._regions))
+        self._nodes_bytes = sum(map(node_bytes, self._nodes))
 
-    def _hot_from(self, border: Key) -> list[Node | Waiting]:
-        """The nodes from a place in the order on that are not packed, in order."""
-        first = self._nodes.bisect_key_left(border)
-        return best_first_order([*self._nodes[first:]], [one for one in self._regions if not one < border])
+    def _nodes_from(self, border: Key) -> list[Node]:
+        """The nodes from a place in the order on that are kept as objects, in order."""
+        return [*self._nodes[self._nodes.bisect_key_left(border) :]]
 
     def take(self, count: int) -> list[Node]:
         """Remove and return the ``count`` nodes of smallest bound."""
         return [self._take_first() for _ in range(min(count, len(self)))]
 
     def _take_first(self) -> Node:
-        first, blocks = self._first(), self._blocks
-        if blocks and blocks.first == first:
+        nodes, blocks = self._nodes, self._blocks
+        if blocks and not (nodes and key_of(nodes[0]) < blocks.first):
             return blocks.take()
-        one = self._nodes.pop(0) if self._nodes and _by_bound(self._nodes[0]) == first else heappop(self._regions)
-        self._hot_bytes -= hot_bytes(one)
-        return made(one)
+        node: Node = nodes.pop(0)
+        self._nodes_bytes -= node_bytes(node)
+        return node
 
     def _first(self) -> Key:
         """The place in the order of the node in memory that comes first; of none, one after all."""
-        nodes, regions, blocks = self._nodes, self._regions, self._blocks
-        first = _by_bound(nodes[0]) if nodes else (math.inf, sys.maxsize)
-        if regions:
-            first = min(first, key_of(regions[0]))
-        return min(first, blocks.first) if blocks else first
+        first = key_of(self._nodes[0]) if self._nodes else (math.inf, sys.maxsize)
+        return min(first, self._blocks.first) if self._blocks else first
 
     def lower(self) -> float:
         """The smallest bound of an open node; inf when there is none."""
@@ -161,40 +144,36 @@ class BestFirst:
 
     def _bounds(self) -> list[FloatArray]:
         """Those of all open nodes."""
-        hot = np.array([one.bound for one in (*self._nodes, *self._regions)])
-        return [hot, *(block.bounds() for block in self._blocks)]
+        return [np.array([node.bound for node in self._nodes]), *(reader.bounds() for reader in self._blocks)]
 
     def prune(self, cutoff: float) -> Iterator[Node]:
         """Remove and return every node whose bound is at least ``cutoff``, by (bound, number)."""
         # Before anything is returned, so that nobody who stops in the middle finds nodes twice.
         return merged(*self._cut_off((cutoff, -1)))
 
-    def _cut_off(self, border: Key) -> tuple[list[Node | Waiting], list[Source]]:
+    def _cut_off(self, border: Key) -> tuple[list[Node], list[Source]]:
         """Take out what is in memory from a place in the order on."""
-        nodes = self._hot_from(border)
+        nodes = self._nodes_from(border)
         self._remove_from(border)
         return nodes, self._blocks.cut(border)
 
     def __len__(self) -> int:
-        return len(self._nodes) + len(self._regions) + len(self._blocks)
+        return len(self._nodes) + len(self._blocks)
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.now())
 
-    def not_packed(self) -> Iterator[Node]:
-        """The nodes in memory that are not packed, smallest bound first."""
-        return map(made, self._hot_in_order())
+    def objects(self) -> Iterator[Node]:
+        """The nodes in memory that are kept as objects, smallest bound first."""
+        return iter(self._nodes)
 
-    def _hot_in_order(self) -> list[Node | Waiting]:
-        return best_first_order([*self._nodes], self._regions)
-
-    def blocks(self) -> Iterator[tuple[NodeBlock, int]]:
-        """The others in memory: blocks, and the row of each from which on they are."""
-        return ((reader.block, reader.at) for reader in self._blocks)
+    def blocks(self) -> Iterator[tuple[NodeTable, int]]:
+        """The others in memory: tables, and the row of each from which on they are."""
+        return ((reader.table, reader.at) for reader in self._blocks)
 
     def now(self, also: Sequence[Node] = ()) -> OpenNodes:
         """What is open now, and ``also`` these, smallest bound first; nodes are made when they are asked for."""
-        return OpenNodes([*also, *self._nodes, *self._regions], self._sources())
+        return OpenNodes([*also, *self._nodes], self._sources())
 
     def _sources(self) -> list[Source]:
         """What is not to be made before it is asked for."""
@@ -206,7 +185,7 @@ class _InOrder:
 
     def __init__(self, order: Callable[[Node], Any]) -> None:
         self._in_order: SortedKeyList = SortedKeyList(key=order)
-        self._by_bound: SortedKeyList = SortedKeyList(key=_by_bound)
+        self._by_bound: SortedKeyList = SortedKeyList(key=key_of)
 
     def push(self, node: Node) -> None:
         """Add an open node."""

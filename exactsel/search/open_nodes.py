@@ -7,8 +7,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import NamedTuple, overload
 
-from exactsel.nodes.node import Node
-from exactsel.nodes.waiting import Key, Waiting, key_of, made
+from exactsel.nodes.node import Key, Node, key_of
 
 
 class Source(NamedTuple):
@@ -20,12 +19,12 @@ class Source(NamedTuple):
     read: Callable[[], Iterator[Node]]
 
 
-def merged(nodes: Sequence[Node | Waiting], sources: Iterable[Source]) -> Iterator[Node]:
+def merged(nodes: Sequence[Node], sources: Iterable[Source]) -> Iterator[Node]:
     """Nodes in order, and those of some sources; nothing of a source is read before its first node is next."""
     waiting = sorted(sources, key=lambda source: source.first, reverse=True)
-    read: list[tuple[Key, int, Iterator[Node | Waiting], Node | Waiting]] = []
+    read: list[tuple[Key, int, Iterator[Node], Node]] = []
 
-    def enter(place: int, stream: Iterator[Node | Waiting]) -> None:
+    def enter(place: int, stream: Iterator[Node]) -> None:
         one = next(stream, None)
         if one is not None:
             heappush(read, (key_of(one), place, stream, one))
@@ -36,21 +35,20 @@ def merged(nodes: Sequence[Node | Waiting], sources: Iterable[Source]) -> Iterat
             enter(len(waiting), waiting.pop().read())
         _, place, stream, one = heappop(read)
         enter(place, stream)
-        yield made(one)
+        yield one
 
 
 class OpenNodes(Sequence[Node]):
     """Open nodes, smallest bound first; on a disk they are as long as nothing else is done with them."""
 
-    def __init__(self, nodes: list[Node | Waiting], sources: Sequence[Source] = ()) -> None:
-        self._nodes, self._sources = nodes, sources
-        self._sorted = False
+    def __init__(self, nodes: Sequence[Node], sources: Sequence[Source] = ()) -> None:
+        self._nodes, self._sources = sorted(nodes, key=key_of), sources
 
     def __len__(self) -> int:
         return len(self._nodes) + sum(source.nodes for source in self._sources)
 
     def __iter__(self) -> Iterator[Node]:
-        return merged(self._in_order(), self._sources)
+        return merged(self._nodes, self._sources)
 
     @overload
     def __getitem__(self, at: int) -> Node: ...
@@ -62,10 +60,4 @@ class OpenNodes(Sequence[Node]):
             found = {i: node for i, node in enumerate(islice(self, max(wanted, default=-1) + 1)) if i in wanted}
             return [found[i] for i in wanted]
         place = range(len(self))[at]
-        return made(self._in_order()[place]) if not self._sources else next(islice(self, place, None))
-
-    def _in_order(self) -> list[Node | Waiting]:
-        if not self._sorted:
-            self._nodes.sort(key=key_of)
-            self._sorted = True
-        return self._nodes
+        return self._nodes[place] if not self._sources else next(islice(self, place, None))

@@ -8,19 +8,17 @@ the receiver's own nodes. So reading takes a few operations on arrays, and an ob
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, fields
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.bounds.witness import ModelPoint, holds_nothing, is_witness
 from exactsel.closers.native import NativeSearch
-from exactsel.kernels.node import IN
-from exactsel.nodes.left_open import LeftBelow, LeftOpen
+from exactsel.nodes.left_open import LeftBelow, left_below
 from exactsel.nodes.node import Node
-from exactsel.nodes.points import Points, can_be_packed
+from exactsel.nodes.objects import MadeObjects
 from exactsel.nodes.regions import (
     FailedTrials,
     Fixing,
@@ -34,58 +32,24 @@ from exactsel.nodes.regions import (
     Visit,
 )
 from exactsel.nodes.subtree import searched
+from exactsel.nodes.table import NodeTable
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.node_block import arrays_under, bits_of, states_of
-from exactsel.search.packed_points import points_from
+from exactsel.search.packed_nodes import NAMED, check_proofs, packed_nodes, regions_from
 from exactsel.search.packed_searches import searches_as_arrays, searches_from
 from exactsel.search.packed_subtrees import MOST, subtrees_as_arrays, subtrees_from
-from exactsel.search.packing import Packed, pack, unpack
+from exactsel.search.packing import Packed, arrays_under, pack, under, unpack
 from exactsel.types import BoolArray, IntArray
 from exactsel.walks.effort import CellCount
 from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 5
+VERSION = 6
 """Of the layout."""
 
 KEPT, DIVIDED, SUBTREE, SEARCHED = range(4)
 """What became of a node. Of a subtree searched by the kernel for relaxations that kernel's own record is all that is
 sent: what it left open comes out of it."""
-
-NOTHING, PROOF_OF_NODE, WARM_OF_NODE = -1, -2, -3
-"""Numbers of objects that are not sent."""
-
-
-class _Objects:
-    """What regions refer to, by number: points first, then the rest."""
-
-    def __init__(self) -> None:
-        self.points: dict[int | type, ModelPoint] = {}
-        self.others: dict[int | type, Any] = {}
-
-    def add(self, one: Any, node: Node) -> None:
-        if one is None or one is node.proof or one is node.warm:
-            return
-        if isinstance(one, ModelPoint):
-            self.points.setdefault(id(one), one)
-        else:
-            self.others.setdefault(type(one) if holds_nothing(one) else id(one), one)
-
-    def close(self) -> None:
-        """Give everything its number."""
-        if not can_be_packed(tuple(self.points.values())):
-            self.points, self.others = {}, {**self.points, **self.others}
-        self._numbers = {key: number for number, key in enumerate((*self.points, *self.others))}
-
-    def number(self, one: Any, node: Node) -> int:
-        if one is None:
-            return NOTHING
-        if one is node.proof:
-            return PROOF_OF_NODE
-        if one is node.warm:
-            return WARM_OF_NODE
-        return self._numbers[type(one) if holds_nothing(one) else id(one)]
 
 
 def packed_round(done: Round) -> Packed:
@@ -96,29 +60,25 @@ def packed_round(done: Round) -> Packed:
     exactsel.errors.UnsupportedError
         Where a bound handed on objects other than arrays and points.
     """
-    regions = [(region, outcome.node) for outcome in done.outcomes for region in _regions(outcome)]
+    regions = [region for outcome in done.outcomes for region in _regions(outcome)]
     results = [one for one in done.outcomes if isinstance(one, SubtreeResult)]
     subtrees = [one for one in results if _kind(one) == SUBTREE]
-    objects = _Objects()
-    for region, node in regions:
-        for one in (region.proof, region.warm, *(fixing.proof for fixing in region.fixings)):
-            objects.add(one, node)
-    objects.close()
-    kept, searches = [*objects.others.values()], [one.told for one in results if isinstance(one.told, KernelSearch)]
-    texts = list[str]()
-    rest = pack([*kept, *done.models, done.counted])
-    reasons = sorted({region.closed for region, _ in regions if region.closed is not None})
-    arrays = _outcome_arrays(done.outcomes) | _region_arrays(regions, objects, reasons)
+    searches = [one.told for one in results if isinstance(one.told, KernelSearch)]
+    fixings = [fixing for region in regions for fixing in region.fixings]
+    table, proofs = _as_table(regions, fixings, _known([outcome.node for outcome in done.outcomes]))
+    texts, held, rest = list[str](), packed_nodes(table, NAMED), pack([*done.models, done.counted])
+    reasons = sorted({region.closed for region in regions if region.closed is not None})
+    arrays = _outcome_arrays(done.outcomes) | _region_arrays(regions, reasons) | _fixing_arrays(fixings, proofs)
     arrays["round"] = np.array([done.rounded_value, *done.seconds.as_dict().values()])
-    arrays |= {f"points.{name}": array for name, array in Points.of([*objects.points.values()]).arrays().items()}
+    arrays |= under("regions", held.arrays)
     if searches:
-        arrays |= {f"searches.{name}": array for name, array in searches_as_arrays(searches).items()}
+        arrays |= under("searches", searches_as_arrays(searches))
     if subtrees:
         texts, those = subtrees_as_arrays(subtrees)
-        arrays |= {f"subtrees.{name}": array for name, array in those.items()}
-    arrays |= {f"rest.{name}": array for name, array in rest.arrays.items()}
+        arrays |= under("subtrees", those)
+    arrays |= under("rest", rest.arrays)
     header = {
-        "round": VERSION, "rest": rest.header, "objects": len(kept), "models": len(done.models), "reasons": reasons,
+        "round": VERSION, "rest": rest.header, "regions": held.header, "models": len(done.models), "reasons": reasons,
         "searches": len(searches), "subtrees": len(subtrees), "texts": texts, "scope": done.scope,
         "rounded": None if done.rounded is None else list(done.rounded), 
         "failed_trials": list(astuple(done.failed_trials)),
@@ -164,36 +124,44 @@ def _closed_flags(outcome: SubtreeResult) -> BoolArray:
     below = outcome.children
     if not isinstance(below, LeftBelow):
         return np.array([region.closed is not None for region in below], dtype=np.bool_)
-    return below.left.closed[below.first : below.first + len(below)]
+    return below.overtaken
 
 
-def _region_arrays(
-    regions: Sequence[tuple[Region, Node]], objects: _Objects, reasons: Sequence[str]
-) -> dict[str, NDArray[Any]]:
-    d = regions[0][0].state.size if regions else 0
-    visits = [visit for region, _ in regions for visit in region.visits]
-    fixings = [(fixing, node) for region, node in regions for fixing in region.fixings]
+def _known(nodes: Sequence[Node]) -> list[Any]:
+    """What is not sent, since whoever reads has the nodes."""
+    return [one for node in nodes for one in (node.proof, node.warm)]
+
+
+def _as_table(
+    regions: Sequence[Region], fixings: Sequence[Fixing], known: Sequence[Any]
+) -> tuple[NodeTable, list[int]]:
+    """The regions, and the numbers in that table of what proves the fixings."""
+    nodes = [
+        Node(0, -1, 0, one.state, one.bound, one.proof, one.warm, one.tight, one.estimate) for one in regions
+    ]  # fmt: skip
+    return NodeTable.with_more(nodes, nodes[0].state.size if nodes else 0, [one.proof for one in fixings], known)
+
+
+def _region_arrays(regions: Sequence[Region], reasons: Sequence[str]) -> dict[str, NDArray[Any]]:
+    visits = [visit for region in regions for visit in region.visits]
     place = {None: -1} | {reason: number for number, reason in enumerate(reasons)}
     whole, real, truth = np.int64, np.float64, np.bool_
     return {
-        "region.state": bits_of(
-            np.array([region.state for region, _ in regions], dtype=np.int8).reshape(len(regions), d)
-        ),
-        "region.bound": np.array([region.bound for region, _ in regions], dtype=real),
-        "region.estimate": np.array([region.estimate for region, _ in regions], dtype=real),
-        "region.proof": np.array([objects.number(region.proof, node) for region, node in regions], dtype=whole),
-        "region.warm": np.array([objects.number(region.warm, node) for region, node in regions], dtype=whole),
-        "region.tight": np.array([region.tight for region, _ in regions], dtype=truth),
-        "region.closed": np.array([place[region.closed] for region, _ in regions], dtype=whole),
-        "region.visits": np.array([len(region.visits) for region, _ in regions], dtype=whole),
-        "region.fixings": np.array([len(region.fixings) for region, _ in regions], dtype=whole),
+        "region.closed": np.array([place[region.closed] for region in regions], dtype=whole),
+        "region.visits": np.array([len(region.visits) for region in regions], dtype=whole),
+        "region.fixings": np.array([len(region.fixings) for region in regions], dtype=whole),
         "visit.bound": np.array([visit.bound for visit in visits], dtype=real),
         "visit.solved": np.array([visit.solved for visit in visits], dtype=truth),
         "visit.iterations": np.array([visit.iterations for visit in visits], dtype=whole),
-        "fixing.column": np.array([fixing.column for fixing, _ in fixings], dtype=whole),
-        "fixing.inside": np.array([fixing.inside for fixing, _ in fixings], dtype=truth),
-        "fixing.bound": np.array([fixing.bound for fixing, _ in fixings], dtype=real),
-        "fixing.proof": np.array([objects.number(fixing.proof, node) for fixing, node in fixings], dtype=whole),
+    }
+
+
+def _fixing_arrays(fixings: Sequence[Fixing], proofs: Sequence[int]) -> dict[str, NDArray[Any]]:
+    return {
+        "fixing.column": np.array([fixing.column for fixing in fixings], dtype=np.int64),
+        "fixing.inside": np.array([fixing.inside for fixing in fixings], dtype=np.bool_),
+        "fixing.bound": np.array([fixing.bound for fixing in fixings], dtype=np.float64),
+        "fixing.proof": np.array(proofs, dtype=np.int64),
     }
 
 
@@ -217,7 +185,6 @@ class _Reading:
     packed: Packed
     nodes: Sequence[Node]
     problem: SubsetProblem
-    objects: list[Any] = field(default_factory=list)
 
     def round(self) -> Round:
         """The outcome."""
@@ -228,13 +195,10 @@ class _Reading:
         ids = self._column("outcome.id", np.int64)
         require(ids.tolist() == [node.id for node in self.nodes], "outcomes for other nodes")
         rest = unpack(Packed(header["rest"], arrays_under("rest", self.packed)), problem)
-        self.points = points_from(arrays_under("points", self.packed), problem.units.columns)
-        kept = _whole(header["objects"])
-        require(len(rest) == kept + models + 1, "more than it says")
-        self.others, fits, counted = rest[:kept], rest[kept:-1], rest[-1]
+        require(len(rest) == models + 1, "more than it says")
+        fits, counted = rest[:-1], rest[-1]
         require(all(isinstance(fit, Fit) for fit in fits), "models that are none")
         require(counted is None or isinstance(counted, CellCount), "a count that is none")
-        require(all(is_witness(one) or isinstance(one, np.ndarray) for one in self.others), "objects of the wrong type")
         require(len(header["failed_trials"]) == len(fields(FailedTrials)), "counts of other things")
         rounded_value, *seconds = self._column("round", np.float64, 4).tolist()
         require(not np.isnan(rounded_value), "a model of no value")
@@ -260,13 +224,13 @@ class _Reading:
         nodes, count = self.nodes, len(self.nodes)
         kinds = self._column("outcome.kind", np.int64, count)
         require(bool(np.all((kinds >= KEPT) & (kinds <= SEARCHED))), "outcomes of no kind")
-        parts = self._counts("outcome.regions", count, self._column("region.bound", np.float64).size)
+        parts = self._counts("outcome.regions", count, self._column("region.closed", np.int64).size)
         columns = self._column("columns", np.int64)
         require(bool(np.all((columns >= 0) & (columns < self.problem.d))), "unknown columns")
         chains, chain = self._counts("outcome.chain", count, columns.size), columns.tolist()
         walks = self._column("outcome.unused_walk", np.int64, count).tolist()
         works = self._column("outcome.unused_work", np.float64, count).tolist()
-        regions = self._regions([node for node, part in zip(nodes, parts, strict=True) for _ in range(part)])
+        regions = self._regions(sum(parts))
         found: list[Outcome | None] = []
         below: list[Node] = []
         subtrees: list[tuple[Node, Sequence[Region]]] = []
@@ -305,26 +269,25 @@ class _Reading:
         require(overtaken.size == left_open and len(searches) == len(nodes), "other regions left open")
         if not nodes:
             return []
-        left = LeftOpen.below(nodes, searches, overtaken)
-        require(bool(np.all(np.isfinite(left[0].left.points.values))), "points that are not finite")
+        left = left_below(nodes, searches, overtaken)
+        require(bool(np.all(np.isfinite(left[0].table.objects.points.values))), "points that are not finite")
         return [searched(*parts, NativeSearch.name) for parts in zip(nodes, searches, left, strict=True)]
 
-    def _regions(self, nodes: Sequence[Node]) -> list[Region]:
-        """The regions, each of the node it is made of."""
-        count, d, k = len(nodes), self.problem.d, self.problem.k
-        bits = self.packed.arrays["region.state"]
-        require(bits.dtype == np.uint8 and bits.shape == (count, 2, -(-d // 8) if count else 0), "states of no regions")
-        states = states_of(bits, d if count else 0)
-        members = np.count_nonzero(states == IN, axis=1)
-        require(bool(np.all(states <= IN) and np.all(members <= k)), "impossible states")
-        bounds, estimates = self._bounds("region.bound", count), self._bounds("region.estimate", count)
-        proofs = self._found("region.proof", nodes, proving=True)
-        warm = self._found("region.warm", nodes, proving=False)
-        tight = self._column("region.tight", np.bool_, count).tolist()
-        closed = self._reasons(count)
-        visits, fixings = self._visits(count), self._fixings(nodes)
-        fields = zip(bounds, proofs, warm, tight, visits, fixings, closed, estimates, strict=True)
-        return [Region(states[row].copy(), *others) for row, others in enumerate(fields)]
+    def _regions(self, count: int) -> list[Region]:
+        """The regions of all outcomes."""
+        if not count:
+            return []
+        known = _known(self.nodes)
+        held = Packed(self.packed.header["regions"], arrays_under("regions", self.packed))
+        table = regions_from(held, self.problem, known)
+        require(len(table) == count, "other numbers of regions")
+        objects = MadeObjects(table.objects, known)
+        nodes = (table.node(row, objects) for row in range(count))
+        more = zip(nodes, self._visits(count), self._fixings(count, table, objects), self._reasons(count), strict=True)
+        return [
+            Region(one.state, one.bound, one.proof, one.warm, one.tight, visits, fixings, closed, one.estimate)
+            for one, visits, fixings, closed in more
+        ]
 
     def _bounds(self, name: str, count: int) -> list[float]:
         bounds = self._column(name, np.float64, count)
@@ -338,33 +301,6 @@ class _Reading:
         require(bool(np.all((codes >= -1) & (codes < len(reasons)))), "reasons that are not there")
         return [None if code < 0 else reasons[code] for code in codes.tolist()]
 
-    def _found(self, name: str, nodes: Sequence[Node], *, proving: bool) -> list[Any]:
-        """The objects with some numbers, those of the nodes among them."""
-        numbers = self._column(name, np.int64, len(nodes))
-        end = len(self.points) + len(self.others)
-        require(bool(np.all((numbers >= WARM_OF_NODE) & (numbers < end))), f"objects that are not there in '{name}'")
-        found = []
-        for number, node in zip(numbers.tolist(), nodes, strict=True):
-            if number == PROOF_OF_NODE:
-                found.append(node.proof)
-            elif number == WARM_OF_NODE:
-                found.append(node.warm)
-            else:
-                found.append(self._object(number))
-        if proving:
-            require(all(map(is_witness, found)), "objects of the wrong type as proofs")
-        return found
-
-    def _object(self, number: int) -> Any:
-        """The object of a number, the same one each time; None where that is negative."""
-        if number < 0:
-            return None
-        if not self.objects:
-            self.objects = [None] * len(self.points) + self.others
-        if self.objects[number] is None:
-            self.objects[number] = self.points.point(number)
-        return self.objects[number]
-
     def _visits(self, count: int) -> list[tuple[Visit, ...]]:
         bounds = self._bounds("visit.bound", self._column("visit.bound", np.float64).size)
         solved = self._column("visit.solved", np.bool_, len(bounds)).tolist()
@@ -373,15 +309,16 @@ class _Reading:
         visits = list(map(Visit, bounds, solved, iterations.tolist()))
         return _grouped(visits, self._counts("region.visits", count, len(visits)))
 
-    def _fixings(self, nodes: Sequence[Node]) -> list[tuple[Fixing, ...]]:
+    def _fixings(self, count: int, table: NodeTable, objects: MadeObjects) -> list[tuple[Fixing, ...]]:
         columns: IntArray = self._column("fixing.column", np.int64)
-        counts = self._counts("region.fixings", len(nodes), columns.size)
+        counts = self._counts("region.fixings", count, columns.size)
         require(bool(np.all((columns >= 0) & (columns < self.problem.d))), "unknown columns in 'fixing.column'")
         inside = self._column("fixing.inside", np.bool_, columns.size).tolist()
         bounds = self._bounds("fixing.bound", columns.size)
-        owners = [node for node, count in zip(nodes, counts, strict=True) for _ in range(count)]
-        proofs = self._found("fixing.proof", owners, proving=True)
-        return _grouped(list(map(Fixing, columns.tolist(), inside, bounds, proofs)), counts)
+        proofs = self._column("fixing.proof", np.int64, columns.size)
+        check_proofs(proofs, table.objects, _known(self.nodes))
+        found = [objects[number] for number in proofs.tolist()]
+        return _grouped(list(map(Fixing, columns.tolist(), inside, bounds, found)), counts)
 
 
 def _grouped(things: Sequence[Any], counts: Sequence[int]) -> list[tuple[Any, ...]]:

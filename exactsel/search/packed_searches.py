@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.kernels.node import IN
+from exactsel.nodes.table import bits_of, states_of
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import require
-from exactsel.search.node_block import bits_of, states_of
+from exactsel.search.packed_nodes import check_states
 from exactsel.types import FloatArray
 from exactsel.walks.relaxation import KernelSearch
 
@@ -105,6 +105,5 @@ def states_left_open(bits: NDArray[Any], count: int, problem: SubsetProblem) -> 
     """(count, d) the regions left open."""
     require(bits.dtype == np.uint8 and bits.shape == (count, 2, -(-problem.d // 8)), "states of no regions left open")
     states = states_of(bits, problem.d)
-    members = np.count_nonzero(states == IN, axis=1)
-    require(bool(np.all(states <= IN) and np.all(members <= problem.k)), "impossible states of regions left open")
+    check_states(states, problem.k)
     return states

@@ -1,9 +1,9 @@
-"""Nodes and the state of a search as plain arrays, and back: for another process, or for a file.
+"""What a search knows beside its nodes as plain arrays, and back: for another process, or for a file.
 
 What is packed is a table for each type of record, an array for each of its fields, and a header that JSON can hold.
-Records refer to each other by number, so what several nodes share (the point that proved their parent's bound, say) is
-packed once and shared again afterwards. A model is packed as its columns and computed anew from the problem. Nothing is
-executed when packed data are read, as it would be with pickle.
+Records refer to each other by number, so what several share is packed once and shared again afterwards. A model is
+packed as its columns and computed anew from the problem. Nothing is executed when packed data are read, as it would be
+with pickle. Nodes have a form of their own (nodes/table.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from exactsel.bounds.witness import KINDS
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Seconds
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
@@ -28,11 +27,10 @@ from exactsel.start.portions import Portions
 from exactsel.types import FloatArray
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 
-VERSION = 10
+VERSION = 11
 """Of the layout."""
 
 RECORDS: dict[type, str] = {
-    Node: "id:i parent:i depth:i state:r bound:f proof:r warm:r tight:b estimate:f",
     Seconds: "bound:f refit:f subtrees:f",
     SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di in_vain:f "
     "failure_rate:df",
@@ -52,6 +50,16 @@ class Packed:
 
     header: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
+
+
+def under(name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The same, their names after another one."""
+    return {f"{name}.{key}": array for key, array in arrays.items()}
+
+
+def arrays_under(name: str, packed: Packed) -> dict[str, NDArray[Any]]:
+    """What :func:`under` was given."""
+    return {key[len(name) + 1 :]: array for key, array in packed.arrays.items() if key.startswith(f"{name}.")}
 
 
 @cache

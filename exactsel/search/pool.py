@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from operator import itemgetter
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -20,17 +19,18 @@ from exactsel.closers.visit import Interrupted
 from exactsel.errors import InputError
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import FailedTrials, Round, Seconds, SubtreeResult
+from exactsel.nodes.table import NodeTable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.node_block import BlockReader, NodeBlock, arrays_under, in_order
 from exactsel.search.packed_bytes import AS_IT_IS, from_bytes, to_bytes
+from exactsel.search.packed_nodes import nodes_from, packed_nodes
 from exactsel.search.packed_round import packed_round, unpacked_round
-from exactsel.search.packing import Packed, pack, unpack
+from exactsel.search.packing import Packed, arrays_under, pack, under, unpack
 from exactsel.search.state import Begun
 from exactsel.types import FloatArray
 from exactsel.walks.effort import Effort
 
-VERSION = 2
+VERSION = 3
 """Of the layout of shards."""
 
 SHARD = 32
@@ -173,26 +173,22 @@ def shards(
 
 def shard_bytes(nodes: Sequence[Node], upper: float, effort: Effort) -> bytes:
     """A shard as a worker is given it."""
-    order = in_order(np.array([node.bound for node in nodes]), np.array([node.id for node in nodes]))
-    block = NodeBlock.of([nodes[at] for at in order.tolist()]).packed()
-    spent = pack([effort])
-    arrays = {f"nodes.{name}": array for name, array in block.arrays.items()}
-    arrays |= {f"effort.{name}": array for name, array in spent.arrays.items()}
-    arrays |= {"order": order, "upper": np.array([upper])}
-    return to_bytes(Packed({"shard": VERSION, "nodes": block.header, "effort": spent.header}, arrays), AS_IT_IS)
+    held, spent = packed_nodes(NodeTable.of(nodes, nodes[0].state.size)), pack([effort])
+    arrays = under("nodes", held.arrays) | under("effort", spent.arrays) | {"upper": np.array([upper])}
+    return to_bytes(Packed({"shard": VERSION, "nodes": held.header, "effort": spent.header}, arrays), AS_IT_IS)
 
 
 def shard_from(packed: Packed, problem: SubsetProblem) -> Begun:
     """What :func:`shard_bytes` was given; :class:`exactsel.errors.InputError` where it is damaged."""
     with refusing_damage():
         require(packed.header.get("shard") == VERSION, "no shard of a search of this version")
-        block = NodeBlock.unpacked(Packed(packed.header["nodes"], arrays_under("nodes", packed)), problem)
+        held = Packed(packed.header["nodes"], arrays_under("nodes", packed))
+        nodes = tuple(nodes_from(held, problem, in_best_first_order=False))
         (effort,) = unpack(Packed(packed.header["effort"], arrays_under("effort", packed)), problem)
-        order, upper = packed.arrays["order"].tolist(), packed.arrays["upper"]
-        require(sorted(order) == list(range(len(block))), "nodes in no order")
+        upper = packed.arrays["upper"]
         require(isinstance(effort, Effort) and upper.shape == (1,), "no shard of a search")
-        nodes = [node for _, node in sorted(zip(order, BlockReader(block), strict=True), key=itemgetter(0))]
-        return Begun(tuple(nodes), float(upper[0]), effort)
+        require(len({node.id for node in nodes}) == len(nodes), "nodes that are there twice")
+        return Begun(nodes, float(upper[0]), effort)
 
 
 def round_bytes(done: Round) -> bytes:

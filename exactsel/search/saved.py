@@ -13,14 +13,15 @@ import numpy as np
 from exactsel.errors import InputError
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Seconds
+from exactsel.nodes.table import NodeTable
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.search.frontier import BestFirst, DepthFirst, Frontier
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.memory import MemoryGuard
-from exactsel.search.node_block import NodeBlock
 from exactsel.search.packed_bytes import from_bytes, to_bytes
-from exactsel.search.packing import RECORDS, Packed, fields_of, pack, unpack
+from exactsel.search.packed_nodes import nodes_from, packed_nodes
+from exactsel.search.packing import RECORDS, Packed, arrays_under, fields_of, pack, under, unpack
 from exactsel.search.reserve import Kept, Reserve
 from exactsel.search.spilling import Room, Spilling
 from exactsel.search.state import Begun, SearchState, Stated
@@ -31,7 +32,7 @@ from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 COUNTED = "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i unit:f told:f rounds:i"
 """Fields of a state that are numbers."""
 
-AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r counted:r begun:m"
+AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r counted:r"
 """Fields of a state that are saved as they are."""
 
 
@@ -68,32 +69,28 @@ class _SavedState:
     seconds: Seconds
     portions: Portions
     counted: CellCount
-    begun: tuple[Begun, ...]
-    open_nodes: tuple[Node, ...]
-    in_flight: tuple[Node, ...]
+    uppers: FloatArray
+    """What each of the rounds that are begun was begun with, ..."""
+    efforts: tuple[Effort, ...]
+    """... both."""
     relieving: bool
     """Whether the search goes depth-first for the sake of memory."""
     digest: str
     stated: Stated | None
-    reserved: tuple[Node, ...]
-    """Regions that a finer tolerance opens again, ..."""
     closed_at: FloatArray
-    """... the bounds they were closed at, and the smallest bound of those that are not here."""
+    """The bounds at which the regions were closed that a finer tolerance opens again, ..."""
     outside: float
+    """... and the smallest bound of those that are not here."""
 
 
 _STATE = RECORDS | {
     Stated: "fit:r upper:f source:t",
-    Begun: "nodes:m upper:f effort:r",
-    _SavedState: f"{AS_THEY_ARE} open_nodes:m in_flight:m relieving:b digest:t stated:r "
-    "reserved:m closed_at:r outside:f",
+    _SavedState: f"{AS_THEY_ARE} uppers:r efforts:m relieving:b digest:t stated:r closed_at:r outside:f",
 }
 
 
-def pack_state(state: SearchState, nodes: bool = True) -> Packed:
-    """Everything needed to go on later: open nodes, incumbent, counts, and the digest of all that was committed.
-
-    Nodes that wait in the frontier may be left out, for :func:`state_parts`.
+def pack_state(state: SearchState) -> Packed:
+    """Everything needed to go on later but the nodes that wait in the frontier, for which see :func:`state_parts`.
 
     Raises
     ------
@@ -101,21 +98,27 @@ def pack_state(state: SearchState, nodes: bool = True) -> Packed:
         Where the bound hands on objects other than arrays and points.
     """
     kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)}
-    reserve = state.reserve.kept
+    reserve, begun = state.reserve.kept, state.begun
+    groups = [state.in_flight, [one.node for one in reserve], *(one.nodes for one in begun)]
+    nodes = [node for group in groups for node in group]
     saved = _SavedState(
-        **kept, open_nodes=tuple(state.frontier) if nodes else (), in_flight=tuple(state.in_flight),
-        relieving=state.guard.usual is not None, digest=state.tree_hash, stated=state.stated,
-        reserved=tuple(one.node for one in reserve), outside=state.reserve.outside,
+        **kept, uppers=np.array([one.upper for one in begun], dtype=np.float64),
+        efforts=tuple(one.effort for one in begun), relieving=state.guard.usual is not None, digest=state.tree_hash,
+        stated=state.stated, outside=state.reserve.outside,
         closed_at=np.array([one.closed_at for one in reserve], dtype=np.float64),
     )  # fmt: skip
-    packed = pack([saved], _STATE)
-    return Packed(packed.header | {"problem_hash": state.problem_hash}, packed.arrays)
+    rest, held = pack([saved], _STATE), Packed({}, {})
+    if nodes:
+        held = packed_nodes(NodeTable.of(nodes, nodes[0].state.size))
+    sizes = [len(group) for group in groups]
+    header = {"problem_hash": state.problem_hash, "state": rest.header, "nodes": held.header, "groups": sizes}
+    return Packed(header, under("state", rest.arrays) | under("nodes", held.arrays))
 
 
 def unpack_state(
     packed: Packed, problem: SubsetProblem, frontier: Frontier, statement: Statement | None = None
 ) -> SearchState:
-    """The state that was packed; its open nodes are put into ``frontier``, an empty one of the kind it had.
+    """The state that was packed; ``frontier``, an empty one of the kind it had, is to be given its nodes.
 
     Raises
     ------
@@ -125,53 +128,67 @@ def unpack_state(
     with refusing_damage():
         if packed.header.get("problem_hash") != problem.hash:
             raise InputError("the packed search belongs to another problem; give the one it was made for.")
-        roots = unpack(packed, problem, _STATE)
+        roots = unpack(Packed(packed.header["state"], arrays_under("state", packed)), problem, _STATE)
         require(len(roots) == 1 and isinstance(roots[0], _SavedState), "something else than a state at its root")
         saved: _SavedState = roots[0]
         _check_types(saved)
         _check_numbers(saved)
+        in_flight, reserved, *begun = _groups(packed, problem, saved)
         digest = bytes.fromhex(saved.digest)
         require(len(digest) == hashlib.sha256().digest_size, "a digest of another length")
     guard = MemoryGuard(usual=frontier) if saved.relieving else MemoryGuard()
     used: Frontier = DepthFirst() if saved.relieving else frontier
-    state = SearchState(
-        frontier=used, problem_hash=problem.hash, statement=statement, in_flight=list(saved.in_flight), guard=guard,
+    return SearchState(
+        frontier=used, problem_hash=problem.hash, statement=statement, in_flight=in_flight, guard=guard,
         digest=digest, stated=saved.stated,
-        reserve=Reserve(tuple(map(Kept, saved.closed_at.tolist(), saved.reserved)), saved.outside),
+        begun=tuple(
+            Begun(tuple(nodes), upper, effort)
+            for nodes, upper, effort in zip(begun, saved.uppers.tolist(), saved.efforts, strict=True)
+        ),
+        reserve=Reserve(tuple(map(Kept, saved.closed_at.tolist(), reserved)), saved.outside),
         **{name: getattr(saved, name) for name, _ in fields_of(AS_THEY_ARE)},
     )  # fmt: skip
-    for node in saved.open_nodes:
-        state.push(node)
-    return state
+
+
+def _groups(packed: Packed, problem: SubsetProblem, saved: _SavedState) -> list[list[Node]]:
+    """The nodes in flight, those of the reserve, and those of each round that was begun."""
+    sizes, held = packed.header["groups"], Packed(packed.header["nodes"], arrays_under("nodes", packed))
+    require(all(type(size) is int and size >= 0 for size in sizes), "no groups of nodes")
+    nodes = [*nodes_from(held, problem, in_best_first_order=False)] if any(sizes) else []
+    require(sum(sizes) == len(nodes) and len(sizes) == 2 + len(saved.efforts), "other groups of nodes")
+    rest = iter(nodes)
+    groups = [[*islice(rest, size)] for size in sizes]
+    in_flight = [node.id for node in groups[0]]
+    require(len(set(in_flight)) == len(in_flight), "nodes that are there twice")
+    require(max(in_flight, default=0) < saved.next_id, "nodes of impossible numbers")
+    require(len(groups[1]) == saved.closed_at.size, "regions closed at no bounds")
+    return groups
 
 
 @dataclass(frozen=True, slots=True)
-class BlockPart:
-    """A part of a state that lasts: a block does not change, only what is still open of it."""
+class TablePart:
+    """A part of a state that lasts: a table does not change, only what is still open of it."""
 
-    block: NodeBlock
+    table: NodeTable
 
     @property
     def serial(self) -> int:
         """The same as long as the part is."""
-        return self.block.serial
+        return self.table.serial
 
     def __bytes__(self) -> bytes:
-        return to_bytes(self.block.packed(), level=0)
+        return to_bytes(packed_nodes(self.table), level=0)
 
 
-def state_parts(state: SearchState) -> Iterator[bytes | BlockPart]:
+def state_parts(state: SearchState) -> Iterator[bytes | TablePart]:
     """A state in parts of which none is large: first all but the frontier's nodes, then these."""
-    packed, frontier = pack_state(state, nodes=False), state.frontier
+    packed, frontier = pack_state(state), state.frontier
     blocks = list(frontier.blocks()) if isinstance(frontier, BestFirst) else []
     yield to_bytes(Packed(packed.header | {TAKEN: [taken for _, taken in blocks]}, packed.arrays))
-    yield from (BlockPart(block) for block, _ in blocks)
-    nodes = frontier.not_packed() if isinstance(frontier, BestFirst) else iter(frontier)
+    yield from (TablePart(table) for table, _ in blocks)
+    nodes = frontier.objects() if isinstance(frontier, BestFirst) else iter(frontier)
     while part := list(islice(nodes, NODES_IN_PART)):
-        if isinstance(frontier, BestFirst):
-            yield to_bytes(NodeBlock.of(part).packed(), level=0)
-        else:
-            yield to_bytes(pack(part))
+        yield bytes(TablePart(NodeTable.of(part, part[0].state.size)))
 
 
 def chunks_of(state: SearchState, room: Room) -> list[int]:
@@ -195,19 +212,11 @@ def state_from_parts(
         require(isinstance(taken_of, list), "no count of the nodes taken")
         assert isinstance(taken_of, list)
         taken = iter(taken_of)
-        ids.add([node.id for node in (*state.frontier, *state.in_flight)])
+        ids.add([node.id for node in state.in_flight])
         for part in others:
-            if "block" in part.header:
-                block = _open_rows(NodeBlock.unpacked(part, problem), next(taken, 0), state.next_id)
-                ids.add(block.rows["id"])
-                state.push_block(block)
-                continue
-            nodes = unpack(part, problem)
-            sound = all(isinstance(node, Node) and node.id < state.next_id for node in nodes)
-            require(sound, "something else than nodes among its open nodes")
-            ids.add([node.id for node in nodes])
-            for node in nodes:
-                state.push(node)
+            table = _open_rows(nodes_from(part, problem), next(taken, 0), state.next_id)
+            ids.add(table.rows["id"])
+            state.push_table(table)
         if room is not None and chunks:
             require(isinstance(state.frontier, BestFirst), "nodes on the disk of a search that leaves none there")
             assert isinstance(state.frontier, BestFirst)
@@ -234,12 +243,12 @@ class _Ids:
         require(bool(np.all(np.diff(numbers) > 0)), "nodes that are there twice")
 
 
-def _open_rows(block: NodeBlock, taken: object, next_id: int) -> NodeBlock:
-    """What is open of a block of which so many nodes have been taken."""
-    require(type(taken) is int and 0 <= taken < len(block), "more nodes taken than there were")
+def _open_rows(table: NodeTable, taken: object, next_id: int) -> NodeTable:
+    """What is open of a table of which so many nodes have been taken."""
+    require(type(taken) is int and 0 <= taken < len(table), "more nodes taken than there were")
     assert isinstance(taken, int)
-    require(int(block.rows["id"].max()) < next_id, "nodes of impossible numbers")
-    return block.part(taken, len(block)) if taken else block
+    require(int(table.rows["id"].max()) < next_id, "nodes of impossible numbers")
+    return table.part(taken, len(table)) if taken else table
 
 
 def _check_types(saved: _SavedState) -> None:
@@ -258,12 +267,10 @@ def _check_types(saved: _SavedState) -> None:
     )  # fmt: skip
     require(isinstance(saved.portions, Portions), "parts of the wrong types")
     require(all(isinstance(part, cls) for part, cls in parts), "parts of the wrong types")
-    nodes = [*saved.open_nodes, *saved.in_flight]
-    for begun in saved.begun:
-        require(isinstance(begun, Begun) and isinstance(begun.effort, Effort), "a round that is none")
-        nodes += begun.nodes
-    nodes += saved.reserved
-    require(all(isinstance(node, Node) for node in nodes), "something else than nodes among its open nodes")
+    require(all(isinstance(effort, Effort) for effort in saved.efforts), "a round that is none")
+    for bounds in (saved.closed_at, saved.uppers):
+        require(isinstance(bounds, np.ndarray) and bounds.ndim == 1, "numbers in another form")
+    require(saved.uppers.size == len(saved.efforts), "a round that is none")
 
 
 def _check_numbers(saved: _SavedState) -> None:
@@ -280,14 +287,10 @@ def _check_numbers(saved: _SavedState) -> None:
     ]
     require(min(whole) >= 0 and min(walks.failures.values(), default=1) >= 1, "counts below zero")
     require(max(whole) <= MOST, "counts that no search comes to")
-    at = saved.closed_at
-    require(isinstance(at, np.ndarray) and at.shape == (len(saved.reserved),), "regions closed at no bounds")
-    compared = [saved.dropped, saved.proven, saved.outside, *at.tolist(), saved.told, prospects.horizon]
+    compared = [saved.dropped, saved.proven, saved.outside, *saved.closed_at.tolist(), saved.told, prospects.horizon]
     compared += [saved.portions.due, walks.useful, walks.wasted]
     compared += saved.counted
     compared += [] if saved.stated is None else [saved.stated.upper]
-    compared += [begun.upper for begun in saved.begun]
+    compared += saved.uppers.tolist()
     require(not any(map(math.isnan, compared)), "a bound or a count that is nan")
     require(math.isfinite(saved.unit) and saved.unit > 0.0, "an impossible unit")
-    ids = [node.id for node in (*saved.open_nodes, *saved.in_flight)]
-    require(len(set(ids)) == len(ids) and max(ids, default=0) < saved.next_id, "nodes of impossible numbers")

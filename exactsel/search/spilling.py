@@ -2,7 +2,7 @@
 
 Nodes of large bounds are taken last, and many of them never, because a better model overtakes them. Above the memory
 limit the half with the larger bounds is divided into chunks, each a piece of the order, and written away as it is
-packed (node_block.py); a chunk comes back as a whole when its first node is next. So nodes are taken in the order in
+packed (nodes/table.py); a chunk comes back as a whole when its first node is next. So nodes are taken in the order in
 which they would be without any limit, and the tree is the same. Of a node on the disk memory holds its bound.
 """
 
@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.errors import OutputError
-from exactsel.nodes.node import Node
-from exactsel.nodes.waiting import Key, Waiting
+from exactsel.nodes.node import Key, Node
+from exactsel.nodes.table import KEYS, NodeTable, TableReader, in_order
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.frontier import BestFirst
 from exactsel.search.layout import refusing_damage, require
-from exactsel.search.node_block import KEYS, BlockReader, NodeBlock, in_order
 from exactsel.search.open_nodes import Source, merged
 from exactsel.search.packed_bytes import from_bytes, to_bytes
+from exactsel.search.packed_nodes import nodes_from, packed_nodes
 from exactsel.types import FloatArray, IntArray
 
 CHUNK = 4096
@@ -127,8 +127,7 @@ class Spilling(BestFirst):
     def of(cls, frontier: BestFirst, room: Room, problem: SubsetProblem) -> Spilling:
         """A frontier that can spill, in the place of one that cannot."""
         own = cls(room, problem)
-        own._nodes, own._regions, own._blocks = frontier._nodes, frontier._regions, frontier._blocks
-        own._hot_bytes = frontier._hot_bytes
+        own._nodes, own._blocks, own._nodes_bytes = frontier._nodes, frontier._blocks, frontier._nodes_bytes
         return own
 
     @property
@@ -182,8 +181,8 @@ class Spilling(BestFirst):
         border = self._place(keep)
         if border is None:
             return
-        if last := self._hot_from(border):
-            self._pack(last)
+        if last := self._nodes_from(border):
+            self._put_away(last[0])
         written = None
         try:
             for chunk in self._last_chunks(border):  # the last one first
@@ -195,40 +194,39 @@ class Spilling(BestFirst):
 
     def _place(self, rank: int) -> Key | None:
         """The place in the order of the node that ``rank`` others in memory come before, if there is one."""
-        hot = [*self._nodes, *self._regions]
         bounds = np.concatenate(BestFirst._bounds(self))
         if len(bounds) <= rank:
             return None
-        numbers = [one.number if isinstance(one, Waiting) else one.id for one in hot]
-        ids = np.concatenate([np.array(numbers, np.int64), *(one.block.rows["id"][one.at :] for one in self._blocks)])
+        numbers = np.array([node.id for node in self._nodes], np.int64)
+        ids = np.concatenate([numbers, *(one.table.rows["id"][one.at :] for one in self._blocks)])
         at = in_order(bounds, ids)[rank]
         return float(bounds[at]), int(ids[at])
 
-    def _last_chunks(self, border: Key) -> Iterator[NodeBlock]:
+    def _last_chunks(self, border: Key) -> Iterator[NodeTable]:
         """What is packed from a place in the order on, in pieces of the order, the last one first."""
-        firsts = [max(reader.at, reader.block.rows_before(border)) for reader in self._blocks]
-        tails = [(reader.block, first) for reader, first in zip(self._blocks, firsts, strict=True)]
-        keys = np.concatenate([block.keys[first:] for block, first in tails])
-        owner = np.repeat(np.arange(len(tails)), [len(block) - first for block, first in tails])
+        firsts = [max(reader.at, reader.table.rows_before(border)) for reader in self._blocks]
+        tails = [(reader.table, first) for reader, first in zip(self._blocks, firsts, strict=True)]
+        keys = np.concatenate([table.keys[first:] for table, first in tails])
+        owner = np.repeat(np.arange(len(tails)), [len(table) - first for table, first in tails])
         owner = owner[in_order(keys["bound"], keys["id"])]
-        ends = np.array([len(block) for block, _ in tails])
+        ends = np.array([len(table) for table, _ in tails])
         for first in reversed(range(0, owner.size, CHUNK)):
-            # A block is in order, so a chunk has what was its last part when the later ones were taken off.
+            # A table is in order, so a chunk has what was its last part when the later ones were taken off.
             parts = np.bincount(owner[first : first + CHUNK], minlength=len(tails))
             ends -= parts
-            yield NodeBlock.joined(
+            yield NodeTable.joined(
                 [tails[i][0].part(int(ends[i]), int(ends[i] + parts[i])) for i in np.flatnonzero(parts).tolist()]
             )
 
-    def _write(self, chunk: NodeBlock) -> None:
+    def _write(self, chunk: NodeTable) -> None:
         keys = chunk.keys
-        self._note_written(self.room.add_chunk(to_bytes(chunk.packed(), level=0), keys.tobytes()), keys)
+        self._note_written(self.room.add_chunk(to_bytes(packed_nodes(chunk), level=0), keys.tobytes()), keys)
 
-    def _read(self, chunk: _Chunk) -> NodeBlock:
-        block = NodeBlock.unpacked(from_bytes(self.room.chunk(chunk.number)), self._problem)
-        require(np.array_equal(block.rows["bound"], chunk.bounds) and block.key(0) == chunk.first, "other nodes")
-        require(np.array_equal(block.keys, np.frombuffer(self.room.keys(chunk.number), dtype=KEYS)), "other nodes")
-        return block
+    def _read(self, chunk: _Chunk) -> NodeTable:
+        table = nodes_from(from_bytes(self.room.chunk(chunk.number)), self._problem)
+        require(np.array_equal(table.rows["bound"], chunk.bounds) and table.key(0) == chunk.first, "other nodes")
+        require(np.array_equal(table.keys, np.frombuffer(self.room.keys(chunk.number), dtype=KEYS)), "other nodes")
+        return table
 
     def _bring_back(self) -> None:
         """Read the chunks whose first node is next."""
@@ -237,11 +235,11 @@ class Spilling(BestFirst):
 
     def _take_in(self, chunk: _Chunk) -> None:
         """Bring a chunk into memory; one that cannot be read counts as open still."""
-        block = self._read(chunk)
-        self.push_block(block)
+        table = self._read(chunk)
+        self.push_block(table)
         self._cold.remove(chunk)
         heapify(self._cold)
-        self.cold -= len(block)
+        self.cold -= len(table)
         self.room.drop_chunk(chunk.number)
 
     # --- what a frontier is asked for ---
@@ -276,9 +274,9 @@ class Spilling(BestFirst):
 
     def _source(self, chunk: _Chunk, drop: bool = False) -> Source:
         def read() -> Iterator[Node]:
-            block = self._read(chunk)
+            table = self._read(chunk)
             if drop:
                 self.room.drop_chunk(chunk.number)
-            return iter(BlockReader(block))
+            return TableReader(table)
 
         return Source(chunk.first, len(chunk.bounds), read)

@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Seconds
-from exactsel.nodes.waiting import Waiting
+from exactsel.nodes.sizes import node_bytes
+from exactsel.nodes.table import NodeTable
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
 from exactsel.search.frontier import BestFirst, Frontier, open_nodes
 from exactsel.search.memory import MemoryGuard
-from exactsel.search.node_block import BlockReader, NodeBlock
 from exactsel.search.reserve import Reserve
-from exactsel.search.sizes import node_bytes
 from exactsel.start.portions import Portions
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 
@@ -94,7 +93,7 @@ class SearchState:
     """The highest :attr:`floor` so far (see invariants.py)."""
     pushed: int = field(default=0, repr=False)
     """How many nodes the frontier was given, less those it has given back."""
-    opened: list[Node | Waiting] | None = field(default=None, repr=False)
+    opened: list[Node | NodeTable] | None = field(default=None, repr=False)
     """The nodes opened since whoever wants to know looked last; None where nobody does."""
     stated: Stated | None = field(default=None, repr=False)
     """The model of which the most can be said; None until that is asked for."""
@@ -137,27 +136,19 @@ class SearchState:
         self._note_opened(node)
         self._note_bytes(node, 1)
 
-    def push_region(self, region: Waiting) -> None:
-        """Open a node that is to be made when it is taken, where the frontier can wait for that."""
-        if not isinstance(self.frontier, BestFirst) or region.row in region.left.given:
-            self.push(region.node())
-            return
-        self.frontier.push_region(region)
-        self._note_opened(region)
-
-    def push_block(self, block: NodeBlock) -> None:
-        """Open nodes that are packed, where the frontier can keep them so."""
+    def push_table(self, table: NodeTable) -> None:
+        """Open nodes of which objects are made when they are taken, where the frontier can wait for that."""
         if isinstance(self.frontier, BestFirst):
-            self.frontier.push_block(block)
-            self.pushed += len(block)
+            self.frontier.push_table(table)
+            self._note_opened(table, len(table))
             return
-        for node in BlockReader(block):
+        for node in table:
             self.push(node)
 
-    def _note_opened(self, node: Node | Waiting) -> None:
-        self.pushed += 1
+    def _note_opened(self, one: Node | NodeTable, count: int = 1) -> None:
+        self.pushed += count
         if self.opened is not None:
-            self.opened.append(node)
+            self.opened.append(one)
 
     def take(self, count: int) -> list[Node]:
         """The next nodes of the frontier; they are in flight until their round is committed."""

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from exactsel.bounds.witness import InfimumPoint
 from exactsel.errors import InputError
 from exactsel.nodes.node import Node
+from exactsel.nodes.table import NodeTable
 from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
@@ -23,7 +24,7 @@ from exactsel.search.checkpoint_parts import Lasting
 from exactsel.search.frontier import Frontier
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.packed_bytes import from_bytes, to_bytes
-from exactsel.search.packing import pack, unpack
+from exactsel.search.packed_nodes import nodes_from, packed_nodes
 from exactsel.search.saved import NODES_IN_PART, state_from_parts
 from exactsel.search.state import SearchState
 from exactsel.solving.result import Result
@@ -174,7 +175,8 @@ def listing_parts(state: ListingState) -> Iterator[bytes]:
     nobody = InfimumPoint()
     for first in range(0, len(state.open), NODES_IN_PART):
         part = enumerate(state.open[first : first + NODES_IN_PART], first)
-        yield to_bytes(pack([Node(at, -1, 0, region, -math.inf, nobody, warm) for at, (region, warm) in part]))
+        nodes = [Node(at, -1, 0, region, -math.inf, nobody, warm) for at, (region, warm) in part]
+        yield to_bytes(packed_nodes(NodeTable.of(nodes, nodes[0].state.size)))
 
 
 def listing_plain(state: ListingState, termination: str) -> dict[str, Any]:
@@ -195,8 +197,7 @@ def listing_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: Subs
         Where it is damaged.
     """
     with refusing_damage():
-        nodes = [node for part in parts for node in unpack(from_bytes(part), problem)]
-        require(all(isinstance(node, Node) for node in nodes), "something else than nodes among its open regions")
+        nodes = [node for part in parts for node in nodes_from(from_bytes(part), problem)]
         found = [NearModel(_set(support, problem), float.fromhex(value)) for support, value in plain["found"]]
         undecided = [_set(support, problem) for support in plain["undecided"]]
         best, tau = float.fromhex(plain["best"]), float.fromhex(plain["tau"])

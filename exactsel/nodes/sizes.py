@@ -8,16 +8,12 @@ import numpy as np
 
 from exactsel.bounds.witness import KINDS
 from exactsel.nodes.node import Node
-from exactsel.nodes.waiting import Waiting
 
 NODE_OVERHEAD = 700
 """Bytes of a node's Python objects and of its places in the frontier (measured, rounded up)."""
 
-WAITING_OVERHEAD = 340
-"""The same for one that has not been made yet."""
-
 OBJECT_OVERHEAD = 250
-"""The same for what a packed node refers to (node_block.py), where that is not packed itself."""
+"""The same for what a packed node refers to (table.py), where that is not packed itself."""
 
 MADE_OVERHEAD = 600
 """The same for a point that has been made of packed ones, with its arrays: other nodes wait for it, too."""
@@ -30,16 +26,6 @@ def node_bytes(node: Node) -> int:
     """Estimated memory of an open node; what siblings share is counted for each."""
     size = NODE_OVERHEAD + node.state.nbytes + _entry_bytes(node.proof)
     return size if node.warm is node.proof else size + _entry_bytes(node.warm)
-
-
-def waiting_bytes(region: Waiting) -> int:
-    """Estimated memory of one that waits in the arrays its round left: that of its node, but for what objects take."""
-    return WAITING_OVERHEAD + int(region.left.states.shape[1]) + region.left.point_bytes(region.row)
-
-
-def hot_bytes(one: Node | Waiting) -> int:
-    """Estimated memory of an open node that is not packed."""
-    return waiting_bytes(one) if isinstance(one, Waiting) else node_bytes(one)
 
 
 def object_bytes(one: Any) -> int:
