@@ -17,7 +17,7 @@ from exactsel.search.block_heap import BlockHeap
 from exactsel.search.open_nodes import OpenNodes, Source, merged
 from exactsel.types import FloatArray
 
-MOST_OBJECTS = 16384
+MOST_OBJECTS = 4096
 """Nodes that are kept as objects; with more, the half that comes last is put into a table."""
 
 

@@ -98,9 +98,8 @@ def pack_state(state: SearchState) -> Packed:
         Where the bound hands on objects other than arrays and points.
     """
     kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)}
-    reserve, begun = state.reserve.kept, state.begun
-    groups = [state.in_flight, [one.node for one in reserve], *(one.nodes for one in begun)]
-    nodes = [node for group in groups for node in group]
+    reserve, begun = state.reserve.kept, state.begun if state.can_begin_again else ()
+    nodes = [*state.in_flight, *(one.node for one in reserve)]
     saved = _SavedState(
         **kept, uppers=np.array([one.upper for one in begun], dtype=np.float64),
         efforts=tuple(one.effort for one in begun), relieving=state.guard.usual is not None, digest=state.tree_hash,
@@ -110,8 +109,10 @@ def pack_state(state: SearchState) -> Packed:
     rest, held = pack([saved], _STATE), Packed({}, {})
     if nodes:
         held = packed_nodes(NodeTable.of(nodes, nodes[0].state.size))
-    sizes = [len(group) for group in groups]
-    header = {"problem_hash": state.problem_hash, "state": rest.header, "nodes": held.header, "groups": sizes}
+    header = {
+        "problem_hash": state.problem_hash, "state": rest.header, "nodes": held.header,
+        "in_flight": len(state.in_flight), "begun": [len(one.nodes) for one in begun],
+    }  # fmt: skip
     return Packed(header, under("state", rest.arrays) | under("nodes", held.arrays))
 
 
@@ -133,7 +134,7 @@ def unpack_state(
         saved: _SavedState = roots[0]
         _check_types(saved)
         _check_numbers(saved)
-        in_flight, reserved, *begun = _groups(packed, problem, saved)
+        in_flight, reserved, begun = _nodes(packed, problem, saved)
         digest = bytes.fromhex(saved.digest)
         require(len(digest) == hashlib.sha256().digest_size, "a digest of another length")
     guard = MemoryGuard(usual=frontier) if saved.relieving else MemoryGuard()
@@ -141,28 +142,29 @@ def unpack_state(
     return SearchState(
         frontier=used, problem_hash=problem.hash, statement=statement, in_flight=in_flight, guard=guard,
         digest=digest, stated=saved.stated,
-        begun=tuple(
-            Begun(tuple(nodes), upper, effort)
-            for nodes, upper, effort in zip(begun, saved.uppers.tolist(), saved.efforts, strict=True)
-        ),
+        begun=begun,
         reserve=Reserve(tuple(map(Kept, saved.closed_at.tolist(), reserved)), saved.outside),
         **{name: getattr(saved, name) for name, _ in fields_of(AS_THEY_ARE)},
     )  # fmt: skip
 
 
-def _groups(packed: Packed, problem: SubsetProblem, saved: _SavedState) -> list[list[Node]]:
-    """The nodes in flight, those of the reserve, and those of each round that was begun."""
-    sizes, held = packed.header["groups"], Packed(packed.header["nodes"], arrays_under("nodes", packed))
-    require(all(type(size) is int and size >= 0 for size in sizes), "no groups of nodes")
-    nodes = [*nodes_from(held, problem, in_best_first_order=False)] if any(sizes) else []
-    require(sum(sizes) == len(nodes) and len(sizes) == 2 + len(saved.efforts), "other groups of nodes")
-    rest = iter(nodes)
-    groups = [[*islice(rest, size)] for size in sizes]
-    in_flight = [node.id for node in groups[0]]
-    require(len(set(in_flight)) == len(in_flight), "nodes that are there twice")
-    require(max(in_flight, default=0) < saved.next_id, "nodes of impossible numbers")
-    require(len(groups[1]) == saved.closed_at.size, "regions closed at no bounds")
-    return groups
+def _nodes(
+    packed: Packed, problem: SubsetProblem, saved: _SavedState
+) -> tuple[list[Node], list[Node], tuple[Begun, ...]]:
+    """The nodes in flight, those of the reserve, and the rounds that the nodes in flight are in."""
+    count, sizes = packed.header["in_flight"], packed.header["begun"]
+    require(all(type(size) is int and size >= 0 for size in (count, *sizes)), "no numbers of nodes")
+    held = Packed(packed.header["nodes"], arrays_under("nodes", packed))
+    nodes = [*nodes_from(held, problem, in_best_first_order=False)] if count + saved.closed_at.size else []
+    require(len(nodes) == count + saved.closed_at.size, "regions closed at no bounds")
+    require(sum(sizes) in (0, count) and len(sizes) == len(saved.efforts), "other rounds than were begun")
+    in_flight = nodes[:count]
+    ids = [node.id for node in in_flight]
+    require(len(set(ids)) == len(ids), "nodes that are there twice")
+    require(max(ids, default=0) < saved.next_id, "nodes of impossible numbers")
+    rest, efforts = iter(in_flight), zip(saved.uppers.tolist(), saved.efforts, strict=True)
+    begun = [Begun(tuple(islice(rest, size)), *with_) for size, with_ in zip(sizes, efforts, strict=True)]
+    return in_flight, nodes[count:], tuple(begun)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from samples import examples
 
 from exactsel import InputError, Search, Settings
+from exactsel.search.packed_bytes import from_bytes
+from exactsel.search.packed_nodes import nodes_from
 from exactsel.search.packing import Packed
-from exactsel.search.saved import pack_state, unpack_state
+from exactsel.search.saved import pack_state, state_parts, unpack_state
 from exactsel.solving.choose import make as registered
 
 KINDS = ("quadratic, no walks", "quadratic, default", "huber, default", "pdal", "columns", "groups of labels")
@@ -25,30 +27,32 @@ WRONG = (None, True, -1, 10**9, 2**70, 0.5, "", "Node", "nothing", [], [[]], [No
 
 @cache
 def halfway(kind):
-    """A problem, the options of its search, and the search packed with nodes open and a table of every record."""
+    """A problem, the options of its search, the search packed with nodes in flight, and its open nodes."""
     make, options = SEARCHES[kind]
     options = options | {"batch": 2, "frontier": "best-first"}
     for seed in range(900, 940):
         problem = make(seed)
         search = Search(problem, Settings(**options), signals=())
-        packed = pack_state(search.state)
         for _ in search:
-            if len(search.state.frontier) > 1:
-                packed = pack_state(search.state)
+            if len(search.state.frontier) > 1 and search.state.in_flight:
                 break
         else:
             continue
-        return problem, options, packed
-    return problem, options, packed
+        break
+    packed, *rest = (from_bytes(bytes(part)) for part in state_parts(search.state))
+    return problem, options, packed, rest
 
 
 def attempt(kind, packed):
     """The state, or None and the sentence with which it is refused; any other exception is an error."""
-    problem, options, _ = halfway(kind)
+    problem, options, _, rest = halfway(kind)
     try:
-        return unpack_state(packed, problem, registered("frontiers", options["frontier"])), ""
+        state = unpack_state(packed, problem, registered("frontiers", options["frontier"]))
     except InputError as error:
         return None, str(error)
+    for nodes in rest:
+        state.push_table(nodes_from(nodes, problem))
+    return state, ""
 
 
 def damaged_array(draw, array):
@@ -75,8 +79,9 @@ def damaged_array(draw, array):
 def damages(draw, kind):
     """Some damage to the packed search; where it lies, and the whole."""
     packed = halfway(kind)[2]
-    header, arrays, places = copy.deepcopy(packed.header), dict(packed.arrays), []
+    whole, arrays, places = copy.deepcopy(packed.header), dict(packed.arrays), []
     for _ in range(draw(st.integers(1, 2))):
+        header = whole["state"] if isinstance(whole.get("state"), dict) and draw(st.booleans()) else whole
         place = draw(st.sampled_from([*sorted(arrays), *sorted(header)]))
         places.append(place)
         held = arrays if place in arrays else header
@@ -90,13 +95,13 @@ def damages(draw, kind):
         elif isinstance(arrays[place], np.ndarray) and arrays[place].ndim and arrays[place].dtype.kind in "bif":
             with np.errstate(all="ignore"):
                 arrays[place] = damaged_array(draw, arrays[place])
-    return places, Packed(header, arrays)
+    return places, Packed(whole, arrays)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_damage_is_refused_or_harmless(kind):
     """What is not refused can be packed again, and the search goes on from it."""
-    problem, options, _ = halfway(kind)
+    problem, options, *_ = halfway(kind)
 
     @examples(400, 800)
     @given(damages(kind))
@@ -110,7 +115,7 @@ def test_damage_is_refused_or_harmless(kind):
         assert {node.state.shape for node in state.frontier} <= {(problem.d,)}
         pack_state(state)
         # What a warm start holds is for the bound to say.
-        if "Node.warm" not in places:
+        if "nodes.node.warm" not in places:
             Search(problem, Settings(**options | {"node_limit": 200}), state=state, signals=()).run()
 
     check()
@@ -120,21 +125,23 @@ def test_damage_is_refused_or_harmless(kind):
 @pytest.mark.parametrize(
     ("place", "value", "what"),
     [
-        ("int64.data", 10**6, r"entries out of range in 'Fit\.columns'"),
-        ("int8.data", 3, r"entries out of range in 'Node\.state'"),
-        ("int8.data", 2, r"entries out of range in 'Node\.state'"),
-        ("places", 10**6, r"objects of unknown types"),
-        ("int64.shape", 10**6, r"another number of entries in 'int64\.data' than it should have"),
-        ("int64.shape", -2, r"impossible shapes in 'int64\.shape'"),
-        ("Node.proof", 10**6, r"numbers in 'Node\.proof' that are no objects"),
-        ("Node.state", 0, r"objects of the wrong type in 'Node\.state'"),
-        ("Node.bound", np.nan, r"a bound that is nan in 'Node\.bound'"),
-        ("Node.id", 5, r"nodes of impossible numbers"),
-        ("_SavedState.nodes", -1, r"counts below zero"),
+        ("state.int64.data", 10**6, r"entries out of range in 'Fit\.columns'"),
+        ("state.places", 10**6, r"objects of unknown types"),
+        ("state.int64.shape", 10**6, r"another number of entries in 'int64\.data' than it should have"),
+        ("state.int64.shape", -2, r"impossible shapes in 'int64\.shape'"),
+        ("state._SavedState.nodes", -1, r"counts below zero"),
+        ("state._SavedState.incumbent", 0, r"something else than a model as its best one"),
+        ("nodes.node.state", 255, r"impossible states"),
+        ("nodes.node.proof", 10**6, r"no 'proof' of nodes"),
+        ("nodes.node.proof", -1, r"objects of the wrong type as proofs"),
+        ("nodes.node.warm", -2, r"no 'warm' of nodes"),
+        ("nodes.node.bound", np.nan, r"a bound that is nan"),
+        ("nodes.node.id", -1, r"impossible nodes"),
+        ("nodes.node.id", 2**52, r"nodes of impossible numbers"),
     ],
 )
 def test_damage_is_named(place, value, what):
-    problem, _, packed = halfway("huber, default")
+    problem, _, packed, _ = halfway("huber, default")
     state, refusal = attempt("huber, default", packed)
     assert (state is not None, refusal) == (True, "")
     arrays = packed.arrays | {place: np.full_like(packed.arrays[place], value)}

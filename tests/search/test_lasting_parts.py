@@ -10,11 +10,11 @@ from exactsel import Problem, solve
 from exactsel.bounds.witness import ModelPoint
 from exactsel.errors import InputError, OutputError
 from exactsel.nodes.node import Node
+from exactsel.nodes.table import NodeTable
 from exactsel.search import checkpoint_parts, frontier
 from exactsel.search.block_heap import BlockHeap
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import RoundEnded
-from exactsel.search.node_block import NodeBlock
 
 
 def hard(seed, d=20):
@@ -33,7 +33,7 @@ OPTIONS = {"heuristics": (), "subtrees": False, "batch": 4, "signals": ()}
 
 
 def test_blocks_stay_and_what_goes_on_is_the_same(monkeypatch, tmp_path):
-    monkeypatch.setattr(frontier, "MOST_HOT", 12)
+    monkeypatch.setattr(frontier, "MOST_OBJECTS", 12)
     path, copies, before, lasted = tmp_path / "run.ckpt", [], {}, 0
 
     def look(event, state):
@@ -83,15 +83,15 @@ class _Part:
 def _block(numbers, bounds=None):
     point = ModelPoint(np.zeros(1, np.int32), np.ones(1))
     bounds = [float(number) for number in numbers] if bounds is None else bounds
-    return NodeBlock.of([
+    return NodeTable.of([
         Node(number, -1, 0, np.ones(6, np.int8), bound, point, None, True, bound)
         for number, bound in sorted(zip(numbers, bounds, strict=True), key=lambda pair: (pair[1], pair[0]))
-    ])  # fmt: skip
+    ], 6)  # fmt: skip
 
 
 @pytest.mark.parametrize("where", ["gone", "changed", "swapped"])
 def test_damage_in_a_part_that_lasts_is_seen(where, monkeypatch, tmp_path):
-    monkeypatch.setattr(frontier, "MOST_HOT", 12)
+    monkeypatch.setattr(frontier, "MOST_OBJECTS", 12)
     path = tmp_path / "run.ckpt"
     solve(hard(0), checkpoint=path, checkpoint_every=0, node_limit=150, **OPTIONS)
     connection = sqlite3.connect(path)

@@ -7,12 +7,12 @@ import pytest
 from samples import sample
 
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
-from exactsel.nodes.left_open import LeftBelow, LeftOpen
+from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import Node
-from exactsel.nodes.points import Points
-from exactsel.nodes.waiting import Waiting
+from exactsel.nodes.objects import MadeObjects
+from exactsel.nodes.table import NodeTable
 from exactsel.problem.regression import Problem
-from exactsel.search import commit
+from exactsel.search import block_heap, commit
 from exactsel.search import frontier as frontier_module
 from exactsel.search.events import Finished
 from exactsel.search.frontier import BestFirst
@@ -29,33 +29,38 @@ def hard(loss="logistic", n=100, d=60, k=10):
     return Problem(A, np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y, k, loss=loss, lam=2.0)
 
 
-def random_left(rng, m, d=5):
-    """Some regions, a few of which came with what proves their bound."""
-    points = [ModelPoint.from_dense(rng.standard_normal(d) * (rng.random(d) < 0.5)) for _ in range(3)]
-    held = Points.of(points)
-    proofs, starts = rng.integers(-1, 3, m).tolist(), rng.integers(-1, 3, m).tolist()
-    given = {row: (InfimumPoint(), None) for row in range(m) if min(proofs[row], starts[row]) < 0}
-    bounds = rng.integers(0, 4, m).astype(float)
+def random_table(rng, m, first=0, d=5):
+    """Some nodes in no order, which share what proves their bounds."""
+    points = [
+        *(ModelPoint.from_dense(rng.standard_normal(d) * (rng.random(d) < 0.5)) for _ in range(3)),
+        InfimumPoint(),
+    ]
+    proofs, starts = rng.integers(0, 4, m).tolist(), rng.integers(0, 4, m).tolist()
     states = rng.integers(0, 3, (m, d)).astype(np.int8)
-    return LeftOpen(states, bounds.tolist(), np.zeros(m, dtype=bool), [1.0] * m, proofs, starts, given, held)
+    return NodeTable.of([
+        Node(first + i, 7, 3, states[i], float(rng.integers(0, 4)), points[proofs[i]], points[starts[i]], estimate=1.0)
+        for i in range(m)
+    ], d)  # fmt: skip
 
 
-@pytest.mark.parametrize("most_hot", [4, 7, 16384])
+@pytest.mark.parametrize("small", [2, 4096])
+@pytest.mark.parametrize("most_objects", [4, 7, 4096])
 @pytest.mark.parametrize("seed", sample(20, 20))
-def test_the_frontier_is_that_of_nodes_made_at_once(seed, most_hot, monkeypatch):
+def test_the_frontier_is_that_of_nodes_made_at_once(seed, most_objects, small, monkeypatch):
     """Pushed, taken, pruned and looked at in any order, with equal bounds: the same nodes in the same order."""
-    monkeypatch.setattr(frontier_module, "MOST_HOT", most_hot)
+    monkeypatch.setattr(frontier_module, "MOST_OBJECTS", most_objects)
+    monkeypatch.setattr(block_heap, "MOST_SMALL", small)
     rng = np.random.default_rng(seed)
     waiting, plainly, number = BestFirst(), BestFirst(), 0
     for _ in range(60):
         match rng.integers(6):
             case 0 | 1:
-                left = random_left(rng, 4)
-                for row in range(4):
-                    region = Waiting(left.bounds[row], number, row, left, 7, 3)
-                    waiting.push_region(region)
-                    plainly.push(region.node())
-                    number += 1
+                table = random_table(rng, 6, number)
+                for part in (table.where(table.rows["id"] % 3 == 0), table.where(table.rows["id"] % 3 != 0)):
+                    waiting.push_table(part)
+                for node in table:
+                    plainly.push(node)
+                number += 6
             case 2:
                 node = Node(number, -1, 0, np.zeros(5, dtype=np.int8), float(rng.integers(0, 4)), InfimumPoint())
                 waiting.push(node)
@@ -76,12 +81,22 @@ def test_the_frontier_is_that_of_nodes_made_at_once(seed, most_hot, monkeypatch)
     assert number > 20
 
 
+def test_small_tables_are_put_together():
+    """However many closers leave something open, few tables are kept, and no more than what is open."""
+    rng, frontier, number = np.random.default_rng(2), BestFirst(), 0
+    for _ in range(40 * block_heap.MOST_SMALL):
+        frontier.push_table(random_table(rng, 3, number))
+        number += 3
+        frontier.take(2)
+    tables = [table for table, _ in frontier.blocks()]
+    assert len(tables) <= block_heap.MOST_SMALL + 2
+    assert sum(map(len, tables)) <= 2.1 * len(frontier)
+
+
 def test_what_was_open_stays_what_it_was():
     """The frontier goes on; who was told what was open before still has it."""
-    rng = np.random.default_rng(1)
-    left, frontier = random_left(rng, 6), BestFirst()
-    for row in range(6):
-        frontier.push_region(Waiting(left.bounds[row], row, row, left, 0, 1))
+    frontier = BestFirst()
+    frontier.push_table(random_table(np.random.default_rng(1), 6))
     kept = frontier.now()
     before = [plain(node) for node in frontier]
     frontier.take(4)
@@ -89,16 +104,6 @@ def test_what_was_open_stays_what_it_was():
     assert [plain(node) for node in kept] == before
     assert [plain(node) for node in kept[1:3]] == before[1:3]
     assert plain(kept[-1]) == before[-1]
-
-
-def test_what_siblings_share_is_one_object():
-    left = random_left(np.random.default_rng(3), 12)
-    rows = [row for row in range(12) if left.proofs[row] == left.proofs[0] and left.proofs[row] >= 0] or [
-        row for row in range(12) if left.proofs[row] == 1
-    ]
-    proofs = {id(left.node(row, row, 0, 1).proof) for row in rows}
-    assert len(rows) > 1
-    assert len(proofs) == 1
 
 
 @pytest.mark.parametrize("loss", ["huber", "logistic"])
@@ -120,11 +125,21 @@ def test_the_search_is_that_of_nodes_made_at_once(loss, options, monkeypatch):
 
 
 def test_regions_below_a_node_are_a_sequence():
-    left = random_left(np.random.default_rng(2), 6)
-    below = LeftBelow(left, 2, (0, 3, 4))
+    table = random_table(np.random.default_rng(2), 6)
+    overtaken = np.array([False, True, False])
+    below = LeftBelow(table, 2, 5, overtaken, MadeObjects(table.objects))
+    nodes = [*table][2:5]
     assert len(below) == 3
-    assert [plain(one) for one in below] == [plain(left.region(row)) for row in (2, 3, 4)]
-    assert [plain(one) for one in below[1:]] == [plain(left.region(row)) for row in (3, 4)]
-    assert below.bounds() == left.bounds[2:5]
+    assert below.numbers == (2, 3, 4)
+    assert below.bounds() == [node.bound for node in nodes]
+    assert [one.closed for one in below] == [None, "incumbent", None]
+    for region, node in zip(below, nodes, strict=True):
+        for name in ("state", "bound", "proof", "warm", "estimate"):
+            assert plain(getattr(region, name)) == plain(getattr(node, name))
+    assert [plain(one) for one in below[1:]] == [plain(below[1]), plain(below[2])]
+    assert below[0].proof is below[0].proof, "what regions share is one object"
+    opened = below.opened([70, 71, 72])
+    assert [node.id for node in opened] == [70, 72]
+    assert [node.state.tolist() for node in opened] == [nodes[0].state.tolist(), nodes[2].state.tolist()]
     with pytest.raises(IndexError):
         below[3]

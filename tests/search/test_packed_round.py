@@ -136,8 +136,9 @@ def test_shards_in_another_order_than_that_of_bounds():
     there = shard_from(from_bytes(shard_bytes(nodes[::-1], 2.0, Effort())), problem)
     assert plain(there.nodes) == plain(tuple(nodes[::-1]))
     packed = from_bytes(shard_bytes(nodes, 2.0, Effort()))
-    with pytest.raises(InputError, match="nodes in no order"):
-        shard_from(Packed(packed.header, packed.arrays | {"order": np.zeros(6, np.int64)}), problem)
+    same = np.zeros_like(packed.arrays["nodes.node.id"])
+    with pytest.raises(InputError, match="nodes that are there twice"):
+        shard_from(Packed(packed.header, packed.arrays | {"nodes.node.id": same}), problem)
 
 
 @pytest.mark.parametrize("said", [[1, 2], [1, 2, 3, 4], [1, -2, 3], [1, 2.5, 3], [2**40, 1, 1], "abc", None])

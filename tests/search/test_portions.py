@@ -14,7 +14,7 @@ from samples import sample
 from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, Search, Settings, solve
 from exactsel.errors import UnsupportedError
 from exactsel.search.events import IncumbentFound
-from exactsel.search.saved import pack_state, unpack_state
+from exactsel.search.saved import state_from_parts, state_parts
 from exactsel.solving.choose import make as registered
 from exactsel.start import portions
 from exactsel.start.heuristic import Context, Proposal
@@ -223,7 +223,8 @@ def test_a_saved_search_goes_on_with_its_portions(kind, at_once):
     whole.run()
     part = Search(problem, Settings(**options, node_limit=30), signals=())
     part.run()
-    state = unpack_state(pack_state(part.state), problem, registered("frontiers", "best-first"), part.state.statement)
+    frontier = registered("frontiers", "best-first")
+    state = state_from_parts(map(bytes, state_parts(part.state)), problem, frontier, part.state.statement)
     assert state.portions.number == part.state.portions.number > 0
     assert [s.tolist() for s in state.portions.supports] == [s.tolist() for s in part.state.portions.supports]
     rest = Search(problem, Settings(**options, node_limit=60), state=state, signals=())

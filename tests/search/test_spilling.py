@@ -13,12 +13,12 @@ from exactsel import Problem, Search, Settings, solve, verify
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
 from exactsel.errors import InputError, OutputError, OutputWarning
 from exactsel.nodes.node import Node
+from exactsel.nodes.sizes import node_bytes
 from exactsel.search import frontier as frontiers
 from exactsel.search import spilling
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import RoundEnded
 from exactsel.search.frontier import BestFirst
-from exactsel.search.sizes import hot_bytes
 from exactsel.search.spilling import Spilling, TemporaryRoom
 
 PROBLEM = SEARCHES["huber, default"][0](900)
@@ -53,13 +53,13 @@ ACTIONS = st.lists(
 )
 
 
-@pytest.mark.parametrize("most_hot", [5, 16384])
+@pytest.mark.parametrize("most_objects", [5, 4096])
 @given(actions=ACTIONS)
 @settings(deadline=None)
-def test_as_if_all_were_in_memory(most_hot, actions):
+def test_as_if_all_were_in_memory(most_objects, actions):
     usual, tested = BestFirst(), Spilling(TemporaryRoom(), PROBLEM)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frontiers, "MOST_HOT", most_hot)
+        patch.setattr(frontiers, "MOST_OBJECTS", most_objects)
         _act(actions, usual, tested)
 
 
@@ -220,7 +220,7 @@ class BrokenOffError(Exception):
 
 
 def test_what_is_counted_as_open_survives_going_on(monkeypatch, tmp_path):
-    """Regions that waited to be made are nodes in a search that goes on; so their bytes are counted anew."""
+    """Nodes kept as objects are in tables in a search that goes on; so their bytes are counted anew."""
     monkeypatch.setattr(spilling, "CHUNK", 256)
     rng = np.random.default_rng(5)
     A = rng.standard_normal((60, 40)) + rng.standard_normal((60, 1))
@@ -230,9 +230,9 @@ def test_what_is_counted_as_open_survives_going_on(monkeypatch, tmp_path):
     def look(event, state):
         if isinstance(event, RoundEnded):
             frontier = state.frontier
-            packed = sum(block.nbytes for block in frontier._blocks)
-            assert state.open_bytes == packed + sum(map(hot_bytes, [*frontier._nodes, *frontier._regions]))
-            waiting.append(len(frontier._regions))
+            packed = sum(reader.nbytes for reader in frontier._blocks)
+            assert state.open_bytes == packed + sum(map(node_bytes, frontier._nodes))
+            waiting.append(len(frontier._blocks))
             cold.append(getattr(frontier, "cold", 0))
             if state.rounds % 4 == 0:
                 raise BrokenOffError

@@ -21,11 +21,12 @@ from exactsel.bounds.witness import (
     SplitPoint,
 )
 from exactsel.nodes.node import Node
+from exactsel.nodes.sizes import node_bytes
+from exactsel.nodes.table import NodeTable, TableReader
 from exactsel.search import frontier
-from exactsel.search.node_block import BlockReader, NodeBlock
 from exactsel.search.packed_bytes import from_bytes, to_bytes
+from exactsel.search.packed_nodes import nodes_from, packed_nodes
 from exactsel.search.packing import Packed
-from exactsel.search.sizes import node_bytes
 
 PROBLEM = SEARCHES["huber, default"][0](900)
 D, N = PROBLEM.d, PROBLEM.n
@@ -68,32 +69,32 @@ def some_nodes(seed, count, points=a_point):
 @given(st.integers(0, 10**9), st.integers(1, 40))
 def test_packed_nodes_are_the_same_nodes(seed, count):
     nodes, rng = some_nodes(seed, count), np.random.default_rng(seed)
-    block = NodeBlock.of(nodes)
-    assert [plain(node) for node in BlockReader(block)] == [plain(node) for node in nodes]
-    assert [block.key(row) for row in range(count)] == [(node.bound, node.id) for node in nodes]
+    table = NodeTable.of(nodes, D)
+    assert [plain(node) for node in table] == [plain(node) for node in nodes]
+    assert [table.key(row) for row in range(count)] == [(node.bound, node.id) for node in nodes]
     for node in nodes:
-        assert nodes[block.rows_before((node.bound, node.id))] is node
+        assert nodes[table.rows_before((node.bound, node.id))] is node
     first, end = sorted(rng.choice(count + 1, 2, replace=False).tolist())
-    part = block.part(first, end)
-    assert [plain(node) for node in BlockReader(part)] == [plain(node) for node in nodes[first:end]]
-    parts = [block.part(at, at + 1) for at in range(first)] + [part] + ([block.part(end, count)] if end < count else [])
-    together = NodeBlock.joined([parts[at] for at in rng.permutation(len(parts)).tolist()])
-    assert [plain(node) for node in BlockReader(together)] == [plain(node) for node in nodes]
-    back = NodeBlock.unpacked(from_bytes(to_bytes(together.packed(), level=0)), PROBLEM)
-    assert [plain(node) for node in BlockReader(back)] == [plain(node) for node in nodes]
-    assert back.points.nbytes == together.points.nbytes
+    part = table.part(first, end)
+    assert [plain(node) for node in part] == [plain(node) for node in nodes[first:end]]
+    parts = [table.part(at, at + 1) for at in range(first)] + [part] + ([table.part(end, count)] if end < count else [])
+    together = NodeTable.joined([parts[at] for at in rng.permutation(len(parts)).tolist()])
+    assert [plain(node) for node in together] == [plain(node) for node in nodes]
+    back = nodes_from(from_bytes(to_bytes(packed_nodes(together), level=0)), PROBLEM)
+    assert [plain(node) for node in back] == [plain(node) for node in nodes]
+    assert back.objects.nbytes == together.objects.nbytes
 
 
 def test_nodes_that_share_a_point_share_it_again():
     point = ModelPoint.from_dense(np.ones(D))
     nodes = [Node(i, 0, 1, np.ones(D, dtype=np.int8), float(i), point, point) for i in range(4)]
-    block = NodeBlock.of(nodes)
-    assert len(block.points) == 1
-    reader = BlockReader(block.part(1, 4))
+    table = NodeTable.of(nodes, D)
+    assert len(table.objects.points) == 1
+    reader = TableReader(table.part(1, 4))
     taken = reader.take()
     assert taken.proof is taken.warm
     assert taken.proof.value.base is None, "a point that is kept does not keep all of them"
-    assert len({id(one) for node in BlockReader(block) for one in (node.proof, node.warm)}) == 1
+    assert len({id(one) for node in table for one in (node.proof, node.warm)}) == 1
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_nodes_that_share_a_point_share_it_again():
 def test_points_that_no_search_makes_are_kept_as_they_are(odd):
     nodes = some_nodes(3, 6)
     nodes.append(Node(99, 0, 1, np.ones(D, dtype=np.int8), 9.0, odd, odd))
-    assert [plain(node) for node in BlockReader(NodeBlock.of(nodes))] == [plain(node) for node in nodes]
+    assert [plain(node) for node in NodeTable.of(nodes, D)] == [plain(node) for node in nodes]
 
 
 def test_many_columns_are_written_one_by_one():
@@ -122,23 +123,23 @@ def test_many_columns_are_written_one_by_one():
         return ModelPoint(index, rng.standard_normal(5))
 
     nodes = some_nodes(4, 30, point)
-    block = NodeBlock.of(nodes)
-    assert block.points.columns.ndim == 1
-    together = NodeBlock.joined([block.part(20, 30), block.part(0, 20)])
-    assert [plain(node) for node in BlockReader(together)] == [plain(node) for node in nodes]
+    table = NodeTable.of(nodes, D)
+    assert table.objects.points.columns.ndim == 1
+    together = NodeTable.joined([table.part(20, 30), table.part(0, 20)])
+    assert [plain(node) for node in together] == [plain(node) for node in nodes]
 
 
 def test_packed_nodes_take_less():
     nodes = some_nodes(5, 300, lambda rng: ModelPoint.from_dense(rng.standard_normal(D)))
-    assert 3 * NodeBlock.of(nodes).nbytes < sum(map(node_bytes, nodes))
+    assert 3 * NodeTable.of(nodes, D).nbytes < sum(map(node_bytes, nodes))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SEARCHES if kind != "weighted"])
 def test_the_tree_is_the_same_however_many_are_packed(kind, kernels_at_once, monkeypatch):
     make, options = SEARCHES[kind]
     results = []
-    for most_hot in (16384, 4):
-        monkeypatch.setattr(frontier, "MOST_HOT", most_hot)
+    for most_objects in (4096, 4):
+        monkeypatch.setattr(frontier, "MOST_OBJECTS", most_objects)
         result = Search(make(902), Settings(**{"batch": 2} | options), signals=()).run()
         results.append((result.tree_hash, result.nodes, result.lower, result.upper, result.support))
     assert results[0] == results[1]
@@ -149,7 +150,7 @@ ABSURD = (np.nan, np.inf, -1, 0, 1, 2, 3, 100, 127)
 
 @st.composite
 def damaged(draw):
-    packed = NodeBlock.of(some_nodes(draw(st.integers(0, 5)), 12)).packed()
+    packed = packed_nodes(NodeTable.of(some_nodes(draw(st.integers(0, 5)), 12), D))
     arrays = dict(packed.arrays)
     place = draw(st.sampled_from(sorted(arrays)))
     array = arrays[place].copy()
@@ -174,7 +175,7 @@ def damaged(draw):
 def test_damage_is_refused_or_harmless(packed):
     """What is not refused are nodes of the problem, in order, whose numbers are numbers."""
     try:
-        nodes = list(BlockReader(NodeBlock.unpacked(packed, PROBLEM)))
+        nodes = list(nodes_from(packed, PROBLEM))
     except InputError as error:
         refusal = str(error)
     else:
