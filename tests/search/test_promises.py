@@ -3,13 +3,18 @@
 import numpy as np
 import pytest
 
-from benchmarks.promises.checks import BEFORE, SLACK, shortfall
+from benchmarks.promises.checks import SLACK, shortfall
 from benchmarks.promises.instances import INSTANCES
 from exactsel import Search, Settings
 from exactsel.search.events import RoundEnded
 from exactsel.walks.effort import FIRST_TRIES, FIRST_WORK, WASTED, SubtreeRecord
 
-QUICK = {"features, dependent": (2e8, 5e7), "hardly correlated": (1e8, 5e7), "logistic": (2e8, BEFORE)}
+QUICK = {
+    "features, dependent": (2e8, 5e7),
+    "hardly correlated": (1e8, 5e7),
+    "logistic": (2e8, 1e9),
+    "huber": (2e8, 1e9),
+}
 """By name, multiplications of a single bound that show the promises in a second or two, and those tried before."""
 
 
