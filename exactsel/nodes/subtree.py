@@ -50,6 +50,13 @@ def searched(node: Node, search: KernelSearch, below: LeftBelow, closer: str) ->
     )  # fmt: skip
 
 
+def count_open(children: Sequence[Region]) -> int:
+    """How many of the regions a closer left open are open still, without making any of them."""
+    if isinstance(children, LeftBelow):
+        return len(children) - int(np.count_nonzero(children.overtaken))
+    return sum(region.closed is None for region in children)
+
+
 def moves_of(result: SubtreeResult) -> tuple[Moves, list[int]]:
     """How a subtree was divided, in preorder, and the children in the order in which that meets them.
 

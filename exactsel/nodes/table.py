@@ -32,6 +32,13 @@ FIELDS = (
 """Of a row, beside its state."""
 
 
+PROOF, WARM = (next(at for at, (field, _) in enumerate(FIELDS) if field == name) for name in REFERENCES)
+"""Their places."""
+
+TOGETHER = 64
+"""Rows that a reader unpacks at once."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeTable:
     """Some nodes; :meth:`of` makes one of them, and :class:`TableReader` makes them again."""
@@ -132,15 +139,18 @@ class NodeTable:
 
     def node(self, row: int, objects: MadeObjects) -> Node:
         """One of the nodes, of which ``objects`` hold what it refers to."""
-        bound, estimate, number, parent, depth, proof, warm, tight, _ = self.rows[row].item()
-        (state,) = self.states(row, row + 1)
-        return Node(number, parent, depth, state, bound, objects[proof], objects[warm], tight, estimate)
+        (values,), (state,) = self.values(row, row + 1), self.states(row, row + 1)
+        return node_of(values, state, objects)
+
+    def values(self, first: int, end: int) -> list[tuple[Any, ...]]:
+        """What is in :data:`FIELDS` of some rows."""
+        return [*zip(*(self.rows[name][first:end].tolist() for name, _ in FIELDS), strict=True)]
 
 
 class TableReader:
     """The nodes of a table from some row on, one after the other; those that share a point have the same one."""
 
-    __slots__ = ("_bytes", "_made", "_uses", "at", "first", "table")
+    __slots__ = ("_bytes", "_made", "_read", "_uses", "at", "first", "table")
 
     def __init__(self, table: NodeTable, at: int = 0, known: Sequence[Any] = ()) -> None:
         self._begin(table, at, known)
@@ -153,6 +163,8 @@ class TableReader:
         used = np.concatenate([rows[name] for name in REFERENCES])
         self._uses = np.bincount(used[(used >= 0) & (used < points)], minlength=points)
         self._made = MadeObjects(table.objects, known)
+        self._read: list[tuple[tuple[Any, ...], StateArray]] = []
+        """The next rows, the first one last."""
 
     def take(self) -> Node:
         """The next node; once half of a table's nodes have been taken it is replaced by one of the others."""
@@ -167,9 +179,12 @@ class TableReader:
     def __next__(self) -> Node:
         if not self:
             raise StopIteration
-        node, row = self.table.node(self.at, self._made), self.table.rows[self.at]
-        for name in REFERENCES:
-            number = int(row[name])
+        if not self._read:
+            rows = self.at, min(self.at + TOGETHER, len(self.table))
+            self._read = [*zip(self.table.values(*rows), self.table.states(*rows), strict=True)][::-1]
+        values, state = self._read.pop()
+        node = node_of(values, state.copy(), self._made)
+        for number in values[PROOF : WARM + 1]:
             if 0 <= number < self._uses.size:
                 self._uses[number] -= 1
                 if self._uses[number] == 0:
@@ -202,6 +217,12 @@ class TableReader:
 
     def __lt__(self, other: TableReader) -> bool:
         return self.first < other.first
+
+
+def node_of(values: tuple[Any, ...], state: StateArray, objects: MadeObjects) -> Node:
+    """A node of a row's values, in the order of :data:`FIELDS`."""
+    bound, estimate, number, parent, depth, proof, warm, tight = values
+    return Node(number, parent, depth, state, bound, objects[proof], objects[warm], tight, estimate)
 
 
 def empty_rows(count: int, d: int) -> NDArray[Any]:

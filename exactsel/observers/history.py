@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from exactsel.nodes.subtree import count_open
 from exactsel.search.events import (
     Bounded,
     Discarded,
@@ -148,7 +149,7 @@ class History:
             case SubtreeClosed(_, _, _, result):
                 self.subtrees[result.closer] += 1
                 self.subtree_nodes[result.closer] += result.nodes
-                left = sum(region.closed is None for region in result.children)
+                left = count_open(result.children)
                 self.left_open[result.closer] += left
                 self.shown += len(result.children) - left
             case _:
