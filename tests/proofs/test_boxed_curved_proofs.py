@@ -7,70 +7,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from boxed_cases import allowed_sets, constrained_case, curved_case, enumerated_fit, smallest_on
-from boxed_files import claiming, random_proof, relations_of
+from boxed_cases import allowed_sets, curved_case, enumerated_fit
+from boxed_files import claiming, random_proof
 from corrupted import check
-from recorded import replayed, second_opinion
+from recorded import second_opinion
 from samples import sample
 
-from exactsel import Problem, boxed, solve, verify
+from exactsel import Problem, boxed
 from exactsel.proofs.instance import instance_of
-from exactsel.solving.settings import Settings
-from exactsel.solving.solver import Search
-from exactsel_certificates.container import CLOSE, FIRST_POINT, USE, parse_proof
+from exactsel_certificates.container import CLOSE, FIRST_POINT, USE
 from exactsel_certificates.exact import ExactBounds
 from exactsel_certificates.rigorous import RigorousBounds
 
 WHOLE = 1e-9
 """Times what the empty model costs: how well the smallest objective is known."""
-
-
-def case_of(seed):
-    """A problem, and a little more than its smallest objective; None where there is no such problem."""
-    problem = curved_case(seed) if seed % 3 else constrained_case(seed)
-    if problem is None:
-        return None
-    fit = enumerated_fit if seed % 3 else smallest_on
-    best = min(fit(problem, chosen) for chosen in allowed_sets(problem))
-    return problem, best + WHOLE * problem.null_objective
-
-
-@pytest.mark.parametrize("seed", sample(36, 4000, smoke=6))
-def test_what_a_search_says_is_accepted_by_both_and_no_more(seed, tmp_path):
-    case = case_of(seed)
-    if case is None:
-        return
-    problem, above = case
-    result = solve(problem, proof=tmp_path / "run.exsel", audit=True, signals=())
-    data, instance = (tmp_path / "run.exsel").read_bytes(), instance_of(problem)
-    assert result.lower <= above
-    verdict = verify(problem, tmp_path / "run.exsel")
-    assert verdict.verified, str(verdict)
-    assert result.lower <= verdict.lower <= above
-    assert second_opinion(instance, data, **relations_of(instance)) == ""
-    too_much = claiming(parse_proof(data), lower=above, upper=1e300)
-    assert not check(too_much, instance).verified
-    assert second_opinion(instance, too_much, **relations_of(instance)) != ""
-    search = Search(problem, Settings(heuristics=()))
-    events = [*search]
-    replayed(problem, search.result(), events, search.state)
-
-
-@pytest.mark.parametrize("seed", sample(48, 20_000, smoke=8))
-def test_nothing_untrue_is_established_by_any_proof(seed):
-    """Whatever the tree, the points and the curvature, and also where the claim is about bounded models."""
-    problem, rng = curved_case(seed), np.random.default_rng([seed, 73])
-    if problem is None or problem.null_objective == 0.0:
-        return
-    best = min(enumerated_fit(problem, chosen) for chosen in allowed_sets(problem))
-    above = best + WHOLE * problem.null_objective
-    instance = instance_of(problem)
-    proof = replace(random_proof(rng, problem, instance), scope="bounded models" if rng.random() < 0.5 else "")
-    verdict = check(claiming(proof, lower=above), instance)
-    assert not verdict.verified
-    assert verdict.lower <= above
-    assert second_opinion(instance, claiming(proof, lower=above)) != ""
-    assert check(claiming(proof, lower=verdict.lower), instance).verified
 
 
 def test_a_column_leaves_nothing_to_others_that_have_limits():

@@ -8,21 +8,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from boxed_cases import allowed_sets, other_case, quadratic_case, smallest_on
-from boxed_files import blank_for, claiming, random_proof
+from boxed_cases import other_case, quadratic_case
+from boxed_files import blank_for, claiming
 from click.testing import CliRunner
 from corrupted import as_bytes, check
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import replayed, second_opinion
+from recorded import second_opinion
 from samples import examples, sample
 
 from exactsel import GroupedProblem, InputError, Problem, boxed, solve, verify
 from exactsel.cli.main import cli
 from exactsel.proofs.instance import instance_of
 from exactsel.solving.claim import established
-from exactsel.solving.settings import Settings
-from exactsel.solving.solver import Search
 from exactsel_certificates import __main__ as first
 from exactsel_certificates import standalone
 from exactsel_certificates.bounds_text import read_box
@@ -43,41 +41,6 @@ WHOLE = 1e-9
 
 def case_of(seed):
     return quadratic_case(seed) if seed % 2 else other_case(seed)
-
-
-@pytest.mark.parametrize("seed", sample(60, 4000, smoke=4))
-def test_what_a_search_says_is_accepted_by_both_and_no_more(seed, tmp_path):
-    problem = case_of(seed)
-    result = solve(problem, proof=tmp_path / "run.exsel", audit=True, signals=())
-    data, instance = (tmp_path / "run.exsel").read_bytes(), instance_of(problem)
-    best = min(smallest_on(problem, chosen) for chosen in allowed_sets(problem))
-    above = best + WHOLE * max(1.0, problem.null_objective)
-    assert result.reached
-    assert result.lower <= above
-    verdict = verify(problem, tmp_path / "run.exsel")
-    assert verdict.verified, str(verdict)
-    assert result.lower <= verdict.lower <= above
-    assert second_opinion(instance, data) == ""
-    too_much = claiming(parse_proof(data), lower=above, upper=1e300)
-    assert not check(too_much, instance).verified
-    assert second_opinion(instance, too_much) != ""
-    search = Search(problem, Settings(heuristics=()))
-    events = [*search]
-    replayed(problem, search.result(), events, search.state)
-
-
-@pytest.mark.parametrize("seed", sample(120, 20_000, smoke=8))
-def test_nothing_untrue_is_established_by_any_proof(seed):
-    problem, rng = case_of(seed), np.random.default_rng([seed, 71])
-    instance = instance_of(problem)
-    proof = random_proof(rng, problem, instance)
-    best = min(smallest_on(problem, chosen) for chosen in allowed_sets(problem))
-    above = best + WHOLE * max(1.0, problem.null_objective)
-    verdict = check(claiming(proof, lower=above), instance)
-    assert not verdict.verified
-    assert verdict.lower <= above
-    assert second_opinion(instance, claiming(proof, lower=above)) != ""
-    assert check(claiming(proof, lower=verdict.lower), instance).verified
 
 
 @examples(100, 2000)

@@ -7,9 +7,8 @@ import json
 
 import numpy as np
 import pytest
-from boxed_cases import allowed_sets, least_squares_of, other_case, quadratic_case, smooth_fit_of
+from boxed_cases import quadratic_case
 from click.testing import CliRunner
-from regions import supports_of
 from samples import sample
 from scipy.optimize import nnls
 
@@ -17,47 +16,15 @@ from exactsel import (
     InputError,
     Problem,
     UnsupportedError,
-    best_model,
     certify,
     heuristics,
-    near_optimal,
     solve,
-    solve_path,
 )
 from exactsel.cli.main import cli
-from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.boxed import boxed
 from exactsel.sklearn import BestSubsetCV
 from exactsel.studies.compare import compare
 from exactsel.studies.crossval import cross_validate, random_folds
-from exactsel.studies.size_criterion import SizeCriterion
-
-
-@pytest.mark.parametrize("seed", sample(80, 3000, smoke=8))
-def test_the_best_model_in_the_box_is_found(seed):
-    problem = quadratic_case(seed)
-    scale = max(1.0, problem.null_objective)
-    best = min(least_squares_of(problem, chosen) for chosen in allowed_sets(problem))
-    result = solve(problem, signals=(), **({} if seed % 3 else {"batch": 1, "warm_start": False}))
-    assert result.lower <= best + 1e-9 * scale
-    assert abs(result.upper - best) <= 1e-6 * scale
-    assert result.upper >= best - 1e-7 * scale
-    assert result.reached
-    assert np.all((result.coef >= problem.lower) & (result.coef <= problem.upper))
-    assert np.count_nonzero(result.coef) <= problem.k
-    assert result.upper >= problem.base(result.coef)
-
-
-@pytest.mark.parametrize("seed", sample(40, 2000))
-def test_no_bound_of_a_region_is_above_its_best_model(seed):
-    problem, rng = quadratic_case(seed), np.random.default_rng([seed, 43])
-    state = rng.choice([OUT, FREE, FREE, IN], problem.d).astype(np.int8)
-    sets = supports_of(state, problem.k)
-    if not sets:
-        return
-    best = min(least_squares_of(problem, chosen) for chosen in sets)
-    for x in (np.zeros(problem.d), rng.standard_normal(problem.d), problem.fit(sets[-1]).coef):
-        assert problem.bound_at(x, state) <= best + 1e-9 * max(1.0, problem.null_objective)
 
 
 @pytest.mark.parametrize("seed", sample(40, 2000))
@@ -180,65 +147,6 @@ def test_what_does_not_go_together_is_said(tmp_path):
     done = CliRunner().invoke(cli, ["info", "data.npz", "--nonnegative", "all"])
     assert done.exit_code == 2
     assert "known to solve, best, path, near, certify, heuristic, compare, verify, tree and play alone" in done.stderr
-
-
-@pytest.mark.parametrize("seed", sample(12, 400, smoke=2))
-def test_paths_lists_and_certificates(seed):
-    """Against all sets of columns, for every size and two ridge weights."""
-    make = quadratic_case if seed % 2 else other_case
-    fit = least_squares_of if seed % 2 else smooth_fit_of
-    problem = make(seed).replace(must_have=(), must_not=())
-    problem = problem.replace(k=max(1, problem.k))
-    scale, lam = max(1.0, problem.null_objective), problem.base.lam
-    path = solve_path(problem, lams=[2.0 * lam, lam], signals=())
-    assert len(path.results) == 2 * problem.k
-    for result in path.results:
-        alone = problem.replace(k=result.problem["k"], lam=result.problem["lam"])
-        values = {chosen: fit(alone, chosen) for chosen in allowed_sets(alone)}
-        best = min(values.values())
-        assert result.lower <= best + 1e-9 * scale
-        assert result.upper == pytest.approx(best, abs=1e-6 * scale)
-        assert alone.admits(result.coef)
-    values = {chosen: value for chosen, value in values.items() if len(chosen) == problem.k}
-    tau = 0.1 * scale
-    near = near_optimal(problem, tau=tau, signals=())
-    listed = {model.support: model.value for model in near.models}
-    assert near.complete
-    for chosen, value in values.items():
-        if abs(value - best - tau) > 1e-5 * scale:
-            assert (chosen in listed) == (value <= best + tau)
-        if chosen in listed:
-            assert listed[chosen] == pytest.approx(value, abs=1e-6 * scale)
-    chosen = sorted(values)[seed % len(values)]
-    certified = certify(problem, support=chosen, signals=())
-    assert certified.value == pytest.approx(values[chosen], abs=1e-6 * scale)
-    assert certified.value - certified.absolute_gap <= best + 1e-9 * scale
-
-
-@pytest.mark.parametrize("seed", sample(12, 400, smoke=2))
-def test_the_best_models_by_a_criterion(seed):
-    """Of all sizes, against all sets of columns: the best, and a complete list of the best three."""
-    make, fit = (quadratic_case, least_squares_of) if seed % 2 else (other_case, smooth_fit_of)
-    problem = make(seed).replace(must_have=(), must_not=())
-    problem = problem.replace(k=problem.d)
-    measure = SizeCriterion.of(problem.unlimited, "custom", 1.0, 2.0)
-    largest = problem.d if measure.largest_size() is None else min(problem.d, measure.largest_size())
-    if largest < 0:
-        return
-    values = {c: fit(problem, c) for c in allowed_sets(problem) if len(c) <= largest}
-    if min(values.values()) < 1e-3 * problem.null_objective:  # fits nearly exactly, so that logarithms tell nothing
-        return
-    criteria = sorted((measure.value(value, len(chosen)), chosen) for chosen, value in values.items())
-    found = best_model(problem, criterion="custom", penalty=2.0, top=3, signals=())
-    scale = 1.0 + abs(criteria[0][0])
-    assert found.value == pytest.approx(criteria[0][0], abs=1e-5 * scale)
-    assert found.lower <= criteria[0][0] + 1e-9 * scale
-    assert problem.admits(found.result.coef)
-    if found.complete:
-        assert len(found.models) >= min(3, len(criteria))
-        for model, (value, _) in zip(found.models, criteria, strict=False):
-            assert model.criterion == pytest.approx(value, abs=1e-5 * scale)
-    assert found.complete or seed % 8, "lists are complete but for ties that rounding leaves open"
 
 
 def test_cross_validation_keeps_to_signs():

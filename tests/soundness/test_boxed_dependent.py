@@ -7,17 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boxed_cases import allowed_sets, dependent_case, enumerated_fit
+from boxed_cases import enumerated_fit
 from boxed_files import claiming, relations_of
 from recorded import second_opinion
-from regions import supports_of
 from samples import sample
 from scipy.optimize import lsq_linear, nnls
 
-from exactsel import GroupedProblem, Problem, best_model, boxed, certify, near_optimal, solve, solve_path
-from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.boxed_fit import BOUNDED_MODELS, BoxedFitBound
-from exactsel.kernels.node import FREE, IN, OUT
+from exactsel import GroupedProblem, Problem, boxed, solve
+from exactsel.bounds.boxed_fit import BOUNDED_MODELS
 from exactsel.problem.boxed import independent
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import verify
@@ -44,40 +41,6 @@ def check_proofs(problem, file, best, scale):
     wider = replace(instance, box=Box(2.0 * instance.box.lower - 1.0, instance.box.upper))
     assert not verify(proof, wider).verified
     assert second_opinion(wider, data, **relations_of(instance)) != ""
-
-
-@pytest.mark.parametrize("seed", sample(60, 4000, smoke=4))
-def test_the_best_model_in_the_box_is_found(seed, tmp_path):
-    problem, file = dependent_case(seed), tmp_path / "run.exsel"
-    scale = problem.null_objective
-    best = min(enumerated_fit(problem, chosen) for chosen in allowed_sets(problem))
-    result = solve(problem, signals=(), proof=file)
-    assert result.lower <= best + 1e-10 * scale
-    assert result.upper == pytest.approx(best, abs=1e-6 * scale)
-    assert result.reached or best < 1e-4 * scale
-    assert not np.any(problem.outside(result.coef))
-    assert result.scope in ("", BOUNDED_MODELS)
-    assert result.scope == "" or not is_limited(problem)
-    check_proofs(problem, file, best, scale)
-
-
-@pytest.mark.parametrize("seed", sample(30, 1000))
-def test_no_bound_of_a_region_is_above_its_best_model(seed):
-    problem, rng = dependent_case(seed), np.random.default_rng([seed, 113])
-    state = rng.choice([OUT, FREE, FREE, IN], problem.d).astype(np.int8)
-    sets = supports_of(state, problem.k)
-    if not sets:
-        return
-    best, scale = min(enumerated_fit(problem, chosen) for chosen in sets), problem.null_objective
-    told = BoxedFitBound().prepare(problem, BoundOptions()).tighten(state[None], [None], np.inf, np.inf).answers
-    assert told.bound[0] <= best + 1e-10 * scale
-    free = np.flatnonzero(state == FREE)
-    for j in free if np.isfinite(told.bound_in[0, free]).any() else ():
-        for inside, value in ((IN, told.bound_in[0, j]), (OUT, told.bound_out[0, j])):
-            child = state.copy()
-            child[j] = inside
-            values = [enumerated_fit(problem, chosen) for chosen in supports_of(child, problem.k)]
-            assert not values or value <= min(values) + 1e-10 * scale
 
 
 @pytest.mark.parametrize("seed", sample(30, 1000, smoke=2))
@@ -168,29 +131,3 @@ def test_columns_no_model_may_hold_need_no_limit(tmp_path):
     best = min(enumerated_fit(problem, chosen) for chosen in itertools.combinations(range(7), 3))
     assert result.upper == pytest.approx(best)
     check_proofs(problem, tmp_path / "run.exsel", best, problem.null_objective)
-
-
-@pytest.mark.parametrize("seed", sample(8, 300, smoke=1))
-def test_paths_lists_certificates_and_criteria(seed):
-    problem = dependent_case(6 * seed)
-    scale = problem.null_objective
-    values = {chosen: enumerated_fit(problem, chosen) for chosen in allowed_sets(problem)}
-    best = min(values.values())
-    for result in solve_path(problem, signals=()).results:
-        of_size = min(v for chosen, v in values.items() if len(chosen) <= result.problem["k"])
-        assert result.lower <= of_size + 1e-10 * scale
-        assert result.upper == pytest.approx(of_size, abs=1e-6 * scale)
-    if best < 1e-4 * scale:
-        return
-    near = near_optimal(problem, tau=0.1 * scale, signals=())
-    listed = {model.support for model in near.models}
-    for chosen, value in values.items():
-        if len(chosen) == problem.k and value < best + 0.0999 * scale:
-            assert chosen in listed
-    chosen = sorted(c for c in values if len(c) == problem.k)[0]
-    certified = certify(problem, support=chosen, signals=())
-    assert certified.value == pytest.approx(values[chosen], abs=1e-6 * scale)
-    assert certified.value - certified.absolute_gap <= best + 1e-10 * scale
-    if problem.k + 1 < problem.n:
-        found = best_model(problem, criterion="custom", penalty=2.0, k_max=problem.k, signals=())
-        assert not np.any(problem.outside(found.result.coef))

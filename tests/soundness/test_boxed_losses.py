@@ -6,43 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from boxed_cases import LOSSES, other_case, smooth_fit_of
-from regions import supports_of
+from boxed_cases import LOSSES
 from samples import sample
 from scipy.optimize import minimize
 from scipy.special import xlogy
 
 from exactsel import Problem, boxed, solve
-from exactsel.kernels.node import FREE, IN, OUT
-
-
-@pytest.mark.parametrize("seed", sample(60, 2000, smoke=4))
-def test_the_best_model_in_the_box_is_found(seed):
-    problem = other_case(seed)
-    scale = max(1.0, problem.null_objective)
-    sets = [c for size in range(problem.k + 1) for c in itertools.combinations(range(problem.d), size)]
-    known = {chosen: smooth_fit_of(problem, chosen) for chosen in sets}
-    best = min(known.values())
-    for chosen in sets[-3:]:
-        assert problem.fit(chosen).value <= known[chosen] + 1e-8 * scale
-    result = solve(problem, signals=())
-    assert result.reached
-    assert result.lower <= best + 1e-9 * scale
-    assert result.upper == pytest.approx(best, abs=1e-6 * scale)
-    assert np.all((result.coef >= problem.lower) & (result.coef <= problem.upper))
-    assert np.count_nonzero(result.coef) <= problem.k
-
-
-@pytest.mark.parametrize("seed", sample(40, 2000))
-def test_no_bound_of_a_region_is_above_its_best_model(seed):
-    problem, rng = other_case(seed), np.random.default_rng([seed, 62])
-    state = rng.choice([OUT, FREE, FREE, IN], problem.d).astype(np.int8)
-    sets = supports_of(state, problem.k)
-    if not sets:
-        return
-    best = min(smooth_fit_of(problem, chosen) for chosen in sets)
-    for x in (np.zeros(problem.d), rng.standard_normal(problem.d), problem.fit(sets[-1]).coef):
-        assert problem.bound_at(x, state) <= best + 1e-9 * max(1.0, problem.null_objective)
 
 
 def loss_of(name, z, y):
@@ -96,18 +65,3 @@ def test_what_is_said_holds_for_the_data_as_given(seed):
     shown = cost(result.model.coef, result.model.intercept)
     assert result.upper == pytest.approx(shown, rel=1e-8)
     assert shown >= result.lower * (1.0 - 1e-9)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_without_limits_that_matter_it_is_the_problem_without(loss):
-    rng = np.random.default_rng(7)
-    A = rng.standard_normal((40, 8))
-    z = A[:, 0] + 0.8 * A[:, 3] + 0.5 * rng.standard_normal(40)
-    y = {"huber": z, "poisson": rng.poisson(np.exp(np.clip(z, -2.0, 2.0))).astype(float)}.get(loss, np.sign(z))
-    free = Problem.prepared(A, y, 3, loss=loss, lam=0.5, intercept=True)
-    plain, limited = solve(free, signals=()), solve(boxed(free, (), [(0, -1e6, 1e6)]), signals=())
-    assert limited.support == plain.support
-    assert limited.upper == pytest.approx(plain.upper, rel=1e-9)
-    signed = solve(boxed(free, "all"), signals=())
-    assert signed.upper >= plain.lower
-    assert np.all(signed.coef >= 0.0)
