@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from boxed_cases import allowed_sets, smallest_on
 from boxed_files import claiming
-from boxed_group_cases import allowed_groups, smallest_on_groups
 from click.testing import CliRunner
 from recorded import second_opinion
 from samples import sample
@@ -39,7 +39,7 @@ def test_other_losses_without_a_ridge(seed, tmp_path):
     columns = Problem.prepared(A, y, 2, loss=loss, lam=0.0, intercept=bool(seed % 2))
     groups = GroupedProblem(columns, ["a", "a", "b", "b", None])
     problem = boxed(groups, ["b", 0] if columns.feature_names is None else "all", [(4, -0.01, 0.02)])
-    best = min(smallest_on_groups(problem, chosen) for chosen in allowed_groups(problem))
+    best = min(smallest_on(problem, chosen) for chosen in allowed_sets(problem))
     result = solve(problem, signals=(), proof=tmp_path / "run.exsel")
     assert result.reached
     assert result.lower <= best * (1.0 + 1e-9)
@@ -58,7 +58,7 @@ def test_methods_and_comparisons():
     groups = GroupedProblem(Problem(A, y, 2, lam=0.1), ["a", "a", "b", "b", "c", "c", "d", "d"])
     problem = boxed(groups, "all", [(1, 0.0, 0.5)])
     best = solve(problem, signals=())
-    assert best.upper == pytest.approx(min(smallest_on_groups(problem, c) for c in allowed_groups(problem)))
+    assert best.upper == pytest.approx(min(smallest_on(problem, c) for c in allowed_sets(problem)))
     for method in ("forward", "swap"):
         found = heuristics.run(method, problem)
         assert found.support == best.support
