@@ -237,8 +237,8 @@ def test_kills_lose_no_job_and_repeat_none(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
     from benchmarks.sweeps.kills import run
 
-    tally = run(10, 1, 3, tmp_path, tell=False)
-    assert (tally.jobs, tally.kills, len(tally.kept)) == (10, 1, 1)
+    tally = run(20, 1, 3, tmp_path, tell=False)
+    assert (tally.jobs, tally.kills, len(tally.kept)) == (20, 1, 1)
     assert (tally.repeated, tally.lost, tally.orphans, tally.same, tally.wrong) == (0, 0, 0, True, [])
 
 
