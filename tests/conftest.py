@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 os.environ.setdefault("EXACTSEL_JIT", "1")  # what small problems need is compiled, too: that is what is tested
@@ -50,6 +51,11 @@ MOST_NODES = 3_000
 MOST_ROUNDED = 2e-9
 """Times the objective of the empty model: what rounding may take off a bound where there is no ridge."""
 
+PROOFS: list[Path] = []
+"""The folder of proof files, one for all tests of a process."""
+
+NUMBERS = itertools.count()
+
 run_search = Search.__iter__
 
 
@@ -64,24 +70,21 @@ def search_with_proof(search):
     """The events of a search, which must also come to a proof that holds."""
     writer = None
     if wants_proof(search):
-        folder = tempfile.TemporaryDirectory()
-        try:
-            writer = ProofWriter(search.problem, Path(folder.name) / "run.exsel")
-        except (UnsupportedError, InputError):
-            folder.cleanup()
+        with suppress(UnsupportedError, InputError):
+            writer = ProofWriter(search.problem, PROOFS[-1] / f"{next(NUMBERS)}.exsel")
     if writer is None:
         yield from run_search(search)
         return
     search._shown, search._brief = True, False
-    with folder:
-        try:
-            for event in run_search(search):
-                writer(event, search.state)
-                if isinstance(event, Finished):
-                    check(search, writer)
-                yield event
-        finally:
-            writer.close()
+    try:
+        for event in run_search(search):
+            writer(event, search.state)
+            if isinstance(event, Finished):
+                check(search, writer)
+            yield event
+    finally:
+        writer.close()
+        writer.path.unlink(missing_ok=True)
 
 
 def check(search, writer):
@@ -105,6 +108,11 @@ def every_search_is_verified(request, monkeypatch):
     """Switched off by the marker ``untrue`` where a test's own bounds are wrong on purpose."""
     if "untrue" not in request.keywords:
         monkeypatch.setattr(Search, "__iter__", search_with_proof)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def folder_of_proofs(tmp_path_factory):
+    PROOFS.append(tmp_path_factory.mktemp("proofs"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -211,9 +211,9 @@ HORIZON_AGE = 1 / 16
 """A horizon is used until so many more nodes have been bounded, as a part of all."""
 
 LONG_FROM, LONG_GROWTH = 8192, 1.25
-"""A search is long when, this many nodes on, the open ones have grown by this factor since half as many. (Measured, from
-8,192 and from 65,536: logistic 100 x 100, k 8, is open at 3 to 4 % and at 14 % after 12 s, 200 x 100 at 10.6 and 12.2,
-while Huber loss that ends after 76,000 nodes takes 5.2 and 4.4 s.)"""
+"""A search is long when, this many nodes on, the open ones have grown by this factor since half as many (with
+8,192 and 65,536 for that: logistic 100 x 100, k 8 is open at 3 to 4 % and at 14 % after 12 s, 200 x 100 at 10.6 and 12.2,
+while Huber loss that ends after 76,000 nodes takes 5.2 and 4.4 s)."""
 
 
 @dataclass

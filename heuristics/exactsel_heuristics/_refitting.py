@@ -89,7 +89,8 @@ def swap_by_refits(problem: Limited, context: Context, max_passes: int, shortlis
     known = [*([context.start] if context.start else []), *context.supports]
     best: tuple[int, ...] = context.start or ()
     value, number = problem.fit(best).value, 0
-    while not refits.over():
+    # From so many supports a small problem would be searched again and again.
+    while number <= math.comb(pool.size, min(problem.k, pool.size)) and not refits.over():
         base = known[int(rng.integers(len(known)))] if known else ()
         begin = best if number == 0 and best else perturbed(base, pool, problem.k, rng)
         support, found = _local_optimum(problem, begin, refits, max_passes, shortlist)

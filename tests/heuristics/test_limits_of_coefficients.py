@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -137,6 +138,14 @@ def test_short_lists_hold_the_columns_that_gain_most():
         whole = method().run(problem, Context(start=(0, 4)))
         assert short.support == whole.support
         assert short.evaluations < whole.evaluations
+
+
+@pytest.mark.parametrize(("d", "k"), [(2, 0), (2, 1), (4, 2), (3, 3)])
+def test_a_portion_of_work_begins_no_oftener_than_there_are_supports(d, k):
+    rng = np.random.default_rng(d)
+    problem = boxed(Problem(rng.standard_normal((8, d)), rng.standard_normal(8), k, lam=0.3), "all")
+    found = SwapLocalSearch().run(problem, Context(work=1e9))
+    assert found.evaluations <= (math.comb(d, k) + 1) * (2 + (d + 1) * d * d)
 
 
 def test_the_conformance_kit_knows_limits():

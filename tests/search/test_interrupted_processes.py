@@ -107,11 +107,14 @@ class TestProcesses:
         before = f"import exactsel.data.reading as reading\nreading.read_instance = lambda *_, **__: {stay}()"
         assert Process("info", TRAP, before=before).interrupted() == ENDED
 
-    @pytest.mark.parametrize("stay", ["stay_in_python", "stay_in_c"])
     @pytest.mark.parametrize(
-        "command",
-        [("solve", TRAP, "--quiet"), ("compare", TRAP), ("path", TRAP), ("heuristic", "omp", TRAP, "--quiet")],
-    )
+        ("command", "stay"),
+        [
+            (("solve", TRAP, "--quiet"), "stay_in_python"), (("solve", TRAP, "--quiet"), "stay_in_c"),
+            (("compare", TRAP), "stay_in_python"), (("path", TRAP), "stay_in_c"),
+            (("heuristic", "omp", TRAP, "--quiet"), "stay_in_python"),
+        ],
+    )  # fmt: skip
     def test_before_a_search_has_a_result(self, command, stay):
         """The watch has taken the signal, but nothing comes of it."""
         before = "import exactsel.search.watch as watch\nenter = watch.Watch.__enter__\n"

@@ -81,7 +81,7 @@ def test_a_search_goes_on_from_what_was_packed(kind, ahead, kernels_at_once, mon
         monkeypatch.setattr(engine, "AHEAD", 1)
     options = {"batch": 2, "frontier": "best-first"} | options
     packed_at = 0
-    for seed in range(900, 900 + many(2, 3)):
+    for seed in range(900, 900 + many(1, 3)):
         problem = make(seed)
         whole, kept = Search(problem, Settings(**options), signals=()), []
         for event in whole:

@@ -280,7 +280,7 @@ def test_killed_again_and_again(what, tmp_path):
     ended = run(path, False, 3, 0)
     while ended.returncode == -signal.SIGKILL and kills < 60:
         kills += 1
-        ended = run(path, True, int(rng.integers(4, 14)), kills % 2)
+        ended = run(path, True, int(rng.integers(10, 24)), kills % 2)
     assert ended.returncode == 0, ended.stderr
     assert kills >= 2
     assert ended.stdout == whole.stdout

@@ -226,8 +226,8 @@ class TestInTheSearch:
     @pytest.fixture
     def problem(self):
         rng = np.random.default_rng(1)
-        A = rng.standard_normal((60, 26)) + 1.5 * rng.standard_normal((60, 1))
-        return Problem(A, A @ rng.standard_normal(26) + rng.standard_normal(60), 6, lam=0.1)
+        A = rng.standard_normal((60, 20)) + 1.5 * rng.standard_normal((60, 1))
+        return Problem(A, A @ rng.standard_normal(20) + rng.standard_normal(60), 6, lam=0.1)
 
     def run(self, problem, **options):
         search, events = Search(problem, Settings(**options), signals=()), []

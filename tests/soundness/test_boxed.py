@@ -1,63 +1,34 @@
-"""Signs and bounds of coefficients: against all sets of columns, with fits by another method."""
+"""Signs and bounds of coefficients on the data as given, and through every door; the matrix holds their searches."""
 
 from __future__ import annotations
 
 import itertools
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from boxed_cases import allowed_sets, least_squares_of, other_case, quadratic_case, smooth_fit_of
+from boxed_cases import LOSSES, quadratic_case
 from click.testing import CliRunner
-from regions import supports_of
 from samples import sample
-from scipy.optimize import nnls
+from scipy.optimize import minimize, nnls
+from scipy.special import xlogy
 
 from exactsel import (
     InputError,
     Problem,
     UnsupportedError,
-    best_model,
+    boxed,
     certify,
     heuristics,
-    near_optimal,
     solve,
-    solve_path,
 )
+from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.boxed import BoxedBound, _outwards
 from exactsel.cli.main import cli
-from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem.boxed import boxed
 from exactsel.sklearn import BestSubsetCV
 from exactsel.studies.compare import compare
 from exactsel.studies.crossval import cross_validate, random_folds
-from exactsel.studies.size_criterion import SizeCriterion
-
-
-@pytest.mark.parametrize("seed", sample(80, 3000, smoke=8))
-def test_the_best_model_in_the_box_is_found(seed):
-    problem = quadratic_case(seed)
-    scale = max(1.0, problem.null_objective)
-    best = min(least_squares_of(problem, chosen) for chosen in allowed_sets(problem))
-    result = solve(problem, signals=(), **({} if seed % 3 else {"batch": 1, "warm_start": False}))
-    assert result.lower <= best + 1e-9 * scale
-    assert abs(result.upper - best) <= 1e-6 * scale
-    assert result.upper >= best - 1e-7 * scale
-    assert result.reached
-    assert np.all((result.coef >= problem.lower) & (result.coef <= problem.upper))
-    assert np.count_nonzero(result.coef) <= problem.k
-    assert result.upper >= problem.base(result.coef)
-
-
-@pytest.mark.parametrize("seed", sample(40, 2000))
-def test_no_bound_of_a_region_is_above_its_best_model(seed):
-    problem, rng = quadratic_case(seed), np.random.default_rng([seed, 43])
-    state = rng.choice([OUT, FREE, FREE, IN], problem.d).astype(np.int8)
-    sets = supports_of(state, problem.k)
-    if not sets:
-        return
-    best = min(least_squares_of(problem, chosen) for chosen in sets)
-    for x in (np.zeros(problem.d), rng.standard_normal(problem.d), problem.fit(sets[-1]).coef):
-        assert problem.bound_at(x, state) <= best + 1e-9 * max(1.0, problem.null_objective)
 
 
 @pytest.mark.parametrize("seed", sample(40, 2000))
@@ -182,65 +153,6 @@ def test_what_does_not_go_together_is_said(tmp_path):
     assert "known to solve, best, path, near, certify, heuristic, compare, verify, tree and play alone" in done.stderr
 
 
-@pytest.mark.parametrize("seed", sample(12, 400, smoke=2))
-def test_paths_lists_and_certificates(seed):
-    """Against all sets of columns, for every size and two ridge weights."""
-    make = quadratic_case if seed % 2 else other_case
-    fit = least_squares_of if seed % 2 else smooth_fit_of
-    problem = make(seed).replace(must_have=(), must_not=())
-    problem = problem.replace(k=max(1, problem.k))
-    scale, lam = max(1.0, problem.null_objective), problem.base.lam
-    path = solve_path(problem, lams=[2.0 * lam, lam], signals=())
-    assert len(path.results) == 2 * problem.k
-    for result in path.results:
-        alone = problem.replace(k=result.problem["k"], lam=result.problem["lam"])
-        values = {chosen: fit(alone, chosen) for chosen in allowed_sets(alone)}
-        best = min(values.values())
-        assert result.lower <= best + 1e-9 * scale
-        assert result.upper == pytest.approx(best, abs=1e-6 * scale)
-        assert alone.admits(result.coef)
-    values = {chosen: value for chosen, value in values.items() if len(chosen) == problem.k}
-    tau = 0.1 * scale
-    near = near_optimal(problem, tau=tau, signals=())
-    listed = {model.support: model.value for model in near.models}
-    assert near.complete
-    for chosen, value in values.items():
-        if abs(value - best - tau) > 1e-5 * scale:
-            assert (chosen in listed) == (value <= best + tau)
-        if chosen in listed:
-            assert listed[chosen] == pytest.approx(value, abs=1e-6 * scale)
-    chosen = sorted(values)[seed % len(values)]
-    certified = certify(problem, support=chosen, signals=())
-    assert certified.value == pytest.approx(values[chosen], abs=1e-6 * scale)
-    assert certified.value - certified.absolute_gap <= best + 1e-9 * scale
-
-
-@pytest.mark.parametrize("seed", sample(12, 400, smoke=2))
-def test_the_best_models_by_a_criterion(seed):
-    """Of all sizes, against all sets of columns: the best, and a complete list of the best three."""
-    make, fit = (quadratic_case, least_squares_of) if seed % 2 else (other_case, smooth_fit_of)
-    problem = make(seed).replace(must_have=(), must_not=())
-    problem = problem.replace(k=problem.d)
-    measure = SizeCriterion.of(problem.unlimited, "custom", 1.0, 2.0)
-    largest = problem.d if measure.largest_size() is None else min(problem.d, measure.largest_size())
-    if largest < 0:
-        return
-    values = {c: fit(problem, c) for c in allowed_sets(problem) if len(c) <= largest}
-    if min(values.values()) < 1e-3 * problem.null_objective:  # fits nearly exactly, so that logarithms tell nothing
-        return
-    criteria = sorted((measure.value(value, len(chosen)), chosen) for chosen, value in values.items())
-    found = best_model(problem, criterion="custom", penalty=2.0, top=3, signals=())
-    scale = 1.0 + abs(criteria[0][0])
-    assert found.value == pytest.approx(criteria[0][0], abs=1e-5 * scale)
-    assert found.lower <= criteria[0][0] + 1e-9 * scale
-    assert problem.admits(found.result.coef)
-    if found.complete:
-        assert len(found.models) >= min(3, len(criteria))
-        for model, (value, _) in zip(found.models, criteria, strict=False):
-            assert model.criterion == pytest.approx(value, abs=1e-5 * scale)
-    assert found.complete or seed % 8, "lists are complete but for ties that rounding leaves open"
-
-
 def test_cross_validation_keeps_to_signs():
     rng = np.random.default_rng(4)
     A = rng.standard_normal((40, 5))
@@ -303,3 +215,104 @@ def test_what_does_not_know_of_signs_says_so():
     named = Problem(rng.standard_normal((9, 2)), rng.standard_normal(9), k=1, lam=0.1, feature_names=["a", "b"])
     with pytest.raises(InputError, match=r"the pattern 'z\*' of nonnegative columns matches no column"):
         boxed(named, ["z*"])
+
+
+def loss_of(name, z, y):
+    """Each row's loss, by its definition."""
+    if name == "huber":
+        size = np.abs(z - y)
+        return np.where(size <= 0.7, 0.5 * size**2, 0.7 * (size - 0.35))
+    if name == "poisson":
+        return np.exp(z) - y * z + xlogy(y, y) - y
+    return np.logaddexp(0.0, -y * z) if name == "logistic" else np.maximum(0.0, 1.0 - y * z) ** 2
+
+
+@pytest.mark.parametrize("seed", sample(32, 400, smoke=4))
+def test_what_is_said_holds_for_the_data_as_given(seed):
+    """Columns far from zero and of other sizes, an intercept, scaling, weights: by hand, from the data themselves."""
+    rng = np.random.default_rng([seed, 67])
+    loss, n, d = LOSSES[seed % 4], 24, 3
+    A = (5.0 + rng.standard_normal((n, d))) * 10.0 ** rng.integers(-2, 3, d)
+    z = (A[:, 0] - A[:, 0].mean()) / A[:, 0].std() + rng.standard_normal(n)
+    counts = rng.poisson(np.exp(np.clip(z, -2.0, 2.0))).astype(float)
+    y = {"huber": 3.0 + 2.0 * z, "poisson": counts}.get(loss, np.where(z > np.median(z), 1.0, -1.0))
+    w, lam, scale = rng.integers(1, 4, n).astype(float), float(rng.choice([0.1, 1.0])), bool(seed % 3)
+    options = {"delta": 0.7} if loss == "huber" else {}
+    given = Problem.prepared(A, y, 2, loss=loss, lam=lam, intercept=True, scale=scale, weights=w, **options)
+    result = solve(boxed(given, "all"), signals=())
+    assert result.reached
+    spread = (
+        np.sqrt(np.average((A - np.average(A, axis=0, weights=w)) ** 2, axis=0, weights=w)) if scale else np.ones(d)
+    )
+
+    def cost(coef, level):
+        return float(w @ loss_of(loss, A @ coef + level, y) + 0.5 * lam * np.sum((spread * coef) ** 2))
+
+    def best_on(chosen):
+        # Centred and of one size, which changes neither the objective nor the signs.
+        X = (A[:, chosen] - A[:, chosen].mean(axis=0)) / A[:, chosen].std(axis=0)
+        ridge = (spread[chosen] / A[:, chosen].std(axis=0)) ** 2
+
+        def value(p):
+            return float(w @ loss_of(loss, X @ p[:-1] + p[-1], y) + 0.5 * lam * ridge @ p[:-1] ** 2)
+
+        limits = [(0.0, None)] * len(chosen) + [(None, None)]
+        found = minimize(value, np.zeros(len(chosen) + 1), method="L-BFGS-B", bounds=limits, options={"ftol": 1e-15})
+        again = minimize(value, found.x, method="Powell", bounds=limits, options={"xtol": 1e-10, "ftol": 1e-15})
+        return min(found.fun, again.fun)
+
+    best = min(best_on([*c]) for size in (1, 2) for c in itertools.combinations(range(d), size))
+    assert result.lower <= best * (1.0 + 1e-9)
+    assert result.upper == pytest.approx(best, rel=1e-5)
+    assert np.all(result.model.coef >= 0.0)
+    shown = cost(result.model.coef, result.model.intercept)
+    assert result.upper == pytest.approx(shown, rel=1e-8)
+    assert shown >= result.lower * (1.0 - 1e-9)
+
+
+def test_curvature_is_used_and_closes_more():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((80, 20))
+    y = A[:, :5] @ rng.standard_normal(5) + rng.standard_normal(80)
+    problem = boxed(Problem(A, y, 4, lam=1e-3), "all")
+    result = solve(problem, signals=())
+    assert result.reached
+    assert result.nodes <= 12  # 25 with the ridge alone
+    prepared = BoxedBound().prepare(problem, BoundOptions())
+    assert prepared.curvature is not None
+    assert np.all(prepared.curvature > 1.0)
+
+
+def test_a_search_over_nearly_dependent_columns_begins_at_their_fit():
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((60, 12))
+    A[:, 6:] = A[:, :6] + 1e-5 * rng.standard_normal((60, 6))
+    y = A[:, 0] - A[:, 1] + A[:, 2] + rng.standard_normal(60)
+    problem = boxed(Problem(A, y, 3, lam=0.0), "all")
+    root = problem.root_state
+    told = BoxedBound().prepare(problem, BoundOptions()).tighten(root[None], [None], np.inf, np.inf)
+    fit = problem.fit(range(12)).value
+    assert fit * (1.0 - 1e-6) <= told.answers.bound[0] <= solve(problem, signals=()).upper
+
+
+def test_without_a_ridge_columns_may_depend_on_each_other():
+    """Copies, zeros, fewer rows than columns, a constant column beside an intercept; as with hardly a ridge."""
+    rng = np.random.default_rng(2)
+    A, y = rng.standard_normal((20, 4)), rng.standard_normal(20)
+    for columns in (A[:, [0, 1, 2, 0]], np.column_stack([A, np.zeros(20)]), A[:3], np.column_stack([A, np.ones(20)])):
+        free = Problem.prepared(columns, y[: len(columns)], 2, lam=1e-9, intercept=len(columns) == 20)
+        found, beside = (solve(boxed(free.replace(lam=lam), "all"), signals=()) for lam in (0.0, 1e-9))
+        assert found.reached
+        assert found.upper <= beside.upper * (1.0 + 1e-12)
+        assert found.upper == pytest.approx(beside.upper, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-308, 1.0, 1e308])
+@pytest.mark.parametrize("scale", [1e-9, 0.1, 3.0, 1e9])
+def test_limits_in_the_units_of_the_curvature_are_never_narrower(size, scale):
+    scales = np.full(2, scale)
+    low = _outwards(np.array([-size, 0.0]), scales, -np.inf)
+    high = _outwards(np.array([size, 0.0]), scales, np.inf)
+    assert low[1] == high[1] == 0.0
+    assert high[0] == -low[0] > 0.0
+    assert high[0] == np.inf or Fraction(high[0]) >= Fraction(size) * Fraction(scale)

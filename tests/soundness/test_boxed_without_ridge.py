@@ -1,115 +1,131 @@
-"""Signs and bounds with lam = 0 for other losses: against brute force, and proofs by both checkers."""
+"""Limits on coefficients without a ridge: dependent columns, other losses, and what proofs may say of them."""
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from boxed_files import claiming, random_proof
+from boxed_cases import enumerated_fit
+from boxed_files import claiming, random_proof, relations_of
 from corrupted import check
 from recorded import second_opinion
-from samples import many
-from scipy.optimize import minimize
-from scipy.special import xlogy
+from samples import sample
+from scipy.optimize import lsq_linear, nnls
 
-from exactsel import Problem, boxed, solve
-from exactsel.errors import InputError, UnsupportedError
+from exactsel import GroupedProblem, Problem, boxed, solve
+from exactsel.bounds.boxed_fit import BOUNDED_MODELS
+from exactsel.problem.boxed import independent
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import problem_hash, verify
 from exactsel_certificates.container import parse_proof, read_proof
-from exactsel_certificates.standalone.checking import check as check_alone
-
-EACH = many(5, 12)
-"""Seeds of one test."""
+from exactsel_certificates.formula import Box
 
 
-def rows_of(loss, delta, z, y):
-    """Values and slopes of the rows."""
-    if loss == "logistic":
-        return np.logaddexp(0.0, -y * z), -y * np.exp(-np.logaddexp(0.0, y * z))
-    if loss == "poisson":
-        return np.exp(z) - y * z + xlogy(y, y) - y, np.exp(z) - y
-    r = z - y
-    slopes = np.clip(r, -delta, delta)
-    return slopes * (r - 0.5 * slopes), slopes
+def check_proofs(problem, file, best, scale):
+    """Both checkers accept the proof, and none that claims more, or is about other limits, or about more models."""
+    instance, proof, data = instance_of(problem), read_proof(file), file.read_bytes()
+    verdict = verify(proof, instance)
+    assert verdict.verified, verdict.reason
+    assert ("10000" in verdict.scope) == (proof.scope != "")
+    assert second_opinion(instance, data, **relations_of(instance)) == ""
+    raised = claiming(proof, lower=best * (1.0 + 1e-6) + 1e-6 * scale, upper=1e300)
+    assert not verify(parse_proof(raised), instance).verified
+    assert second_opinion(instance, raised, **relations_of(instance)) not in ("", "another problem")
+    wider = replace(instance, box=Box(2.0 * instance.box.lower - 1.0, instance.box.upper))
+    assert not verify(proof, wider).verified
+    assert second_opinion(wider, data, **relations_of(instance)) != ""
 
 
-def random_case(seed, loss):
-    """A small problem with columns of different length, ties, and limits on some coefficients."""
-    rng = np.random.default_rng([1700, seed])
-    n, d = int(rng.integers(10, 30)), int(rng.integers(2, 6))
-    A = rng.integers(-3, 4, size=(n, d)).astype(float) if seed % 3 == 0 else rng.normal(size=(n, d))
-    eta = A @ rng.normal(size=d) * 0.5
-    lengths = 10.0 ** rng.integers(-6, 7, size=d) if seed % 3 == 1 else np.ones(d)
-    y = {
-        "logistic": np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-0.4 * eta)), 1.0, -1.0),
-        "poisson": rng.poisson(np.exp(np.clip(0.4 * eta, -3.0, 2.0))).astype(float),
-        "huber": eta + rng.standard_t(2, n),
-    }[loss]
-    kinds = rng.integers(4, size=d)
-    kinds[0] = max(kinds[0], 1)
-    lower = np.select([kinds == 1, kinds == 2], [0.0, -rng.random(d)], -np.inf) / lengths
-    upper = np.select([kinds == 3, kinds == 2], [0.0, rng.random(d)], np.inf) / lengths
-    weights = rng.integers(1, 4, n).astype(float) if seed % 4 == 0 else None
-    return A * lengths, y, lower, upper, lengths, int(rng.integers(1, d + 1)), bool(rng.integers(2)), weights
+@pytest.mark.parametrize("seed", sample(30, 1000, smoke=2))
+def test_intercept_weights_and_scaling(seed, tmp_path):
+    """One-hot columns beside an intercept; against every set, prepared by hand."""
+    rng = np.random.default_rng([seed, 127])
+    n, levels = int(rng.integers(6, 10)), rng.integers(0, 3, 12)
+    A = np.column_stack([np.eye(3)[levels[:n]], rng.standard_normal((n, 2)) * 10.0 ** rng.integers(-3, 4, 2)])
+    y = 5.0 + A[:, 0] + rng.standard_normal(n)
+    weights = rng.integers(1, 4, n).astype(float) if seed % 3 == 0 else None
+    k, scale, intercept = int(rng.integers(1, 5)), bool(seed % 5 == 0), bool(seed % 4)
+    given = Problem.prepared(A, y, k, lam=0.0, intercept=intercept, weights=weights, scale=scale)
+    finite = seed % 2 == 0 and not scale
+    problem = boxed(given, () if finite else "all", [(j, -0.5, 0.3 + 0.1 * j) for j in range(5)] if finite else ())
+    w = np.ones(n) if weights is None else weights
+    centred = (A - intercept * np.average(A, axis=0, weights=w)) * np.sqrt(w)[:, None]
+    off = (y - intercept * np.average(y, weights=w)) * np.sqrt(w)
+    length = np.where(np.linalg.norm(centred, axis=0) > 0, np.linalg.norm(centred, axis=0), 1.0)
+
+    def least(chosen):
+        matrix = centred[:, chosen] / length[chosen]
+        if not finite:
+            return 0.5 * float(nnls(matrix, off)[1]) ** 2
+        limits = (problem.given_lower[chosen] * length[chosen], problem.given_upper[chosen] * length[chosen])
+        return float(lsq_linear(matrix, off, limits, method="bvls", tol=1e-14).cost)
+
+    best = min(least([*chosen]) for chosen in itertools.combinations(range(5), k))
+    null = 0.5 * float(off @ off)
+    result = solve(problem, signals=(), proof=tmp_path / "run.exsel")
+    assert result.lower <= best + 1e-10 * null
+    assert result.upper == pytest.approx(best, abs=1e-6 * null)
+    assert result.reached or best < 1e-3 * null
+    assert not finite or result.scope == ""
+    check_proofs(problem, tmp_path / "run.exsel", best, null)
 
 
-def least(loss, delta, X, y, w, low, high, intercept):
-    """The least objective within limits, by a quasi-Newton method from scipy on columns of even length."""
-    if intercept:
-        X, low, high = np.column_stack([X, np.ones(len(X))]), [*low, -np.inf], [*high, np.inf]
-
-    def both(x):
-        values, slopes = rows_of(loss, delta, X @ x, y)
-        return float(w @ values), X.T @ (w * slopes)
-
-    limits = [(None if np.isinf(a) else a, None if np.isinf(b) else b) for a, b in zip(low, high, strict=True)]
-    found = minimize(both, np.zeros(X.shape[1]), jac=True, bounds=limits, method="L-BFGS-B",
-                     options={"maxiter": 3000, "ftol": 1e-16, "gtol": 1e-11})  # fmt: skip
-    return float(found.fun)
-
-
-def look_at(seed, loss, tmp_path):
-    A, y, lower, upper, lengths, k, intercept, weights = random_case(seed, loss)
-    try:
-        problem = Problem.prepared(A, y, k, loss=loss, lam=0.0, intercept=intercept, weights=weights)
-    except (InputError, UnsupportedError):  # no best model without limits
-        return False
-    limits = [(j, a, b) for j, (a, b) in enumerate(zip(lower, upper, strict=True)) if a > -np.inf or b < np.inf]
-    limited = boxed(problem, bounds=limits)
-    result, file = solve(limited, proof=tmp_path / "run.exsel", threads=1, signals=()), tmp_path / "run.exsel"
-    delta, w = problem.loss_parameters.get("delta", 1.0), np.ones(len(y)) if weights is None else weights
-    best = min(
-        least(loss, delta, A[:, s] / lengths[s], y, w, (lower * lengths)[s], (upper * lengths)[s], intercept)
-        for s in map(list, itertools.combinations(range(A.shape[1]), k))
-    )
-    room = 1e-10 * problem.null_objective
-    assert result.lower <= best * (1.0 + 1e-10) + room, seed
-    assert result.upper >= best * (1.0 - 1e-5) - 1e-6 * problem.null_objective, seed
-    assert result.upper <= best * (1.0 + 2e-6) + 1e-6 * problem.null_objective, seed
-    assert np.all((result.coef >= lower) & (result.coef <= upper)), seed
-    assert result.problem["lam"] == 0.0
-    assert result.reached, seed
-    verdict = verify(read_proof(file), instance_of(limited))
-    assert verdict.verified, (seed, verdict.reason)
-    assert verdict.lower <= best * (1.0 + 1e-10) + room, seed
-    above = best * (1.0 + 1e-9) + 1e-9 * problem.null_objective
-    too_much = claiming(read_proof(file), lower=above, upper=1e300)
-    assert not verify(parse_proof(too_much), instance_of(limited)).verified, seed
-    if A.size <= 50:
-        assert second_opinion(instance_of(limited), too_much) != "", seed
-        said = check_alone(
-            file.read_bytes(), A.tolist(), y.tolist(), k, loss, 0.0, delta, level=intercept,
-            weights=None if weights is None else weights.tolist(), bounds=[lower.tolist(), upper.tolist()],
-        )  # fmt: skip
-        assert said == "", (seed, said)
-    return True
+@pytest.mark.parametrize("seed", sample(16, 500))
+def test_groups_that_depend_on_each_other(seed, tmp_path):
+    """Terms of one-hot columns with every level, limited on both sides or by signs."""
+    rng = np.random.default_rng([seed, 131])
+    n = 9
+    A = np.column_stack([np.eye(2)[rng.integers(0, 2, n)], np.eye(2)[rng.integers(0, 2, n)], rng.standard_normal(n)])
+    y = A @ [0.5, -0.3, 0.2, 0.4, 1.0] + 0.5 * rng.standard_normal(n)
+    groups = GroupedProblem(Problem(A, y, 2, lam=0.0), ["a", "a", "b", "b", None])
+    limits = [(j, -0.4, 0.6) for j in range(5)]
+    problem = boxed(groups, "all") if seed % 2 else boxed(groups, (), limits)
+    alone = boxed(groups.inner, "all") if seed % 2 else boxed(groups.inner, (), limits)
+    sets = [groups.units.columns_of(chosen).tolist() for chosen in itertools.combinations(range(3), 2)]
+    best = min(enumerated_fit(alone, columns) for columns in sets)
+    result = solve(problem, signals=(), proof=tmp_path / "run.exsel")
+    assert result.reached
+    assert result.lower <= best + 1e-10 * problem.null_objective
+    assert result.upper == pytest.approx(best, rel=1e-7)
+    assert (result.scope == "") == (seed % 2 == 0) or independent(problem.unlimited)
+    check_proofs(problem, tmp_path / "run.exsel", best, problem.null_objective)
 
 
-@pytest.mark.parametrize("loss", ["huber", "logistic", "poisson"])
-def test_against_every_set_of_columns(loss, tmp_path):
-    assert sum(look_at(seed, loss, tmp_path) for seed in range(EACH)) >= EACH // 2
+def test_a_claim_about_bounded_models_is_none_about_all(tmp_path):
+    """Without its scope a proof says nothing where a coefficient has no limit; within limits it needs none."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((8, 3))
+    A = np.column_stack([A, A[:, 0]])
+    y = A[:, 0] + A[:, 1] + 0.3 * rng.standard_normal(8)
+    signed = boxed(Problem(A, y, 2, lam=0.0), "all")
+    result = solve(signed, signals=(), proof=tmp_path / "run.exsel")
+    assert result.reached
+    assert result.scope == BOUNDED_MODELS
+    assert "among models with" in result.claim_text
+    instance, proof = instance_of(signed), read_proof(tmp_path / "run.exsel")
+    forged = claiming(proof, scope="")
+    assert verify(proof, instance).verified
+    assert not verify(parse_proof(forged), instance).verified
+    assert second_opinion(instance, forged) not in ("", "another problem")
+    both = boxed(Problem(A, y, 2, lam=0.0), (), [(j, 0.0, 3.0) for j in range(4)])
+    assert solve(both, signals=(), proof=tmp_path / "both.exsel").scope == ""
+    assert verify(read_proof(tmp_path / "both.exsel"), instance_of(both)).scope == ""
+
+
+def test_columns_no_model_may_hold_need_no_limit(tmp_path):
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((6, 8))
+    y = A[:, 0] - A[:, 1] + 0.3 * rng.standard_normal(6)
+    limits = [(j, -0.5, 0.5) for j in range(7)]
+    problem = boxed(Problem(A, y, 3, lam=0.0, must_not=[7]), (), limits)
+    result = solve(problem, signals=(), proof=tmp_path / "run.exsel")
+    assert result.reached
+    assert result.scope == ""
+    best = min(enumerated_fit(problem, chosen) for chosen in itertools.combinations(range(7), 3))
+    assert result.upper == pytest.approx(best)
+    check_proofs(problem, tmp_path / "run.exsel", best, problem.null_objective)
 
 
 @pytest.mark.parametrize("loss", ["huber", "logistic", "poisson"])
@@ -149,10 +165,3 @@ def signed_data(loss):
     eta = A[:, 0] + 0.7 * A[:, 1]
     y = {"huber": eta + 0.5 * rng.normal(size=40), "poisson": rng.poisson(np.exp(0.6 * eta)).astype(float)}
     return A, y.get(loss, np.where(eta + rng.logistic(size=40) > 0, 1.0, -1.0))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("loss", ["huber", "logistic", "poisson"])
-def test_thousands_against_every_set_of_columns(loss, tmp_path):
-    """Some minutes: ``pytest -m long tests/soundness/test_boxed_without_ridge.py``."""
-    assert sum(look_at(seed, loss, tmp_path) for seed in range(EACH, 1500)) >= 500

@@ -8,7 +8,6 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from samples import sample
 
 from exactsel import (
     GroupedProblem,
@@ -21,77 +20,14 @@ from exactsel import (
     near_optimal,
     solve,
     solve_path,
-    verify,
     write_report,
 )
 from exactsel.cli.main import cli
-
-LOSSES = ("quadratic", "huber", "logistic")
 
 
 def admissible(parents, kind, chosen):
     enough = all if kind == "strong" else any
     return all(not parents.get(j) or enough(i in chosen for i in parents[j]) for j in chosen)
-
-
-def random_case(seed):
-    """Data, loss, k and a hierarchy over columns or groups: ties, equal columns, no ridge, cycles, demands."""
-    rng = np.random.default_rng([seed, 13])
-    n, d = int(rng.integers(3, 12)), int(rng.integers(2, 8))
-    A = rng.integers(-2, 3, (n, d)).astype(float) if rng.random() < 0.5 else rng.standard_normal((n, d))
-    if rng.random() < 0.3:
-        A[:, -1] = A[:, 0]
-    loss = LOSSES[rng.integers(3)]
-    y = 2.0 * rng.standard_normal(n)
-    y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
-    lam = float(rng.choice([0.0, 0.1, 1.0])) if loss == "quadratic" else 0.3
-    groups = (np.arange(d) // 2).tolist() if rng.random() < 0.25 and lam > 0 else None
-    units = d if groups is None else max(groups) + 1
-    parents = {}
-    for j in range(units):
-        others = [i for i in range(units) if i != j]
-        if others and rng.random() < 0.5:
-            parents[j] = rng.choice(others, min(len(others), int(rng.integers(1, 4))), replace=False).tolist()
-    kind = ("strong", "weak")[rng.integers(2)]
-    k = int(rng.integers(0, units + 1))
-    must_have = [int(rng.integers(units))] if rng.random() < 0.2 and k > 0 else []
-    must_not = [int(rng.integers(units))] if rng.random() < 0.2 and not must_have else []
-    return A, y, k, {
-        "loss": loss, "lam": lam, "groups": groups, "hierarchy": parents, "hierarchy_kind": kind,
-        "must_have": must_have, "must_not": must_not,
-    }  # fmt: skip
-
-
-def allowed_sets(k, options, units):
-    for size in range(k + 1):
-        for chosen in itertools.combinations(range(units), size):
-            held = set(chosen)
-            demanded = held >= {*options["must_have"]} and not held & {*options["must_not"]}
-            if demanded and admissible(options["hierarchy"], options["hierarchy_kind"], held):
-                yield chosen
-
-
-@pytest.mark.parametrize("seed", sample(150, 3000, smoke=10))
-def test_the_best_admissible_model_is_found_and_proven(seed, tmp_path):
-    A, y, k, options = random_case(seed)
-    units = A.shape[1] if options["groups"] is None else max(options["groups"]) + 1
-    sets = list(allowed_sets(k, options, units))
-    if not sets:
-        with pytest.raises(InputError, match="demanded"):
-            Problem(A, y, k, **options)
-        return
-    problem = Problem(A, y, k, **options)
-    best = min(problem.fit(chosen).value for chosen in sets)
-    search = {} if seed % 3 else {"heuristics": (), "batch": 1}
-    result = solve(problem, proof=tmp_path / "run.exsel", signals=(), **search)
-    off = 1e-7 * max(1.0, problem.null_objective)
-    assert result.upper <= best + off
-    assert result.lower <= best + 1e-9 * max(1.0, problem.null_objective)
-    if not result.scope:
-        assert result.upper >= best - off
-    assert result.reached
-    assert any({*result.support} <= {*chosen} for chosen in sets)
-    assert verify(problem, tmp_path / "run.exsel").verified
 
 
 def interactions(n=60, seed=0):

@@ -10,78 +10,17 @@ import pytest
 from click.testing import CliRunner
 from samples import sample
 
-from exactsel import InputError, Problem, best_model, certify, heuristics, load, near_optimal, solve, solve_path, verify
+from exactsel import InputError, Problem, best_model, certify, heuristics, load, near_optimal, solve, solve_path
 from exactsel.cli.main import cli
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.limits import GroupLimits
 from exactsel_certificates.__main__ import main as first_checker
 from exactsel_certificates.standalone.__main__ import main as second_checker
 
-LOSSES = ("quadratic", "huber", "logistic")
-
 
 def respects(labels, most, chosen):
     held = [labels[j] for j in chosen if labels[j]]
     return all(held.count(label) <= most for label in held)
-
-
-def random_case(seed):
-    """Data, k and groups: ties, equal and constant columns, no ridge, k = 0 to d, fewer rows than columns, demands."""
-    rng = np.random.default_rng([seed, 29])
-    n, d = int(rng.integers(2, 12)), int(rng.integers(1, 8))
-    A = rng.integers(-2, 3, (n, d)).astype(float) if rng.random() < 0.5 else rng.standard_normal((n, d))
-    if rng.random() < 0.3:
-        A[:, -1] = A[:, 0]
-    if rng.random() < 0.2:
-        A[:, int(rng.integers(d))] = 1.0
-    loss = LOSSES[rng.integers(3)]
-    y = 2.0 * rng.standard_normal(n)
-    y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
-    lam = float(rng.choice([0.0, 0.1, 1.0])) if loss == "quadratic" else 0.3
-    labels = [str(rng.choice(["a", "b", "c", ""])) for _ in range(d)]
-    most, k = int(rng.integers(1, 4)), int(rng.integers(0, d + 1))
-    must_have = [int(rng.integers(d))] if rng.random() < 0.2 and k > 0 else []
-    must_not = [int(rng.integers(d))] if rng.random() < 0.2 and not must_have else []
-    groups = [label or None for label in labels]
-    delta = {"delta": 1.0} if loss == "huber" else {}
-    options = {"loss": loss, "lam": lam, "groups": groups, "per_group": most, **delta}
-    return A, y, k, labels, options | {"must_have": must_have, "must_not": must_not}
-
-
-def allowed_sets(d, k, labels, options):
-    for size in range(k + 1):
-        for chosen in itertools.combinations(range(d), size):
-            demanded = {*chosen} >= {*options["must_have"]} and not {*chosen} & {*options["must_not"]}
-            if demanded and respects(labels, options["per_group"], chosen):
-                yield chosen
-
-
-@pytest.mark.parametrize("seed", sample(60, 3000, smoke=10))
-def test_the_best_model_within_the_limits_is_found_and_proven(seed, tmp_path):
-    A, y, k, labels, options = random_case(seed)
-    problem = Problem(A, y, k, **options)
-    best = min(problem.fit(chosen).value for chosen in allowed_sets(A.shape[1], k, labels, options))
-    proof = tmp_path / "run.exsel"
-    search = {} if seed % 3 else {"heuristics": (), "batch": 1}
-    result = solve(problem, proof=proof, signals=(), audit=seed % 2 == 0, **search)
-    off = 1e-7 * max(1.0, problem.null_objective)
-    assert result.lower <= best + 1e-9 * max(1.0, problem.null_objective)
-    assert result.upper <= best + off
-    if not result.scope:
-        assert result.upper >= best - off
-    assert result.reached
-    assert respects(labels, options["per_group"], result.support)
-    assert verify(problem, proof).verified
-    delta = {"delta": 1.0} if options["loss"] == "huber" else {}
-    np.savez(
-        tmp_path / "data.npz", A=A, y=y, k=k, lam=options["lam"], loss=options["loss"], groups=np.array(labels), **delta
-    )
-    forced = [f"--{name.replace('_', '-')}={options[name][0]}" for name in ("must_have", "must_not") if options[name]]
-    if any(labels):
-        words = [str(proof), str(tmp_path / "data.npz"), f"--per-group={options['per_group']}", *forced]
-        assert first_checker(words) == 0
-        if not result.scope:
-            assert second_checker(words) == 0
 
 
 def test_no_checker_takes_a_model_or_a_proof_of_other_limits(tmp_path):

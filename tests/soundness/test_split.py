@@ -161,8 +161,8 @@ def check_against_brute_force(seed):
 
 
 def test_bounds_hold():
-    told = sum(check_against_brute_force(seed) for seed in range(many(120, 300)))
-    assert told > many(60, 150), "hardly any answer was a split"
+    told = sum(check_against_brute_force(seed) for seed in range(many(60, 300)))
+    assert told > many(30, 150), "hardly any answer was a split"
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def test_many_bounds_hold():
 def test_any_split_gives_a_valid_bound():
     """Also one nobody would make, as damaged data may bring."""
     rng = np.random.default_rng(3)
-    for _ in range(200):
+    for _ in range(many(80, 200)):
         problem = awkward(rng)
         truth = Truth(problem)
         m = int(rng.integers(1, problem.d + 1))

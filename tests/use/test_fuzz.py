@@ -67,11 +67,11 @@ def test_a_loss_that_is_not_drawn_is_refused(run):
 
 
 def test_the_command_in_processes_of_its_own_says_what_a_campaign_says_here(tmp_path):
-    arguments = ("--kind", "metamorphic", "--seed", 34, "--count", 17, "--jobs", 2)
+    arguments = ("--kind", "metamorphic", "--seed", 34, "--count", 8, "--jobs", 2)
     done = start("fuzz", *arguments, "--json", "--quiet", "--out", tmp_path / "none")
     assert (done.returncode, done.stderr) == (0, "")
     (told,) = json.loads(done.stdout)["campaigns"]
-    here = run_campaign(Trial(METAMORPHIC), 34, 17).as_dict()
+    here = run_campaign(Trial(METAMORPHIC), 34, 8).as_dict()
     assert {**told, "seconds": 0} == {**here, "seconds": 0}
     assert not (tmp_path / "none").exists()
 

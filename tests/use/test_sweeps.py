@@ -105,8 +105,8 @@ def test_other_problems_and_those_refused(folder):
 def test_one_process_two_and_this_one_come_to_the_same_table(folder):
     tables = {}
     for jobs in (0, 1, 2):
-        found = sweep(config(seed=[0, 1], method=["solve", "poss"]), f"{jobs}.csv", jobs=jobs)
-        assert found.run == len(found.rows) == 16
+        found = sweep(config(seed=[0], method=["solve", "poss"]), f"{jobs}.csv", jobs=jobs)
+        assert found.run == len(found.rows) == 8
         tables[jobs] = plain(found.rows)
     assert tables[0] == tables[1] == tables[2]
 
