@@ -15,6 +15,7 @@ from exactsel.algebra.curvature import affordable, has_curvature
 from exactsel.bounds.base import BoundOptions, BoundSolver, Cheaper, PreparedBound
 from exactsel.bounds.boxed import BoxedBound
 from exactsel.bounds.boxed_fit import BoxedFitBound
+from exactsel.bounds.eigenvalue import PreparedEigenvalue
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError, option
@@ -34,6 +35,7 @@ from exactsel.walks.either import EitherWalker
 from exactsel.walks.listing import Lister, listable
 from exactsel.walks.reduced import ReducedWalker
 from exactsel.walks.relaxation import Subsearcher
+from exactsel.walks.selections import SelectionWalker
 from exactsel.walks.walker import Walker
 from exactsel.walks.wide import ELIMINATED, FEWEST, CountingWalker
 
@@ -90,7 +92,7 @@ FAMILIES = {
     ),
     "css": Family(
         "column subset selection", lambda problem, seconds: "eigenvalue", "greedy-css",
-        ("greedy-css", "iterative-css"),
+        ("greedy-css", "iterative-css"), closed_form=True,
     ),
 }  # fmt: skip
 """By the ``family`` of a problem."""
@@ -152,6 +154,8 @@ class Methods:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
         if not self._walks:
             return None
+        if isinstance(prepared, PreparedEigenvalue):
+            return SelectionWalker(problem, prepared.residuals, options) if problem.k > 1 else None
         restricted, problem = problem, without_restrictions(problem)
         if not SubtreeWalker.serves(problem):
             return None

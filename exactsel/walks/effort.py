@@ -188,9 +188,14 @@ class SubtreeRecord:
         """Enter a part of a count."""
         self.useful += work
 
-    def note_bound(self, columns: int, iterations: int) -> None:
+    def note_bound(self, work: float) -> None:
         """Enter a bound call."""
-        self.useful += float(iterations + 1) * columns**2
+        self.useful += work
+
+
+def bound_work(columns: int, iterations: int) -> float:
+    """Multiplications of a bound call of so many iterations over so many columns."""
+    return float(iterations + 1) * columns**2
 
 
 SUBSEARCH_SHARE = 1 / 16
