@@ -38,9 +38,6 @@ from exactsel.walks.walker import Walker, WalkResult
 FINEST = 1e-11
 """Part of the empty selection's objective that a region is closed below the best one in any case."""
 
-SMALLEST, LARGEST_NUMBER = 1e-60, 1e60
-"""Lengths of columns whose fourth powers neither underflow nor overflow."""
-
 ROUNDED, TURNED = 32.0, 5.0
 """What rounding, and turning, can do to what a pair captures (above), with room for terms of second order."""
 
@@ -87,15 +84,11 @@ class SelectionWalker(Walker):
 
     def __init__(self, problem: ColumnSubsetProblem, residuals: Residuals, options: BoundOptions) -> None:
         self._problem, self._residuals, self._options = problem, residuals, options
-        lengths = residuals.norms[residuals.norms > 0]
-        self._safe = bool(np.all((lengths > SMALLEST) & (lengths < LARGEST_NUMBER)))
 
     def explore(
         self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = np.inf, adopts: bool = True
     ) -> list[WalkResult | None] | None:
         """As :meth:`exactsel.walks.walker.Walker.explore`."""
-        if not self._safe:
-            return [None] * len(states)
         tolerance = tolerance or FINEST * self._residuals.total
 
         def walk(state: StateArray) -> WalkResult | None:
