@@ -124,6 +124,8 @@ class _Walk(Kernel):
         """Whether a walk has dealt with so much of its region that what it left open is better to go on from."""
         if walk.finished:
             return True
+        if self.walker.keeps:
+            return not np.any(np.all(walk.open_states == region.state, axis=1))
         left = sum(self._supports(state) for state in walk.open_states)
         return left <= WORTH_KEEPING * self._supports(region.state)
 

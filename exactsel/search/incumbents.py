@@ -31,7 +31,6 @@ def work_done(state: SearchState, problem: SubsetProblem) -> float:
     n, d = float(problem.n), float(problem.d)
     entries = d * min(n, d)
     if problem.objective is None:  # an eigendecomposition a bound
-        walked = state.walks.useful + state.walks.wasted if problem.family == "css" else 0.0
-        return max(state.bound_calls * entries * min(n, d), walked)
+        return state.bound_calls * entries * min(n, d)
     iteration = entries if problem.objective.is_quadratic else n * d
     return max(state.iterations * iteration, state.walks.useful + state.walks.wasted) + state.bound_calls * entries

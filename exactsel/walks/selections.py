@@ -47,9 +47,12 @@ MOST_DEPENDENT = 1e-8
 MOST_SUSPECTS = 64
 """Pairs of one region that are; with more it is left to its eigenvalues, or open."""
 
-STEP, FACTORS = 3e4, 4.0
-"""Multiplications in the time of the interpreter's steps at a region with two places, and for each entry of a table in
-an eigendecomposition of it."""
+OF_PAIRS, OF_EACH, OF_ENTRY = 5e4, 20.0, 0.25
+"""Multiplications in the time of the interpreter's steps at a region with two places, of what is done to each pair, and
+of each product of two entries; ..."""
+
+OF_VALUES, OF_FACTORS = 3e5, 2.0
+"""... and of the steps at a region that is bounded by its eigenvalues, and of each product in these (measured)."""
 
 
 class _Part(NamedTuple):
@@ -80,6 +83,7 @@ class SelectionWalker(Walker):
     scope = ""
     curvature = None
     fewest_places = 2
+    keeps = True
     witness = EigenvaluePoint()
 
     def __init__(self, problem: ColumnSubsetProblem, residuals: Residuals, options: BoundOptions) -> None:
@@ -105,7 +109,7 @@ class SelectionWalker(Walker):
 
     def bound_work(self, columns: int, iterations: int) -> float:
         """An eigendecomposition."""
-        return float(columns * self._residuals.columns.shape[1] ** 2)
+        return _of_values(columns, self._residuals.columns.shape[1])
 
 
 @dataclass
@@ -180,7 +184,7 @@ class _Walk:
         """A region with three places or more, by its eigenvalues or by its parts."""
         residuals, (d, m) = self.residuals, part.rest.shape
         angles, margin = residuals.angles(part.rest, part.angle), residuals.margin(part.angle, part.left)
-        self.work += STEP + FACTORS * d * m * m
+        self.work += _of_values(d, m)
         gains, reliable = residuals.gains(part.rest, part.inside, part.candidates, angles)
         captured, doubt = residuals.captured(part.rest, part.candidates, places, angles)
         without = part.left - margin - doubt * part.left
@@ -244,7 +248,7 @@ class _Walk:
         """A region with two places, by all pairs of its candidates."""
         d, m = part.rest.shape
         size = part.candidates.size
-        self.work += STEP + 0.5 * size * d * (m + size) + 8.0 * size * size
+        self.work += OF_PAIRS + OF_ENTRY * size * d * (m + size) + OF_EACH * size * size
         low, captured = self._left_by_pairs(part)
         suspects = self._suspects(low)
         if suspects.size:
@@ -288,7 +292,7 @@ class _Walk:
 
     def _by_eigenvalues(self, part: _Part) -> _Closed:
         residuals, (d, m) = self.residuals, part.rest.shape
-        self.work += STEP + FACTORS * d * m * m
+        self.work += _of_values(d, m)
         angles = residuals.angles(part.rest, part.angle)
         captured, doubt = residuals.captured(part.rest, part.candidates, 2, angles)
         without = part.left - residuals.margin(part.angle, part.left) - doubt * part.left
@@ -313,6 +317,10 @@ class _Walk:
 
 
 _CLOSED, _COUNTED = _Closed([CLOSED], []), _Closed([COUNTED], [])
+
+
+def _of_values(d: int, m: int) -> float:
+    return OF_VALUES + OF_FACTORS * d * m * m
 
 
 def _left_open(state: StateArray) -> _Closed:

@@ -38,6 +38,8 @@ class Walker(Protocol):
     """The D of formula (3) it uses, (d,), if any."""
     fewest_places: int = 0
     """Regions with fewer places left, or with no more candidates than places, are not for it, where this is not 0."""
+    keeps: bool = False
+    """Whether it divides regions by bounds no weaker than the search's: what it leaves open is then none the worse."""
     witness: Proof = FitPoint()
     """What proves the bounds of the regions it leaves open."""
 
