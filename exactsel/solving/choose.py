@@ -33,6 +33,7 @@ from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.either import EitherWalker
 from exactsel.walks.listing import Lister, listable
+from exactsel.walks.listing_restricted import RestrictedSets
 from exactsel.walks.reduced import ReducedWalker
 from exactsel.walks.relaxation import Subsearcher
 from exactsel.walks.selections import SelectionWalker
@@ -225,11 +226,16 @@ class Methods:
         apart = options.thorough or self.settings.node_limit is not None or problem.units.constraint is not None
         return prepared.cheaper if self._default_search and not apart else None
 
-    def lister(self, problem: Any, coef: FloatArray, options: BoundOptions, shown: bool) -> Lister | None:
+    def lister(
+        self, problem: Any, prepared: PreparedBound, coef: FloatArray, options: BoundOptions, shown: bool
+    ) -> Lister | None:
         """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""
+        free: Any = without_restrictions(problem)
         # Where nothing limits coefficients no quadratic function from below is definite.
-        served = self._unlimited and listable(problem) and not problem.objective.scope
-        return Lister(problem, coef, options, shown) if served else None
+        if not self._unlimited or not listable(free) or free.objective.scope:
+            return None
+        restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
+        return Lister(free, coef, options, shown, restricted)
 
     def cells(self, problem: Any, options: BoundOptions) -> CellCounter | None:
         """For the default search with logistic loss: sets of columns of two values, counted by their cells."""
