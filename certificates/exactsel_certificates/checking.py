@@ -16,7 +16,7 @@ import numpy as np
 
 from exactsel_certificates.boxes import outlier
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.container import MalformedError, Proof
+from exactsel_certificates.container import EIGENVALUES, MalformedError, Proof
 from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.estimate import Estimate, WorkLimits, default_limits, estimate
 from exactsel_certificates.exact import RADIUS
@@ -27,9 +27,10 @@ from exactsel_certificates.identity import problem_hash
 from exactsel_certificates.points import shown_radii
 from exactsel_certificates.radii import MODEL_RADIUS, of_allowed_columns
 from exactsel_certificates.reduced_regions import AllRegions
+from exactsel_certificates.selection_counting import SelectionCounting
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
 from exactsel_certificates.verdict import Verdict
-from exactsel_certificates.walk import Leaves, closed_regions, eigenvalue_rows, first_region
+from exactsel_certificates.walk import BY_COUNTING, FREE, IN, Leaves, closed_regions, first_region
 from exactsel_certificates.work import Budget, TooMuchWorkError, refuse, within
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
@@ -257,7 +258,7 @@ def _bounds(proof: Proof, instance: AnyInstance, exact_limit: float) -> Iterator
     if isinstance(instance, ColumnInstance):
         selections = SelectionBounds(instance, proof.scope != "", proof.lower, exact_limit)
         for leaves in closed_regions(proof.tree, first_region(d), instance.k, batch):
-            yield _eigenvalue_bounds(selections, leaves), selections.exact_regions
+            yield _selection_bounds(selections, leaves), selections.exact_regions
         return
     regions = AllRegions(instance, proof, exact_limit)
     root = first_region(instance.units, instance.must_have, instance.must_not)
@@ -266,11 +267,15 @@ def _bounds(proof: Proof, instance: AnyInstance, exact_limit: float) -> Iterator
         yield regions.bounds(leaves), regions.exact_regions
 
 
-def _eigenvalue_bounds(selections: SelectionBounds, leaves: Leaves) -> FloatArray:
-    result = np.zeros(len(leaves.states))
-    for row in eigenvalue_rows(leaves):
-        state = leaves.states[row]
-        result[row] = selections.bound(np.flatnonzero(state == 2).tolist(), np.flatnonzero(state == 1).tolist())
+def _selection_bounds(selections: SelectionBounds, leaves: Leaves) -> FloatArray:
+    result, counting = np.zeros(len(leaves.states)), SelectionCounting(selections)
+    for row in range(len(leaves.states)):
+        state, witness = leaves.states[row], int(leaves.witness[row])
+        inside, candidates = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+        if witness == EIGENVALUES:
+            result[row] = selections.bound(inside, candidates)
+        elif witness == BY_COUNTING and counting.counted(inside, candidates):
+            result[row] = selections.target
     return result
 
 

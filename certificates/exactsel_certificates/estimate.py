@@ -18,7 +18,7 @@ from exactsel_certificates.formula import Instance
 from exactsel_certificates.group_counting import BY_NORMS_UP_TO
 from exactsel_certificates.hierarchy import rule_of
 from exactsel_certificates.walk import BY_COUNTING, first_region, region_sizes
-from exactsel_certificates.work import EXACT, STEP, of_counting, of_fits, of_points, of_selections, sets_of
+from exactsel_certificates.work import EXACT, STEP, of_counting, of_fits, of_pairs, of_points, of_selections, sets_of
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
 
@@ -93,6 +93,10 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
     for (witness, inside, free), count in closed.items():
         places = max(0, k - inside)
         s, used = int(width * inside), int(width * (inside + (free if places else 0)))
+        if witness == BY_COUNTING and not regression:
+            sets += count * sets_of(free, places)
+            operations += count * of_pairs(inside, free, places, n, d)
+            continue
         if witness == BY_COUNTING or (witness == FIT and regression and places == 1):
             sets += count * sets_of(free, places)
             operations += count * of_counting(s, int(width * free), places)
@@ -158,7 +162,9 @@ def default_limits(proof: Proof, instance: AnyInstance) -> WorkLimits:
     n, d = (float(size) for size in instance.A.shape)
     words, k = len(proof.tree) + SPARE_WORDS, float(instance.k)
     if isinstance(instance, ColumnInstance):
-        dense, exact, sets = of_selections(1, int(n), int(d)) + 4.0 * n * d * d, 2.0 * d**3, 0.0
+        dense, exact = of_selections(1, int(n), int(d)) + 4.0 * n * d * d, 2.0 * d**3
+        few = sets_of(int(d), min(instance.k, FEW))
+        sets = (n + d) * min(sets_of(int(d), instance.k), (words + SPARE_COUNTS) * few)
     else:
         dense, exact = n * d + d * d * min(d, USUAL_COLUMNS) / 3.0, 4.0 * n * d + 8.0 * n * (k + 1) ** 2 + (k + 4) ** 4
         few = sets_of(instance.units, min(instance.k, FEW))

@@ -118,6 +118,20 @@ class SelectionBounds:
             return self._best_addition(span, useful, hidden)
         return self._best_directions(span, places, useful, hidden)
 
+    def useful(self, inside: Sequence[int], candidates: Sequence[int]) -> list[int]:
+        """The candidates that may take something away: one of each direction, none that S holds already."""
+        known = {self.names[j] for j in inside}
+        return [j for j in self._distinct(list(candidates)) if self.names[j] not in known]
+
+    def projected(self, inside: Sequence[int]) -> tuple[Span | None, float]:
+        """The span of S and what near combinations may hide; None where it is known badly, or ``inside`` has some that
+        may not be spoken of.
+        """
+        columns = list(inside)
+        kept, skipped, hidden = self._independent(self._distinct(columns), Counter(self.names[j] for j in columns))
+        span = self._span_of(kept)
+        return (None if span.angle > DISTINCT or (skipped and not self.bounded) else span), hidden
+
     def _square(self, value: float, moved: float, hidden: float) -> float:
         low = value * (1.0 - gamma(8)) - moved - self.rounding * self.size - hidden
         positive: float = max(0.0, low)  # 0 also where low is nan

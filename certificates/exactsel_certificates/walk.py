@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from exactsel_certificates.container import (
     CLOSE,
     COUNTED,
-    EIGENVALUES,
     INFIMUM,
     PUT_IN,
     SPLIT,
@@ -135,11 +134,6 @@ def each_addition(state: NDArray[np.uint8], most: int) -> Iterator[NDArray[np.ui
         states = np.tile(alone, (len(part), 1))
         states[np.arange(len(part)), part] = IN
         yield states
-
-
-def eigenvalue_rows(leaves: Leaves) -> list[int]:
-    """Rows closed by eigenvalues."""
-    return np.flatnonzero(leaves.witness == EIGENVALUES).tolist()
 
 
 def _leaves(states: list[bytes], witnesses: list[int], d: int) -> Leaves:

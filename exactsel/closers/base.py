@@ -18,8 +18,8 @@ from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.restrictions import is_restricted
 from exactsel.types import FloatArray
-from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort
+from exactsel.walks.walker import WalkResult
 
 
 @dataclass(slots=True)

@@ -23,8 +23,8 @@ from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.restrictions import proposed
 from exactsel.types import StateArray
-from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import Effort
+from exactsel.walks.walker import WalkResult
 from exactsel.walks.wide import MULTIPLICATIONS, CountingWalker
 from exactsel.walks.wide_parts import Stopped
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from exactsel.bounds.witness import FitPoint, SplitPoint
+from exactsel.bounds.witness import SplitPoint
 from exactsel.closers.base import Kernel, Task
 from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import FREE, IN
@@ -18,9 +18,8 @@ from exactsel.nodes.regions import Region, RoundWork, SubtreeResult, constrained
 from exactsel.nodes.subtree import walked
 from exactsel.problem.restrictions import proposed
 from exactsel.types import FloatArray, StateArray
-from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.effort import MOST_COLUMNS, WORTH_KEEPING, Effort, SubtreeRecord, supports, walk_budget
-from exactsel.walks.walker import Walker
+from exactsel.walks.walker import Walker, WalkResult
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class _Walk(Kernel):
         """What a walk left open, with the better of the region's bound and the fit's."""
         region = task.region
         children = [
-            constrained(inherit(region, state, float(bound), FitPoint(), cutoff), self.problem)
+            constrained(inherit(region, state, float(bound), self.walker.witness, cutoff), self.problem)
             for state, bound in zip(walk.open_states, walk.open_bounds, strict=True)
         ]
         scope, curvature = self.walker.scope, self.walker.curvature
@@ -95,6 +94,8 @@ class _Walk(Kernel):
             if only_costly and not costly:
                 return False
             places, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
+            if self.walker.fewest_places and not self._is_wide(region.state, places):
+                return False
             if bounded:
                 short = walks.expected(places, columns, iterations) < effort.divides_from
                 return short and walks.wants(places, columns)
@@ -105,6 +106,9 @@ class _Walk(Kernel):
             if region.closed is None and region.bound < cutoff and wanted(region)
         ]  # fmt: skip
         return self._within_allowance(worth, regions, walks) if bounded else worth
+
+    def _is_wide(self, state: StateArray, places: int) -> bool:
+        return places >= self.walker.fewest_places and int(np.count_nonzero(state == FREE)) > places
 
     def _within_allowance(self, rows: Sequence[int], regions: Sequence[Region], walks: SubtreeRecord) -> list[int]:
         """Rows, in order, whose walks together may be expected to waste no more than is allowed; one in any case."""
@@ -120,6 +124,8 @@ class _Walk(Kernel):
         """Whether a walk has dealt with so much of its region that what it left open is better to go on from."""
         if walk.finished:
             return True
+        if self.walker.keeps:
+            return not np.any(np.all(walk.open_states == region.state, axis=1))
         left = sum(self._supports(state) for state in walk.open_states)
         return left <= WORTH_KEEPING * self._supports(region.state)
 

@@ -15,8 +15,8 @@ from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Region, SubtreeResult, as_region
 from exactsel.types import FloatArray, IntArray, StateArray
-from exactsel.walks.closed_form import WalkResult
 from exactsel.walks.relaxation import KernelSearch
+from exactsel.walks.walker import WalkResult
 
 
 @dataclass(frozen=True, slots=True)

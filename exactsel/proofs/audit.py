@@ -13,7 +13,7 @@ from itertools import chain
 
 import numpy as np
 
-from exactsel.bounds.witness import FitPoint, ListedPoints, Proof
+from exactsel.bounds.witness import ListedPoints, Proof
 from exactsel.errors import InvariantError, UnsupportedError
 from exactsel.kernels import moves as kinds
 from exactsel.kernels.subtree_record import COUNTED as COUNTED_MOVE
@@ -146,7 +146,7 @@ class Audit:
                     continue
                 if self._samples is not None and not self._samples():
                     continue
-                proof: Proof | str = COUNTED if witness == BY_COUNTING else FitPoint()
+                proof: Proof | str = COUNTED if witness == BY_COUNTING else self._evaluator.closing
                 self._claim(part, proof, dropped, event.node, state)
         except (fmt.MalformedError, IndexError) as error:
             raise InvariantError(f"the walk below node {event.node} is no tree: {error}") from None

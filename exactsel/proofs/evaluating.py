@@ -30,8 +30,9 @@ from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.rigorous import RigorousBounds
+from exactsel_certificates.selection_counting import SelectionCounting
 from exactsel_certificates.selections import SelectionBounds
-from exactsel_certificates.walk import BY_COUNTING, IN, Leaves
+from exactsel_certificates.walk import BY_COUNTING, FREE, IN, Leaves
 
 ANYTHING = 5e-324
 """A target that any bound reaches: the checker makes no bound larger than it comes out."""
@@ -77,6 +78,8 @@ class Evaluator:
         # Dual vectors have an entry for every row, but Huber and logistic loss are left with those that count.
         fewer = weights is not None and self.instance.A.shape[0] < len(weights)
         self._used_rows = slice(None) if weights is None or not fewer else weights > 0
+        self.closing: Proof = EigenvaluePoint() if isinstance(self.instance, ColumnInstance) else FitPoint()
+        """What proves the bounds of regions that a walk closed, but for those it counted."""
         self.curvature = np.zeros(0)
         """The D of formula (3), which one search has one of."""
 
@@ -162,12 +165,13 @@ class Evaluator:
         return of_columns + float((np.abs(z) + np.abs(instance.y)) @ off_beta + np.abs(beta) @ off_z)
 
     def _of_selection(self, claim: Claim, needed: float, bounded: bool) -> float:
-        if not isinstance(claim.proof, EigenvaluePoint):
-            return 0.0
         assert isinstance(self.instance, ColumnInstance)
         selections = SelectionBounds(self.instance, bounded, needed, EXACT_LIMIT)
         state = np.frombuffer(claim.state, np.uint8)
-        return selections.bound(np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == 1).tolist())
+        region = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+        if claim.proof == COUNTED:
+            return needed if SelectionCounting(selections).counted(*region) else 0.0
+        return selections.bound(*region) if isinstance(claim.proof, EigenvaluePoint) else 0.0
 
 
 def _alike(rows: Sequence[int], needed: Sequence[float]) -> Iterator[list[int]]:

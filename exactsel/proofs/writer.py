@@ -40,6 +40,7 @@ from exactsel.search.state import SearchState
 from exactsel.types import FloatArray, IntArray
 from exactsel.walks.relaxation import KernelSearch
 from exactsel_certificates import container as fmt
+from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
 
@@ -322,7 +323,8 @@ class ProofWriter:
         words[np.flatnonzero((moves & 7) == LEFT_OPEN)] = ~np.array(event.open_ids, dtype=np.int32)[order]
         self._end_piece()
         self._records.add(event.node, 1 + len(words))
-        self._spools.write("pieces", np.int32(8 * fmt.FIT + fmt.USE).tobytes() + words.tobytes())
+        witness = fmt.EIGENVALUES if isinstance(self._instance, ColumnInstance) else fmt.FIT
+        self._spools.write("pieces", np.int32(8 * witness + fmt.USE).tobytes() + words.tobytes())
 
     def _note_search(self, event: SubtreeClosed, search: KernelSearch) -> None:
         """The steps of a search inside the kernel, as one piece in preorder."""

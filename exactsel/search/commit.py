@@ -82,7 +82,7 @@ def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bo
         state.record(b"fixed", node.id, fixing.column, fixing.inside, values=(fixing.bound,))
         yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
     if expander.counts_work:
-        _note_work(state, outcome, expander.problem.k)
+        _note_work(state, outcome, expander)
     if isinstance(outcome, SubtreeResult):
         yield from _commit_subtree(state, outcome, expander, details)
     elif isinstance(outcome, NodeDivided):
@@ -130,11 +130,11 @@ def _commit_subtree(state: SearchState, result: SubtreeResult, expander: Expande
         yield from _settle_all(state, ids, children, node)
 
 
-def _note_work(state: SearchState, outcome: Outcome, k: int) -> None:
+def _note_work(state: SearchState, outcome: Outcome, expander: Expander) -> None:
     """Enter what bound calls and walks have cost, from which the search counts_work where walks pay."""
-    region = outcome.region
+    region, k, bounded = outcome.region, expander.problem.k, int(np.count_nonzero(outcome.node.state))
     for visit in region.visits:
-        state.walks.note_bound(int(np.count_nonzero(outcome.node.state)), visit.iterations)
+        state.walks.note_bound(expander.bound_work(bounded, visit.iterations))
     places, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
     if isinstance(outcome, SubtreeResult):
         if outcome.fraction is not None:

@@ -31,7 +31,7 @@ from exactsel.nodes.trees import Tree
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray
 from exactsel.walks.cell_counting import CellCounter
-from exactsel.walks.effort import Effort
+from exactsel.walks.effort import Effort, bound_work
 from exactsel.walks.listing import Lister
 from exactsel.walks.relaxation import KernelSearch, Subsearcher
 from exactsel.walks.walker import Walker
@@ -105,6 +105,10 @@ class Expander:
     def counts_work(self) -> bool:
         """Whether multiplications are entered closer by closer; else iterations say it all."""
         return (self.problem.objective is not None and self.problem.objective.is_quadratic) or self.walker is not None
+
+    def bound_work(self, columns: int, iterations: int) -> float:
+        """Multiplications of a bound call of a region of so many columns."""
+        return bound_work(columns, iterations) if self.walker is None else self.walker.bound_work(columns, iterations)
 
     def closes_by(self, name: str) -> bool:
         """Whether one of its closers deals with subtrees under this name."""

@@ -15,6 +15,7 @@ from exactsel.algebra.curvature import affordable, has_curvature
 from exactsel.bounds.base import BoundOptions, BoundSolver, Cheaper, PreparedBound
 from exactsel.bounds.boxed import BoxedBound
 from exactsel.bounds.boxed_fit import BoxedFitBound
+from exactsel.bounds.eigenvalue import PreparedEigenvalue
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError, option
@@ -32,8 +33,10 @@ from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.either import EitherWalker
 from exactsel.walks.listing import Lister, listable
+from exactsel.walks.listing_restricted import RestrictedSets
 from exactsel.walks.reduced import ReducedWalker
 from exactsel.walks.relaxation import Subsearcher
+from exactsel.walks.selections import SelectionWalker
 from exactsel.walks.walker import Walker
 from exactsel.walks.wide import ELIMINATED, FEWEST, CountingWalker
 
@@ -90,7 +93,7 @@ FAMILIES = {
     ),
     "css": Family(
         "column subset selection", lambda problem, seconds: "eigenvalue", "greedy-css",
-        ("greedy-css", "iterative-css"),
+        ("greedy-css", "iterative-css"), closed_form=True,
     ),
 }  # fmt: skip
 """By the ``family`` of a problem."""
@@ -152,6 +155,8 @@ class Methods:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
         if not self._walks:
             return None
+        if isinstance(prepared, PreparedEigenvalue):
+            return SelectionWalker(problem, prepared.residuals, options) if problem.k > 1 else None
         restricted, problem = problem, without_restrictions(problem)
         if not SubtreeWalker.serves(problem):
             return None
@@ -221,11 +226,16 @@ class Methods:
         apart = options.thorough or self.settings.node_limit is not None or problem.units.constraint is not None
         return prepared.cheaper if self._default_search and not apart else None
 
-    def lister(self, problem: Any, coef: FloatArray, options: BoundOptions, shown: bool) -> Lister | None:
+    def lister(
+        self, problem: Any, prepared: PreparedBound, coef: FloatArray, options: BoundOptions, shown: bool
+    ) -> Lister | None:
         """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""
+        free: Any = without_restrictions(problem)
         # Where nothing limits coefficients no quadratic function from below is definite.
-        served = self._unlimited and listable(problem) and not problem.objective.scope
-        return Lister(problem, coef, options, shown) if served else None
+        if not self._unlimited or not listable(free) or free.objective.scope:
+            return None
+        restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
+        return Lister(free, coef, options, shown, restricted)
 
     def cells(self, problem: Any, options: BoundOptions) -> CellCounter | None:
         """For the default search with logistic loss: sets of columns of two values, counted by their cells."""

@@ -254,7 +254,8 @@ class Search:
     def _lister(self, options: BoundOptions) -> Lister | None:
         if not self._listing:
             return None
-        return self._methods.lister(self.problem, self.state.incumbent.coef, options, self._shown)
+        assert self._bound is not None
+        return self._methods.lister(self.problem, self._bound, self.state.incumbent.coef, options, self._shown)
 
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
         state, settings = self.state, self.settings

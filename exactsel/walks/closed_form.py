@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeGuard
 
@@ -22,6 +21,7 @@ from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.problem.spans import only_bounded_models
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel.walks.walker import Walker, WalkResult
 
 SMALLEST, LARGEST_NUMBER = 1e-100, 1e100
 """Lengths of columns and target between which no square underflows or overflows."""
@@ -37,26 +37,7 @@ LARGEST, LARGEST_GROUPED = 1000, 400
 interrupted."""
 
 
-@dataclass(frozen=True)
-class WalkResult:
-    """What the walk of one node's subtree brought.
-
-    ``open_states`` (m, d) are the regions left, with ``open_bounds`` (m,), in the order ``moves`` names them; all
-    others are closed with a bound of at least ``dropped``. ``support`` is that of the best model met, None if none is
-    better than the caller's. ``work`` are the multiplications done, roughly.
-    """
-
-    finished: bool
-    nodes: int
-    work: float
-    dropped: float
-    support: tuple[int, ...] | None
-    open_states: StateArray
-    open_bounds: FloatArray
-    moves: IntArray
-
-
-class SubtreeWalker:
+class SubtreeWalker(Walker):
     """Bound to one problem of columns or groups; a pure function of what :meth:`explore` is given."""
 
     def __init__(self, problem: Problem, curvature: FloatArray | None, options: BoundOptions) -> None:
@@ -95,30 +76,7 @@ class SubtreeWalker:
         self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
         adopts: bool = True,
     ) -> list[WalkResult | None] | None:  # fmt: skip
-        """Walk the subtree of each node.
-
-        Parameters
-        ----------
-        states : int8 array (B, d)
-            Of units, as is what is left open.
-        upper : float
-            Objective of the incumbent.
-        tolerance : float
-            Regions are closed this much below the incumbent.
-        budget : int
-            Nodes of one walk ...
-        work : float
-            ... and its multiplications, roughly.
-        adopts : bool
-            Whether regions are held against models met on the way, too. Where not every model on a set of columns is
-            admissible they must not: models met are proposals, and every support below ``upper - tolerance`` is left
-            in an open region.
-
-        Returns
-        -------
-        list of B
-            None where a node cannot be walked. None instead of the list when told to stop.
-        """
+        """As :meth:`exactsel.walks.walker.Walker.explore`."""
         if not self._safe:
             return [None] * len(states)
         size = max(self._options.threads, int(MOST_MEMORY / (9 * (self.d + 64) * self.d + 40 * budget)))

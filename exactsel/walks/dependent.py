@@ -20,7 +20,8 @@ from exactsel.kernels.subtree_dependent import walk_dependent
 from exactsel.kernels.subtree_record import STOPPED, WalkLimits, empty_walk
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.types import FloatArray, StateArray
-from exactsel.walks.closed_form import WalkResult, walk_result
+from exactsel.walks.closed_form import walk_result
+from exactsel.walks.walker import WalkResult
 
 LARGEST = 400
 """With more columns than this a node takes too long for this method to pay."""
@@ -91,7 +92,7 @@ class DependentWalker:
         self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
         adopts: bool = True,
     ) -> list[WalkResult | None] | None:  # fmt: skip
-        """As :meth:`exactsel.walks.closed_form.SubtreeWalker.explore`, one node after the other."""
+        """As :meth:`exactsel.walks.walker.Walker.explore`, one node after the other."""
         columns = max(1, int(np.count_nonzero(states, axis=1).max(initial=0)))
         budget = int(min(budget, work / columns**2))
         walk = empty_walk(len(states), self.problem.d, self.problem.k, budget)

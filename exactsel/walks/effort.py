@@ -188,9 +188,14 @@ class SubtreeRecord:
         """Enter a part of a count."""
         self.useful += work
 
-    def note_bound(self, columns: int, iterations: int) -> None:
+    def note_bound(self, work: float) -> None:
         """Enter a bound call."""
-        self.useful += float(iterations + 1) * columns**2
+        self.useful += work
+
+
+def bound_work(columns: int, iterations: int) -> float:
+    """Multiplications of a bound call of so many iterations over so many columns."""
+    return float(iterations + 1) * columns**2
 
 
 SUBSEARCH_SHARE = 1 / 16
@@ -211,9 +216,9 @@ HORIZON_AGE = 1 / 16
 """A horizon is used until so many more nodes have been bounded, as a part of all."""
 
 LONG_FROM, LONG_GROWTH = 8192, 1.25
-"""A search is long when, this many nodes on, the open ones have grown by this factor since half as many (with
-8,192 and 65,536 for that: logistic 100 x 100, k 8 is open at 3 to 4 % and at 14 % after 12 s, 200 x 100 at 10.6 and 12.2,
-while Huber loss that ends after 76,000 nodes takes 5.2 and 4.4 s)."""
+"""A search is long when, this many nodes on, the open ones have grown by this factor since half as many (with 8,192 and
+65,536: logistic 100 x 100, k 8 is open at 3 to 4 % and at 14 % after 12 s, 200 x 100 at 10.6 and 12.2, while Huber loss
+that ends after 76,000 nodes takes 5.2 and 4.4 s)."""
 
 
 @dataclass

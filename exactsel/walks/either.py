@@ -15,15 +15,16 @@ import numpy as np
 
 from exactsel.kernels.node import FREE, IN
 from exactsel.types import StateArray
-from exactsel.walks.closed_form import SubtreeWalker, WalkResult
+from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.effort import supports
+from exactsel.walks.walker import Walker, WalkResult
 
 SHARES = (1 / 16, 7 / 16)
 """Parts of the work that each may take, one after the other: together no more than one alone."""
 
 
-class EitherWalker:
+class EitherWalker(Walker):
     """Bound to one problem; a pure function of what :meth:`explore` is given."""
 
     curvature = None
@@ -38,7 +39,7 @@ class EitherWalker:
         self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
         adopts: bool = True,
     ) -> list[WalkResult | None] | None:  # fmt: skip
-        """As :meth:`exactsel.walks.closed_form.SubtreeWalker.explore`, one node after the other."""
+        """As :meth:`exactsel.walks.walker.Walker.explore`, one node after the other."""
         results: list[WalkResult | None] = []
         for state in states:
             try:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.linalg import LinAlgError
 
 from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions
@@ -36,7 +35,9 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
-from exactsel.walks.listing_cuts import Shortened, fit_to_the_end, shortened
+from exactsel.walks.listing_cuts import Shortened, fit_to_the_end, least_models, shortened
+from exactsel.walks.listing_restricted import MOST_CLOSED, RestrictedSets
+from exactsel.walks.listing_restricted import WORK as RESTRICTED_WORK
 from exactsel_certificates.mapped import is_kept
 
 LARGEST = 250
@@ -133,9 +134,15 @@ def listable(problem: SubsetProblem) -> bool:
 class Lister:
     """Bound to one problem and a good model of it; a pure function of what :meth:`explore` is given."""
 
-    def __init__(self, problem: Problem, coef: FloatArray, options: BoundOptions, shown: bool = False) -> None:
-        """With ``shown`` only what comes with a proof will do."""
+    def __init__(
+        self, problem: Problem, coef: FloatArray, options: BoundOptions, shown: bool = False,
+        restricted: RestrictedSets | None = None,
+    ) -> None:  # fmt: skip
+        """With ``shown`` only what comes with a proof will do; ``restricted`` where ``problem`` is one without its
+        restrictions.
+        """
         self._problem, self._coef, self._options, self._shown = problem, coef, options, shown
+        self._restricted = restricted
 
     @property
     def stopped(self) -> bool:
@@ -144,24 +151,26 @@ class Lister:
 
     def explore(self, state: StateArray, upper: float) -> Listed | None:
         """A region (d,) by listing, where some model is known to cost ``upper``; None where that is not to be had."""
-        return by_listing(self._problem, state, upper, self._coef, self._options, self._shown)
+        return by_listing(self._problem, state, upper, self._coef, self._options, self._shown, self._restricted)
 
 
 def by_listing(
-    problem: Problem, state: StateArray, upper: float, coef: FloatArray, options: BoundOptions, shown: bool = False
+    problem: Problem, state: StateArray, upper: float, coef: FloatArray, options: BoundOptions, shown: bool = False,
+    restricted: RestrictedSets | None = None,
 ) -> Listed | None:  # fmt: skip
     """A region by listing; None where that is not to be had. ``coef`` (d,) is a good model, ``upper`` is U.
 
-    With ``shown`` it comes with what proves it.
+    With ``shown`` it comes with what proves it. Of a problem with restrictions that are left out ``restricted`` says
+    what its models cost.
     """
     places = problem.k - int(np.count_nonzero(state == IN))
     if not (math.isfinite(upper) and 0 < places < np.count_nonzero(state == FREE)):
         return None
-    region = _Region(problem, state, places, options)
+    region = _Region(problem, state, places, options, restricted)
     listed, too_long = region.tried(upper, coef, shown, region.least)
     best: Fit | None = None
     for _ in range(ATTEMPTS):
-        if not too_long or options.stop[0]:
+        if not too_long or options.stop[0] or restricted is not None:
             break
         better = region.better(upper, coef)
         if better is None:
@@ -183,6 +192,7 @@ class _Region:
     state: StateArray
     places: int
     options: BoundOptions
+    restricted: RestrictedSets | None
 
     @property
     def least(self) -> float:
@@ -203,6 +213,8 @@ class _Region:
         below = minorant(problem.objective, upper, coef, least, options.stop, options.threads)
         if below is None:
             return None, False
+        if self.restricted is not None:
+            return self._under_restrictions(below, upper, self.restricted)
         longest = MOST_LISTED if self.affordable > 0 else 0
         sets, _, nodes, _ = listed_sets(below, self.state, self.places, options.stop, longest)
         if sets is None:
@@ -215,6 +227,17 @@ class _Region:
             return None, False
         listed = outcome[0]
         return Listed(min(listed.bound, left.bound), listed.fit or left.best, sets, nodes), False
+
+    def _under_restrictions(self, below: Minorant, upper: float, by: RestrictedSets) -> tuple[Listed | None, bool]:
+        """The same where models of the problem without its restrictions are none to go by: no list is cut."""
+        sets, _, nodes, _ = listed_sets(
+            below, self.state, self.places, self.options.stop, self.affordable, work=RESTRICTED_WORK
+        )
+        if sets is None:
+            return None, False
+        starts = least_models(below, sets, self.problem.d)
+        outcome = fitted(self.problem, sets, starts, upper, nodes, self.options, by)
+        return None if outcome is None else outcome[0], False
 
     def _witness(self, upper: float, coef: FloatArray, least: float) -> Shown | None:
         """A minorant that can be shown; without its intervals, which fits have no use for."""
@@ -230,12 +253,18 @@ class _Region:
     def _shown(self, witness: Shown, upper: float) -> tuple[Listed | None, bool]:
         """The same with what proves it: all sets that this minorant leaves are fitted."""
         sets, words, nodes, _ = listed_sets(
-            witness.below, self.state, self.places, self.options.stop, self.affordable, MOST_WORDS
+            witness.below,
+            self.state,
+            self.places,
+            self.options.stop,
+            self.affordable,
+            MOST_WORDS,
+            WORK if self.restricted is None else RESTRICTED_WORK,
         )
         if sets is None:
             return None, True
-        starts = _starts(witness.below, sets, self.problem.d)
-        outcome = fitted(self.problem, sets, starts, upper, nodes, self.options)
+        starts = least_models(witness.below, sets, self.problem.d)
+        outcome = fitted(self.problem, sets, starts, upper, nodes, self.options, self.restricted)
         if outcome is None:
             return None, False
         points = ListedPoints(words, outcome[1], witness.touching, witness.widths)
@@ -308,9 +337,12 @@ def listed_sets(
 
 
 def fitted(
-    problem: Problem, sets: IntArray, models: FloatArray, upper: float, nodes: int, options: BoundOptions
-) -> tuple[Listed, tuple[ModelPoint, ...]] | None:
+    problem: Problem, sets: IntArray, models: FloatArray, upper: float, nodes: int, options: BoundOptions,
+    restricted: RestrictedSets | None = None,
+) -> tuple[Listed, tuple[ModelPoint, ...]] | None:  # fmt: skip
     """Fit the loss on every set of a complete list; None when told to stop midway. Also the models that prove bounds.
+
+    None, too, where restrictions leave open what the models of a set cost.
 
     ``models`` (like ``sets``) are the coefficients to begin at; they are overwritten.
 
@@ -326,11 +358,21 @@ def fitted(
             problem.objective.gradient_tolerance(QUICK), hopeless, options.stop, bounds, models,
         )  # fmt: skip
     points = [_point(columns[columns >= 0], x) for columns, x in zip(sets, models, strict=True)]
-    best = None
-    for i in np.flatnonzero(~(bounds >= upper)).tolist():
+    best, doubtful = None, np.flatnonzero(~(bounds >= upper)).tolist()
+    if restricted is not None and len(doubtful) > MOST_CLOSED:
+        return None
+    for i in doubtful:
         if options.stop[0]:
             return None
         chosen = sets[i][sets[i] >= 0]
+        if restricted is not None:
+            closed = restricted.closed(chosen, upper)
+            if closed is None:
+                return None
+            bounds[i], proof, better_fit = closed
+            points[i] = points[i] if proof is None else proof
+            best = better_fit if best is None or (better_fit is not None and better_fit.value < best.value) else best
+            continue
         fit, better = fit_to_the_end(problem, chosen)
         if not bounds[i] >= better:
             bounds[i], points[i] = better, ModelPoint.from_dense(fit.coef)
@@ -338,22 +380,6 @@ def fitted(
             best = fit
     lowest = float(np.min(bounds, initial=upper))
     return (Listed(lowest, best, sets, nodes), tuple(points)) if math.isfinite(lowest) else None
-
-
-def _starts(below: Minorant, sets: IntArray, d: int) -> FloatArray:
-    """The model with the least minorant on each set, its coefficients in the order of the set's columns."""
-    q, models, there = below.quadratic, np.zeros(sets.shape), sets >= 0
-    sizes = np.count_nonzero(there, axis=1)
-    for size in np.unique(sizes).tolist():
-        rows = np.flatnonzero(sizes == size)
-        chosen = sets[rows][there[rows]].reshape(len(rows), size)
-        columns = np.hstack([chosen, np.broadcast_to(np.arange(d, len(q.h)), (len(rows), len(q.h) - d))])
-        try:
-            x = np.linalg.solve(q.H[columns[:, :, None], columns[:, None, :]], q.h[columns][:, :, None])[:, :size, 0]
-        except LinAlgError:
-            continue
-        models[rows, :size] = x * below.scale[chosen]
-    return models
 
 
 def _point(columns: IntArray, x: FloatArray) -> ModelPoint:

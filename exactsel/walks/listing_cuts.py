@@ -238,3 +238,19 @@ class _Cuts:
         coef, chosen = np.zeros(problem.d), self.sets[row][self.sets[row] >= 0]
         coef[chosen] = models[0, : len(chosen)]
         return row, coef
+
+
+def least_models(below: Minorant, sets: IntArray, d: int) -> FloatArray:
+    """The model with the least minorant on each set, its coefficients in the order of the set's columns."""
+    q, models, there = below.quadratic, np.zeros(sets.shape), sets >= 0
+    sizes = np.count_nonzero(there, axis=1)
+    for size in np.unique(sizes).tolist():
+        rows = np.flatnonzero(sizes == size)
+        chosen = sets[rows][there[rows]].reshape(len(rows), size)
+        columns = np.hstack([chosen, np.broadcast_to(np.arange(d, len(q.h)), (len(rows), len(q.h) - d))])
+        try:
+            x = np.linalg.solve(q.H[columns[:, :, None], columns[:, None, :]], q.h[columns][:, :, None])[:, :size, 0]
+        except LinAlgError:
+            continue
+        models[rows, :size] = x * below.scale[chosen]
+    return models

@@ -17,10 +17,11 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.regression import Problem
 from exactsel.problem.spans import Spans
 from exactsel.types import StateArray
-from exactsel.walks.closed_form import SubtreeWalker, WalkResult
+from exactsel.walks.closed_form import SubtreeWalker
+from exactsel.walks.walker import Walker, WalkResult
 
 
-class ReducedWalker:
+class ReducedWalker(Walker):
     """Bound to one problem; a pure function of what :meth:`explore` is given."""
 
     def __init__(self, problem: Problem, spans: Spans, options: BoundOptions) -> None:
@@ -34,7 +35,7 @@ class ReducedWalker:
         self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
         adopts: bool = True,
     ) -> list[WalkResult | None] | None:  # fmt: skip
-        """As :meth:`exactsel.walks.closed_form.SubtreeWalker.explore`."""
+        """As :meth:`exactsel.walks.walker.Walker.explore`."""
         results: list[WalkResult | None] = []
         for state in states:
             walked = self._explore_one(state, upper, tolerance, budget, work, adopts)

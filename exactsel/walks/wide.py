@@ -32,7 +32,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.restrictions import is_restricted, proposed, without_restrictions
 from exactsel.types import IntArray, StateArray
-from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.walker import WalkResult
 from exactsel.walks.wide_left import Left, LeftByCounting, leave, walk_result, with_equal
 from exactsel.walks.wide_matrix import LARGEST_MARGIN, alike_in_order, duplicates, level_matrix, margin
 from exactsel.walks.wide_one_by_one import one_by_one

@@ -10,7 +10,7 @@ from exactsel.kernels.moves import BRANCHED
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
 from exactsel.types import StateArray
-from exactsel.walks.closed_form import WalkResult
+from exactsel.walks.walker import WalkResult
 
 Left: TypeAlias = "dict[int, Left | None]"
 """What a count leaves of a region. Its keys are columns to branch on, in this order; without them it is closed. The

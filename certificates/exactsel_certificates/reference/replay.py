@@ -257,9 +257,11 @@ class _Walk:
     def _walk(self, step: Walked, region: _Region | None) -> None:
         if region is None:
             raise ReplayError(f"region {step.region} was walked, but holds no model.")
-        if isinstance(self.instance, ColumnInstance) or self.instance.loss != "quadratic":
+        if isinstance(self.instance, Instance) and self.instance.loss != "quadratic":
             raise ReplayError(f"region {step.region} was walked, which {self.instance.loss} does not allow.")
-        left = list(step.open_regions)
+        left, rounding = list(step.open_regions), 0.0
+        if isinstance(self.instance, ColumnInstance):
+            rounding = rounding_of_eigenvalues(self.instance)
         try:
             for piece in retrace(self.instance, *region, step.moves, step.curvature):
                 part = self._implied(_Region(piece.inside, piece.candidates))
@@ -268,7 +270,7 @@ class _Walk:
                         raise ReplayError(f"the walk of region {step.region} leaves more open than it lists.")
                     self._add(left.pop(0), part)
                 elif part is not None and piece.bound != math.inf:
-                    self._enter(step.region, step.dropped, piece.bound, 0.0)
+                    self._enter(step.region, step.dropped, piece.bound, rounding)
         except ValueError as error:
             raise ReplayError(f"the walk of region {step.region} cannot be followed: {error}") from None
         if left:

@@ -1,4 +1,4 @@
-"""A subtree walked depth first in closed form (quadratic loss): recompute the bound of every region on the way.
+"""A subtree walked depth first in closed form (quadratic loss; selections): recompute the bounds of its regions.
 
 The record of such a walk is a list of moves in preorder, each 8 * column + kind:
 
@@ -12,6 +12,8 @@ kind  meaning
 4     the region is left open
 5     the region is closed: so is every set of its columns one by one, by its own fit
 ====  ==========================================================================================================
+
+Column subset selection has no fits: eigenvalues close what is closed, and sets by their objectives.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.reference.bounds import curved_bound, fit_bound, least_squares
+from exactsel_certificates.reference.columns import eigenvalue_bound, selection_objective
 from exactsel_certificates.reference.hierarchy import respects
 
 BRANCH, PUT_IN, LEFT_OUT, CLOSED, LEFT_OPEN, COUNTED = 0, 1, 2, 3, 4, 5
@@ -38,7 +42,7 @@ class Piece(NamedTuple):
 
 
 def retrace(
-    instance: Instance,
+    instance: Instance | ColumnInstance,
     inside: frozenset[int],
     candidates: frozenset[int],
     moves: Sequence[int],
@@ -67,7 +71,7 @@ def retrace(
             yield Piece(*without, region_bound(instance, *without, curvature))
             waiting.append(within)
         elif kind == LEFT_OUT:
-            yield Piece(*within, _bound_at_fit(instance, [*S, *C], *within, curvature))
+            yield Piece(*within, _bound_within(instance, [*S, *C], *within, curvature))
             waiting.append(without)
         elif kind == CLOSED:
             yield Piece(S, C, region_bound(instance, S, C, curvature))
@@ -82,9 +86,12 @@ def retrace(
 
 
 def region_bound(
-    instance: Instance, inside: frozenset[int], candidates: frozenset[int], curvature: FloatArray | None
-) -> float:
+    instance: Instance | ColumnInstance, inside: frozenset[int], candidates: frozenset[int],
+    curvature: FloatArray | None,
+) -> float:  # fmt: skip
     """The fit on S and C, raised by formula (3); exact where one column or less is to be chosen."""
+    if isinstance(instance, ColumnInstance):
+        return eigenvalue_bound(instance, sorted(inside), sorted(candidates))
     places = instance.k - len(inside)
     if places == 1 and candidates:
         return min(fit_bound(instance, sorted(inside | {j}), []) for j in candidates)
@@ -94,13 +101,26 @@ def region_bound(
     return max(fit, _bound_at_fit(instance, [*inside, *candidates], inside, candidates, curvature))
 
 
-def counted_bound(instance: Instance, inside: frozenset[int], candidates: frozenset[int]) -> float:
+def counted_bound(instance: Instance | ColumnInstance, inside: frozenset[int], candidates: frozenset[int]) -> float:
     """The smallest objective of the region's supports, each fitted on its own; inf where none is admissible."""
-    places, related = max(0, min(instance.k - len(inside), len(candidates))), instance.hierarchy
+    places = max(0, min(instance.k - len(inside), len(candidates)))
+    if isinstance(instance, ColumnInstance):
+        return min(selection_objective(instance, [*inside, *more]) for more in combinations(sorted(candidates), places))
+    related = instance.hierarchy
     sizes = range(places if related is None else 0, places + 1)
     sets = (inside | {*more} for size in sizes for more in combinations(sorted(candidates), size))
     fits = (fit_bound(instance, sorted(T), []) for T in sets if related is None or respects(related, T))
     return min(fits, default=np.inf)
+
+
+def _bound_within(
+    instance: Instance | ColumnInstance, columns: Sequence[int], inside: frozenset[int], candidates: frozenset[int],
+    curvature: FloatArray | None,
+) -> float:  # fmt: skip
+    """That of a region with one column of another one, over all ``columns`` of that, put in."""
+    if isinstance(instance, ColumnInstance):
+        return eigenvalue_bound(instance, sorted(inside), sorted(candidates))
+    return _bound_at_fit(instance, columns, inside, candidates, curvature)
 
 
 def _bound_at_fit(

@@ -157,7 +157,8 @@ def selection(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tuple
     """The bounds a proof establishes for a problem of column subset selection."""
     selections = Selections(problem.A, problem.k)
     closed = regions(p["tree"], len(problem.A[0]), problem.k)
-    lower = min(max(F(0), selections.bound(S, C)) if w == 2 else F(0) for S, C, w in closed)
+    bounds = {2: selections.bound, BY_COUNTING: selections.counted}
+    lower = min(max(F(0), bounds[w](S, C)) if w in bounds else F(0) for S, C, w in closed)
     return lower, selections.objective({*model})
 
 

@@ -64,7 +64,8 @@ def asked(p: dict[str, Any], problem: Problem) -> Asked:
         if witness == BY_COUNTING:
             ways = combinations_of(len(C), min(places, len(C)))
             sets += ways
-            operations += m * m * (1 + width * len(S)) + ways * of_set(width, places)
+            each = of_set(width, places) if problem.loss else of_selection(n, d, len(S) + places)
+            operations += m * m * (1 + width * len(S)) + ways * each
         elif witness < 0 or witness in (1, 2):
             many = len(C) if places == 1 and witness > 0 else 1
             fits += many
@@ -91,7 +92,8 @@ def default_limits(p: dict[str, Any], problem: Problem) -> Most:
     if not problem.loss:
         region += 4.0 * d * d * (n + STEPS * d)
     known = SMALL + MARGIN * (words * region + n * d * d)
-    known += min(MARGIN * sets * of_set(d / units, min(problem.k, FEW)), MOST_SLOW)
+    each = of_set(d / units, min(problem.k, FEW)) if problem.loss else of_selection(n, d, problem.k)
+    known += min(MARGIN * sets * each, MOST_SLOW)
     return Most(known, known + min(MARGIN * words * 16.0 * n * d * d, MOST_SLOW))
 
 
@@ -99,3 +101,8 @@ def of_set(width: float, places: int) -> float:
     """What counting a set of groups of that many columns takes; columns are told pair by pair, groups set by set."""
     together = width * places
     return 1 / 8 if width == 1.0 else 2 + together**2 + together**3 / 16
+
+
+def of_selection(n: int, d: int, size: int) -> float:
+    """What projecting out that many columns takes."""
+    return 2.0 * n * d * (size + 1) + d * size**2 + size**3

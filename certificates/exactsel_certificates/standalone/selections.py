@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction as F
+from itertools import combinations
 
 from .algebra import Matrix, dot, near, positives, solve
 
@@ -30,6 +31,13 @@ class Selections:
     def objective(self, S: set[int]) -> F:
         """||A - S S+ A||_F^2."""
         return sum((dot(e, e) for e in self.left(S)), F(0))
+
+    def counted(self, S: set[int], C: set[int]) -> F:
+        """The least any selection of the region costs, each looked at by itself: more columns never cost more."""
+        places = self.k - len(S)
+        if places <= 1 or len(C) <= places:
+            return self.bound(S, C)
+        return min(self.objective(S | {*more}) for more in combinations(sorted(C), places))
 
     def bound(self, S: set[int], C: set[int]) -> F:
         """What no selection of the region is below."""
