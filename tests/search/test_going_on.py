@@ -141,7 +141,7 @@ def spilled(monkeypatch, tmp_path):
     """The result of a search that was saved and stopped while nodes were on the disk, and the whole one's."""
     monkeypatch.setattr(spilling, "CHUNK", 3)
     monkeypatch.setattr(spilling, "FEWEST", 2)
-    make, options = SEARCHES["columns"]
+    make, options = SEARCHES["columns, no walks"]
     saving = {"checkpoint": tmp_path / "run.ckpt", "memory_limit": 1e-4, "node_limit": 12, "batch": 2}
     result = solve(make(900), **options, **saving, signals=())
     assert result._kept.state.frontier.cold > 0, "the case to be tested"

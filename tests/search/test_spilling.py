@@ -22,7 +22,7 @@ from exactsel.search.frontier import BestFirst
 from exactsel.search.spilling import Spilling, TemporaryRoom
 
 PROBLEM = SEARCHES["huber, default"][0](900)
-WIDE = ("quadratic, no walks", "huber, default", "supergradient", "columns")
+WIDE = ("quadratic, no walks", "huber, default", "supergradient", "columns, no walks")
 """Searches with many open nodes."""
 
 TIGHT = 1e-4
@@ -107,7 +107,7 @@ def test_the_tree_is_the_same_whatever_the_memory(kind, kernels_at_once):
     assert spilled > 0 or kind not in WIDE
 
 
-@pytest.mark.parametrize("kind", ["quadratic, no walks", "columns"])
+@pytest.mark.parametrize("kind", ["quadratic, no walks", "columns, no walks"])
 def test_a_checkpoint_holds_what_is_on_the_disk(kind, kernels_at_once, tmp_path):
     make, options = SEARCHES[kind]
     problem, path, cold = make(900), tmp_path / "run.ckpt", []
