@@ -39,7 +39,7 @@ def test_the_tree_is_that_of_one_process(kind, kernels_at_once, monkeypatch):
         assert same(solve(make(seed), **options | SHARDED, executor=here, signals=()), serial)
         assert here.closed == 1
         given += here.given
-    assert given > 0 or kind.startswith("dependent"), "the case to be tested"
+    assert given > 0 or kind.startswith("dependent") or kind == "columns", "the case to be tested"
 
 
 @pytest.mark.parametrize(("kind", "workers"), [("huber, default", 1), ("columns", 2), ("groups of labels", 2)])

@@ -20,6 +20,7 @@ from exactsel.nodes.regions import as_region
 from exactsel.nodes.subtree import moves_of, walked
 from exactsel.proofs.audit import Audit
 from exactsel.search.events import SubtreeClosed
+from exactsel.walks import effort
 from exactsel.walks.selections import SelectionWalker
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.reference.columns import selection_objective
@@ -139,6 +140,18 @@ def test_searches_end_where_those_without_walks_do(tmp_path, kernels_at_once):
         for event in search:
             audit(event, search.state)
         assert audit.bounds > 0
+
+
+def test_workers_walk_what_the_root_is_divided_into(kernels_at_once, monkeypatch):
+    monkeypatch.setattr(effort, "FIRST_WORK", 3e5)
+    rng = np.random.default_rng(9)
+    problem = ColumnSubsetProblem(rng.standard_normal((25, 16)) @ rng.standard_normal((16, 16)), 5)
+    options, here = {"shard": 1, "batch": 4, "signals": ()}, Here()
+    serial = solve(problem, **options, executor="serial")
+    elsewhere = solve(problem, **options, executor=here)
+    assert (elsewhere.tree_hash, elsewhere.lower) == (serial.tree_hash, serial.lower)
+    assert here.given > 0
+    assert elsewhere.settings["closers"]["explored"]["subtrees"] > 1
 
 
 def test_a_walk_that_claims_too_much_is_found_out():
