@@ -39,7 +39,9 @@ def searched_instance_of(problem: SubsetProblem) -> AnyInstance:
         chosen = {entry.name: getattr(instance, entry.name) for entry in fields(Instance)}
         instance = GivenInstance(**chosen)
     instance.take(objective.preparation.made)
-    return replace(instance.plain, lam=objective.lam)
+    searched = replace(instance.plain, lam=objective.lam)
+    # Where the ridge all but vanishes, what is known of coefficients is part of the limits that are searched within.
+    return replace(searched, box=Box(problem.lower, problem.upper)) if isinstance(problem, BoxedProblem) else searched
 
 
 def take_prepared(instance: GivenInstance, objective: Objective) -> None:
