@@ -15,11 +15,10 @@ import numpy as np
 
 from exactsel._jit import parallel_section
 from exactsel.algebra.curvature import affordable, uniform_curvature
-from exactsel.bounds.apg import AcceleratedGradientBound, curvature_of, curved_data, gains, may_gain, root_rules
+from exactsel.bounds.apg import AcceleratedGradientBound, curvature_of, curved_data, gains, may_gain
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, stack_points
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError, option
-from exactsel.kernels.apg import Rules
 from exactsel.kernels.boxed import relax_boxed_nodes
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import node_bound
@@ -133,9 +132,7 @@ class PreparedBoxed(PreparedBound):
                 if (leads or (self._begins_at_fit and begun[at] is None)) and not options.stop[0]:
                     starts[at] = self.problem.fit(np.flatnonzero(states[row] != OUT)).coef
             target = cutoff if options.force_quit else np.inf
-            at_root = all(memory is None for memory in warm)
-            rules = root_rules(self._rules) if at_root else self._rules_with(AFTER_FIT if leads else None)
-            told, found = self._relax(states[relaxed], starts, target, known[relaxed], rules)
+            told, found = self._relax(states[relaxed], starts, target, known[relaxed], AFTER_FIT if leads else None)
             for mine, theirs in zip(list[Any](answers), told, strict=True):
                 mine[relaxed] = theirs
             for row, x in zip(relaxed, found, strict=True):
@@ -152,26 +149,23 @@ class PreparedBoxed(PreparedBound):
             self._fit_leads = False
         if self._fit_leads is None and not self.options.stop[0]:
             fit = self.problem.fit(np.flatnonzero(root[0] != OUT)).coef[None]
-            reached = float(self._relax(root, fit, np.inf, nothing, self._rules_with(0))[0].bound[0])
-            told, _ = self._relax(root, np.zeros_like(fit), reached, nothing, self._rules_with(COMPARED))
+            reached = float(self._relax(root, fit, np.inf, nothing, 0)[0].bound[0])
+            told, _ = self._relax(root, np.zeros_like(fit), reached, nothing, COMPARED)
             if not self.options.stop[0]:
                 self._fit_leads = bool(told.bound[0] < reached)
         return bool(self._fit_leads)
 
-    def _rules_with(self, most: int | None) -> Rules:
-        """Those of the problem, with at most so many proximal steps."""
-        return self._rules if most is None else self._rules._replace(max_iterations=most)
-
     def _relax(
-        self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, rules: Rules
+        self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, most: int | None = None
     ) -> tuple[Answers, FloatArray]:
         """Bound nodes that are no convex problems, or whose units are all in, from some starts (B, columns).
 
-        What comes with the answers are the models (B, columns) that prove them.
+        By at most so many proximal steps; what comes with the answers are the models (B, columns) that prove them.
         """
         problem, grouped = self.problem, self.problem.units.grouped
         answers = empty_answers(len(states), problem.d, problem.k)
         points = np.zeros_like(starts) if grouped else answers.point
+        rules = self._rules if most is None else self._rules._replace(max_iterations=most)
         with parallel_section(self.options.threads):
             relax_boxed_nodes(
                 problem.base.row_loss, self._data, problem.units.spans if grouped else None, self._lam, problem.k,
@@ -199,7 +193,7 @@ class PreparedBoxed(PreparedBound):
         if self.curvature is not None and bound < cutoff:
             state = np.full((1, problem.d), OUT, dtype=np.int8)
             state[0, chosen] = IN
-            told, _ = self._relax(state, coef[None], np.inf, np.full(1, -np.inf), self._rules_with(0))
+            told, _ = self._relax(state, coef[None], np.inf, np.full(1, -np.inf), 0)
             if (curved := float(told.bound[0])) > bound:
                 bound, point = curved, self._as_point(coef)
         write_solved(answers, row, chosen, problem.units.sizes(coef)[chosen], bound)

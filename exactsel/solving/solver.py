@@ -77,12 +77,13 @@ class Search:
     signals : sequence of int, optional
         Signals that end the search with a result; SIGINT by default.
     details : bool
-        Tell also, one by one, the nodes a kernel searched by itself: then the events describe a full proof.
+        Tell also, one by one, the nodes a kernel searched by itself, and how regions were closed at once: then the
+        events describe a full proof.
     thorough : bool
         Polish bounds to the end, because that of the first node will be shown.
     listing : bool
         Solve by listing where that is likely to be quicker (Huber and logistic loss). What is closed so cannot be
-        replayed, and is not with ``details``. Events then do not tell how regions were closed at once either.
+        replayed, and is not with ``details``.
     shown : bool
         List only where a proof comes with it, for :class:`exactsel.proofs.writer.ProofWriter`.
     compiled : bool
@@ -122,7 +123,7 @@ class Search:
         self.signals = signals
         self._details, self._thorough = details, thorough
         self._listing, self._shown = listing and not details and self.settings.shard is None, shown
-        self._brief = listing and not (details or shown)
+        self._brief = not (details or shown)
         self._began = time.perf_counter()
         self._methods = methods_for(problem, self.settings)
         resolve(portfolio_for(problem, self.settings.heuristics)[0])
@@ -316,7 +317,6 @@ class Search:
 
     def run(self) -> Result:
         """Run to the end without watching."""
-        self._brief = not (self._details or self._shown)
         for _ in self:
             pass
         return self.result()
