@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.bounds.witness import ModelPoint, holds_nothing
-from exactsel.nodes.points import MOST_CURVATURES, Points, can_be_packed
+from exactsel.nodes.points import MOST_CURVATURES, Points, can_be_packed, different
 from exactsel.nodes.sizes import object_bytes
 from exactsel.types import IntArray
 
@@ -40,6 +40,8 @@ class Objects:
     @classmethod
     def joined(cls, parts: Sequence[Objects]) -> tuple[Objects, list[IntArray]]:
         """All of some, and for each part the numbers that its objects have now."""
+        if not cls.can_be_joined(parts):
+            parts = [part.unpacked() for part in parts]
         others, places = list[Any](), dict[Any, int]()
         at, total, numbers = 0, sum(len(part.points) for part in parts), []
         for part in parts:
@@ -57,7 +59,13 @@ class Objects:
     @staticmethod
     def can_be_joined(parts: Sequence[Objects]) -> bool:
         """Whether their points can be packed together."""
-        return len({id(curvature) for part in parts for curvature in part.points.curvatures}) <= MOST_CURVATURES
+        found = {id(curvature): curvature for part in parts for curvature in part.points.curvatures}
+        return len(different(found.values())) <= MOST_CURVATURES
+
+    def unpacked(self) -> Objects:
+        """The same by the same numbers, no point being packed."""
+        made = (self.points.point(number) for number in range(len(self.points)))
+        return Objects(Points.of(()), (*made, *self.others))
 
     @property
     def nbytes(self) -> int:

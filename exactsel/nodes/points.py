@@ -5,7 +5,7 @@ They prove bounds and are what bound solvers start from, so they come back to th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,9 +124,7 @@ def can_be_packed(points: Sequence[ModelPoint]) -> bool:
         and point.index.ndim == 1 for point in points
     )  # fmt: skip
     found = {id(point.curvature): point.curvature for point in points if isinstance(point, CurvedPoint)}
-    curvatures: list[FloatArray] = []
-    for curvature in found.values():
-        place_among(curvature, curvatures)
+    curvatures = different(found.values())
     usual = usual and len(curvatures) <= MOST_CURVATURES and all(one.dtype == np.float64 for one in curvatures)
     if not (usual and points):
         return usual
@@ -138,6 +136,14 @@ def ascend(columns: NDArray[np.int32], sizes: IntArray) -> bool:
     """Whether the columns of each point do."""
     same_point = np.diff(np.repeat(np.arange(sizes.size), sizes)) == 0
     return bool(np.all(np.diff(columns.astype(np.int64))[same_point] > 0))
+
+
+def different(curvatures: Iterable[FloatArray]) -> list[FloatArray]:
+    """Each of some curvatures once."""
+    known: list[FloatArray] = []
+    for curvature in curvatures:
+        place_among(curvature, known)
+    return known
 
 
 def place_among(curvature: FloatArray, known: list[FloatArray]) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from exactsel.nodes.node import Key, Node
 from exactsel.nodes.objects import MadeObjects, Numbering, Objects
 from exactsel.nodes.sizes import HOLES, MADE_OVERHEAD
-from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+from exactsel.types import FloatArray, IntArray, StateArray
 
 KEYS = np.dtype([("bound", "<f8"), ("id", "<i8")])
 """Places in best-first order."""
@@ -51,15 +51,15 @@ class NodeTable:
     """Of the tables of this process: one of the same number is the same."""
 
     @classmethod
-    def of(cls, nodes: Sequence[Node], d: int, known: Sequence[Any] = ()) -> NodeTable:
-        """Some nodes, in their order; what they refer to among objects that are ``known`` is not kept."""
-        return cls.with_more(nodes, d, (), known)[0]
+    def of(cls, nodes: Sequence[Node], d: int) -> NodeTable:
+        """Some nodes, in their order."""
+        return cls.with_more(nodes, d, (), ())[0]
 
     @classmethod
     def with_more(
-        cls, nodes: Sequence[Node], d: int, more: Sequence[Any], known: Sequence[Any] = ()
+        cls, nodes: Sequence[Node], d: int, more: Sequence[Any], known: Sequence[Any]
     ) -> tuple[NodeTable, list[int]]:
-        """The same, and the numbers of ``more`` objects that are kept with those of the nodes."""
+        """The same with ``more`` objects, and the numbers of these; what is ``known`` anyhow is not kept."""
         numbers = Numbering(chain((one for node in nodes for one in (node.proof, node.warm)), more), known)
         rows = empty_rows(len(nodes), d)
         for name in ("bound", "estimate", "id", "parent", "depth", "tight"):
@@ -72,10 +72,6 @@ class NodeTable:
     def part(self, first: int, end: int) -> NodeTable:
         """The nodes in some rows, and nothing of the others'."""
         return NodeTable(self.rows[first:end].copy(), self.objects, self.d).tidy()
-
-    def where(self, chosen: BoolArray) -> NodeTable:
-        """The nodes in some rows; what the others refer to is kept, too."""
-        return NodeTable(self.rows[chosen], self.objects, self.d)
 
     def tidy(self) -> NodeTable:
         """The same without what no row refers to; its rows are changed."""
@@ -152,17 +148,17 @@ class TableReader:
 
     __slots__ = ("_bytes", "_made", "_read", "_uses", "at", "first", "table")
 
-    def __init__(self, table: NodeTable, at: int = 0, known: Sequence[Any] = ()) -> None:
-        self._begin(table, at, known)
+    def __init__(self, table: NodeTable, at: int = 0) -> None:
+        self._begin(table, at)
 
-    def _begin(self, table: NodeTable, at: int, known: Sequence[Any] = ()) -> None:
+    def _begin(self, table: NodeTable, at: int) -> None:
         self.table, self.at, self._bytes = table, at, table.nbytes
         rows, points = table.rows[at:], len(table.objects.points)
         if self:
             self.first = table.key(at)
         used = np.concatenate([rows[name] for name in REFERENCES])
         self._uses = np.bincount(used[(used >= 0) & (used < points)], minlength=points)
-        self._made = MadeObjects(table.objects, known)
+        self._made = MadeObjects(table.objects)
         self._read: list[tuple[tuple[Any, ...], StateArray]] = []
         """The next rows, the first one last."""
 

@@ -92,7 +92,7 @@ class BestFirst:
         """Add open nodes, of which objects are made when they are taken."""
         self._blocks.push_new(table)
 
-    def push_block(self, table: NodeTable) -> None:
+    def push_in_order(self, table: NodeTable) -> None:
         """Add open nodes that are in best-first order."""
         self._blocks.push(table)
 
@@ -101,7 +101,7 @@ class BestFirst:
         border = key_of(first)
         last = self._nodes_from(border)
         for at in range(0, len(last), MOST_OBJECTS):
-            self.push_block(NodeTable.of(last[at : at + MOST_OBJECTS], first.state.size))
+            self.push_in_order(NodeTable.of(last[at : at + MOST_OBJECTS], first.state.size))
         self._remove_from(border)
 
     def _remove_from(self, border: Key) -> None:

@@ -236,7 +236,7 @@ class Spilling(BestFirst):
     def _take_in(self, chunk: _Chunk) -> None:
         """Bring a chunk into memory; one that cannot be read counts as open still."""
         table = self._read(chunk)
-        self.push_block(table)
+        self.push_in_order(table)
         self._cold.remove(chunk)
         heapify(self._cold)
         self.cold -= len(table)

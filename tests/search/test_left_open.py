@@ -56,7 +56,8 @@ def test_the_frontier_is_that_of_nodes_made_at_once(seed, most_objects, small, m
         match rng.integers(6):
             case 0 | 1:
                 table = random_table(rng, 6, number)
-                for part in (table.where(table.rows["id"] % 3 == 0), table.where(table.rows["id"] % 3 != 0)):
+                third = table.rows["id"] % 3 == 0
+                for part in (NodeTable(table.rows[chosen], table.objects, table.d) for chosen in (third, ~third)):
                     waiting.push_table(part)
                 for node in table:
                     plainly.push(node)

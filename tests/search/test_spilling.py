@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recorded import plain
 
 from exactsel import Problem, Search, Settings, solve, verify
-from exactsel.bounds.witness import InfimumPoint, ModelPoint
+from exactsel.bounds.witness import CurvedPoint, InfimumPoint, ModelPoint
 from exactsel.errors import InputError, OutputError, OutputWarning
 from exactsel.nodes.node import Node
 from exactsel.nodes.sizes import node_bytes
@@ -84,6 +84,22 @@ def _act(actions, usual, tested):
         assert len(tested) == len(usual)
         assert tested.lower() == usual.lower()
     assert tested.cold == sum(len(chunk.bounds) for chunk in tested._cold) <= len(tested)
+
+
+def test_points_of_more_curvatures_than_are_packed_together(monkeypatch):
+    """As whoever writes a bound may hand them on: pieces of the order then have parts of many tables."""
+    monkeypatch.setattr(frontiers, "MOST_OBJECTS", 50)
+    monkeypatch.setattr(spilling, "CHUNK", 200)
+    rng, usual, tested = np.random.default_rng(0), BestFirst(), Spilling(TemporaryRoom(), PROBLEM)
+    for number in range(400):
+        point = CurvedPoint(np.array([1], np.int32), rng.random(1), rng.random(PROBLEM.d))
+        state = np.ones(PROBLEM.d, dtype=np.int8)
+        node = Node(number, number - 1, 2, state, rng.random(), point, point, estimate=1.0)
+        usual.push(node)
+        tested.push(node)
+    tested.spill()
+    assert tested.cold > 100
+    assert list(map(plain, tested.take(400))) == list(map(plain, usual.take(400)))
 
 
 @pytest.mark.smoke
