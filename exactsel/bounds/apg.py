@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,13 @@ from exactsel.algebra.spectrum import largest_eigenvalue
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, stack_points
 from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.newton_fit import beginning_at_fits, leading_fit, may_lead
-from exactsel.bounds.witness import CurvedPoint, ModelPoint, Proof
+from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.apg import Perspective, Rules, relax_nodes
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.grouped import Groups
-from exactsel.kernels.node import RELAXED, UNFINISHED, Answers, empty_answers
+from exactsel.kernels.node import UNFINISHED, empty_answers
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, StateArray
 
@@ -47,10 +47,6 @@ THOROUGH_ITERATIONS, THOROUGH_ACCURACY = 5000, 1e-5
 WIDE, WIDE_POLISH = 400, 0.1
 """Over more columns than this a quadratic relaxation is polished more: nothing but the bound closes regions there
 (measured: the same time where the search ends, and the gap .61 for .69 where it does not)."""
-
-ROOT_GAP = 0.05
-"""Losses without a closed form go on at the root until the relaxation's gap is at most this part of what is missing to
-the cut-off (measured: Huber loss on 60 columns begins at 68 where 58 was said, of 139)."""
 
 
 @dataclass(frozen=True)
@@ -144,17 +140,6 @@ def curved_data(problem: Problem, hessian: FloatArray, curvature: FloatArray) ->
     return data, max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
 
 
-@dataclass(frozen=True)
-class RootTightened(Tightened):
-    """The answer of a call that went on for the bound alone."""
-
-    of_children: ModelPoint = field(kw_only=True)
-
-    def child_proof(self, row: int, column: int, inside: bool) -> Proof:
-        """What bounds the children is the point the root is divided at."""
-        return self.of_children
-
-
 class PreparedPerspective(PreparedBound):
     """Bound to one problem: its rows, or for quadratic loss the Gram matrix, with a curvature if there is one."""
 
@@ -208,9 +193,6 @@ class PreparedPerspective(PreparedBound):
         target = cutoff if options.force_quit else np.inf
         with parallel_section(options.threads):
             relax_nodes(*perspective, states, starts, target, known, options.stop, answers, points)
-            better = None
-            if not self.problem.is_quadratic and len(states) == 1 and warm[0] is None:
-                better = self._gone_on(perspective, states, target, known, answers, points)
         if not self._decided:
             answers.status[:] = UNFINISHED
         points /= scale
@@ -218,25 +200,7 @@ class PreparedPerspective(PreparedBound):
             # Lengths of groups stay in the kernel's variables; that is good enough for what they are for: to branch.
             answers.x[:] /= scale
         found = [self.as_point(point) for point in points]
-        if better is None:
-            return Tightened(answers, found, found)
-        return RootTightened(answers, [self.as_point(better / scale)], found, of_children=found[0])
-
-    def _gone_on(
-        self, perspective: Perspective, states: StateArray, target: float, known: FloatArray, answers: Answers,
-        points: FloatArray,
-    ) -> FloatArray | None:  # fmt: skip
-        """A point (columns,) that bounds the root better than it takes to divide it; all nodes keep that bound."""
-        rules = perspective.rules._replace(polish=ROOT_GAP, progress=ROOT_GAP, after_fit=-1.0)
-        more, start = empty_answers(1, self.problem.d, self.problem.k), points.copy()
-        found = more.point if perspective.groups is None else np.zeros_like(points)
-        relax_nodes(*perspective._replace(rules=rules), states, start, target, known, self.options.stop, more, found)
-        answers.iterations[:] += more.iterations
-        if not (more.status[0] == answers.status[0] == RELAXED and more.bound[0] > answers.bound[0]):
-            return None
-        answers.bound[:] = more.bound
-        point: FloatArray = found[0]
-        return point
+        return Tightened(answers, found, found)
 
 
 class PreparedAcceleratedGradient(PreparedPerspective):
