@@ -132,6 +132,6 @@ def of_fits(fits: int, m: int) -> float:
 
 
 def of_pairs(s: int, m: int, r: int, n: int, d: int) -> float:
-    """What going through the selections of r of m columns takes, s besides being in: pairs are told at once."""
+    """Multiplications to go through the selections of r of m columns beside s; all pairs of a region at once."""
     pairs = 64.0 * STEP + 4.0 * n * d * (s + r + 1.0) + m * float(d) * (n + m) + 32.0 * m * m
     return sets_of(m, max(0, r - 2)) * pairs

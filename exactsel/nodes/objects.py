@@ -1,6 +1,6 @@
 """What the rows of a table refer to, by number: points first, which are packed, then all else as it is.
 
--1 stands for None. Numbers below stand for objects that whoever reads the table has anyhow (``known``), from -2 down.
+-1 stands for None. Numbers from -2 down stand for objects that the reader of the table already has (``known``).
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class MadeObjects:
         return point
 
     def forget(self, number: int) -> None:
-        """Nobody will ask for it any more."""
+        """Release a point that no row refers to any more."""
         self._made.pop(number, None)
 
 

@@ -31,7 +31,6 @@ FIELDS = (
 )  # fmt: skip
 """Of a row, beside its state."""
 
-
 PROOF, WARM = (next(at for at, (field, _) in enumerate(FIELDS) if field == name) for name in REFERENCES)
 """Their places."""
 
@@ -238,7 +237,7 @@ def bits_of(states: StateArray) -> NDArray[np.uint8]:
 
 
 def states_of(bits: NDArray[np.uint8], d: int) -> StateArray:
-    """What :func:`bits_of` was given; 3, which is no state, where whoever wrote the bits did not use it."""
+    """What :func:`bits_of` was given; an entry of 3 is no state, and comes of damaged bits only."""
     single = np.unpackbits(bits, axis=2, count=d).view(np.int8)
     states: StateArray = single[:, 0] + 2 * single[:, 1]
     return states

@@ -279,6 +279,16 @@ class TestInTheSearch:
             assert not any(isinstance(event, SubtreeClosed) for event in events)
 
 
+@pytest.mark.parametrize("details", [False, True])
+def test_steps_are_told_to_those_alone_who_ask_for_them(details):
+    """Telling what was closed at once takes ten times as long as closing it."""
+    problem = hard("logistic", n=250, k=4)  # tests ask for the steps of smaller ones, to prove them
+    search = Search(problem, Settings(heuristics="none", node_limit=400), details=details, signals=())
+    closed = [event for event in search if isinstance(event, SubtreeClosed)]
+    assert bool(closed) is not details
+    assert any(event.result.told.is_brief for event in closed) is not details
+
+
 def test_a_better_model_met_inside_is_taken_over(eager):
     eager(256)
     for seed in range(720_000, 720_040):
