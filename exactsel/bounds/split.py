@@ -234,7 +234,8 @@ class PreparedSplit(PreparedBound):
             return
         point, value, spent = self._climb(node, known, aim)
         batch.answers.iterations[row] += spent
-        if point is not None and aim - value.bound < (1.0 if self.options.thorough else LEADING) * (aim - known):
+        enough = 1.0 if self.options.thorough or self.options.stop[0] else LEADING
+        if point is not None and aim - value.bound < enough * (aim - known):
             self._answer(row, node, attempt.direction, value, point, cutoff, batch)
 
     def _answer(
@@ -257,6 +258,8 @@ class PreparedSplit(PreparedBound):
             spent += products(node, attempt)
             if not attempt.proven or attempt.point is None:
                 high = level
+                if self.options.stop[0]:
+                    break
                 continue
             point = attempt.point
             value = self._value(node, point)

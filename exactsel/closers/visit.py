@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,21 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray, StateArray
 
 
+class Reached(NamedTuple):
+    """What was known of a region when its bound call was broken off."""
+
+    state: StateArray
+    bound: float
+    proof: Proof
+    scope: str
+
+
 class Interrupted(Exception):
     """The stop flag was raised inside a round; the round leaves no trace."""
+
+    def __init__(self, reached: Reached | None = None) -> None:
+        super().__init__()
+        self.reached = reached
 
 
 Visited = tuple[Region, NodeBounds | None]
@@ -81,13 +95,20 @@ class Visitor:
         warm = [region.warm for region in regions]
         tightened = self.bound.tighten(states, warm, self.cutoff(work.upper), work.upper, inherited)
         if np.any(tightened.answers.status == UNFINISHED):
-            raise Interrupted
+            raise Interrupted(self._reached(states, tightened))
         work.scope = scope_of(self.bound, tightened) or work.scope
         bounded = time.perf_counter()
         estimates = self._evaluate(regions, tightened, work)
         work.seconds.bound += bounded - began
         work.seconds.refit += time.perf_counter() - bounded
         return tightened, estimates
+
+    def _reached(self, states: StateArray, tightened: Tightened) -> Reached | None:
+        """What is known of the only region of a bound call that was broken off."""
+        bound = float(tightened.answers.bound[0])
+        if len(states) > 1 or not math.isfinite(bound):
+            return None
+        return Reached(states[0], bound, tightened.proofs[0], scope_of(self.bound, tightened))
 
     def _evaluate(self, regions: Sequence[Region], tightened: Tightened, work: RoundWork) -> FloatArray:
         """Evaluate the supports the relaxed models suggest; every row's quick objective.

@@ -82,9 +82,10 @@ def search(
             try:
                 with dispensable():
                     finished = rounds.outcome()
-            except (Interrupted, CompilationStopped):
+            except (Interrupted, CompilationStopped) as broken:
                 if not watch.stopped:  # a signal came to somebody else, around this search
                     raise
+                state.note_reached(getattr(broken, "reached", None))
                 rounds.forget()
                 continue
             except WorkerFailureError as error:

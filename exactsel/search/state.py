@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
+
+from exactsel.closers.visit import Reached
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Seconds
 from exactsel.nodes.sizes import node_bytes
@@ -81,6 +84,8 @@ class SearchState:
     """What counting all sets by their cells has come to."""
     unit: float = 1.0
     """A power of two near the empty model's objective: so the tree hash is the same in whatever units the data are."""
+    reached: Node | None = field(default=None, repr=False)
+    """The root at the bound its call was broken off at."""
     guard: MemoryGuard = field(default_factory=MemoryGuard)
     """Which order the open nodes are kept in while they take too much memory."""
     seconds: Seconds = field(default_factory=Seconds)
@@ -108,7 +113,7 @@ class SearchState:
         if node_limit is not None or not self.can_begin_again:
             self.put_back()
         self.guard.limit = memory_limit
-        self.seconds = Seconds()
+        self.seconds, self.reached = Seconds(), None
         self.pushed, self.highest = len(self.frontier), -math.inf
         self.told = self.bound
 
@@ -170,6 +175,15 @@ class SearchState:
             return False
         return list(map(id, self.in_flight)) == [id(node) for begun in self.begun for node in begun.nodes]
 
+    def note_reached(self, reached: Reached | None) -> None:
+        """The bound call of the root was broken off at a bound: that one is shown, and no longer once it goes on."""
+        if reached is None or self.nodes > 0 or len(self.in_flight) != 1 or len(self.frontier) > 0:
+            return
+        root = self.in_flight[0]
+        if reached.bound > root.bound and np.array_equal(reached.state, root.state):
+            self.reached = replace(root, bound=reached.bound, proof=reached.proof)
+            self.scope = reached.scope or self.scope
+
     def put_back(self) -> None:
         """Open the nodes in flight again: their round was not carried out."""
         for node in self.in_flight:
@@ -178,6 +192,8 @@ class SearchState:
 
     def open_nodes(self) -> Sequence[Node]:
         """What is open, nodes in flight first; nodes of the frontier may be made when they are asked for."""
+        if self.reached is not None:
+            return (self.reached,)
         return open_nodes(self.frontier, self.in_flight)
 
     @property
@@ -236,6 +252,8 @@ class SearchState:
     def floor(self) -> float:
         """The smallest bound of all regions, closed or open: what they say without the incumbent."""
         flying = min((node.bound for node in self.in_flight), default=math.inf)
+        if self.reached is not None:
+            flying = self.reached.bound
         return min(self.dropped, self.frontier.lower(), flying)
 
     def bound_has_risen(self) -> bool:

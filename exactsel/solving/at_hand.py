@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from exactsel.bounds.at_hand import bound_at_hand, fit_bound_at_hand, selection_bound_at_hand
 from exactsel.interrupts import compiles_on, hurrying
@@ -15,40 +17,61 @@ from exactsel.search.watch import Watch
 from exactsel.solving.outcome import claim_of
 from exactsel.solving.result import Result
 
+if TYPE_CHECKING:
+    from exactsel.solving.solver import Search
+
 KEPT, MOST_KEPT = 0.4, 1.0
-"""Part of a time limit, and seconds, that are kept for this as long as a search has no bound."""
+"""Part of a time limit that is kept for this as long as a search has no bound, and seconds, where that is enough."""
 
-MOST_ENTRIES = 20_000_000
-"""Entries of the data, a hundredth of a second for a pass, up to which that is enough for some steps."""
+STEPS, PRODUCTS = 5, 1e9
+"""Passes over the data from which on gradient steps say something, and products a core makes in a second."""
 
-MOST_FITTED, MOST_MULTIPLICATIONS = 1_000_000, 1e9
-"""Entries of the data and multiplications of their Gram matrix up to which the fit on all columns, which is worked out
-from the data in long doubles where columns are dependent, takes a tenth of a second or so."""
+LONG_DOUBLES = 1e7
+"""Entries a second of a fit on all columns that is worked out in long doubles, where columns are dependent."""
 
 
 def seconds_kept(problem: SubsetProblem, time_limit: float | None) -> float:
     """Before the end of a time limit, so that it holds with the bound at hand; none where there would be no such."""
-    if time_limit is None or not _is_quick(problem):
+    if time_limit is None:
         return 0.0
-    return min(MOST_KEPT, KEPT * time_limit)
+    needed, most = _seconds_needed(problem), KEPT * time_limit
+    if not math.isfinite(needed) or (needed > most and not _steps_serve(problem)):
+        return 0.0
+    return min(max(MOST_KEPT, needed), most)
 
 
 def bounded_in_time(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
-    """The result of a search, with a bound at hand where time was over before its own and some steps are quick."""
-    if result.nodes > 0 or result.termination != "time_limit" or not _is_quick(problem):
+    """The result of a search, with a bound at hand where time was over before its own and there is such a bound."""
+    in_time = _steps_serve(problem) or _seconds_needed(problem) <= max(seconds, MOST_KEPT)
+    if result.nodes > 0 or result.termination != "time_limit" or not in_time:
         return result
     with hurrying(compiles_on()):
         return with_bound_at_hand(problem, result, seconds, signals)
 
 
-def _is_quick(problem: SubsetProblem) -> bool:
-    """Whether there is a bound at hand within a fraction of a second."""
+def run_in_time(search: Search) -> Result:
+    """Run a search to its end or its limits, with a bound at hand where time is over before its first one."""
+    search.has_fallback = True
+    return bounded_in_time(search.problem, search.run(), search.time_left, search.signals)
+
+
+def _seconds_needed(problem: SubsetProblem) -> float:
+    """Seconds a bound at hand takes, roughly; inf where there is none."""
+    if isinstance(problem, ColumnSubsetProblem):
+        return float(max(problem.n, problem.d)) * min(problem.n, problem.d) ** 2 / PRODUCTS
     if not isinstance(problem, Problem) or problem.family != "regression":
-        return False
-    if problem.lam > 0:
-        return problem.n * problem.d <= MOST_ENTRIES
-    few = problem.n * problem.d <= MOST_FITTED and problem.n * problem.d**2 <= MOST_MULTIPLICATIONS
-    return problem.is_quadratic and problem.d < problem.n and few
+        return math.inf
+    entries = float(problem.n) * problem.d
+    if _steps_serve(problem):
+        return STEPS * entries / PRODUCTS
+    if not problem.is_quadratic or problem.d >= problem.n:  # all columns fit y, as far as anyone knows
+        return math.inf
+    return entries / LONG_DOUBLES + entries * problem.d / PRODUCTS
+
+
+def _steps_serve(problem: SubsetProblem) -> bool:
+    """Whether the bound at hand is one of gradient steps, which may end after each."""
+    return isinstance(problem, Problem) and problem.family == "regression" and problem.lam > 0
 
 
 def with_bound_at_hand(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
@@ -59,7 +82,7 @@ def with_bound_at_hand(problem: SubsetProblem, result: Result, seconds: float, s
     elif not isinstance(problem, Problem) or problem.family != "regression":
         return result
     elif problem.lam == 0:
-        if problem.d >= problem.n:  # all columns fit y, as far as anyone knows
+        if not problem.is_quadratic or problem.d >= problem.n:
             return result
         bound, scope = fit_bound_at_hand(problem)
     else:

@@ -21,7 +21,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
-from exactsel.solving.at_hand import with_bound_at_hand
+from exactsel.solving.at_hand import run_in_time
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
@@ -29,7 +29,7 @@ from exactsel.solving.solver import Search
 from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.start.models import admissible, checked_support
 from exactsel.studies.comparison_table import comparison_table
-from exactsel.studies.heuristics import KEPT_FOR_BOUND, make
+from exactsel.studies.heuristics import make
 
 NOT_REPRODUCIBLE = ("pposs-async",)
 """Methods whose answer may differ from run to run."""
@@ -213,10 +213,7 @@ def _searched(problem: SubsetProblem, settings: Settings, fits: Sequence[Fit], s
     So the bounds refer to one incumbent.
     """
     start = min(fits, key=lambda fit: fit.value).columns.tolist() if fits else None
-    result, limit = Search(problem, settings, start=start, signals=signals).run(), settings.time_limit
-    if result.nodes == 0 and result.termination == "time_limit" and limit is not None:
-        return with_bound_at_hand(problem, result, KEPT_FOR_BOUND * limit, signals)
-    return result
+    return run_in_time(Search(problem, settings, start=start, signals=signals, listing=True))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
-from exactsel.solving.at_hand import with_bound_at_hand
+from exactsel.solving.at_hand import run_in_time, with_bound_at_hand
 from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
@@ -45,9 +45,6 @@ from exactsel.start.models import admissible, checked_support, given_support
 
 KEPT_FOR_BOUND = 0.25
 """Part of the time limit that no method gets: an answer nothing is known about is worth little."""
-
-SEARCH_SHARE = 0.6
-"""Part of the time left in which the search has to have bounded its root, before a bound at hand is taken."""
 
 MULTIPLICATIONS = 1e10
 """Of matrices, that a core makes in a second."""
@@ -257,24 +254,15 @@ def _bounded(
     interrupted: bool,
     signals: Sequence[int],
 ) -> Result:
-    """Search from the support: the root, then on while there is time; a bound at hand where there is too little."""
+    """Search from the support while there is time, or only bound the root where nobody limits that."""
     first = dataclasses.replace(settings, time_limit=0.0) if interrupted else settings
     if settings.time_limit is None or interrupted:
         return Search(problem, first, start=support, signals=signals, thorough=True).run()
     left = max(KEPT_FOR_BOUND * settings.time_limit, settings.time_limit - (clock.now() - began))
-    began = clock.now()
-    first = dataclasses.replace(settings, time_limit=SEARCH_SHARE * left)
     if _prepares_for(problem) > left:
         return with_bound_at_hand(problem, _unsearched(problem, settings, support), left, signals)
-    search = Search(problem, first, start=support, signals=signals, thorough=True)
-    result = search.run()
-    rest = max(0.0, left - (clock.now() - began))
-    if result.nodes == 0 and result.termination == "time_limit":
-        return with_bound_at_hand(problem, result, rest, signals)
-    if result.termination not in ("node_limit", "time_limit"):
-        return result
-    going_on = dataclasses.replace(settings, node_limit=None, time_limit=rest)
-    return Search(problem, going_on, state=search.state, signals=signals).run()
+    in_time = dataclasses.replace(settings, node_limit=None, time_limit=left)
+    return run_in_time(Search(problem, in_time, start=support, signals=signals, listing=True))
 
 
 def _prepares_for(problem: SubsetProblem) -> float:

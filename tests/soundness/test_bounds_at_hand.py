@@ -114,8 +114,8 @@ def test_no_method_is_left_without_a_bound(family, monkeypatch):
     else:
         problem = Problem(A, np.where(y > 0, 1.0, -1.0) if family == "logistic" else y, 3, loss=family, lam=0.5)
     method = "greedy-css" if family == "css" else "forward"
-    monkeypatch.setattr("exactsel.studies.heuristics.SEARCH_SHARE", 0.0)
-    result = heuristics.run(method, problem, time_limit=1e6)
+    monkeypatch.setattr("exactsel.solving.at_hand.KEPT", 1.0)
+    result = heuristics.run(method, problem, time_limit=0.5)
     assert result.nodes == 0
     assert result.termination == "time_limit"
     assert 0.0 < result.lower <= best_value(problem) * (1 + 1e-12)
@@ -126,8 +126,8 @@ def test_without_a_ridge_the_fit_on_all_columns_is_at_hand(monkeypatch):
     rng = np.random.default_rng(6)
     A = rng.normal(size=(30, 6))
     problem = Problem(A, A[:, 0] + rng.normal(size=30), 2, lam=0.0)
-    monkeypatch.setattr("exactsel.studies.heuristics.SEARCH_SHARE", 0.0)
-    result = heuristics.run("forward", problem, time_limit=1e6)
+    monkeypatch.setattr("exactsel.solving.at_hand.KEPT", 1.0)
+    result = heuristics.run("forward", problem, time_limit=0.5)
     assert result.nodes == 0
     assert result.lower == pytest.approx(problem.fit(range(6)).value, rel=1e-9)
     assert result.lower <= best_value(problem)
