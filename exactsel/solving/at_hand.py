@@ -58,7 +58,8 @@ def run_in_time(search: Search) -> Result:
 def _seconds_needed(problem: SubsetProblem) -> float:
     """Seconds a bound at hand takes, roughly; inf where there is none."""
     if isinstance(problem, ColumnSubsetProblem):
-        return float(max(problem.n, problem.d)) * min(problem.n, problem.d) ** 2 / PRODUCTS
+        short, long = sorted((float(problem.n), float(problem.d)))
+        return long * short**2 / PRODUCTS
     if not isinstance(problem, Problem) or problem.family != "regression":
         return math.inf
     entries = float(problem.n) * problem.d
