@@ -17,8 +17,20 @@ from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, INFIM
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.group_counting import BY_NORMS_UP_TO
 from exactsel_certificates.hierarchy import rule_of
+from exactsel_certificates.patterns import MOST_WORK as MOST_PATTERNS
+from exactsel_certificates.patterns import by_patterns
 from exactsel_certificates.walk import BY_COUNTING, first_region, region_sizes
-from exactsel_certificates.work import EXACT, STEP, of_counting, of_fits, of_pairs, of_points, of_selections, sets_of
+from exactsel_certificates.work import (
+    EXACT,
+    STEP,
+    of_counting,
+    of_fits,
+    of_pairs,
+    of_patterns,
+    of_points,
+    of_selections,
+    sets_of,
+)
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
 
@@ -85,6 +97,7 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
     n, d = instance.A.shape
     k = instance.k
     regression = isinstance(instance, Instance)
+    patterns = isinstance(instance, Instance) and by_patterns(proof, instance)
     width = d / max(1, instance.units) if isinstance(instance, Instance) else 1.0
     split = float(np.max(proof.split_size, initial=0))
     regions, changes, closed = _closed(proof, instance)
@@ -96,6 +109,10 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
         if witness == BY_COUNTING and not regression:
             sets += count * sets_of(free, places)
             operations += count * of_pairs(inside, free, places, n, d)
+            continue
+        if witness == BY_COUNTING and patterns:
+            sets += count * sets_of(free, places)
+            operations += count * of_patterns(n, free, min(free, places))
             continue
         if witness == BY_COUNTING or (witness == FIT and regression and places == 1):
             sets += count * sets_of(free, places)
@@ -173,5 +190,7 @@ def default_limits(proof: Proof, instance: AnyInstance) -> WorkLimits:
     table = 2.0 * n * d * d
     table += 32.0 * (n + d) * d * min(d, USUAL_COLUMNS) if proof.minorant_point.size else 0.0
     table += 40.0 * n * d * d if proof.limit_point.size else 0.0
+    if isinstance(instance, Instance) and by_patterns(proof, instance):
+        table += min(of_patterns(int(n), int(d), instance.k), MOST_PATTERNS) / MARGIN
     known = SMALL + MARGIN * (words * dense + table) + min(MARGIN * sets, MOST_SETS)
     return WorkLimits(known, known + min(MARGIN * words * EXACT * exact, MOST_EXACT))

@@ -230,7 +230,9 @@ class Search:
         if self._given_state is None or self._given_state.rounds == 0:
             yield from self._starting_models(watch)
         with dispensable():
-            cells = self._methods.cells(self.problem, options) if self._listing and not self._shown else None
+            cells = None
+            if self._listing:
+                cells = self._methods.cells(self.problem, self._bound, options, self._shown)
             self._expander = expander_of(
                 self.problem, settings, methods, self._bound, options, self._brief,
                 self.state.statement or statement_of(self.problem),
