@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from exactsel_certificates.container import FIRST_POINT, Proof
 from exactsel_certificates.formula import Box, FloatArray, Instance, Limits
 from exactsel_certificates.hierarchy import rule_of
-from exactsel_certificates.patterns import BeyondRoomError, Patterns, patterns_of
+from exactsel_certificates.patterns import BeyondRoomError, patterns_of
 from exactsel_certificates.regions import RegressionRegions
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
 from exactsel_certificates.work import STEP, ExactWork, spend
@@ -37,7 +38,7 @@ class PatternRegions:
         self.exact_regions = 0
         self._instance, self._proof, self._work = instance, proof, work
         self._label = (np.asarray(instance.y) > 0).astype(np.int64)
-        self._numbered: dict[int, tuple[int, NDArray[np.int64]]] = {}
+        self._numbered: dict[int, tuple[int, NDArray[Any]]] = {}
         self._known: dict[tuple[int, ...], bool] = {}
 
     def bounds(self, leaves: Leaves) -> FloatArray:
@@ -56,23 +57,23 @@ class PatternRegions:
             return False
         try:
             return all(
-                self._closed(patterns, tuple(sorted(columns)))
+                self._closed(tuple(sorted(columns)))
                 for chosen in patterns.columns_within(places, self._proof.lower)
                 for columns in admissible_parts(self._instance, inside, chosen)
             )
         except BeyondRoomError:
             return False
 
-    def _closed(self, patterns: Patterns, columns: tuple[int, ...]) -> bool:
+    def _closed(self, columns: tuple[int, ...]) -> bool:
         """Whether no model on some columns, within the limits on coefficients, is below the level."""
         if columns not in self._known:
             about = self._merged(columns)
-            x = fitted(about)
+            x, none = fitted(about), np.zeros(0, dtype=np.int32)
             point = replace(
                 self._proof, n=len(about.y), d=len(columns), k=len(columns), curvature=np.zeros(0),
                 point_value=x, point_index=np.arange(len(x)), point_size=np.array([len(x)]),
-                dual_value=np.zeros(0), minorant_point=np.zeros(0, dtype=np.int32), minorant_width=np.zeros(0),
-                limit_point=np.zeros(0, dtype=np.int32), split_size=np.zeros(0, dtype=np.int32),
+                dual_value=np.zeros(0), minorant_point=none, minorant_width=np.zeros(0, dtype=np.float32),
+                limit_point=none, split_size=none,
             )  # fmt: skip
             spend(20.0 * STEP)
             regions = RegressionRegions(about, point, 0.0)
@@ -99,7 +100,7 @@ class PatternRegions:
             box = Box(box.lower[[*columns]], box.upper[[*columns]])
             box = box if np.any(np.isfinite(box.lower) | np.isfinite(box.upper)) else None
         return replace(
-            instance, A=np.asarray(instance.A)[np.ix_(row, columns)], y=np.asarray(instance.y)[row],
+            instance, A=np.asarray(instance.A)[row][:, [*columns]], y=np.asarray(instance.y)[row],
             weights=np.bincount(which.reshape(-1), instance.weights).astype(np.float64), k=len(columns), must_have=(),
             must_not=(), hierarchy=None, box=box,
         )  # fmt: skip
@@ -108,8 +109,9 @@ class PatternRegions:
         """How many values a column takes, and the number of each row's (n,)."""
         if j not in self._numbered:
             values, number = np.unique(np.asarray(self._instance.A)[:, j], return_inverse=True)
-            self._numbered[j] = len(values), number.reshape(-1).astype(np.int64)
-        return self._numbered[j]
+            self._numbered[j] = len(values), number.reshape(-1).astype(np.min_scalar_type(len(values)))
+        many, number = self._numbered[j]
+        return many, number.astype(np.int64)
 
 
 def admissible_parts(instance: Instance, inside: Sequence[int], chosen: Sequence[int]) -> Iterator[list[int]]:

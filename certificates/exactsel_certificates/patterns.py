@@ -244,5 +244,5 @@ def patterns_of(instance: Instance, inside: list[int], free: list[int]) -> Patte
     x = np.arange(int(total) + 1, dtype=np.float64)
     return Patterns(
         tuple(members[i] for i in order), tuple(constant), np.ascontiguousarray(bits[order][:, row]), start[row],
-        np.bincount(which.reshape(-1), weights=weights), row, x * np.log(np.maximum(x, 1.0)),
+        np.bincount(which.reshape(-1), weights).astype(np.float64), row, x * np.log(np.maximum(x, 1.0)),
     )  # fmt: skip
