@@ -42,7 +42,8 @@ WAIT = 1.0
 """The search must have spent so many times as much before."""
 
 LOOK = 100
-"""Iterations' worth that the search has spent when it is looked at what a count would take."""
+"""Iterations' worth that the search has spent when it is looked at what a count would take. Within limits on
+coefficients an iteration takes Newton steps: half a table of all columns each."""
 
 AT_ONCE = 5e8
 """Multiplications after which it is asked whether to stop (some tenths of a second)."""
@@ -105,8 +106,10 @@ class CellCounter:
         """
         if math.isfinite(counted.bound):
             return Listed(counted.bound, None, np.zeros((0, 0), dtype=np.int64), 0), counted
-        spent = float(self._problem.n * self._problem.d) * iterations
-        if iterations <= LOOK or spent < counted.after or not spent >= WAIT * self.work:
+        entries = float(self._problem.n * self._problem.d)
+        boxed = self._restricted is not None and self._restricted.problem.family == "boxed"
+        spent = entries * iterations * (1.0 + (self._problem.d / 2 if boxed else 0.0))
+        if spent <= LOOK * entries or spent < counted.after or not spent >= WAIT * self.work:
             return None, counted
         listed = by_cells(self._problem, self._classes, upper, spent, self._options, self._restricted)
         if self.stopped:
