@@ -18,10 +18,14 @@ from exactsel_certificates.formula import Box, FloatArray, Instance, Limits
 from exactsel_certificates.hierarchy import rule_of
 from exactsel_certificates.patterns import BeyondRoomError, patterns_of
 from exactsel_certificates.regions import RegressionRegions
+from exactsel_certificates.rigorous import model_objective
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
 from exactsel_certificates.work import STEP, ExactWork, spend
 
 NEWTON_STEPS, HALVINGS = 60, 40
+
+FIT = 1e6
+"""Elementary operations in the time that a set takes which is fitted (most of a millisecond)."""
 
 CLOSE = 1e-15
 """Part of the objective by which the last step of a fit would lower it."""
@@ -67,18 +71,21 @@ class PatternRegions:
     def _closed(self, columns: tuple[int, ...]) -> bool:
         """Whether no model on some columns, within the limits on coefficients, is below the level."""
         if columns not in self._known:
+            spend(FIT)
             about = self._merged(columns)
             x, none = fitted(about), np.zeros(0, dtype=np.int32)
+            if model_objective(about, x) < self._proof.lower:
+                self._known[columns] = False  # there is a model below it
+                return False
             point = replace(
-                self._proof, n=len(about.y), d=len(columns), k=len(columns), curvature=np.zeros(0),
+                self._proof, n=len(about.y), d=len(x), k=len(x), curvature=np.zeros(0),
                 point_value=x, point_index=np.arange(len(x)), point_size=np.array([len(x)]),
                 dual_value=np.zeros(0), minorant_point=none, minorant_width=np.zeros(0, dtype=np.float32),
                 limit_point=none, split_size=none,
             )  # fmt: skip
-            spend(20.0 * STEP)
             regions = RegressionRegions(about, point, 0.0)
             regions.work = self._work
-            state = np.full((1, len(columns)), IN, dtype=np.uint8)
+            state = np.full((1, len(x)), IN, dtype=np.uint8)
             found = regions.bounds(Leaves(state, np.array([FIRST_POINT])))
             self.exact_regions += regions.exact_regions
             self._known[columns] = bool(found[0] >= self._proof.lower)
@@ -95,13 +102,15 @@ class PatternRegions:
                 many = int(np.max(code)) + 1
             code, many = code + many * number, many * values
         _, row, which = np.unique(code, return_index=True, return_inverse=True)
-        box = instance.box
+        A, box = np.asarray(instance.A)[row][:, [*columns]], instance.box
+        if not columns:  # but for an intercept: a column of zeros
+            A, box = np.zeros((len(row), 1)), None
         if box is not None:
             box = Box(box.lower[[*columns]], box.upper[[*columns]])
             box = box if np.any(np.isfinite(box.lower) | np.isfinite(box.upper)) else None
         return replace(
-            instance, A=np.asarray(instance.A)[row][:, [*columns]], y=np.asarray(instance.y)[row],
-            weights=np.bincount(which.reshape(-1), instance.weights).astype(np.float64), k=len(columns), must_have=(),
+            instance, A=A, y=np.asarray(instance.y)[row],
+            weights=np.bincount(which.reshape(-1), instance.weights).astype(np.float64), k=A.shape[1], must_have=(),
             must_not=(), hierarchy=None, box=box,
         )  # fmt: skip
 

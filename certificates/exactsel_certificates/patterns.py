@@ -229,7 +229,8 @@ def patterns_of(instance: Instance, inside: list[int], free: list[int]) -> Patte
         if np.any(A[other, j] != A[np.argmax(other), j]):
             return None
         columns = alike.setdefault(np.packbits(other).tobytes(), [])
-        bits[len(alike) - 1] = other
+        if not columns:
+            bits[len(alike) - 1] = other
         columns.append(j)
     bits = bits[: len(alike)]
     rarer = bits @ weights

@@ -178,10 +178,11 @@ class Patterns:
             r = alone(self.r, sorted(T))
             everything = set(range(len(T)))
             x = {j: F(v) for j, v in enumerate(best(r))}
-            bound = r.sloped(slopes(r.loss, r.delta, r.predict(x), r.y))
-            value = r.least(everything, set(), bound)
-            if value < self.level:
-                value = max(value, improved(r, everything, set(), x, [], self.level))
+            value = F(0)
+            if r.objective(x) >= self.level:  # else there is a model below it
+                value = r.least(everything, set(), r.sloped(slopes(r.loss, r.delta, r.predict(x), r.y)))
+                if value < self.level:
+                    value = improved(r, everything, set(), x, [], self.level)
             self.closed[T] = value >= self.level
         return self.closed[T]
 
