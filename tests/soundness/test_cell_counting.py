@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from restricted_problems import RESTRICTIONS, D, K, least_of
+from samples import many
 
 from exactsel.bounds.base import BoundOptions
 from exactsel.closers.base import Task
@@ -253,10 +255,38 @@ def test_a_search_that_counts_finds_what_brute_force_finds(monkeypatch):
     assert used > 50
 
 
-def larger(rows=600, columns=14, k=4, noise=0.2):
+def admissible(kind, seed):
+    """A problem of two values in every column under a restriction, and what its best model costs."""
+    rng = np.random.default_rng([5, seed])
+    n = int(rng.integers(6, 40))
+    bits = rng.random((n, D)) < rng.choice([0.2, 0.5, 0.7], size=D)
+    bits[:, 5], bits[:, 7] = bits[:, 0] ^ (seed % 2 == 0), True
+    score = bits[:, :3] @ np.array([1.5, 1.0, rng.choice([0.8, -0.8])]) - 1.0
+    y = np.where(score + rng.choice([0.1, 0.6]) * rng.logistic(size=n) > 0, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    free = Problem(bits.astype(float), y, K, loss="logistic", lam=float(10.0 ** rng.uniform(-3, 0)))
+    problem = RESTRICTIONS[kind](free)
+    return problem, least_of(problem).value
+
+
+@pytest.mark.parametrize("kind", RESTRICTIONS)
+def test_restrictions_dispose_of_what_a_count_leaves(monkeypatch, kind):
+    """With the proof that every search in the tests must come to."""
+    forced(monkeypatch)
+    used = 0
+    for seed in range(many(3, 60)):
+        problem, best = admissible(kind, seed)
+        result = solve(problem, rel_eps=0.0, signals=())
+        used += "listed" in result.history.closed
+        assert result.upper == pytest.approx(best, rel=1e-8)
+        assert result.lower <= best * (1.0 + 1e-12)
+    assert used > 0
+
+
+def larger(rows=600, columns=14, k=4, noise=0.2, share=0.3):
     """A problem that the relaxation does not solve at its root."""
     rng = np.random.default_rng(3)
-    A = (rng.random((rows, columns)) < 0.3).astype(float)
+    A = (rng.random((rows, columns)) < share).astype(float)
     y = np.where(A[:, 0] + A[:, 1] * A[:, 2] - 0.7 + noise * rng.logistic(size=rows) > 0, 1.0, -1.0)
     return Problem(A, y, k, loss="logistic", lam=1e-3)
 
@@ -287,10 +317,9 @@ def test_who_wants_to_replay_a_search_or_counts_its_nodes_gets_no_count(monkeypa
 
 def test_a_proof_of_a_count_is_one_word(monkeypatch, tmp_path):
     """Also after the search has closed some regions, and points of these were written."""
-    monkeypatch.setattr(choose, "listable", lambda problem: False)
+    forced(monkeypatch)
     monkeypatch.setattr(cell_counting, "LOOK", 0)
-    monkeypatch.setattr(cell_counting, "WAIT", 0.0)
-    problem, path = larger(300, 24, noise=1.0), tmp_path / "p.exsel"
+    problem, path = larger(300, 24, noise=1.0, share=0.5), tmp_path / "p.exsel"
     result = solve(problem, rel_eps=1e-9, proof=path)
     assert "listed" in result.history.closed
     proof = read_proof(path)
