@@ -94,16 +94,14 @@ class Patterns:
 
     def patterns(self, S: set[int]) -> list[Split]:
         """What the columns of S make of the rows, as far as there are both labels."""
-        rows: dict[tuple[F, ...], list[list[bool]]] = {}
+        rows: dict[tuple[F, ...], list[int]] = {}
         n = len(self.r.y)
         tally(n * (1 + len(S)))
         for i, label in enumerate(self.r.y):
-            key = tuple(self.r.columns[j][i] for j in sorted(S))
-            if key not in rows:
-                tally(n / 8)
-                rows[key] = [[False] * n, [False] * n]
-            rows[key][label > 0][i] = True
-        splits = [(number_of(minus), number_of(plus)) for minus, plus in rows.values()]
+            tally(self.many)
+            both = rows.setdefault(tuple(self.r.columns[j][i] for j in sorted(S)), [0, 0])
+            both[label > 0] |= 1 << (n - 1 - i)
+        splits = [(minus, plus) for minus, plus in rows.values()]
         return [split for split in splits if all(split)]
 
     def weight(self, rows: int) -> int:
