@@ -17,8 +17,7 @@ from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, INFIM
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.group_counting import BY_NORMS_UP_TO
 from exactsel_certificates.hierarchy import rule_of
-from exactsel_certificates.patterns import MOST_WORK as MOST_PATTERNS
-from exactsel_certificates.patterns import by_patterns
+from exactsel_certificates.patterns import MOST_ENTRIES, by_patterns
 from exactsel_certificates.walk import BY_COUNTING, first_region, region_sizes
 from exactsel_certificates.work import (
     EXACT,
@@ -58,6 +57,9 @@ sets of three of 4088 columns counted 79 times less."""
 
 OF_UNION = 1000.0
 """Sets of groups are eliminated one by one."""
+
+MOST_PATTERNS = 2e11
+"""What sums over the covariate patterns of all sets may take of it, beside what is always allowed."""
 
 MOST_SETS, MOST_EXACT = 1e12, 1e12
 """What counting may take of it (some minutes where it is compiled), and exact arithmetic (about ten minutes)."""
@@ -194,3 +196,12 @@ def default_limits(proof: Proof, instance: AnyInstance) -> WorkLimits:
         table += min(of_patterns(int(n), int(d), instance.k), MOST_PATTERNS) / MARGIN
     known = SMALL + MARGIN * (words * dense + table) + min(MARGIN * sets, MOST_SETS)
     return WorkLimits(known, known + min(MARGIN * words * EXACT * exact, MOST_EXACT))
+
+
+def countable(n: int, cells: int, m: int, r: int) -> bool:
+    """Whether a check sums, by default, over the patterns of all sets of r of m columns.
+
+    Others divide the n rows into so many ``cells``.
+    """
+    room = 2.0 * min(n, 2.0 ** (r - 2) * cells) * m * m <= MOST_ENTRIES
+    return room and of_patterns(n, m, r) <= SMALL + MOST_PATTERNS

@@ -27,16 +27,13 @@ from numpy.typing import NDArray
 from exactsel_certificates.container import Proof
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.rigorous import U
-from exactsel_certificates.work import STEP, of_patterns, refuse, spend
+from exactsel_certificates.work import STEP, refuse, spend
 
 MOST_WEIGHT = 1 << 22
 """Sum of the weights of the rows, at most: f is a table."""
 
 MOST_ENTRIES = 1e7
 """Weights of pairs that are known at a time, at most."""
-
-MOST_WORK = 1e12
-"""Elementary operations that counting all sets of columns may take (some minutes)."""
 
 MATRIX = 4.0
 """Multiplications of a matrix product in the time of one by itself."""
@@ -50,11 +47,6 @@ def by_patterns(proof: Proof, instance: Instance) -> bool:
     """Whether COUNTED is about covariate patterns in a proof."""
     plain = instance.loss == "logistic" and instance.lam > 0 and not instance.groups
     return plain and proof.minorant_point.size == 0
-
-
-def countable(n: int, cells: int, m: int, r: int) -> bool:
-    """Whether a check counts all sets of r of m columns in n rows that other columns divide into so many patterns."""
-    return of_patterns(n, m, r) <= MOST_WORK and 2.0 * min(n, 2.0 ** (r - 2) * cells) * m * m <= MOST_ENTRIES
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from exactsel.walks.cell_classes import Classes, classes_of, filled, level_of, s
 from exactsel.walks.effort import CellCount
 from exactsel.walks.listing import Listed, fitted
 from exactsel.walks.listing_restricted import RestrictedSets
-from exactsel_certificates.patterns import countable
+from exactsel_certificates.estimate import countable
 
 MOST_ROWS, MOST_COLUMNS, MOST_ENTRIES = 1 << 22, 400, 5e7
 """Rows, by weight, columns and entries there may be."""
