@@ -1,6 +1,6 @@
 """What proves a lower bound: a point anyone can put into the formula.
 
-A node (S, C) is a region of models. Its bound is proven by one of eight things, each checkable from the problem and
+A node (S, C) is a region of models. Its bound is proven by one of nine things, each checkable from the problem and
 the node alone:
 
 * :class:`ModelPoint`: an x; its dual vector is the gradient of L at Ax, and formula (2) gives the bound.
@@ -11,6 +11,7 @@ the node alone:
 * :class:`SplitPoint`: a matrix to take off before semidefiniteness is asked for (quadratic loss).
 * :class:`InfimumPoint`: no value of the loss is smaller.
 * :class:`ListedPoints`: many of these, for a region that was solved by listing.
+* :class:`CountedPatterns`: the covariate patterns of all sets of columns, for a whole problem.
 
 What may prove the bound of an open node is registered here with the arrays it holds (:func:`register`): by that it is
 packed, checked, measured and written down everywhere.
@@ -103,7 +104,14 @@ class ListedPoints:
     """(2, n) how far the intervals go from the predictions at the first of these, down and up."""
 
 
-Proof: TypeAlias = ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint | SplitPoint | ListedPoints
+@dataclass(frozen=True, slots=True)
+class CountedPatterns:
+    """Every set of columns of the whole problem costs so much by its patterns or its fit (walks/cell_counting.py)."""
+
+
+Proof: TypeAlias = (
+    ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint | SplitPoint | ListedPoints | CountedPatterns
+)
 
 
 class Field(NamedTuple):
