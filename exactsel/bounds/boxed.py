@@ -19,12 +19,12 @@ from exactsel.bounds.apg import AcceleratedGradientBound, curvature_of, curved_d
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, stack_points
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError, option
-from exactsel.kernels.boxed import relax_boxed_nodes
+from exactsel.kernels.apg import relax_nodes
+from exactsel.kernels.boxed import Box, GroupedBox, solved_bound
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import node_bound
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.node import (
-    IN,
     OUT,
     Answers,
     empty_answers,
@@ -104,10 +104,11 @@ class PreparedBoxed(PreparedBound):
         self._begins_at_fit = stretched and few
         self._may_lead = few and not free.is_quadratic and free.objective.d < free.n
         self._fit_leads: bool | None = None if self._may_lead else False
-        self._lower, self._upper = problem.lower, problem.upper
+        lower, upper = problem.lower, problem.upper
         if curvature is not None:
-            self._lower = _outwards(problem.lower, self._scale, -np.inf)
-            self._upper = _outwards(problem.upper, self._scale, np.inf)
+            lower, upper = _outwards(lower, self._scale, -np.inf), _outwards(upper, self._scale, np.inf)
+        box = Box(lower, upper, self._lam, problem.null_objective)
+        self._box: Box | GroupedBox = GroupedBox(*box, *problem.units.spans) if problem.units.grouped else box
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -158,7 +159,7 @@ class PreparedBoxed(PreparedBound):
     def _relax(
         self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, most: int | None = None
     ) -> tuple[Answers, FloatArray]:
-        """Bound nodes that are no convex problems, or whose units are all in, from some starts (B, columns).
+        """Bound nodes that are no convex problems, from some starts (B, columns).
 
         By at most so many proximal steps; what comes with the answers are the models (B, columns) that prove them.
         """
@@ -167,10 +168,9 @@ class PreparedBoxed(PreparedBound):
         points = np.zeros_like(starts) if grouped else answers.point
         rules = self._rules if most is None else self._rules._replace(max_iterations=most)
         with parallel_section(self.options.threads):
-            relax_boxed_nodes(
-                problem.base.row_loss, self._data, problem.units.spans if grouped else None, self._lam, problem.k,
-                rules, self._lower, self._upper, problem.null_objective, states, starts * self._scale, cutoff, known,
-                self.options.stop, answers, points,
+            relax_nodes(
+                problem.base.row_loss, self._data, self._box, self._lam, problem.k, rules, states,
+                starts * self._scale, cutoff, known, self.options.stop, answers, points,
             )  # fmt: skip
         points /= self._scale
         if not grouped:  # lengths of groups are to branch by, in whatever variables
@@ -191,10 +191,9 @@ class PreparedBoxed(PreparedBound):
             bound = float(node_bound(base, q, chosen.size, 0, problem.base.lam, np.empty(1)))
         point = ModelPoint.from_dense(coef)
         if self.curvature is not None and bound < cutoff:
-            state = np.full((1, problem.d), OUT, dtype=np.int8)
-            state[0, chosen] = IN
-            told, _ = self._relax(state, coef[None], np.inf, np.full(1, -np.inf), 0)
-            if (curved := float(told.bound[0])) > bound:
-                bound, point = curved, self._as_point(coef)
+            scaled = coef * self._scale
+            curved = solved_bound(problem.base.row_loss, self._data, self._box, self._lam, chosen, scaled)
+            if curved > bound:
+                bound, point = float(curved), self._as_point(coef)
         write_solved(answers, row, chosen, problem.units.sizes(coef)[chosen], bound)
         return point
