@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import choose_by_type, njit
+from exactsel.kernels.box import newton_box_refit
 from exactsel.kernels.dual import node_bound
 from exactsel.kernels.forms import (
     GramForm,
+    RowsForm,
     dual_value,
     form_of,
     minimise,
@@ -29,9 +31,10 @@ from exactsel.kernels.forms import (
     write_image,
 )
 from exactsel.kernels.grouped import GroupedForm, Groups, node_form, unit_sums
-from exactsel.kernels.node import ILL_CONDITIONED
+from exactsel.kernels.newton_fit import begin_at_fit
+from exactsel.kernels.node import CUT, ILL_CONDITIONED
 from exactsel.rounding import UNIT
-from exactsel.types import FloatArray, IntArray
+from exactsel.types import BoolArray, FloatArray, IntArray
 
 OWN = 64 * UNIT
 """What a gain may be off by, relatively: a quotient, two products, a difference that loses at most a bit, and limits
@@ -78,11 +81,11 @@ class BoxedForm(NamedTuple):
     first_step: float
     extrapolates: bool
     inner: Any
+    box: Any
+    """The :class:`Box` or :class:`GroupedBox` of all columns."""
     low: FloatArray
     """(m,) limits of the node's columns."""
     high: FloatArray
-    lam: float
-    empty: float
     signs: bool
     """Whether all limits are 0 or infinite, so that the relaxation knows them all."""
     slope: FloatArray
@@ -92,10 +95,10 @@ class BoxedForm(NamedTuple):
 
 
 @njit
-def _boxed_form(inner: Any, lower: FloatArray, upper: FloatArray, lam: float, empty: float) -> BoxedForm:
-    low, high = lower[inner.columns], upper[inner.columns]
+def _boxed_form(inner: Any, box: Any) -> BoxedForm:
+    low, high = box.lower[inner.columns], box.upper[inner.columns]
     return BoxedForm(
-        inner.columns, inner.image_size, inner.first_step, inner.extrapolates, inner, low, high, lam, empty,
+        inner.columns, inner.image_size, inner.first_step, inner.extrapolates, inner, box, low, high,
         _signs_alone(low, high), np.empty(low.size), np.full(1, -np.inf),
     )  # fmt: skip
 
@@ -110,13 +113,12 @@ def _signs_alone(low: FloatArray, high: FloatArray) -> bool:
 
 @node_form.register(Box)
 def _boxed_node_form(groups: Any, data: Any, units: IntArray) -> Any:
-    return _boxed_form(form_of(data, units), groups.lower, groups.upper, groups.lam, groups.empty)
+    return _boxed_form(form_of(data, units), groups)
 
 
 @node_form.register(GroupedBox)
 def _boxed_grouped_node_form(groups: Any, data: Any, units: IntArray) -> Any:
-    inner = node_form(Groups(groups.members, groups.first), data, units)
-    return _boxed_form(inner, groups.lower, groups.upper, groups.lam, groups.empty)
+    return _boxed_form(node_form(Groups(groups.members, groups.first), data, units), groups)
 
 
 @njit
@@ -178,13 +180,14 @@ def _boxed_dual_value(
 ) -> float:  # fmt: skip
     base = dual_value(loss, form.inner, x, image, ahead, image_ahead, q, v)
     proven_slope(form.inner, image, v, form.slope)
-    limit_units(form.inner, form.slope, form.lam, form.low, form.high, q)
+    limit_units(form.inner, form.slope, form.box.lam, form.low, form.high, q)
     return float(base)
 
 
 @proven_by.register(BoxedForm)
 def _boxed_proven_by(form: Any, x: FloatArray, ahead: FloatArray) -> FloatArray:
-    return proven_by(form.inner, x, ahead)
+    point: FloatArray = proven_by(form.inner, x, ahead)
+    return point
 
 
 @smooth_value.register(BoxedForm)
@@ -212,14 +215,15 @@ def _boxed_prox(
 
 @sizes.register(BoxedForm)
 def _boxed_sizes(form: Any, x: FloatArray) -> FloatArray:
-    return sizes(form.inner, x)
+    lengths: FloatArray = sizes(form.inner, x)
+    return lengths
 
 
 @stalled.register(BoxedForm)
 def _boxed_stalled(form: Any, best: float, iterations: int) -> bool:
     if form.signs or iterations % LOOKED_AT != 0:
         return False
-    if best - form.before[0] <= STALLED * form.empty:
+    if best - form.before[0] <= STALLED * form.box.empty:
         return True
     form.before[0] = best
     return False
@@ -229,7 +233,75 @@ def _boxed_stalled(form: Any, best: float, iterations: int) -> bool:
 def _boxed_minimise(
     loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, hopeless: float
 ) -> int:
-    return ILL_CONDITIONED  # these are solved from the data (bounds/boxed.py)
+    status = int(minimise(loss, form.inner, data, lam, x, image, hopeless))
+    if status == ILL_CONDITIONED or within(x, form.low, form.high):
+        return status
+    into_box(x, form.low, form.high)
+    if not fit_in_box(loss, form.inner, form.box, lam, x):
+        return ILL_CONDITIONED
+    write_image(form.inner, x, image)
+    return CUT
+
+
+@begin_at_fit.register(BoxedForm)
+def _boxed_begin_at_fit(
+    loss: Any, form: Any, lam: float, cutoff: float, stop: BoolArray, x: FloatArray, image: FloatArray,
+    costs: FloatArray,
+) -> float:  # fmt: skip
+    """The fit without limits, if it keeps to them or closes the node; else, about as much work again, that in the box.
+
+    What leaving out a unit costs is taken from the first; nothing where the second does without it.
+    """
+    work = float(begin_at_fit(loss, form.inner, lam, cutoff, stop, x, image, costs))
+    known = False
+    for i in range(costs.size):
+        known = known or costs[i] > 0.0
+    if stop[0] or not known or within(x, form.low, form.high):
+        return work
+    into_box(x, form.low, form.high)
+    fit_in_box(loss, form.inner, form.box, lam, x)
+    write_image(form.inner, x, image)
+    size = sizes(form.inner, x)
+    for i in range(costs.size):
+        if size[i] == 0.0:
+            costs[i] = 0.0
+    return 2.0 * work
+
+
+@choose_by_type("form")
+def fit_in_box(loss: Any, form: Any, box: Any, lam: float, x: FloatArray) -> bool:
+    """Overwrite a model in the box by the best one on the columns of a form; False where that fails.
+
+    Not served from the Gram matrix: such nodes are solved from the data (bounds/boxed.py).
+    """
+    return False
+
+
+@fit_in_box.register(RowsForm)
+def _rows_fit_in_box(loss: Any, form: Any, box: Any, lam: float, x: FloatArray) -> bool:
+    value = newton_box_refit(loss, form.AT, form.y, lam, box.lower, box.upper, form.columns, x)
+    return bool(np.isfinite(value))
+
+
+@fit_in_box.register(GroupedForm)
+def _grouped_fit_in_box(loss: Any, form: Any, box: Any, lam: float, x: FloatArray) -> bool:
+    return bool(fit_in_box(loss, form.inner, box, lam, x))
+
+
+@njit
+def within(x: FloatArray, low: FloatArray, high: FloatArray) -> bool:
+    """Whether coefficients keep to limits."""
+    for i in range(x.size):
+        if not low[i] <= x[i] <= high[i]:
+            return False
+    return True
+
+
+@njit
+def into_box(x: FloatArray, low: FloatArray, high: FloatArray) -> None:
+    """Move each coefficient to the nearest value within its limits, one that is none to zero."""
+    for i in range(x.size):
+        x[i] = min(max(x[i], low[i]), high[i]) if np.isfinite(x[i]) else 0.0
 
 
 @njit

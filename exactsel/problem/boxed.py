@@ -198,6 +198,10 @@ class BoxedProblem:
     def fit(self, columns: Iterable[int]) -> Fit:
         """The best model in the box that uses only ``columns``; where groups are chosen, these groups."""
         base, chosen, coef = self.base, np.unique(np.fromiter(columns, dtype=np.int64)), np.zeros(self.base.d)
+        if not base.is_quadratic:
+            unlimited = self.unlimited.fit(chosen)  # a hundredth of the time, where no limit is met
+            if unlimited.converged and self.admits(unlimited.coef):
+                return unlimited
         held = self.units.columns_of(chosen)
         used = held[(base.norms[held] > 0) & (self.lower[held] < self.upper[held])]
         if used.size and base.is_quadratic:
