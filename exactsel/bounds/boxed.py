@@ -115,7 +115,8 @@ class PreparedBoxed(PreparedAcceleratedGradient):
             lower, upper = _outwards(lower, scale, -np.inf), _outwards(upper, scale, np.inf)
         box: Any = Box(lower, upper, lam, problem.null_objective)
         if problem.units.grouped:
-            box = GroupedBox(*box, *problem.units.spans)
+            spans = problem.units.spans
+            box = GroupedBox(lower, upper, lam, problem.null_objective, spans.members, spans.first)
         self._form = KernelForm(Perspective(free.row_loss, data, box, lam, problem.k, self.rules), scale)
 
     def tighten(
@@ -126,10 +127,10 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         answers = empty_answers(count, self.problem.d, self.problem.k)
         points: list[ModelPoint] = [ModelPoint.from_dense(np.zeros(0))] * count
         known = np.full(count, -np.inf) if known is None else known
-        relaxed = []
+        relaxed, from_rows = [], isinstance(self._form.perspective.data, RawData)
         for row, state in enumerate(states):
             left, fixed = node_columns(state)
-            if not is_convex(left, fixed, self.problem.k):
+            if from_rows or not is_convex(left, fixed, self.problem.k):
                 relaxed.append(row)
             elif not options.stop[0]:
                 points[row] = self._solve(solved_columns(left, fixed, self.problem.k), answers, row, cutoff)
@@ -152,7 +153,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
     def _relax(
         self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray
     ) -> tuple[Answers, FloatArray]:  # fmt: skip
-        """Bound nodes that are no convex problems, from some starts (B, columns).
+        """Bound nodes from some starts (B, columns); those that are convex problems only from the rows.
 
         What comes with the answers are the models (B, columns) that prove them.
         """

@@ -244,8 +244,11 @@ class BoxedProblem:
         return float(node_bound(base, q, fixed, places, self.base.lam, np.empty(places + 1)))
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
-        """None: bounds are worked out from the data anyway."""
-        return None
+        """As that of :class:`Problem`; None for quadratic loss, whose bounds are worked out from the data anyway."""
+        if self.base.is_quadratic:
+            return None
+        coef = self.fit(allowed).coef
+        return self.bound_at(coef, state), coef
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""
