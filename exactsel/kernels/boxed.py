@@ -291,7 +291,7 @@ def _grouped_fit_in_box(loss: Any, form: Any, box: Any, lam: float, x: FloatArra
 @njit
 def within(x: FloatArray, low: FloatArray, high: FloatArray) -> bool:
     """Whether coefficients keep to limits."""
-    for i in range(x.size):
+    for i in range(x.size):  # noqa: SIM110  (a generator would be compiled)
         if not low[i] <= x[i] <= high[i]:
             return False
     return True
