@@ -108,6 +108,10 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         stretched = curvature is not None and lipschitz > STRETCHED
         few = free.objective.d <= FITTED
         self._begins_at_fit = stretched and few
+        # Where there is next to no ridge proofs need more digits of models than kernels find.
+        from_rows = isinstance(data, RawData) and not free.is_quadratic
+        self._solves = from_rows and free.objective.vanishing is None
+        self._fits_all = from_rows and not self._solves and few
         self._root_fit: FloatArray | None = None
         self._decided = not (few and may_lead(free, data))
         lower, upper = problem.lower, problem.upper
@@ -127,20 +131,21 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         answers = empty_answers(count, self.problem.d, self.problem.k)
         points: list[ModelPoint] = [ModelPoint.from_dense(np.zeros(0))] * count
         known = np.full(count, -np.inf) if known is None else known
-        relaxed, from_rows = [], isinstance(self._form.perspective.data, RawData)
+        relaxed = []
         for row, state in enumerate(states):
             left, fixed = node_columns(state)
-            if from_rows or not is_convex(left, fixed, self.problem.k):
+            if self._solves or not is_convex(left, fixed, self.problem.k):
                 relaxed.append(row)
             elif not options.stop[0]:
                 points[row] = self._solve(solved_columns(left, fixed, self.problem.k), answers, row, cutoff)
         if relaxed:
             begun = [warm[row] if options.warm_start else None for row in relaxed]
             starts = stack_points(begun, self._form.scale.size)
+            leads = self.begins_at_fits()
             for at, row in enumerate(relaxed):
-                if begun[at] is None and self._begins_at_fit and not options.stop[0]:
+                if (self._fits_all or (begun[at] is None and self._begins_at_fit)) and not options.stop[0]:
                     starts[at] = self.problem.fit(np.flatnonzero(states[row] != OUT)).coef
-                elif begun[at] is None and self.begins_at_fits():
+                elif leads and begun[at] is None:
                     starts[at] = self._root_fit
             target = cutoff if options.force_quit else np.inf
             told, found = self._relax(states[relaxed], starts, target, known[relaxed])
@@ -158,7 +163,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         What comes with the answers are the models (B, columns) that prove them.
         """
         problem, grouped, (perspective, scale) = self.problem, self.problem.units.grouped, self._form
-        if self.begins_at_fits():
+        if self.begins_at_fits() and not self._fits_all:
             perspective = beginning_at_fits(perspective)
         answers = empty_answers(len(states), problem.d, problem.k)
         points = np.zeros_like(starts) if grouped else answers.point

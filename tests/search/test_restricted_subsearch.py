@@ -54,7 +54,8 @@ def eager(monkeypatch):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_promise_holds(loss, constraint, eager, tmp_path):
     at = LOSSES.index(loss) + RESTRICTED.index(constraint)
-    kind = Kind(loss, constraint, ("ridge", "little ridge")[at % 2], "plain", "no models at first")
+    ridge = "no ridge" if at % 4 == 0 and loss != "squared_hinge" else ("ridge", "little ridge")[at % 2]
+    kind = Kind(loss, constraint, ridge, "plain", "no models at first")
     below = found(kind).settings["closers"].get("below")
     assert below or found(kind).nodes <= 1
     for number, promise in enumerate(PROMISES):
@@ -174,7 +175,7 @@ def test_a_model_that_is_not_admissible_is_not_taken_over(monkeypatch):
 def hard(loss, restricted):
     """Columns that have much in common and nothing to say: some hundred nodes."""
     rng = np.random.default_rng(6)
-    A = rng.standard_normal((80, 24)) + (2.0 if loss == "huber" else 0.5) * rng.standard_normal((80, 1))
+    A = rng.standard_normal((80, 24)) + 0.5 * rng.standard_normal((80, 1))
     y = rng.standard_normal(80)
     y = y if loss == "huber" else np.abs(np.round(2 * y)) if loss == "poisson" else np.where(y > 0, 1.0, -1.0)
     return restricted(Problem(A, y, 5, loss=loss, lam=1.0))
@@ -198,7 +199,7 @@ NOBODY_MEETS = {
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_restriction_nobody_meets_leaves_the_search_as_it_is(loss, restriction):
     free, under = (hard(loss, way) for way in (lambda problem: problem, NOBODY_MEETS[restriction]))
-    plain, found_under = (solve(problem, threads=1, signals=()) for problem in (free, under))
+    plain, found_under = (solve(problem, threads=1, signals=(), node_limit=100_000) for problem in (free, under))
     assert found_under.support == plain.support
     assert found_under.settings["closers"]["below"]["nodes"] > 0
     assert found_under.nodes <= 1.2 * plain.nodes + 20
