@@ -51,6 +51,9 @@ AT_ONCE = 5e8
 SECONDS, CORES = 4e-10, 4
 """A multiplication takes so long: nothing is begun that could not end within the time limit on so many cores."""
 
+SHORT = 1e-6
+"""Part of the objective by which a count may fall short of it and still close a problem."""
+
 LONGEST, SHORTEST, FIT_ROWS = 100_000, 64, 50
 """Sets that may be left, between these limits: a fit is worth so many multiplications a row, and all of them together
 as much as the search has spent."""
@@ -114,7 +117,12 @@ class CellCounter:
         listed = by_cells(self._problem, self._classes, upper, spent, self._options, self._restricted)
         if self.stopped:
             return None, counted
-        return listed, CellCount(AGAIN * spent, -math.inf if listed is None else listed.bound)
+        if listed is None or not math.isfinite(listed.bound):
+            return listed, CellCount(AGAIN * spent)
+        known = upper if listed.fit is None else listed.fit.value
+        if listed.bound < known - SHORT * abs(known):  # fits that rounding leaves little to say of: bounds say more
+            return (None if listed.fit is None else replace(listed, bound=-math.inf)), CellCount(math.inf)
+        return listed, CellCount(AGAIN * spent, listed.bound)
 
     @cached_property
     def work(self) -> float:
