@@ -38,18 +38,18 @@ from exactsel.algebra.eigenvectors import smallest_eigenvectors
 from exactsel.algebra.elimination import definite, entry_error, shift
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions, BoundSolver, Cheaper, PreparedBound, Tightened
-from exactsel.bounds.fit import FitBound, FitTightened
+from exactsel.bounds.fit import FitBound, FitTightened, PreparedFit
 from exactsel.bounds.reduced import PreparedReduced
-from exactsel.bounds.split_answer import NOTHING, Attempt, Region, SplitTightened, Value, products, suggest
+from exactsel.bounds.split_answer import NOTHING, Attempt, Batch, Region, SplitTightened, Value, products, suggest
 from exactsel.bounds.split_point import LARGEST_ENTRY, rescaled, rounded, sound, split_matrix
-from exactsel.bounds.witness import FitPoint, InfimumPoint, Proof, SplitPoint
+from exactsel.bounds.witness import FitPoint, InfimumPoint, SplitPoint
 from exactsel.errors import UnsupportedError, option
-from exactsel.kernels.node import CUT, RELAXED, UNFINISHED, Answers, empty_answers, is_convex, node_columns
+from exactsel.kernels.node import CUT, RELAXED, UNFINISHED, empty_answers, is_convex, node_columns
 from exactsel.kernels.split import descend, remainder, row_sums
 from exactsel.problem.regression import Problem
 from exactsel.problem.spans import Spans
 from exactsel.rounding import UNIT
-from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+from exactsel.types import FloatArray, IntArray, StateArray
 
 PARTS = (1.0, 0.97, 0.9, 0.75, 0.5)
 """Parts of a split that does not prove enough which are tried as a bound; none of it is the fit."""
@@ -107,18 +107,6 @@ class SplitBound(BoundSolver):
         return PreparedSplit(self, problem, options, beside)
 
 
-@dataclass(slots=True)
-class _Batch:
-    """The answers of one call on their way."""
-
-    answers: Answers
-    proofs: list[Proof]
-    of_children: list[Proof]
-    warm: list[Any]
-    out_by_fit: BoolArray
-    scope: str = ""
-
-
 class PreparedSplit(PreparedBound):
     """Bound to one problem."""
 
@@ -149,7 +137,7 @@ class PreparedSplit(PreparedBound):
         ``warm`` holds the parent's split where that was the better bound, else what the bound beside it left.
         """
         count, d, k = len(states), self.problem.d, self.problem.k
-        batch = _Batch(
+        batch = Batch(
             empty_answers(count, d, k), [InfimumPoint()] * count, [InfimumPoint()] * count, [None] * count,
             np.zeros((count, d), dtype=np.bool_),
         )  # fmt: skip
@@ -160,6 +148,9 @@ class PreparedSplit(PreparedBound):
             self._ask_beside(np.flatnonzero(beside), states, warm, (cutoff, upper, known), batch)
         split_rows = [row for row in np.flatnonzero(~convex).tolist() if splits[row] is not None]
         self._in_threads(lambda row: self._bound_node(row, states[row], splits[row], cutoff, batch), split_rows)
+        left_open = np.array([row for row in split_rows if batch.answers.status[row] != CUT], dtype=np.intp)
+        if left_open.size and not (isinstance(self._beside, PreparedFit) or self.options.stop[0]):
+            self._ask_beside_too(left_open, states, (cutoff, upper, known), batch)
         for row in np.flatnonzero(~convex).tolist():
             if splits[row] is None:
                 self._try_fit(row, states[row], cutoff, -np.inf if known is None else float(known[row]), batch)
@@ -183,7 +174,7 @@ class PreparedSplit(PreparedBound):
 
     def _ask_beside(
         self, rows: IntArray, states: StateArray, warm: Sequence[Any],
-        aims: tuple[float, float, FloatArray | None], batch: _Batch,
+        aims: tuple[float, float, FloatArray | None], batch: Batch,
     ) -> None:  # fmt: skip
         """Let the other bound answer for some nodes."""
         cutoff, upper, known = aims
@@ -201,7 +192,27 @@ class PreparedSplit(PreparedBound):
             batch.answers.indicator[rows] = 0.5 * sizes / np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
         batch.scope = told.scope
 
-    def _try_fit(self, row: int, state: StateArray, cutoff: float, known: float, batch: _Batch) -> None:
+    def _ask_beside_too(
+        self, rows: IntArray, states: StateArray, aims: tuple[float, float, FloatArray | None], batch: Batch
+    ) -> None:
+        """Let the other bound answer too where a split has left nodes open, which says little of what is in between.
+
+        It takes a small part of what the split takes, and speaks of children.
+        """
+        cutoff, upper, known = aims
+        told = self._beside.tighten(
+            states[rows], [None] * rows.size, cutoff, upper, None if known is None else known[rows]
+        )
+        mine, theirs, batch.scope = batch.answers, told.answers, told.scope or batch.scope
+        mine.iterations[rows] += theirs.iterations
+        mine.bound_in[rows], mine.bound_out[rows] = theirs.bound_in, theirs.bound_out
+        for at, row in enumerate(rows.tolist()):
+            batch.of_children[row] = told.proofs[at]
+            if theirs.bound[at] > mine.bound[row]:
+                mine.bound[row], batch.proofs[row] = theirs.bound[at], told.proofs[at]
+                mine.status[row] = CUT if theirs.bound[at] >= cutoff else RELAXED
+
+    def _try_fit(self, row: int, state: StateArray, cutoff: float, known: float, batch: Batch) -> None:
         """Take the fit where the bound beside brought nothing, as with hardly any ridge, and the fit does."""
         if batch.answers.status[row] != RELAXED or batch.answers.bound[row] > max(known, 0.0):
             return
@@ -210,7 +221,7 @@ class PreparedSplit(PreparedBound):
             batch.answers.bound[row], batch.proofs[row] = value.bound, value.proof
             batch.answers.status[row] = CUT if value.bound >= cutoff else RELAXED
 
-    def _bound_node(self, row: int, state: StateArray, parent: SplitPoint | None, cutoff: float, batch: _Batch) -> None:
+    def _bound_node(self, row: int, state: StateArray, parent: SplitPoint | None, cutoff: float, batch: Batch) -> None:
         """Bound a node below one where the split was the better bound."""
         node = self._region(state)
         attempt = self._ascend(node, parent if self.options.warm_start else None, cutoff)
@@ -219,7 +230,7 @@ class PreparedSplit(PreparedBound):
         value = Value(cutoff, last or InfimumPoint(), None) if attempt.proven else self._value(node, last)
         self._answer(row, node, attempt.direction, value, last, cutoff, batch)
 
-    def _bound_root(self, row: int, state: StateArray, cutoff: float, upper: float, batch: _Batch) -> None:
+    def _bound_root(self, row: int, state: StateArray, cutoff: float, upper: float, batch: Batch) -> None:
         """Bound a node without a parent, and give the split's answer where it is much better than the one there is."""
         aim = cutoff if cutoff < np.inf else upper
         known = float(batch.answers.bound[row])
@@ -240,7 +251,7 @@ class PreparedSplit(PreparedBound):
 
     def _answer(
         self, row: int, node: Region, direction: FloatArray, value: Value, last: SplitPoint | None, cutoff: float,
-        batch: _Batch,
+        batch: Batch,
     ) -> None:  # fmt: skip
         """Give the split's answer for a node; ``last`` is what its children start from."""
         answers = batch.answers

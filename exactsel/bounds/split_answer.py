@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exactsel.bounds.fit import FitTightened
 from exactsel.bounds.witness import FitPoint, InfimumPoint, Proof, SplitPoint
 from exactsel.kernels.node import Answers
-from exactsel.types import FloatArray, IntArray
+from exactsel.types import BoolArray, FloatArray, IntArray
 
 
 class Region(NamedTuple):
@@ -53,6 +53,18 @@ class Value(NamedTuple):
 
 
 NOTHING = Value(-math.inf, InfimumPoint(), None)
+
+
+@dataclass(slots=True)
+class Batch:
+    """The answers of one call on their way."""
+
+    answers: Answers
+    proofs: list[Proof]
+    of_children: list[Proof]
+    warm: list[Any]
+    out_by_fit: BoolArray
+    scope: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from exactsel import Problem, solve
 from exactsel.algebra.elimination import definite, entry_error, shift
 from exactsel.bounds import split
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.split import SplitBound
+from exactsel.bounds.split import PreparedSplit, SplitBound
 from exactsel.bounds.split_point import rescaled, rounded, sound, split_matrix
 from exactsel.bounds.witness import FitPoint, SplitPoint
 from exactsel.kernels.node import CUT, FREE, IN, OUT
@@ -273,6 +273,14 @@ def test_a_node_that_stays_open_has_a_bound_of_its_own():
     relaxed = solve(problem, bound="apg", node_limit=1)
     assert stopped.lower > relaxed.lower
     assert stopped.lower <= stopped.upper
+
+
+def test_a_search_that_is_broken_off_says_what_the_relaxation_says_of_open_nodes(monkeypatch):
+    """Splits are made for the cut-off, and leave what they do not close at the bound of the root."""
+    problem, options = make_hard(200, 80, 8), {"bound": "split", "node_limit": 3, "heuristics": ("forward",)}
+    told = solve(problem, **options)
+    monkeypatch.setattr(PreparedSplit, "_ask_beside_too", lambda *_: None)
+    assert solve(problem, **options).lower < told.lower < told.upper
 
 
 def test_no_node_has_less_than_the_fit():
