@@ -1,6 +1,6 @@
 """What proves a lower bound: a point anyone can put into the formula.
 
-A node (S, C) is a region of models. Its bound is proven by one of eight things, each checkable from the problem and
+A node (S, C) is a region of models. Its bound is proven by one of nine things, each checkable from the problem and
 the node alone:
 
 * :class:`ModelPoint`: an x; its dual vector is the gradient of L at Ax, and formula (2) gives the bound.
@@ -9,6 +9,7 @@ the node alone:
 * :class:`FitPoint`: the unconstrained minimum over S and C together, which anyone can recompute.
 * :class:`EigenvaluePoint`: the eigenvalues of what S leaves of the matrix (column subset selection), likewise.
 * :class:`SplitPoint`: a matrix to take off before semidefiniteness is asked for (quadratic loss).
+* :class:`StrongPoint`: columns apart from which all others are nearly orthogonal (quadratic loss).
 * :class:`InfimumPoint`: no value of the loss is smaller.
 * :class:`ListedPoints`: many of these, for a region that was solved by listing.
 
@@ -90,6 +91,14 @@ class SplitPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class StrongPoint:
+    """Strong columns, besides which the others are weak: FORMAT.md says what they prove."""
+
+    columns: NDArray[np.int32]
+    """(m,) ascending."""
+
+
+@dataclass(frozen=True, slots=True)
 class ListedPoints:
     """The parts a listing divides a region into (walks/listing.py), and what proves each."""
 
@@ -103,7 +112,9 @@ class ListedPoints:
     """(2, n) how far the intervals go from the predictions at the first of these, down and up."""
 
 
-Proof: TypeAlias = ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint | SplitPoint | ListedPoints
+Proof: TypeAlias = (
+    ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint | SplitPoint | StrongPoint | ListedPoints
+)
 
 
 class Field(NamedTuple):
@@ -164,5 +175,6 @@ register(
         "entries": Field("float16", ("any",), "finite"),
     },
 )  # fmt: skip
+register(StrongPoint, {"columns": Field("int32", ("any",), "column")})
 for _empty in (FitPoint, EigenvaluePoint, InfimumPoint):
     register(_empty, {})

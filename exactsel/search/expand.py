@@ -20,6 +20,7 @@ from exactsel.closers.listing import CountCells, ListRoot
 from exactsel.closers.native import NativeSearch
 from exactsel.closers.refits import Refits
 from exactsel.closers.relaxation import BoundRegions, Divide, EagerVisit
+from exactsel.closers.strong import CloseByStrong
 from exactsel.closers.trial import CheaperFirst
 from exactsel.closers.visit import Interrupted, Visitor
 from exactsel.closers.walking import WalkFirst, WalkLater
@@ -34,6 +35,7 @@ from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.effort import Effort, bound_work
 from exactsel.walks.listing import Lister
 from exactsel.walks.relaxation import KernelSearch, Subsearcher
+from exactsel.walks.strong import StrongColumns
 from exactsel.walks.walker import Walker
 from exactsel.walks.wide import CountingWalker
 
@@ -47,7 +49,7 @@ class Expander:
         self, problem: SubsetProblem, tree: Tree, branching: Branching, bound: PreparedBound, tolerance: Tolerance,
         threads: int = 1, *, walker: Walker | None = None, subsearcher: Subsearcher | None = None,
         counter: CountingWalker | None = None, lister: Lister | None = None, cells: CellCounter | None = None,
-        cheaper: Cheaper | None = None,
+        cheaper: Cheaper | None = None, strong: StrongColumns | None = None,
     ) -> None:  # fmt: skip
         self.problem, self.tree, self.tolerance, self.threads = problem, tree, tolerance, threads
         self.walker, self.subsearcher, self.counter = walker, subsearcher, counter
@@ -57,6 +59,8 @@ class Expander:
             ways.append(ListRoot(lister))
         if cells is not None:
             ways.append(CountCells(cells))
+        if strong is not None:
+            ways.append(CloseByStrong(problem, self.cutoff, strong))
         if counter is not None:
             ways.append(CountBegun(problem, tolerance, self.cutoff, counter))
         if subsearcher is not None:

@@ -235,6 +235,7 @@ class Search:
                 self.problem, settings, methods, self._bound, options, self._brief,
                 self.state.statement or statement_of(self.problem),
                 lister=self._lister(options), cells=cells,
+                strong=self._methods.strong(self.problem, self.state.incumbent.columns.tolist()),
             )  # fmt: skip
         return self._expander
 
