@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 os.environ.setdefault("EXACTSEL_JIT", "1")  # what small problems need is compiled, too: that is what is tested
 
@@ -42,6 +44,12 @@ def pytest_configure(config):
     processor_time.configure(config)
 
 
+def pytest_collection_finish():
+    """What is there once all tests are collected stays: no collection of garbage need go through it again."""
+    gc.collect()
+    gc.freeze()
+
+
 MOST_ENTRIES = 8_000
 """Entries of A up to which a search is checked, so that the tests stay quick ..."""
 
@@ -50,6 +58,8 @@ MOST_NODES = 3_000
 
 MOST_ROUNDED = 2e-9
 """Times the objective of the empty model: what rounding may take off a bound where there is no ridge."""
+
+MEMORY = "/dev/shm"
 
 PROOFS: list[Path] = []
 """The folder of proof files, one for all tests of a process."""
@@ -112,7 +122,10 @@ def every_search_is_verified(request, monkeypatch):
 
 @pytest.fixture(scope="session", autouse=True)
 def folder_of_proofs(tmp_path_factory):
-    PROOFS.append(tmp_path_factory.mktemp("proofs"))
+    """In memory where there is such a folder: a proof begins as some nameless files, which take a disk its time."""
+    with TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path_factory.getbasetemp()) as folder:
+        PROOFS.append(Path(folder))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.speed.instances import full
 from exactsel import Problem
 from exactsel.types import FloatArray
 
@@ -69,3 +70,8 @@ INSTANCES: dict[str, Callable[[], Problem]] = {
     "squared hinge": lambda: classes(150, 50, 8, "squared_hinge"),
     "poisson": lambda: counts(150, 40, 7),
 }
+
+
+def everything() -> dict[str, Callable[[], Problem]]:
+    """These and those of :mod:`benchmarks.speed`, real data where ``EXACTSEL_DATA`` says where they are."""
+    return INSTANCES | {name: lambda make=make: make().problem() for name, make in full().items()}

@@ -17,8 +17,19 @@ from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, INFIM
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.group_counting import BY_NORMS_UP_TO
 from exactsel_certificates.hierarchy import rule_of
+from exactsel_certificates.patterns import MOST_ENTRIES, by_patterns
 from exactsel_certificates.walk import BY_COUNTING, first_region, region_sizes
-from exactsel_certificates.work import EXACT, STEP, of_counting, of_fits, of_pairs, of_points, of_selections, sets_of
+from exactsel_certificates.work import (
+    EXACT,
+    STEP,
+    of_counting,
+    of_fits,
+    of_pairs,
+    of_patterns,
+    of_points,
+    of_selections,
+    sets_of,
+)
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
 
@@ -46,6 +57,9 @@ sets of three of 4088 columns counted 79 times less."""
 
 OF_UNION = 1000.0
 """Sets of groups are eliminated one by one."""
+
+MOST_PATTERNS = 2e11
+"""What sums over the covariate patterns of all sets may take of it, beside what is always allowed."""
 
 MOST_SETS, MOST_EXACT = 1e12, 1e12
 """What counting may take of it (some minutes where it is compiled), and exact arithmetic (about ten minutes)."""
@@ -85,6 +99,7 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
     n, d = instance.A.shape
     k = instance.k
     regression = isinstance(instance, Instance)
+    patterns = isinstance(instance, Instance) and by_patterns(proof, instance)
     width = d / max(1, instance.units) if isinstance(instance, Instance) else 1.0
     split = float(np.max(proof.split_size, initial=0))
     regions, changes, closed = _closed(proof, instance)
@@ -96,6 +111,10 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
         if witness == BY_COUNTING and not regression:
             sets += count * sets_of(free, places)
             operations += count * of_pairs(inside, free, places, n, d)
+            continue
+        if witness == BY_COUNTING and patterns:
+            sets += count * sets_of(free, places)
+            operations += count * of_patterns(n, free, min(free, places))
             continue
         if witness == BY_COUNTING or (witness == FIT and regression and places == 1):
             sets += count * sets_of(free, places)
@@ -173,5 +192,16 @@ def default_limits(proof: Proof, instance: AnyInstance) -> WorkLimits:
     table = 2.0 * n * d * d
     table += 32.0 * (n + d) * d * min(d, USUAL_COLUMNS) if proof.minorant_point.size else 0.0
     table += 40.0 * n * d * d if proof.limit_point.size else 0.0
+    if isinstance(instance, Instance) and by_patterns(proof, instance):
+        table += min(of_patterns(int(n), int(d), instance.k), MOST_PATTERNS) / MARGIN
     known = SMALL + MARGIN * (words * dense + table) + min(MARGIN * sets, MOST_SETS)
     return WorkLimits(known, known + min(MARGIN * words * EXACT * exact, MOST_EXACT))
+
+
+def countable(n: int, cells: int, m: int, r: int) -> bool:
+    """Whether a check sums, by default, over the patterns of all sets of r of m columns.
+
+    Others divide the n rows into so many ``cells``.
+    """
+    room = 2.0 * min(n, 2.0 ** (r - 2) * cells) * m * m <= MOST_ENTRIES
+    return room and of_patterns(n, m, r) <= SMALL + MOST_PATTERNS

@@ -11,6 +11,8 @@ from exactsel_certificates.container import FIRST_POINT, Proof
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.minorant_regions import MinorantRegions
 from exactsel_certificates.near import DISTANCES, NearColumns
+from exactsel_certificates.pattern_regions import PatternRegions
+from exactsel_certificates.patterns import by_patterns
 from exactsel_certificates.points import Points
 from exactsel_certificates.regions import COUNTED_FOR_ONE, RegressionRegions
 from exactsel_certificates.walk import BY_COUNTING, IN, Leaves
@@ -28,7 +30,9 @@ class AllRegions:
 
     def __init__(self, instance: Instance, proof: Proof, exact_limit: float) -> None:
         self._as_they_are = RegressionRegions(instance, proof, exact_limit)
-        self._target, self._ways = proof.lower, list[ReducedRegions | MinorantRegions]()
+        self._target, self._ways = proof.lower, list[ReducedRegions | MinorantRegions | PatternRegions]()
+        if by_patterns(proof, instance):
+            self._ways = [PatternRegions(instance, proof, self._as_they_are.work)]
         if proof.minorant_point.size and instance.loss != "quadratic":
             self._ways = [MinorantRegions(instance, proof, COUNTED_FOR_ONE * exact_limit)]
         if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
@@ -43,7 +47,10 @@ class AllRegions:
     def bounds(self, leaves: Leaves) -> FloatArray:
         """A bound for each region; 0, which no objective is below, at the least."""
         result = np.zeros(len(leaves.states))
-        ways: list[ReducedRegions | MinorantRegions | RegressionRegions] = [*self._ways, self._as_they_are]
+        ways: list[ReducedRegions | MinorantRegions | PatternRegions | RegressionRegions] = [
+            *self._ways,
+            self._as_they_are,
+        ]
         for way in ways:
             short = np.flatnonzero(~(result >= self._target))
             if short.size:

@@ -116,6 +116,19 @@ def of_counting(s: int, m: int, r: int) -> float:
     return sets_of(m, r) + (s + 1.0) * m * (m + s) + float(s) ** 3 + 64.0
 
 
+def of_patterns(n: int, m: int, r: int) -> float:
+    """What summing over the covariate patterns of n rows and all sets of r of m columns takes (patterns.py)."""
+    total, prefixes = 64.0 * STEP + n * (64.0 * (m + 1.0) + m * m / 4.0), 1.0
+    for t in range(1, r - 1):
+        prefixes *= (m - t + 1) / t
+        parts = min(2.0**t, n)
+        # The last of t columns is far to the right, on the average, and half the rows at most hold its rarer value.
+        total += prefixes * (2.0 * STEP * (parts + 16.0) + m * m * (n / 4.0 + 2.0 * parts) / ((t + 1) * (t + 2)))
+        if total > 1e300:
+            break
+    return total + 40.0 * min(2.0 ** (r - 1), n) * sets_of(m, r)
+
+
 def of_points(points: int, regions: int, n: int, d: int) -> float:
     """What evaluating points and bounding regions at them takes, with n rows and d columns."""
     return 4.0 * points * n * d + 16.0 * regions * d

@@ -12,6 +12,7 @@ the node alone:
 * :class:`StrongPoint`: columns apart from which all others are nearly orthogonal (quadratic loss).
 * :class:`InfimumPoint`: no value of the loss is smaller.
 * :class:`ListedPoints`: many of these, for a region that was solved by listing.
+* :class:`CountedPatterns`: the covariate patterns of all sets of columns, for a whole problem.
 
 What may prove the bound of an open node is registered here with the arrays it holds (:func:`register`): by that it is
 packed, checked, measured and written down everywhere.
@@ -112,8 +113,21 @@ class ListedPoints:
     """(2, n) how far the intervals go from the predictions at the first of these, down and up."""
 
 
+@dataclass(frozen=True, slots=True)
+class CountedPatterns:
+    """Every set of columns of the whole problem costs so much by its patterns or its fit (walks/cell_counting.py)."""
+
+
 Proof: TypeAlias = (
-    ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint | SplitPoint | StrongPoint | ListedPoints
+    ModelPoint
+    | DualPoint
+    | FitPoint
+    | EigenvaluePoint
+    | InfimumPoint
+    | SplitPoint
+    | StrongPoint
+    | ListedPoints
+    | CountedPatterns
 )
 
 

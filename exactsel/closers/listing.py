@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from exactsel.bounds.witness import InfimumPoint
+from exactsel.bounds.witness import CountedPatterns, InfimumPoint
 from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.visit import Interrupted
 from exactsel.nodes.node import ROOT_ID
@@ -81,5 +81,5 @@ def _told(by: Lister | CellCounter, explore: Callable[[], Listed | None], work: 
 def _closed(region: Region, bound: float) -> Region:
     """A region of a problem that nothing is below ``bound`` in."""
     if bound > region.bound:
-        region = replace(region, bound=bound, proof=InfimumPoint())
+        region = replace(region, bound=bound, proof=CountedPatterns())
     return replace(region, closed="listed")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from exactsel.bounds.witness import InfimumPoint
 from exactsel.closers.base import RegionSolver, Task
 from exactsel.kernels.node import IN
 from exactsel.nodes.regions import Region, RoundWork, SubtreeResult, constrained
+from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.restrictions import proposed
 from exactsel.walks.effort import Effort
@@ -26,8 +27,7 @@ class CloseByStrong(RegionSolver):
     """Settles the first node of a search, or leaves it as it is."""
 
     problem: SubsetProblem
-    cutoff: Callable[[float], float]
-    """The bound at which a region is closed, given the best objective known."""
+    tolerance: Tolerance
     strong: StrongColumns
     name = "strong"
     words = "strong columns divided, weak ones bounded by their cosines"
@@ -43,7 +43,7 @@ class CloseByStrong(RegionSolver):
     def _settled(self, task: Task, work: RoundWork) -> SubtreeResult | None:
         support = self.strong.support
         for _ in range(AGAIN):
-            cutoff, known = self.cutoff(work.upper), len(work.models)
+            cutoff, known = work.upper - self.tolerance.absolute(work.upper), len(work.models)
             parts = self.strong.divide(task.region.state, support, cutoff)
             if parts is None:
                 return None

@@ -25,7 +25,9 @@ class Spools:
             self.begin(name)
 
     def begin(self, name: str) -> IO[bytes]:
-        """A new one."""
+        """A new one, in the place of what there is under this name."""
+        if name in self._open:
+            self._open[name].close()
         self._open[name] = spool(self._path)
         self._told[name] = 0
         return self._open[name]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel.bounds.witness import ListedPoints, ModelPoint
+from exactsel.bounds.witness import CountedPatterns, ListedPoints, ModelPoint
 from exactsel.errors import InputError
 from exactsel.files import check_target, replacing, unwritten
 from exactsel.kernels import moves as kinds
@@ -104,14 +104,15 @@ class ProofWriter:
         check_target(self.path)
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
+        self._even = None if objective is None else objective.even
         self._vanishing = None if objective is None else objective.vanishing
         self._margin = Tolerance().of(problem).margin
-        self._witnesses = Witnesses(self._spools, self._d, None if objective is None else objective.even)
+        self._witnesses = Witnesses(self._spools, self._d, self._even)
         self._goes_on = False
         self._minorant = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
         self._records = Records()
         self._node, self._witness, self._piece = -1, -1, array("i")
-        self._finished = False
+        self._finished = self._by_patterns = False
 
     def __call__(self, event: Event, state: SearchState) -> None:
         """Take down what the event says."""
@@ -138,6 +139,9 @@ class ProofWriter:
             self._note(event.node, -1, *words, ~event.rest)
         elif isinstance(event, Discarded) and isinstance(event.proof, ListedPoints):
             self._note_listing(event.node, event.proof)
+        elif isinstance(event, Discarded) and isinstance(event.proof, CountedPatterns):
+            self._by_patterns = True
+            self._note(event.node, -1, fmt.COUNTED)
         elif isinstance(event, Discarded):
             self._note(event.node, self._witnesses.use(event.proof, event.bound), fmt.CLOSE)
         elif isinstance(event, SubtreeClosed):
@@ -193,6 +197,8 @@ class ProofWriter:
 
     def _in_preorder(self) -> int:
         """Spool the tree; how many words it has."""
+        if self._by_patterns:
+            return self._in_one_word()
         self._end_piece()
         pieces = self._spools["pieces"]
         pieces.flush()
@@ -203,6 +209,15 @@ class ProofWriter:
                 tree.write(np.asarray(part, dtype="<i4").tobytes())
                 words += len(part)
         return words
+
+    def _in_one_word(self) -> int:
+        """Spool the tree of a problem that was counted as a whole: what was closed before is shown by that as well."""
+        for name in SPOOLS:
+            self._spools.begin(name)
+        self._witnesses = Witnesses(self._spools, self._d, self._even)
+        self._minorant = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
+        self._spools.begin("tree").write(np.array([fmt.COUNTED], dtype="<i4").tobytes())
+        return 1
 
     def _listed(self, coef: FloatArray) -> IntArray:
         """The columns the file lists with their coefficients: those in the model, and those these need."""
@@ -251,6 +266,7 @@ class ProofWriter:
         point, widths = self._minorant
         state = {
             "witnesses": self._witnesses.saved(), "minorant": [point.tolist(), widths.tolist()],
+            "by_patterns": self._by_patterns,
             "node": self._node, "witness": self._witness, "piece": self._piece.tolist(),
         }  # fmt: skip
         try:
@@ -280,6 +296,7 @@ class ProofWriter:
             self._minorant = np.array(point, dtype=np.int32), np.array(widths, dtype=np.float32)
             self._node, self._witness = int(state["node"]), int(state["witness"])
             self._piece = array("i", state["piece"])
+            self._by_patterns = bool(state["by_patterns"])
         self._goes_on = True
 
     def _header(self, lower: float, upper: float, scope: str) -> dict[str, Any]:

@@ -16,11 +16,9 @@ import numpy as np
 from exactsel.bounds.base import Cheaper, PreparedBound
 from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.counting import CountBegun, CountRoot
-from exactsel.closers.listing import CountCells, ListRoot
 from exactsel.closers.native import NativeSearch
 from exactsel.closers.refits import Refits
 from exactsel.closers.relaxation import BoundRegions, Divide, EagerVisit
-from exactsel.closers.strong import CloseByStrong
 from exactsel.closers.trial import CheaperFirst
 from exactsel.closers.visit import Interrupted, Visitor
 from exactsel.closers.walking import WalkFirst, WalkLater
@@ -31,11 +29,8 @@ from exactsel.nodes.tolerance import Tolerance
 from exactsel.nodes.trees import Tree
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray
-from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.effort import Effort, bound_work
-from exactsel.walks.listing import Lister
 from exactsel.walks.relaxation import KernelSearch, Subsearcher
-from exactsel.walks.strong import StrongColumns
 from exactsel.walks.walker import Walker
 from exactsel.walks.wide import CountingWalker
 
@@ -48,19 +43,13 @@ class Expander:
     def __init__(
         self, problem: SubsetProblem, tree: Tree, branching: Branching, bound: PreparedBound, tolerance: Tolerance,
         threads: int = 1, *, walker: Walker | None = None, subsearcher: Subsearcher | None = None,
-        counter: CountingWalker | None = None, lister: Lister | None = None, cells: CellCounter | None = None,
-        cheaper: Cheaper | None = None, strong: StrongColumns | None = None,
+        counter: CountingWalker | None = None, cheaper: Cheaper | None = None, first: Sequence[RegionSolver] = (),
     ) -> None:  # fmt: skip
+        """``first`` are closers that are asked before all others."""
         self.problem, self.tree, self.tolerance, self.threads = problem, tree, tolerance, threads
         self.walker, self.subsearcher, self.counter = walker, subsearcher, counter
         visitor = Visitor(problem, bound, Refits(problem, threads), tree.fixes, self.cutoff)
-        ways: list[RegionSolver] = []
-        if lister is not None:
-            ways.append(ListRoot(lister))
-        if cells is not None:
-            ways.append(CountCells(cells))
-        if strong is not None:
-            ways.append(CloseByStrong(problem, self.cutoff, strong))
+        ways = [*first]
         if counter is not None:
             ways.append(CountBegun(problem, tolerance, self.cutoff, counter))
         if subsearcher is not None:

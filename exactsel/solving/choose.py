@@ -246,9 +246,13 @@ class Methods:
         restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
         return Lister(free, coef, options, shown, restricted)
 
-    def cells(self, problem: Any, options: BoundOptions) -> CellCounter | None:
+    def cells(self, problem: Any, prepared: PreparedBound, options: BoundOptions, shown: bool) -> CellCounter | None:
         """For the default search with logistic loss: sets of columns of two values, counted by their cells."""
-        return CellCounter(problem, options) if self._unlimited and CellCounter.serves(problem) else None
+        free: Any = without_restrictions(problem)
+        if not self._unlimited or not CellCounter.serves(free):
+            return None
+        restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
+        return CellCounter(free, options, shown, restricted)
 
     @property
     def _unlimited(self) -> bool:

@@ -21,7 +21,9 @@ from exactsel.solving.result import Result
 from exactsel_certificates.checking import AnyInstance, verify
 from exactsel_certificates.container import COUNTED, MalformedError, Proof, read_proof, written
 from exactsel_certificates.counting import how_many
+from exactsel_certificates.estimate import estimate
 from exactsel_certificates.formula import Instance
+from exactsel_certificates.patterns import by_patterns
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, closed_regions, first_region
 
 MOST_WORK = 1e7
@@ -32,6 +34,9 @@ EXACT_WORK = 1e7
 
 MOST_SETS = 1e8
 """Sets of columns a look may have to count (less than a second)."""
+
+MOST_PATTERNS = 1e9
+"""Elementary operations a look may take that sums over covariate patterns (about a second)."""
 
 MOST_LEAVES = 1024
 """Regions looked at together."""
@@ -74,8 +79,10 @@ def established(problem: SubsetProblem, file: Path) -> float | None:
     if len(proof.tree) * (proof.n + proof.d) * (proof.d + 1.0) > MOST_WORK:
         return None
     instance = instance_of(problem)
-    if np.any(proof.tree & 7 == COUNTED) and _sets(proof, instance) > MOST_SETS:
-        return None
+    if np.any(proof.tree & 7 == COUNTED):
+        by_pattern = isinstance(instance, Instance) and by_patterns(proof, instance)
+        if (estimate(proof, instance).operations > MOST_PATTERNS) if by_pattern else _sets(proof, instance) > MOST_SETS:
+            return None
     verdict = verify(proof, instance, EXACT_WORK, work_limit=math.inf)
     if verdict.verified:
         return None

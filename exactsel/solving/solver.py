@@ -19,6 +19,9 @@ from exactsel import clock
 from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_steps, interprets, steps_leaving_half
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.closers.base import RegionSolver
+from exactsel.closers.listing import CountCells, ListRoot
+from exactsel.closers.strong import CloseByStrong
 from exactsel.errors import CompilingWarning, InputError, UnsupportedError, option, warn
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
 from exactsel.nodes.node import root_node
@@ -52,7 +55,6 @@ from exactsel.start.heuristic import Context
 from exactsel.start.models import given_support, resolve, starting_models
 from exactsel.start.portfolio import AUTO, portfolio_for
 from exactsel.start.portions import Improver
-from exactsel.walks.listing import Lister
 
 HEURISTICS_SHARE = 0.5
 """Part of the time limit the starting heuristics may use, so that some is left for a bound."""
@@ -230,12 +232,10 @@ class Search:
         if self._given_state is None or self._given_state.rounds == 0:
             yield from self._starting_models(watch)
         with dispensable():
-            cells = self._methods.cells(self.problem, options) if self._listing and not self._shown else None
             self._expander = expander_of(
                 self.problem, settings, methods, self._bound, options, self._brief,
                 self.state.statement or statement_of(self.problem),
-                lister=self._lister(options), cells=cells,
-                strong=self._methods.strong(self.problem, self.state.incumbent.columns.tolist()),
+                first=self._of_the_whole(options),
             )  # fmt: skip
         return self._expander
 
@@ -253,11 +253,19 @@ class Search:
             self._expander.counter.helpers = CountParts(pool)
         return pool
 
-    def _lister(self, options: BoundOptions) -> Lister | None:
+    def _of_the_whole(self, options: BoundOptions) -> list[RegionSolver]:
+        """What may close the whole problem at once."""
+        statement = self.state.statement or statement_of(self.problem)
+        tolerance = self.settings.tolerance.of(self.problem).for_search(statement.taken)
+        strong = self._methods.strong(self.problem, self.state.incumbent.columns.tolist())
+        ways: list[RegionSolver] = [] if strong is None else [CloseByStrong(self.problem, tolerance, strong)]
         if not self._listing:
-            return None
+            return ways
         assert self._bound is not None
-        return self._methods.lister(self.problem, self._bound, self.state.incumbent.coef, options, self._shown)
+        lister = self._methods.lister(self.problem, self._bound, self.state.incumbent.coef, options, self._shown)
+        cells = self._methods.cells(self.problem, self._bound, options, self._shown)
+        listing: list[RegionSolver] = [] if lister is None else [ListRoot(lister)]
+        return [*listing, *([] if cells is None else [CountCells(cells)]), *ways]
 
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
         state, settings = self.state, self.settings

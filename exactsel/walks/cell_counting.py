@@ -26,6 +26,8 @@ from exactsel.types import FloatArray, IntArray
 from exactsel.walks.cell_classes import Classes, classes_of, filled, level_of, sets_within, supports_of
 from exactsel.walks.effort import CellCount
 from exactsel.walks.listing import Listed, fitted
+from exactsel.walks.listing_restricted import RestrictedSets
+from exactsel_certificates.estimate import countable
 
 MOST_ROWS, MOST_COLUMNS, MOST_ENTRIES = 1 << 22, 400, 5e7
 """Rows, by weight, columns and entries there may be."""
@@ -40,7 +42,8 @@ WAIT = 1.0
 """The search must have spent so many times as much before."""
 
 LOOK = 100
-"""Iterations' worth that the search has spent when it is looked at what a count would take."""
+"""Iterations' worth that the search has spent when it is looked at what a count would take. Within limits on
+coefficients an iteration takes Newton steps: half a table of all columns each."""
 
 AT_ONCE = 5e8
 """Multiplications after which it is asked whether to stop (some tenths of a second)."""
@@ -68,8 +71,11 @@ ROOM = 4096
 class CellCounter:
     """Bound to one problem; counts the whole of it once."""
 
-    def __init__(self, problem: Problem, options: BoundOptions) -> None:
-        self._problem, self._options = problem, options
+    def __init__(
+        self, problem: Problem, options: BoundOptions, shown: bool = False, restricted: RestrictedSets | None = None
+    ) -> None:
+        """With ``shown`` only what a reader of the proof can count again will do; ``restricted`` as of a lister."""
+        self._problem, self._options, self._shown, self._restricted = problem, options, shown, restricted
 
     @staticmethod
     def serves(problem: SubsetProblem) -> bool:
@@ -100,10 +106,12 @@ class CellCounter:
         """
         if math.isfinite(counted.bound):
             return Listed(counted.bound, None, np.zeros((0, 0), dtype=np.int64), 0), counted
-        spent = float(self._problem.n * self._problem.d) * iterations
-        if iterations <= LOOK or spent < counted.after or not spent >= WAIT * self.work:
+        entries = float(self._problem.n * self._problem.d)
+        boxed = self._restricted is not None and self._restricted.problem.family == "boxed"
+        spent = entries * iterations * (1.0 + (self._problem.d / 2 if boxed else 0.0))
+        if spent <= LOOK * entries or spent < counted.after or not spent >= WAIT * self.work:
             return None, counted
-        listed = by_cells(self._problem, self._classes, upper, spent, self._options)
+        listed = by_cells(self._problem, self._classes, upper, spent, self._options, self._restricted)
         if self.stopped:
             return None, counted
         return listed, CellCount(AGAIN * spent, -math.inf if listed is None else listed.bound)
@@ -123,6 +131,7 @@ class CellCounter:
         fits = 24.0 * cells * len(self._classes.members) ** 2 <= MOST_BYTES
         parents = math.comb(len(self._classes.members), max(0, size - 3))
         few = parents <= MOST_PARENTS and work <= 4.0 * AT_ONCE * parents
+        few &= not self._shown or countable(problem.n, self._classes.cells, len(self._classes.columns), places)
         return work if work <= WORK and in_time and fits and few else math.inf
 
     @cached_property
@@ -160,8 +169,13 @@ class _TooMany(Exception):
         self.sets = sets
 
 
-def by_cells(problem: Problem, classes: Classes, upper: float, work: float, options: BoundOptions) -> Listed | None:
+def by_cells(
+    problem: Problem, classes: Classes, upper: float, work: float, options: BoundOptions,
+    restricted: RestrictedSets | None = None,
+) -> Listed | None:  # fmt: skip
     """The region of these classes; None where that is not to be had, or when told to stop. ``upper`` is U.
+
+    Of a problem with restrictions that are left out ``restricted`` says what its models cost.
 
     ``work`` is what fits may be worth. Where too many sets are left, but a better model was found on the way, that
     comes with a bound of -inf.
@@ -175,13 +189,15 @@ def by_cells(problem: Problem, classes: Classes, upper: float, work: float, opti
             supports = None if left is None else supports_of(classes, left, places, upper, most, options.stop)
             break
         except _TooMany as many:
+            if restricted is not None:
+                return None
             fit = _improved(problem, classes, many.sets, upper, options)
             if fit is None:
                 return None if better is None else Listed(-math.inf, better, none, 0)
             better, upper = fit, fit.value
     if supports is None:
         return None
-    outcome = fitted(problem, supports, np.zeros(supports.shape), upper, len(supports), options)
+    outcome = fitted(problem, supports, np.zeros(supports.shape), upper, len(supports), options, restricted)
     if outcome is None or options.stop[0]:
         return None
     return outcome[0] if outcome[0].fit is not None else replace(outcome[0], fit=better)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from restricted_problems import RESTRICTIONS, D, K, least_of
+from samples import many
 
 from exactsel.bounds.base import BoundOptions
 from exactsel.closers.base import Task
@@ -31,14 +33,11 @@ from exactsel.walks.cell_counting import (
     sets_left,
 )
 from exactsel.walks.effort import CellCount, Effort
+from exactsel_certificates.container import COUNTED, read_proof
 
 CAMPAIGN = 300
 
 GO = np.zeros(1, dtype=np.bool_)
-
-
-class Unproven(Problem):
-    """A problem whose searches leave no proof, as those of others do in tests: there is none of a count."""
 
 
 def all_counted(counter, nodes, work, effort):
@@ -78,7 +77,7 @@ def of_two_values(seed):
     elif rng.random() < 0.25 and d > 2:
         demands["must_not"] = [int(rng.integers(d))]
         A[:, demands["must_not"][0]] = rng.normal(size=n)
-    problem = Unproven.prepared(
+    problem = Problem.prepared(
         A, y, int(rng.integers(1, d + 1)), loss="logistic", weights=weights, lam=float(10.0 ** rng.uniform(-4, 0.5)),
         intercept=bool(rng.random() < 0.4), scale=bool(rng.random() < 0.3), **demands,
     )  # fmt: skip
@@ -256,12 +255,40 @@ def test_a_search_that_counts_finds_what_brute_force_finds(monkeypatch):
     assert used > 50
 
 
-def larger(rows=600, columns=14, k=4):
+def admissible(kind, seed):
+    """A problem of two values in every column under a restriction, and what its best model costs."""
+    rng = np.random.default_rng([5, seed])
+    n = int(rng.integers(6, 40))
+    bits = rng.random((n, D)) < rng.choice([0.2, 0.5, 0.7], size=D)
+    bits[:, 5], bits[:, 7] = bits[:, 0] ^ (seed % 2 == 0), True
+    score = bits[:, :3] @ np.array([1.5, 1.0, rng.choice([0.8, -0.8])]) - 1.0
+    y = np.where(score + rng.choice([0.1, 0.6]) * rng.logistic(size=n) > 0, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    free = Problem(bits.astype(float), y, K, loss="logistic", lam=float(10.0 ** rng.uniform(-3, 0)))
+    problem = RESTRICTIONS[kind](free)
+    return problem, least_of(problem).value
+
+
+@pytest.mark.parametrize("kind", RESTRICTIONS)
+def test_restrictions_dispose_of_what_a_count_leaves(monkeypatch, kind):
+    """With the proof that every search in the tests must come to."""
+    forced(monkeypatch)
+    used = 0
+    for seed in range(many(3, 60)):
+        problem, best = admissible(kind, seed)
+        result = solve(problem, rel_eps=0.0, signals=())
+        used += "listed" in result.history.closed
+        assert result.upper == pytest.approx(best, rel=1e-8)
+        assert result.lower <= best * (1.0 + 1e-12)
+    assert used > 0
+
+
+def larger(rows=600, columns=14, k=4, noise=0.2, share=0.3):
     """A problem that the relaxation does not solve at its root."""
     rng = np.random.default_rng(3)
-    A = (rng.random((rows, columns)) < 0.3).astype(float)
-    y = np.where(A[:, 0] + A[:, 1] * A[:, 2] - 0.7 + 0.2 * rng.logistic(size=rows) > 0, 1.0, -1.0)
-    return Unproven(A, y, k, loss="logistic", lam=1e-3)
+    A = (rng.random((rows, columns)) < share).astype(float)
+    y = np.where(A[:, 0] + A[:, 1] * A[:, 2] - 0.7 + noise * rng.logistic(size=rows) > 0, 1.0, -1.0)
+    return Problem(A, y, k, loss="logistic", lam=1e-3)
 
 
 def test_threads_and_rounds_make_no_difference(monkeypatch):
@@ -281,12 +308,29 @@ def test_who_wants_to_replay_a_search_or_counts_its_nodes_gets_no_count(monkeypa
     forced(monkeypatch)
     problem = larger()
     others = [{"record": True}, {"details": True}, {"node_limit": 1000}, {"batch": 4}, {"bound": "apg"}]
-    others += [{"subtrees": False}, {"trace": tmp_path / "t.jsonl"}, {"proof": tmp_path / "p.exsel"}]
+    others += [{"subtrees": False}, {"trace": tmp_path / "t.jsonl"}]
     for options in others:
         result = solve(problem, rel_eps=1e-6, **options)
         assert "listed" not in result.history.closed
         assert "cells" not in result.settings["method"]
-    assert verify(problem, tmp_path / "p.exsel").verified
+
+
+def test_a_proof_of_a_count_is_one_word(monkeypatch, tmp_path):
+    """Also after the search has closed some regions, and points of these were written."""
+    forced(monkeypatch)
+    monkeypatch.setattr(cell_counting, "LOOK", 0)
+    problem, path = larger(300, 24, noise=1.0, share=0.5), tmp_path / "p.exsel"
+    result = solve(problem, rel_eps=1e-9, proof=path)
+    assert "listed" in result.history.closed
+    proof = read_proof(path)
+    assert proof.tree.tolist() == [COUNTED]
+    assert proof.point_size.size == 0
+    assert verify(problem, path).verified
+    # What a reader could not count again is not counted.
+    monkeypatch.setattr(cell_counting, "countable", lambda *sizes: False)
+    again = solve(problem, rel_eps=1e-3, proof=path)
+    assert "listed" not in again.history.closed
+    assert verify(problem, path).verified
 
 
 def test_a_count_that_is_told_to_stop_claims_nothing():

@@ -1,4 +1,5 @@
-"""Offsets: the same objective as a prediction that is shifted, held against brute force; what refuses them, and how."""
+"""Offsets: the same objective as a prediction that is shifted, what refuses them, and how (brute force: the matrix of
+test_conformance.py)."""
 
 from __future__ import annotations
 
@@ -7,67 +8,19 @@ from itertools import combinations
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from prepared_cases import offset_data
 from samples import sample
 from scipy.optimize import minimize
 from scipy.special import gammaln, xlogy
 
-from exactsel import Problem, load, solve, verify
+from exactsel import Problem, load, solve
 from exactsel.cli.main import cli
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.solving.likelihood import Likelihood
 
 
-def case(seed, loss):
-    rng = np.random.default_rng([41, seed])
-    n, d = int(rng.integers(8, 20)), int(rng.integers(2, 6))
-    A, offset = rng.standard_normal((n, d)), rng.uniform(-1.0, 2.0, n)
-    score = 0.7 * A[:, 0] + offset
-    y = rng.poisson(np.exp(score)).astype(float) if loss == "poisson" else score + 0.3 * rng.standard_normal(n)
-    y[0] += 1.0
-    weights = rng.choice([0.5, 1.0, 3.0], n) if seed % 2 else None
-    return A, y, offset, weights, int(rng.integers(1, d + 1)), bool(seed % 3)
-
-
-def best(A, y, offset, weights, k, intercept, loss, lam):
-    """The optimum with shifted predictions, by trying every support."""
-    w = np.ones(len(y)) if weights is None else weights
-
-    def value(p, X):
-        z = X @ p + offset
-        rows = 0.5 * (z - y) ** 2
-        if loss == "poisson":
-            rows = np.exp(z) - y * z + xlogy(y, y) - y
-        elif loss == "huber":
-            size = np.abs(z - y)
-            rows = np.where(size <= 0.5, 0.5 * size**2, 0.5 * (size - 0.25))
-        coef = p[: X.shape[1] - intercept]
-        return float(w @ rows + 0.5 * lam * coef @ coef)
-
-    def on(columns):
-        X = A[:, list(columns)]
-        X = np.column_stack([X, np.ones(len(X))]) if intercept else X
-        start = minimize(value, np.zeros(X.shape[1]), args=(X,), method="BFGS", options={"gtol": 1e-9})
-        return min(start.fun, minimize(value, start.x, args=(X,), method="Nelder-Mead", options={"xatol": 1e-10}).fun)
-
-    return min(on(columns) for columns in combinations(range(A.shape[1]), k))
-
-
-@pytest.mark.parametrize("loss", ["quadratic", "huber", "poisson"])
-@pytest.mark.parametrize("seed", sample(6, 100, smoke=1))
-def test_against_brute_force(seed, loss, tmp_path):
-    A, y, offset, weights, k, intercept = case(seed, loss)
-    delta = {"delta": 0.5} if loss == "huber" else {}
-    options = {"loss": loss, "lam": 0.4, "weights": weights, "intercept": intercept, **delta}
-    problem = Problem.prepared(A, y, k, offset=offset, **options)
-    result = solve(problem, proof=tmp_path / "run.exsel", signals=())
-    truth = best(A, y, offset, weights, k, intercept, loss, 0.4)
-    assert result.upper == pytest.approx(truth, rel=1e-6, abs=1e-7)
-    assert result.lower <= truth + 1e-7 * (1.0 + truth)
-    assert verify(problem, tmp_path / "run.exsel").verified
-
-
 def test_criteria_count_rows_and_counts_not_exposures():
-    A, y, offset, weights, k, _ = case(1, "poisson")
+    A, y, offset, weights, k, _ = offset_data(1, "poisson")
     plain = Problem.prepared(A, y, k, loss="poisson", lam=0.4, weights=weights)
     shifted = Problem.prepared(A, y, k, loss="poisson", lam=0.4, weights=weights, offset=offset)
     for problem in (plain, shifted):
@@ -77,7 +30,7 @@ def test_criteria_count_rows_and_counts_not_exposures():
 
 
 def test_refused():
-    A, y, offset, *_ = case(0, "poisson")
+    A, y, offset, *_ = offset_data(0, "poisson")
     labels = np.where(y > np.median(y), 1.0, -1.0)
     for loss in ("logistic", "squared_hinge"):
         with pytest.raises(UnsupportedError, match=f"^{loss} loss takes no offset: it cannot be put into the target"):
@@ -114,7 +67,7 @@ def test_exposures_are_no_weights_in_the_sizes_of_columns(intercept):
 def test_command_line(tmp_path, monkeypatch):
     """From a file or a column, which is then no candidate; a proof needs the same offset."""
     monkeypatch.chdir(tmp_path)
-    A, y, offset, _, k, _ = case(2, "poisson")
+    A, y, offset, _, k, _ = offset_data(2, "poisson")
     names = [f"v{j}" for j in range(A.shape[1])]
     lines = [",".join([*names, "exposed", "y"])]
     lines += [",".join(repr(float(v)) for v in (*row, o, t)) for row, o, t in zip(A, offset, y, strict=True)]
@@ -135,7 +88,7 @@ def test_command_line(tmp_path, monkeypatch):
 @pytest.mark.parametrize("seed", sample(3, 40, smoke=1))
 def test_gamma_models_are_poisson_models_of_ones(seed):
     """For a gamma variable of mean exp(z) the loss is z + t exp(-z): that of a count of 1 with exposure t, at -z."""
-    A, _, offset, _, k, intercept = case(seed, "poisson")
+    A, _, offset, _, k, intercept = offset_data(seed, "poisson")
     t = np.random.default_rng([42, seed]).gamma(1.5, size=len(A)) * np.exp(0.7 * A[:, 0] + 0.3 * offset)
     options = {"loss": "poisson", "offset": np.log(t), "lam": 0.4, "intercept": intercept}
     result = solve(Problem.prepared(A, np.ones(len(t)), k, **options), signals=())

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
+from restricted_problems import RESTRICTIONS, D, K, least_of
 from samples import many
 
-from exactsel import Problem, Settings, boxed, solve
+from exactsel import Problem, Settings, solve
 from exactsel.bounds.base import BoundOptions
 from exactsel.solving.choose import methods_for
 from exactsel.walks.listing import Lister
 
-D, K = 8, 3
 BINDING = ("one of each pair", "tight")
 """Restrictions that the best free model does not keep to, so that lists are given up."""
-
-RESTRICTIONS = {
-    "limits nobody meets": lambda problem: boxed(problem, bounds=[(j, -1e6, 1e6) for j in range(D)]),
-    "signs": lambda problem: boxed(problem, positive=True),
-    "tight": lambda problem: boxed(problem, bounds=[(j, -0.3, 0.3) for j in range(D)]),
-    "one of each pair": lambda problem: problem.limited([j // 2 for j in range(D)], 1),
-    "one of pairs nobody wants both of": lambda problem: problem.limited([j % 4 for j in range(D)], 1),
-    "parents": lambda problem: Problem(
-        problem.A, problem.y, problem.k, loss=problem.loss, lam=problem.lam, hierarchy={0: [1], 3: [1, 2]}
-    ),
-    "parents, signs": lambda problem: boxed(RESTRICTIONS["parents"](problem), positive=[0, 1, 2]),
-}
 
 
 def restricted(seed, kind):
@@ -49,12 +35,6 @@ def listed(problem, shown):
     lister = methods.lister(problem, bound, best.coef, options, shown)
     assert isinstance(lister, Lister)
     return best, lister.explore(problem.root_state, best.value)
-
-
-def least_of(problem):
-    """The best admissible model, set by set."""
-    sets = (problem.units.completed(chosen, K) for size in range(K + 1) for chosen in combinations(range(D), size))
-    return min((problem.fit(chosen) for chosen in {*sets} - {None}), key=lambda fit: fit.value)
 
 
 @pytest.mark.smoke

@@ -1,76 +1,24 @@
-"""Searches on columns stored by their entries: brute force, proofs, threads, and sparse input by every way in."""
+"""Searches on columns stored by their entries: as with whole ones, threads, and sparse input by every way in."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse
 from click.testing import CliRunner
-from free_rows import free_case
-from recorded import second_opinion
-from samples import sample
+from prepared_cases import entries_case
 
-from exactsel import Problem, solve, verify
+from exactsel import Problem, solve
 from exactsel.cli.main import cli
 from exactsel.kernels.columns import PLACE
 from exactsel.problem import storing
-from exactsel.solving.settings import Settings
-from exactsel.solving.solver import Search
 
 LOSSES = ("huber", "logistic")
 
 
-def sparse_case(seed, loss):
-    """A small problem with columns mostly of zeros, or of another value: 0/1, with values, copies, constants."""
-    case, rng = free_case(seed, loss), np.random.default_rng([5, seed])
-    n, d = case.A.shape
-    filled = rng.random((n, d)) < rng.choice([0.05, 0.2, 0.4, 1.0], d, p=[0.3, 0.4, 0.2, 0.1])
-    A = filled * np.where(rng.random(d) < 0.7, 1.0, case.A)
-    if d > 1 and rng.random() < 0.3:
-        A[:, -1] = A[:, 0]
-    A[:, rng.random(d) < 0.1] += 1.0
-    return replace(case, A=A)
-
-
-@pytest.fixture
-def any_rows(monkeypatch):
-    monkeypatch.setattr(storing, "LEAST_ROWS", 1)
-    monkeypatch.setattr(storing, "FEW_EQUAL", 0.5)
-
-
-@pytest.mark.usefixtures("any_rows")
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", sample(50, 1000, smoke=5))
-def test_against_brute_force(seed, loss):
-    case = sparse_case(seed, loss)
-    problem = case.problem()
-    search = Search(problem, Settings(rel_eps=1e-9, threads=1, bound="apg" if seed % 3 else "auto"), signals=())
-    for event in search:
-        assert search.state.lower <= case.ceiling, event
-    result = search.result()
-    assert result.reached
-    assert result.upper == pytest.approx(case.optimum, rel=1e-7, abs=1e-9)
-
-
-@pytest.mark.usefixtures("any_rows")
-def test_most_of_these_cases_are_sparse():
-    stored = [sparse_case(seed, "logistic").problem().raw.AT.where[:, PLACE] < 0 for seed in range(40)]
+def test_most_of_the_matrix_of_conformance_is_sparse():
+    stored = [entries_case(seed)[0].raw.AT.where[:, PLACE] < 0 for seed in range(40)]
     assert np.mean(np.concatenate(stored)) > 0.4
-
-
-@pytest.mark.usefixtures("any_rows")
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(700, 715))
-def test_proofs(seed, loss, tmp_path):
-    case, path = sparse_case(seed, loss), tmp_path / "run.exsel"
-    problem = case.problem()
-    solve(problem, proof=path, signals=())
-    verdict = verify(problem, path)
-    assert verdict.verified, verdict.reason
-    assert verdict.lower <= case.ceiling
-    assert second_opinion(problem, path.read_bytes()) == ""
 
 
 def many_rows(seed, loss="logistic", n=600):

@@ -1,20 +1,19 @@
-"""Huber and logistic loss with lam = 0: searches against brute force, proofs by both checkers, separated classes."""
+"""Huber and logistic loss with lam = 0: limits of coefficients, separated classes (brute force: test_conformance)."""
 
 from __future__ import annotations
 
 import itertools
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from fits_for_tests import slow_fit
+from prepared_cases import ridgeless_fit, ridgeless_problem, ridgeless_rows
 from samples import sample
 
 from exactsel import Problem, solve
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError
 from exactsel.problem.vanishing import without_ridge
 from exactsel.proofs.instance import instance_of
 from exactsel.types import FloatArray
@@ -27,98 +26,16 @@ from exactsel_certificates.standalone.checking import check
 from exactsel_certificates.standalone.limits import sizes
 from exactsel_certificates.standalone.regression import Regression
 
-SOME, MANY = range(40), range(40, 1500)
-
 
 def brute_force(given: dict[str, Any]) -> float:
     """The least objective of all supports of at most k columns."""
-    A, y, k = given["A"], given["y"], given["k"]
-    w = np.ones(len(y)) if given["weights"] is None else given["weights"]
-    rest = given["loss"], given["delta"], given["intercept"], w
-    sets = itertools.combinations(range(A.shape[1]), min(k, A.shape[1]))
-    return min(slow_fit(A[:, list(chosen)], y, *rest) for chosen in sets)
-
-
-def random_case(seed: int) -> dict[str, Any]:
-    """A small awkward problem without a ridge, some with ties, columns of zeros, far from zero or of other units."""
-    rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(8, 40)), int(rng.integers(1, 6))
-    loss = ("huber", "logistic")[seed % 2]
-    kind = rng.integers(4)
-    A = rng.integers(-2, 3, size=(n, d)).astype(float) if kind == 0 else rng.normal(size=(n, d))
-    if kind == 1:
-        A = A * 10.0 ** rng.integers(-4, 5, size=d)
-    if kind == 2:
-        A[:, rng.integers(d)] = 0.0
-    if kind == 3:
-        A = A + 100.0 * rng.integers(2, size=d)
-    y = rng.normal(size=n) + A @ rng.normal(size=d) / max(float(np.linalg.norm(A)), 1e-9)
-    if loss == "logistic":
-        y = np.where(y + rng.normal(size=n) > np.median(y), 1.0, -1.0)
-        y[:2] = 1.0, -1.0
-    else:
-        y[rng.integers(n)] += 20.0 * rng.integers(2)
-    weights = rng.uniform(0.2, 3.0, size=n) if rng.random() < 0.3 else None
-    if weights is not None and rng.random() < 0.5:
-        weights[rng.integers(2, n)] = 0.0
-    return {
-        "A": A, "y": y, "k": int(rng.integers(0, d + 1)), "loss": loss, "weights": weights,
-        "intercept": bool(rng.integers(2)), "scale": bool(rng.integers(4) == 0),
-        "delta": float(rng.uniform(0.3, 2.0)) if loss == "huber" else np.inf,
-    }  # fmt: skip
-
-
-def made(given: dict[str, Any]) -> Problem | None:
-    """The problem; None where it has no solution, or one nothing can be said of."""
-    rest = {name: given[name] for name in ("loss", "weights", "intercept", "scale")}
-    delta = given["delta"] if given["loss"] == "huber" else None
-    try:
-        return Problem.prepared(given["A"], given["y"], given["k"], lam=0.0, delta=delta, **rest)
-    except (InputError, UnsupportedError) as error:
-        if not re.search("separate the|separates the|dependent", str(error)):
-            raise
-    return None
-
-
-def look_at(seed: int, tmp_path: Path) -> bool:
-    """Whether there was a solution; then all that is said of it is true."""
-    given = random_case(seed)
-    problem = made(given)
-    if problem is None:
-        return False
-    result, file = solve(problem, proof=tmp_path / "proof.exsel", threads=1), tmp_path / "proof.exsel"
-    best = brute_force(given)
-    assert result.lower <= best * (1.0 + 1e-12) + 1e-300
-    assert result.upper >= best * (1.0 - 1e-9)
-    assert result.upper - result.lower <= 2e-6 * max(best, 0.01 * problem.null_objective)
-    verdict = verify(read_proof(file), instance_of(problem))
-    assert verdict.verified, verdict.reason
-    assert verdict.lower <= best * (1.0 + 1e-12) + 1e-300
-    if given["A"].size <= 80:
-        weights = None if given["weights"] is None else given["weights"].tolist()
-        said = check(
-            file.read_bytes(), given["A"].tolist(), given["y"].tolist(), problem.k, given["loss"], 0.0,
-            given["delta"] if given["loss"] == "huber" else 1.0, weights=weights, level=given["intercept"],
-            scale=given["scale"],
-        )  # fmt: skip
-        assert said == ""
-    return True
-
-
-@pytest.mark.parametrize("seed", SOME)
-def test_searches_and_proofs_agree_with_brute_force(seed: int, tmp_path: Path) -> None:
-    look_at(seed, tmp_path)
-
-
-@pytest.mark.long
-def test_many_searches_agree_with_brute_force(tmp_path: Path) -> None:
-    solved = [look_at(seed, tmp_path) for seed in MANY]
-    assert np.mean(solved) > 0.5
+    sets = itertools.combinations(range(given["A"].shape[1]), min(given["k"], given["A"].shape[1]))
+    return min(ridgeless_fit(given, chosen) for chosen in sets)
 
 
 @pytest.mark.parametrize("seed", sample(30, 30))
 def test_no_model_that_counts_has_larger_coefficients(seed: int) -> None:
-    given = random_case(2 * seed + seed % 2)
+    given = ridgeless_rows(2 * seed + seed % 2)
     A, y, rng = given["A"], given["y"], np.random.default_rng(seed)
     instance = Instance(
         A, y, A.shape[1], given["loss"], 0.0, given["delta"], weights=None, intercept=given["intercept"]
@@ -241,26 +158,18 @@ def test_a_file_without_limits_proves_nothing(tmp_path: Path) -> None:
 
 def with_telling_column(seed: int) -> dict[str, Any]:
     """A random case, and before its columns one that separates the classes, or one that two others make."""
-    given = random_case(seed)
+    given = ridgeless_rows(seed)
     A, y = given["A"], given["y"]
     more = y * (1.0 + np.arange(len(y)) % 3) if given["loss"] == "logistic" else A[:, 0] + A[:, -1]
     return given | {"A": np.column_stack([more, A]), "k": min(given["k"], 2)}
 
 
-def problem_of(given: dict[str, Any], **demands: Any) -> Problem:
-    rest = {name: given[name] for name in ("loss", "weights", "intercept", "scale")}
-    delta = given["delta"] if given["loss"] == "huber" else None
-    return Problem.prepared(given["A"], given["y"], given["k"], lam=0.0, delta=delta, **rest, **demands)
-
-
 @pytest.mark.parametrize("seed", sample(24, 24))
 def test_searches_and_proofs_without_an_excluded_column_agree_with_brute_force(seed: int, tmp_path: Path) -> None:
     given = with_telling_column(seed)
-    try:
-        problem = problem_of(given, must_not=[0])
-    except (InputError, UnsupportedError):
-        with pytest.raises((InputError, UnsupportedError)):  # what is left has no best model either
-            problem_of(given | {"A": given["A"][:, 1:]})
+    problem = ridgeless_problem(given, must_not=[0])
+    if problem is None:  # what is left has no best model either
+        assert ridgeless_problem(given | {"A": given["A"][:, 1:]}) is None
         return
     file = tmp_path / "proof.exsel"
     result, best = solve(problem, proof=file, threads=1), brute_force(given | {"A": given["A"][:, 1:]})

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,25 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
+LOOKED_FOR = ast.FunctionDef, ast.AsyncFunctionDef, ast.Import, ast.ImportFrom, ast.keyword, ast.Call
+
+
+@cache
+def _by_type(path: Path) -> dict[type[ast.AST], list[ast.AST]]:
+    """Once for all rules: to go through all trees takes longer than what is done with them."""
+    found: dict[type[ast.AST], list[ast.AST]] = {kind: [] for kind in LOOKED_FOR}
+    for node in ast.walk(parse(path)):
+        if type(node) in found:
+            found[type(node)].append(node)
+    return found
+
+
+def parsed(path: Path, *kinds: type[Any]) -> Iterator[Any]:
+    """What a file holds of these kinds."""
+    for kind in kinds:
+        yield from _by_type(path)[kind]
+
+
 def is_protocol(node: ast.ClassDef) -> bool:
     bases = (base.value if isinstance(base, ast.Subscript) else base for base in node.bases)
     return any(getattr(base, "id", getattr(base, "attr", "")) == "Protocol" for base in bases)
@@ -81,11 +101,11 @@ def public_definitions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple
                 yield from public_definitions(handler.body, prefix)
 
 
-def imported_names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+def imported_names(path: Path) -> Iterator[str]:
+    for node in parsed(path, ast.Import):
+        yield from (alias.name for alias in node.names)
+    for node in parsed(path, ast.ImportFrom):
+        if node.module and not node.level:
             yield node.module
 
 
@@ -115,11 +135,8 @@ def test_files_are_short(path):
 
 @in_sources
 def test_functions_are_short(path):
-    lengths = {
-        node.name: (node.end_lineno or node.lineno) - node.lineno + 1
-        for node in ast.walk(parse(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    found = parsed(path, ast.FunctionDef, ast.AsyncFunctionDef)
+    lengths = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in found}
     compiled = "/kernels/" in name_of(path)
     most = MAX_KERNEL_LINES if compiled else MAX_FUNCTION_LINES
     assert not {name: length for name, length in lengths.items() if length > most}
@@ -133,9 +150,10 @@ def test_nothing_is_left_for_later(path):
 
 @everywhere
 def test_no_pickle(path):
-    tree = parse(path)
-    assert not [name for name in imported_names(tree) if name.partition(".")[0] in ("pickle", "cloudpickle", "dill")]
-    switches = [node.value for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "allow_pickle"]
+    if not re.search("pickle|dill", path.read_text(encoding="utf-8")):
+        return  # quicker than to take all tests apart
+    assert not [name for name in imported_names(path) if name.partition(".")[0] in ("pickle", "cloudpickle", "dill")]
+    switches = [node.value for node in parsed(path, ast.keyword) if node.arg == "allow_pickle"]
     lines = [value.lineno for value in switches if not (isinstance(value, ast.Constant) and value.value is False)]
     assert not lines, f"allow_pickle is not plainly False in lines {lines}"
 
@@ -147,7 +165,7 @@ def test_only_cli_and_report_print(path):
         or name_of(path) == "exactsel/sklearn/crossval.py"
     ):
         return  # the last with verbose=1, as scikit-learn's own estimators
-    calls = [node for node in ast.walk(parse(path)) if isinstance(node, ast.Call)]
+    calls = parsed(path, ast.Call)
     assert not [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
 
 
@@ -165,11 +183,11 @@ def test_only_dense_imports_scipys_linear_algebra(path):
     """So that small searches need not wait for it, and its BLAS is held to one thread whenever it comes."""
     if name_of(path) in ("exactsel/algebra/dense.py", "exactsel/algebra/eigenvectors.py"):
         return
-    assert not [name for name in imported_names(parse(path)) if name.startswith("scipy.linalg")]
+    assert not [name for name in imported_names(path) if name.startswith("scipy.linalg")]
 
 
 @in_sources
 def test_only_jit_imports_numba(path):
     if name_of(path).startswith("exactsel/_jit/") or name_of(path) == "certificates/exactsel_certificates/compiled.py":
         return
-    assert not [name for name in imported_names(parse(path)) if name.partition(".")[0] == "numba"]
+    assert not [name for name in imported_names(path) if name.partition(".")[0] == "numba"]

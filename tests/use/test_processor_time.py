@@ -104,7 +104,17 @@ def test_a_run_over_its_budget_fails(tmp_path):
     ends = {}
     for allowed in (1, 10**6):
         costs = Costs({"busy": allowed, "waiting": 10**6})
-        arguments = ["-q", "-p", "no:randomly", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+        arguments = [
+            "-q",
+            "-p",
+            "no:randomly",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:unraisableexception",
+            "--rootdir",
+            str(tmp_path),
+        ]
         ends[allowed] = pytest.main([*arguments, "-c", "/dev/null", str(tmp_path)], plugins=[Measuring(), costs])
         assert costs.own["busy"] > 0.29
         assert costs.own["waiting"] < 0.29

@@ -24,6 +24,7 @@ from .hierarchy import GROUP_LIMITS, KINDS, Demands, Limits
 from .limits import sizes, sizes_in_bounds, sizes_in_scope
 from .minorant import below_minorant
 from .near import DISTANCES, NearColumns
+from .patterns import Patterns
 from .polishing import improved
 from .regression import Bound, Regression
 from .selections import Selections
@@ -232,8 +233,10 @@ def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
     return known or bool(r.lam == 0)
 
 
-def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -> Semidefinite:
+def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -> Semidefinite | Patterns:
     """What tells whether regions hold nothing below the claim."""
+    if r.loss == "logistic" and not p["minorant_point"]:
+        return Patterns(r, claim, demands)
     touched, widths = p["minorant_point"], p["minorant_width"]
     if r.loss == "quadratic":
         return Semidefinite(r, least_squares(r, claim), demands, StrongColumns(r, claim))
@@ -244,10 +247,12 @@ def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -
     return Semidefinite(r, found or [], demands)
 
 
-def closes(p: dict[str, Any], level: Semidefinite, S: set[int], C: set[int], w: int) -> bool:
+def closes(p: dict[str, Any], level: Semidefinite | Patterns, S: set[int], C: set[int], w: int) -> bool:
     """Whether a region is closed by counting, by the minorant, by strong columns or by a split."""
     if w == BY_COUNTING:
         return level.counted(S, C)
+    if isinstance(level, Patterns):
+        return False
     if p["loss"] != "quadratic":
         return w == ~0 and level.on_all(S, C)
     if ~w >= FIRST_STRONG:

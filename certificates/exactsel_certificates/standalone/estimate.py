@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from .domain import Problem
 from .file import BY_COUNTING, regions
+from .patterns import ROWS_A_DIGIT
 from .selections import STEPS
 from .work import combinations_of
 
@@ -64,7 +65,13 @@ def asked(p: dict[str, Any], problem: Problem) -> Asked:
         if witness == BY_COUNTING:
             ways = combinations_of(len(C), min(places, len(C)))
             sets += ways
-            each = of_set(width, places) if problem.loss else of_selection(n, d, len(S) + places)
+            each = (
+                of_patterns(n, places)
+                if by_patterns(p)
+                else of_set(width, places)
+                if problem.loss
+                else of_selection(n, d, len(S) + places)
+            )
             operations += m * m * (1 + width * len(S)) + ways * each
         elif witness < 0 or witness in (1, 2):
             many = len(C) if places == 1 and witness > 0 else 1
@@ -93,6 +100,8 @@ def default_limits(p: dict[str, Any], problem: Problem) -> Most:
         region += 4.0 * d * d * (n + STEPS * d)
     known = SMALL + MARGIN * (words * region + n * d * d)
     each = of_set(d / units, min(problem.k, FEW)) if problem.loss else of_selection(n, d, problem.k)
+    if by_patterns(p):
+        sets, each = combinations_of(d, min(problem.k, d)), of_patterns(n, problem.k) / MARGIN
     known += min(MARGIN * sets * each, MOST_SLOW)
     return Most(known, known + min(MARGIN * words * 16.0 * n * d * d, MOST_SLOW))
 
@@ -101,6 +110,16 @@ def of_set(width: float, places: int) -> float:
     """What counting a set of groups of that many columns takes; columns are told pair by pair, groups set by set."""
     together = width * places
     return 1 / 8 if width == 1.0 else 2 + together**2 + together**3 / 16
+
+
+def by_patterns(p: dict[str, Any]) -> bool:
+    """Whether sets are counted by their covariate patterns."""
+    return p["loss"] == "logistic" and not p["minorant_point"]
+
+
+def of_patterns(n: int, places: int) -> float:
+    """What a sum over the patterns of so many columns takes: whole numbers with as many bits as there are rows."""
+    return 1 + min(n, 2.0 ** max(0, places - 1)) * (1 + n / ROWS_A_DIGIT)
 
 
 def of_selection(n: int, d: int, size: int) -> float:
