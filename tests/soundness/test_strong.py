@@ -100,7 +100,8 @@ def test_no_region_with_a_model_below_the_level_is_closed(cases):
             if not expected and at > best:
                 assert not theirs
                 assert not exact
-                assert bound <= best * (1.0 + 1e-9) + 1e-12 * problem.null_objective
+                # The slow twin allows for no rounding.
+                assert bound <= best * (1.0 + 1e-9) + 1e-10 * problem.null_objective
             elif expected:
                 agreed += theirs and exact and bound >= at * (1.0 - 1e-6)
     assert closed > 0.15 * cases
