@@ -15,17 +15,27 @@ import numpy as np
 
 from exactsel._jit import parallel_section
 from exactsel.algebra.curvature import affordable, uniform_curvature
-from exactsel.bounds.apg import AcceleratedGradientBound, curvature_of, curved_data, gains, may_gain
-from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, stack_points
-from exactsel.bounds.witness import CurvedPoint, ModelPoint
+from exactsel.bounds.apg import (
+    AcceleratedGradientBound,
+    PreparedAcceleratedGradient,
+    curvature_of,
+    curved_data,
+    gains,
+    may_gain,
+)
+from exactsel.bounds.base import BoundOptions, BoundSolver, Tightened, stack_points
+from exactsel.bounds.kernel_form import KernelForm
+from exactsel.bounds.newton_fit import beginning_at_fits, may_lead
+from exactsel.bounds.witness import ModelPoint
 from exactsel.errors import UnsupportedError, option
-from exactsel.kernels.boxed import relax_boxed_nodes
+from exactsel.kernels.apg import Perspective, relax_nodes
+from exactsel.kernels.boxed import Box, GroupedBox, solved_bound
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import node_bound
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.node import (
-    IN,
     OUT,
+    UNFINISHED,
     Answers,
     empty_answers,
     is_convex,
@@ -43,10 +53,6 @@ STRETCHED, FITTED = 1e6, 200
 """Largest eigenvalue, in units of the curvature taken, above which the first node begins at the fit on its columns, and
 columns up to which that is affordable (measured on Diabetes with its products: with lam = 0 the bound is 0 without;
 nothing is gained at 6e4, nor by fits for the nodes below)."""
-
-COMPARED, AFTER_FIT = 100, 20
-"""Proximal steps from the empty model that the root's fit in the box is held against, where there is no closed form: if
-they leave the bound below the fit's all nodes begin at fits, and take so many steps from there."""
 
 
 @dataclass(frozen=True)
@@ -84,30 +90,38 @@ def _outwards(limits: FloatArray, scale: FloatArray, end: float) -> FloatArray:
         return np.where(limits == 0.0, 0.0, np.nextafter(limits * scale, end))
 
 
-class PreparedBoxed(PreparedBound):
+class PreparedBoxed(PreparedAcceleratedGradient):
     """Bound to one problem: its rows, or for quadratic loss the Gram matrix, with a curvature if there is one."""
 
     def __init__(self, problem: BoxedProblem, options: BoundOptions, curvature: FloatArray | None) -> None:
         self.problem, self.options, self.curvature = problem, options, curvature
         free = problem.unlimited
         in_gram = free.is_quadratic and free.objective.d <= max(free.n, SMALL_GRAM)
-        self._data: GramData | RawData = free.gram if in_gram else free.raw
-        self._lam, self._scale = free.lam, np.ones(free.objective.d)
+        data: GramData | RawData = free.gram if in_gram else free.raw
+        lam, scale = free.lam, np.ones(free.objective.d)
         lipschitz = free.spectral_norm_squared * free.objective.steepness
         if curvature is not None:
-            self._data, lipschitz = curved_data(free, free.hessian, curvature)
-            self._lam, self._scale = 1.0, np.sqrt(curvature)
-        self._rules = AcceleratedGradientBound().rules(free, max(lipschitz, 1e-300), options.thorough)
+            data, lipschitz = curved_data(free, free.hessian, curvature)
+            lam, scale = 1.0, np.sqrt(curvature)
+        self.rules = AcceleratedGradientBound().rules(free, max(lipschitz, 1e-300), options.thorough)
         # At the fit the bound is no smaller than what the fit costs, however slowly proximal steps get there.
         stretched = curvature is not None and lipschitz > STRETCHED
         few = free.objective.d <= FITTED
         self._begins_at_fit = stretched and few
-        self._may_lead = few and not free.is_quadratic and free.objective.d < free.n
-        self._fit_leads: bool | None = None if self._may_lead else False
-        self._lower, self._upper = problem.lower, problem.upper
+        # Where there is next to no ridge proofs need more digits of models than kernels find.
+        from_rows = isinstance(data, RawData) and not free.is_quadratic
+        self._solves = from_rows and free.objective.vanishing is None
+        self._fits_all = from_rows and not self._solves and few
+        self._root_fit: FloatArray | None = None
+        self._decided = not (few and may_lead(free, data))
+        lower, upper = problem.lower, problem.upper
         if curvature is not None:
-            self._lower = _outwards(problem.lower, self._scale, -np.inf)
-            self._upper = _outwards(problem.upper, self._scale, np.inf)
+            lower, upper = _outwards(lower, scale, -np.inf), _outwards(upper, scale, np.inf)
+        box: Any = Box(lower, upper, lam, problem.null_objective)
+        if problem.units.grouped:
+            spans = problem.units.spans
+            box = GroupedBox(lower, upper, lam, problem.null_objective, spans.members, spans.first)
+        self._form = KernelForm(Perspective(free.row_loss, data, box, lam, problem.k, self.rules), scale)
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -120,66 +134,47 @@ class PreparedBoxed(PreparedBound):
         relaxed = []
         for row, state in enumerate(states):
             left, fixed = node_columns(state)
-            if not is_convex(left, fixed, self.problem.k):
+            if self._solves or not is_convex(left, fixed, self.problem.k):
                 relaxed.append(row)
             elif not options.stop[0]:
                 points[row] = self._solve(solved_columns(left, fixed, self.problem.k), answers, row, cutoff)
         if relaxed:
             begun = [warm[row] if options.warm_start else None for row in relaxed]
-            starts = stack_points(begun, self._scale.size)
-            leads = self._fits_lead()
+            starts = stack_points(begun, self._form.scale.size)
+            leads = self.begins_at_fits()
             for at, row in enumerate(relaxed):
-                if (leads or (self._begins_at_fit and begun[at] is None)) and not options.stop[0]:
+                if (self._fits_all or (begun[at] is None and self._begins_at_fit)) and not options.stop[0]:
                     starts[at] = self.problem.fit(np.flatnonzero(states[row] != OUT)).coef
+                elif leads and begun[at] is None:
+                    starts[at] = self._root_fit
             target = cutoff if options.force_quit else np.inf
-            told, found = self._relax(states[relaxed], starts, target, known[relaxed], AFTER_FIT if leads else None)
+            told, found = self._relax(states[relaxed], starts, target, known[relaxed])
             for mine, theirs in zip(list[Any](answers), told, strict=True):
                 mine[relaxed] = theirs
             for row, x in zip(relaxed, found, strict=True):
-                points[row] = self._as_point(x)
+                points[row] = self.as_point(x)
         return Tightened(answers, points, points)
 
-    def _fits_lead(self) -> bool:
-        """Whether nodes are best bounded from the fits in the box on their columns; what leads at the root does below.
-
-        As :mod:`exactsel.bounds.newton_fit` has it for free coefficients.
-        """
-        root, nothing = self.problem.root_state[None], np.full(1, -np.inf)
-        if self._fit_leads is None and is_convex(*node_columns(root[0]), self.problem.k):
-            self._fit_leads = False
-        if self._fit_leads is None and not self.options.stop[0]:
-            fit = self.problem.fit(np.flatnonzero(root[0] != OUT)).coef[None]
-            reached = float(self._relax(root, fit, np.inf, nothing, 0)[0].bound[0])
-            told, _ = self._relax(root, np.zeros_like(fit), reached, nothing, COMPARED)
-            if not self.options.stop[0]:
-                self._fit_leads = bool(told.bound[0] < reached)
-        return bool(self._fit_leads)
-
     def _relax(
-        self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, most: int | None = None
-    ) -> tuple[Answers, FloatArray]:
-        """Bound nodes that are no convex problems, or whose units are all in, from some starts (B, columns).
+        self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray
+    ) -> tuple[Answers, FloatArray]:  # fmt: skip
+        """Bound nodes from some starts (B, columns); those that are convex problems only from the rows.
 
-        By at most so many proximal steps; what comes with the answers are the models (B, columns) that prove them.
+        What comes with the answers are the models (B, columns) that prove them.
         """
-        problem, grouped = self.problem, self.problem.units.grouped
+        problem, grouped, (perspective, scale) = self.problem, self.problem.units.grouped, self._form
+        if self.begins_at_fits() and not self._fits_all:
+            perspective = beginning_at_fits(perspective)
         answers = empty_answers(len(states), problem.d, problem.k)
         points = np.zeros_like(starts) if grouped else answers.point
-        rules = self._rules if most is None else self._rules._replace(max_iterations=most)
         with parallel_section(self.options.threads):
-            relax_boxed_nodes(
-                problem.base.row_loss, self._data, problem.units.spans if grouped else None, self._lam, problem.k,
-                rules, self._lower, self._upper, problem.null_objective, states, starts * self._scale, cutoff, known,
-                self.options.stop, answers, points,
-            )  # fmt: skip
-        points /= self._scale
+            relax_nodes(*perspective, states, starts * scale, cutoff, known, self.options.stop, answers, points)
+        if not self._decided:
+            answers.status[:] = UNFINISHED
+        points /= scale
         if not grouped:  # lengths of groups are to branch by, in whatever variables
-            answers.x[:] /= self._scale
+            answers.x[:] /= scale
         return answers, points
-
-    def _as_point(self, x: FloatArray) -> ModelPoint:
-        point = ModelPoint.from_dense(x)
-        return point if self.curvature is None else CurvedPoint(point.index, point.value, self.curvature)
 
     def _solve(self, chosen: IntArray, answers: Answers, row: int, cutoff: float) -> ModelPoint:
         """Bound a convex node by the fit on its units; the point that proves it."""
@@ -191,10 +186,9 @@ class PreparedBoxed(PreparedBound):
             bound = float(node_bound(base, q, chosen.size, 0, problem.base.lam, np.empty(1)))
         point = ModelPoint.from_dense(coef)
         if self.curvature is not None and bound < cutoff:
-            state = np.full((1, problem.d), OUT, dtype=np.int8)
-            state[0, chosen] = IN
-            told, _ = self._relax(state, coef[None], np.inf, np.full(1, -np.inf), 0)
-            if (curved := float(told.bound[0])) > bound:
-                bound, point = curved, self._as_point(coef)
+            loss, data, box, lam = self._form.perspective[:4]
+            curved = solved_bound(loss, data, box, lam, chosen, coef * self._form.scale)
+            if curved > bound:
+                bound, point = float(curved), self.as_point(coef)
         write_solved(answers, row, chosen, problem.units.sizes(coef)[chosen], bound)
         return point

@@ -9,7 +9,7 @@ missing, branching helps more than polishing.
 With a general loss the steps are found by backtracking (Beck, Teboulle, A fast iterative shrinkage-thresholding
 algorithm, 2009). Momentum with gradient restart: O'Donoghue, Candes, Adaptive restart for accelerated gradient
 schemes (2015). What depends on the data (rows, or their Gram matrix) stands in kernels/forms.py, what depends on groups
-in kernels/grouped.py.
+in kernels/grouped.py, what depends on limits of coefficients in kernels/boxed.py.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from exactsel.kernels.forms import (
     prox,
     sizes,
     smooth_value,
+    stalled,
     value_ahead,
     write_image,
 )
-from exactsel.kernels.grouped import Groups, node_form
+from exactsel.kernels.grouped import node_form
 from exactsel.kernels.linalg import dot, extrapolate
 from exactsel.kernels.newton_fit import begin_at_fit
 from exactsel.kernels.node import (
@@ -77,8 +78,9 @@ class Perspective(NamedTuple):
 
     loss: Any
     data: GramData | RawData
-    groups: Groups | None
-    """What is chosen, where it is not single columns."""
+    groups: Any
+    """Groups, where what is chosen is not single columns, a Box or a GroupedBox where coefficients have limits, or None
+    (kernels/grouped.py, kernels/boxed.py)."""
     lam: float
     k: int
     rules: Rules
@@ -173,6 +175,8 @@ def relax_node(
             point[:] = proven_by(form, x, w)
             point_q[:] = q
         if best >= cutoff or iterations >= most or settled(best, relaxation, cutoff, known, rules):
+            break
+        if stalled(form, best, iterations):
             break
         if stop[0]:
             finished = False

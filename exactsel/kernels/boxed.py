@@ -1,4 +1,4 @@
-"""Accelerated proximal gradient where coefficients have signs or limits: kernels/apg.py, with two things changed.
+"""Signs and limits of coefficients as a form of the accelerated loop (kernels/apg.py), around the form of the node.
 
 At s = -v_j, v_j the slope of the smooth part, a column takes c_j(s) = max of s w - (lam/2) w^2 over its box off a
 bound, where a free one takes s^2 / (2 lam). So q_j becomes 2 lam c_j, which is nowhere larger, and all that is made of
@@ -9,28 +9,32 @@ are chosen (kernels/grouped.py) a group takes what its columns take within their
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel._jit import choose_by_type, njit, prange
-from exactsel.kernels.apg import Rules, forget_worse_start, overshoots, settled, turns_back, write_point
+from exactsel._jit import choose_by_type, njit
+from exactsel.kernels.box import newton_box_refit
 from exactsel.kernels.dual import node_bound
 from exactsel.kernels.forms import (
     GramForm,
+    RowsForm,
     dual_value,
+    form_of,
+    minimise,
     proven_by,
     prox,
     sizes,
     smooth_value,
+    stalled,
     value_ahead,
     write_image,
 )
-from exactsel.kernels.grouped import GroupedForm, node_form, unit_sums
-from exactsel.kernels.linalg import extrapolate
-from exactsel.kernels.node import UNFINISHED, Answers, node_columns, write_relaxed
+from exactsel.kernels.grouped import GroupedForm, Groups, node_form, unit_sums
+from exactsel.kernels.newton_fit import begin_at_fit
+from exactsel.kernels.node import CUT, ILL_CONDITIONED
 from exactsel.rounding import UNIT
-from exactsel.types import BoolArray, FloatArray, StateArray
+from exactsel.types import BoolArray, FloatArray, IntArray
 
 OWN = 64 * UNIT
 """What a gain may be off by, relatively: a quotient, two products, a difference that loses at most a bit, and limits
@@ -42,6 +46,79 @@ bounds rise by less ..."""
 
 LOOKED_AT = 10
 """... in so many steps."""
+
+
+class Box(NamedTuple):
+    """Limits of all columns, each of which is a unit of its own."""
+
+    lower: FloatArray
+    """(d,) -inf where there is none."""
+    upper: FloatArray
+    """(d,)"""
+    lam: float
+    """The ridge weight of the relaxation."""
+    empty: float
+    """What the empty model costs."""
+
+
+class GroupedBox(NamedTuple):
+    """Limits of all columns, and the columns of every unit (flat: numba hands threads no tuple that holds tuples)."""
+
+    lower: FloatArray
+    upper: FloatArray
+    lam: float
+    empty: float
+    members: IntArray
+    """As in :class:`exactsel.kernels.grouped.Groups`."""
+    first: IntArray
+
+
+class BoxedForm(NamedTuple):
+    """A node whose coefficients have limits: the form it would have without, the limits, and room to work in."""
+
+    columns: IntArray
+    image_size: int
+    first_step: float
+    extrapolates: bool
+    inner: Any
+    box: Any
+    """The :class:`Box` or :class:`GroupedBox` of all columns."""
+    low: FloatArray
+    """(m,) limits of the node's columns."""
+    high: FloatArray
+    signs: bool
+    """Whether all limits are 0 or infinite, so that the relaxation knows them all."""
+    slope: FloatArray
+    """(m,) of the smooth part, at the point that proves the bound."""
+    before: FloatArray
+    """(1,) the best bound when that was last looked at."""
+
+
+@njit
+def _boxed_form(inner: Any, box: Any) -> BoxedForm:
+    low, high = box.lower[inner.columns], box.upper[inner.columns]
+    return BoxedForm(
+        inner.columns, inner.image_size, inner.first_step, inner.extrapolates, inner, box, low, high,
+        _signs_alone(low, high), np.empty(low.size), np.full(1, -np.inf),
+    )  # fmt: skip
+
+
+@njit
+def _signs_alone(low: FloatArray, high: FloatArray) -> bool:
+    for i in range(low.size):
+        if (low[i] != 0.0 and np.isfinite(low[i])) or (high[i] != 0.0 and np.isfinite(high[i])):
+            return False
+    return True
+
+
+@node_form.register(Box)
+def _boxed_node_form(groups: Any, data: Any, units: IntArray) -> Any:
+    return _boxed_form(form_of(data, units), groups)
+
+
+@node_form.register(GroupedBox)
+def _boxed_grouped_node_form(groups: Any, data: Any, units: IntArray) -> Any:
+    return _boxed_form(node_form(Groups(groups.members, groups.first), data, units), groups)
 
 
 @njit
@@ -91,111 +168,147 @@ def _gram_proven_slope(form: Any, image: FloatArray, slope: FloatArray, v: Float
         v[i] = image[i] - form.b[i]
 
 
-@njit
-def _into_signs(u: FloatArray, low: FloatArray, high: FloatArray) -> None:
+@write_image.register(BoxedForm)
+def _boxed_image(form: Any, x: FloatArray, image: FloatArray) -> None:
+    write_image(form.inner, x, image)
+
+
+@dual_value.register(BoxedForm)
+def _boxed_dual_value(
+    loss: Any, form: Any, x: FloatArray, image: FloatArray, ahead: FloatArray, image_ahead: FloatArray, q: FloatArray,
+    v: FloatArray,
+) -> float:  # fmt: skip
+    base = dual_value(loss, form.inner, x, image, ahead, image_ahead, q, v)
+    proven_slope(form.inner, image, v, form.slope)
+    limit_units(form.inner, form.slope, form.box.lam, form.low, form.high, q)
+    return float(base)
+
+
+@proven_by.register(BoxedForm)
+def _boxed_proven_by(form: Any, x: FloatArray, ahead: FloatArray) -> FloatArray:
+    point: FloatArray = proven_by(form.inner, x, ahead)
+    return point
+
+
+@smooth_value.register(BoxedForm)
+def _boxed_smooth_value(loss: Any, form: Any, x: FloatArray, image: FloatArray) -> float:
+    return float(smooth_value(loss, form.inner, x, image))
+
+
+@value_ahead.register(BoxedForm)
+def _boxed_value_ahead(loss: Any, form: Any, base: float, ahead: FloatArray, image_ahead: FloatArray) -> float:
+    return float(value_ahead(loss, form.inner, base, ahead, image_ahead))
+
+
+@prox.register(BoxedForm)
+def _boxed_prox(
+    form: Any, u: FloatArray, fixed: int, places: int, weight: float, guess: float, x: FloatArray
+) -> tuple[float, float]:
     for i in range(u.size):
-        if low[i] == 0.0:
-            u[i] = max(u[i], 0.0)
-        if high[i] == 0.0:
-            u[i] = min(u[i], 0.0)
+        if form.low[i] == 0.0 and u[i] < 0.0:
+            u[i] = 0.0
+        if form.high[i] == 0.0 and u[i] > 0.0:
+            u[i] = 0.0
+    norm, level = prox(form.inner, u, fixed, places, weight, guess, x)
+    return norm, level
+
+
+@sizes.register(BoxedForm)
+def _boxed_sizes(form: Any, x: FloatArray) -> FloatArray:
+    lengths: FloatArray = sizes(form.inner, x)
+    return lengths
+
+
+@stalled.register(BoxedForm)
+def _boxed_stalled(form: Any, best: float, iterations: int) -> bool:
+    if form.signs or iterations % LOOKED_AT != 0:
+        return False
+    if best - form.before[0] <= STALLED * form.box.empty:
+        return True
+    form.before[0] = best
+    return False
+
+
+@minimise.register(BoxedForm)
+def _boxed_minimise(
+    loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, hopeless: float
+) -> int:
+    status = int(minimise(loss, form.inner, data, lam, x, image, hopeless))
+    if status == ILL_CONDITIONED or within(x, form.low, form.high):
+        return status
+    into_box(x, form.low, form.high)
+    if not fit_in_box(loss, form.inner, form.box, lam, x):
+        return ILL_CONDITIONED
+    write_image(form.inner, x, image)
+    return CUT
+
+
+@begin_at_fit.register(BoxedForm)
+def _boxed_begin_at_fit(
+    loss: Any, form: Any, lam: float, cutoff: float, stop: BoolArray, x: FloatArray, image: FloatArray,
+    costs: FloatArray,
+) -> float:  # fmt: skip
+    """The fit without limits, if it keeps to them or closes the node; else, about as much work again, that in the box.
+
+    What leaving out a unit costs is taken from the first; nothing where the second does without it.
+    """
+    work = float(begin_at_fit(loss, form.inner, lam, cutoff, stop, x, image, costs))
+    known = False
+    for i in range(costs.size):
+        known = known or costs[i] > 0.0
+    if stop[0] or not known or within(x, form.low, form.high):
+        return work
+    into_box(x, form.low, form.high)
+    fit_in_box(loss, form.inner, form.box, lam, x)
+    write_image(form.inner, x, image)
+    size = sizes(form.inner, x)
+    for i in range(costs.size):
+        if size[i] == 0.0:
+            costs[i] = 0.0
+    return 2.0 * work
+
+
+@choose_by_type("form")
+def fit_in_box(loss: Any, form: Any, box: Any, lam: float, x: FloatArray) -> bool:
+    """Overwrite a model in the box by the best one on the columns of a form; False where that fails.
+
+    Not served from the Gram matrix: such nodes are solved from the data (bounds/boxed.py).
+    """
+    return False
+
+
+@fit_in_box.register(RowsForm)
+def _rows_fit_in_box(loss: Any, form: Any, box: Any, lam: float, x: FloatArray) -> bool:
+    value = newton_box_refit(loss, form.AT, form.y, lam, box.lower, box.upper, form.columns, x)
+    return bool(np.isfinite(value))
+
+
+@fit_in_box.register(GroupedForm)
+def _grouped_fit_in_box(loss: Any, form: Any, box: Any, lam: float, x: FloatArray) -> bool:
+    return bool(fit_in_box(loss, form.inner, box, lam, x))
 
 
 @njit
-def relax_boxed_node(
-    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray,
-    empty: float, state: StateArray, start: FloatArray, cutoff: float, known: float, stop: BoolArray, answers: Answers,
-    points: FloatArray, row: int,
-) -> None:  # fmt: skip
-    """Bound one node; ``points[row]`` receives the model, like ``start`` one of all columns, that proves the bound."""
-    units, fixed = node_columns(state)
-    form, places = node_form(groups, data, units), k - fixed
-    x, low, high = start[form.columns], lower[form.columns], upper[form.columns]
-    image, new_image, q, ranked = (
-        np.empty(form.image_size), np.empty(form.image_size), np.empty(units.size), np.empty(places + 1),
-    )  # fmt: skip
-    forget_worse_start(loss, form, lam, rules, x, image)
-    write_image(form, x, image)
-    w, image_w, new, slope, v = x.copy(), image.copy(), x.copy(), np.empty(x.size), np.empty(x.size)
-    point, point_q, point_base = x.copy(), np.full(units.size, np.inf), -np.inf
-    best, relaxation, level, t, before = -np.inf, np.inf, 0.0, 1.0, -np.inf
-    step, iterations, finished, signs = form.first_step / rules.lipschitz, 0, True, _signs_alone(low, high)
-    while True:
-        base = dual_value(loss, form, x, image, w, image_w, q, slope)
-        proven_slope(form, image, slope, v)
-        limit_units(form, v, lam, low, high, q)
-        bound = node_bound(base, q, fixed, places, lam, ranked)
-        if bound > best:
-            best, point_base = bound, base
-            point[:] = proven_by(form, x, w)
-            point_q[:] = q
-        if best >= cutoff or iterations >= rules.max_iterations or settled(best, relaxation, cutoff, known, rules):
-            break
-        if not signs and iterations % LOOKED_AT == 0:
-            if best - before <= STALLED * empty:
-                break
-            before = best
-        if stop[0]:
-            finished = False
-            break
-        iterations += 1
-        while True:
-            for i in range(w.size):
-                v[i] = w[i] - step * slope[i]
-            _into_signs(v, low, high)
-            norm, level = prox(form, v, fixed, places, step * lam, level, new)
-            write_image(form, new, new_image)
-            value = smooth_value(loss, form, new, new_image)
-            if step * rules.lipschitz <= rules.floor:
-                break
-            rise = value - value_ahead(loss, form, base, w, image_w)
-            if not overshoots(rise, w, new, slope, step):
-                break
-            step = max(0.5 * step, rules.floor / rules.lipschitz)
-        relaxation = min(relaxation, value + 0.5 * lam * norm)
-        if turns_back(w, new, x):
-            t, momentum = 1.0, 0.0
-        else:
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
-            momentum, t = (t - 1.0) / following, following
-        extrapolate(w, new, x, momentum)
-        if form.extrapolates:
-            extrapolate(image_w, new_image, image, momentum)
-        else:
-            write_image(form, w, image_w)
-        x[:] = new
-        image[:] = new_image
-    size = sizes(form, x)
-    write_relaxed(answers, row, units, fixed, k, lam, point_base, point_q, size, size, cutoff)
-    write_point(points, row, form.columns, point)
-    answers.iterations[row] = iterations
-    if not finished:
-        answers.status[row] = UNFINISHED
-
-
-@njit
-def _signs_alone(low: FloatArray, high: FloatArray) -> bool:
-    """Whether all limits are 0 or infinite, so that the relaxation knows them all."""
-    for i in range(low.size):
-        if (low[i] != 0.0 and np.isfinite(low[i])) or (high[i] != 0.0 and np.isfinite(high[i])):
+def within(x: FloatArray, low: FloatArray, high: FloatArray) -> bool:
+    """Whether coefficients keep to limits."""
+    for i in range(x.size):  # noqa: SIM110  (a generator would be compiled)
+        if not low[i] <= x[i] <= high[i]:
             return False
     return True
 
 
-@njit(parallel=True)
-def relax_boxed_nodes(
-    loss: Any, data: Any, groups: Any, lam: float, k: int, rules: Rules, lower: FloatArray, upper: FloatArray,
-    empty: float, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, stop: BoolArray,
-    answers: Answers, points: FloatArray,
-) -> None:  # fmt: skip
-    """Bound every node (a row of ``states``) that is no convex problem, or one whose units are all in.
+@njit
+def into_box(x: FloatArray, low: FloatArray, high: FloatArray) -> None:
+    """Move each coefficient to the nearest value within its limits, one that is none to zero."""
+    for i in range(x.size):
+        x[i] = min(max(x[i], low[i]), high[i]) if np.isfinite(x[i]) else 0.0
 
-    ``starts`` (B, columns) are the models to start from, and ``points`` (B, columns) receives those that prove the
-    bounds; ``known`` (B,) are the bounds the nodes came with, ``lower`` and ``upper`` (columns,) the limits, ``empty``
-    what the empty model costs. Where ``groups`` are chosen, states and answers speak of groups, and the models in
-    ``answers`` are the groups' lengths.
-    """
-    for row in prange(states.shape[0]):
-        relax_boxed_node(
-            loss, data, groups, lam, k, rules, lower, upper, empty, states[row], starts[row], cutoff, known[row], stop,
-            answers, points, row,
-        )  # fmt: skip
+
+@njit
+def solved_bound(loss: Any, data: Any, groups: Any, lam: float, units: IntArray, point: FloatArray) -> float:
+    """The bound of all models on some units that a model (columns,) of them proves."""
+    form = node_form(groups, data, units)
+    x, image, q, slope = point[form.columns], np.empty(form.image_size), np.empty(units.size), np.empty(point.size)
+    write_image(form, x, image)
+    base = dual_value(loss, form, x, image, x, image, q, slope[: x.size])
+    return float(node_bound(base, q, units.size, 0, lam, np.empty(1)))

@@ -242,6 +242,12 @@ def sizes(form: Any, x: FloatArray) -> FloatArray:
 
 
 @choose_by_type("form")
+def stalled(form: Any, best: float, iterations: int) -> bool:
+    """Whether steps bring bounds no further although the relaxation is not solved, as it lacks some restriction."""
+    return False
+
+
+@choose_by_type("form")
 def minimise(loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, hopeless: float) -> int:
     """Overwrite the start x by the best model on all columns of the form, and ``image`` by its image.
 

@@ -211,11 +211,12 @@ def _solve_set(problem: Any, columns: IntArray, x: FloatArray, accuracy: float, 
 @choose_by_type("loss")
 def close_last_places(
     loss: Any, problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float,
-    tolerance: float, accuracy: float, stop: BoolArray,
+    tolerance: float, accuracy: float, adopts: bool, stop: BoolArray,
 ) -> Ending:  # fmt: skip
     """Try to close the region (``inside``, ``pool``) with one or two ``places`` left, ``tolerance`` below ``best``.
 
-    ``start`` (d,) is a model to begin at. Only logistic loss is served.
+    ``start`` (d,) is a model to begin at. Where not every model is admissible (not ``adopts``) a set that costs less
+    leaves the region open, and is a proposal. Only logistic loss is served.
     """
     return Ending(False, -np.inf, np.inf, np.full(inside.size + 2, -1, dtype=np.int64), 0)
 
@@ -223,27 +224,29 @@ def close_last_places(
 @close_last_places.register(Logistic)
 def _close_logistic(
     loss: Any, problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float,
-    tolerance: float, accuracy: float, stop: BoolArray,
+    tolerance: float, accuracy: float, adopts: bool, stop: BoolArray,
 ) -> Ending:  # fmt: skip
     rows = np.ones(problem.data.y.size)
-    ending = close_places(problem, loss, rows, inside, pool, places, start, best, tolerance, accuracy, stop)
+    ending = close_places(problem, loss, rows, inside, pool, places, start, best, tolerance, accuracy, adopts, stop)
     return Ending(ending.closed, ending.bound, ending.value, ending.support, ending.iterations)
 
 
 @close_last_places.register(AdjustedLogistic)
 def _close_adjusted(
     loss: Any, problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float,
-    tolerance: float, accuracy: float, stop: BoolArray,
+    tolerance: float, accuracy: float, adopts: bool, stop: BoolArray,
 ) -> Ending:  # fmt: skip
     flat = AdjustedLogistic(loss.weights, False)
-    ending = close_places(problem, flat, loss.weights, inside, pool, places, start, best, tolerance, accuracy, stop)
+    ending = close_places(
+        problem, flat, loss.weights, inside, pool, places, start, best, tolerance, accuracy, adopts, stop
+    )
     return Ending(ending.closed, ending.bound, ending.value, ending.support, ending.iterations)
 
 
 @njit
 def close_places(
     problem: Any, flat: Any, rows: FloatArray, inside: IntArray, pool: IntArray, places: int, start: FloatArray,
-    best: float, tolerance: float, accuracy: float, stop: BoolArray,
+    best: float, tolerance: float, accuracy: float, adopts: bool, stop: BoolArray,
 ) -> Ending:  # fmt: skip
     """As :func:`close_last_places`, for logistic loss; ``flat`` is the loss without its intercept, ``rows`` weights."""
     AT, y, norms, lam = columns_of(problem.data), problem.data.y, problem.data.norms, problem.lam
@@ -287,11 +290,12 @@ def close_places(
                 value = reached
                 support[:] = -1
                 support[: columns.size] = columns
-                needed = value - tolerance + slack
+                if adopts:
+                    needed = value - tolerance + slack
             if not proven >= needed or solved > MOST_SOLVED:
                 return Ending(False, -np.inf, value if value < best else np.inf, support, 1 + work // every)
         lowest = min(lowest, proven)
     # More may be proven, but to tell how would take many more steps. Half the tolerance is left for a better model, at
     # which it is less, and for what a proof takes off.
-    bound = min(lowest - slack, value - 0.5 * tolerance)
+    bound = min(lowest - slack, (value if adopts else best) - 0.5 * tolerance)
     return Ending(True, bound, value if value < best else np.inf, support, 1 + work // every)

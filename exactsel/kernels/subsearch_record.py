@@ -43,7 +43,7 @@ class SearchLimits(NamedTuple):
     last: int
     """Regions with at most this many places left may be closed at once (kernels/last_place.py)."""
     adopts: bool = True
-    """Whether regions are held against models that are met; False where not every model is admissible."""
+    """Whether what closing at once finds is held against at once; False where not every model is admissible."""
 
 
 class Subsearch(NamedTuple):

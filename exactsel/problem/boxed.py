@@ -198,6 +198,10 @@ class BoxedProblem:
     def fit(self, columns: Iterable[int]) -> Fit:
         """The best model in the box that uses only ``columns``; where groups are chosen, these groups."""
         base, chosen, coef = self.base, np.unique(np.fromiter(columns, dtype=np.int64)), np.zeros(self.base.d)
+        if not base.is_quadratic:
+            unlimited = self.unlimited.fit(chosen)  # a hundredth of the time, where no limit is met
+            if unlimited.converged and self.admits(unlimited.coef):
+                return unlimited
         held = self.units.columns_of(chosen)
         used = held[(base.norms[held] > 0) & (self.lower[held] < self.upper[held])]
         if used.size and base.is_quadratic:
@@ -240,8 +244,11 @@ class BoxedProblem:
         return float(node_bound(base, q, fixed, places, self.base.lam, np.empty(places + 1)))
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
-        """None: bounds are worked out from the data anyway."""
-        return None
+        """As that of :class:`Problem`; None for quadratic loss, whose bounds are worked out from the data anyway."""
+        if self.base.is_quadratic:
+            return None
+        coef = self.fit(allowed).coef
+        return self.bound_at(coef, state), coef
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""

@@ -23,6 +23,7 @@ import numpy as np
 
 from exactsel.arguments import shown
 from exactsel.errors import InputError
+from exactsel.kernels.admissible import STRONG, WEAK, Sets
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.units import Units
 from exactsel.types import BoolArray, IntArray, StateArray
@@ -171,6 +172,12 @@ class Hierarchy:
             more = None if kept is None or unit in kept else self.completed((*kept, unit), k, state)
             kept = kept if more is None else more
         return () if kept is None else kept
+
+    def for_kernels(self) -> Sets:
+        """See :class:`exactsel.problem.units.Constraint`."""
+        members = np.array([parent for those in self.parents for parent in those], dtype=np.int64)
+        first = np.cumsum([0, *(len(those) for those in self.parents)], dtype=np.int64)
+        return Sets(STRONG if self.kind == "strong" else WEAK, members, first, 0)
 
     def entry(self) -> dict[str, Any]:
         """What defines it, as plain data: for the problem's hash, its description, and JSON."""

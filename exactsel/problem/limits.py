@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.kernels.admissible import LIMITED, Sets
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.groups import GroupedUnits, GroupSpec, one_by_one
 from exactsel.problem.hierarchy import under_hierarchy
@@ -83,6 +84,11 @@ class GroupLimits:
                 kept.append(j)
                 room[group] -= 1
         return tuple(sorted(kept))
+
+    def for_kernels(self) -> Sets:
+        """See :class:`exactsel.problem.units.Constraint`."""
+        groups = np.where(self._group_of < len(self.groups), self._group_of, -1)
+        return Sets(LIMITED, groups, np.zeros(0, dtype=np.int64), self.most)
 
     def entry(self) -> dict[str, Any]:
         """What defines it, as plain data: for the problem's hash, its description, and JSON."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from exactsel.arguments import entries
 from exactsel.errors import InputError
+from exactsel.kernels.admissible import Sets, all_sets
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.checks import checked_names, column_meant
@@ -53,6 +54,10 @@ class Constraint(Protocol):
 
     def restricted(self, support: Sequence[int], k: int, state: StateArray) -> tuple[int, ...]:
         """An admissible set of the region made of a support, most wanted units first."""
+        ...
+
+    def for_kernels(self) -> Sets:
+        """The constraint as kernels take it."""
         ...
 
     def entry(self) -> dict[str, Any]:
@@ -134,6 +139,11 @@ class Units:
     def implied(self, state: StateArray, k: int) -> StateArray | None:
         """What the constraint makes of a region, see :class:`Constraint`; without one the region itself."""
         return state if self.constraint is None else self.constraint.implied(state, k)
+
+    @cached_property
+    def sets(self) -> Sets:
+        """The admissible sets, as kernels take them."""
+        return all_sets() if self.constraint is None else self.constraint.for_kernels()
 
     def to_divide(self, state: StateArray, k: int) -> BoolArray | None:
         """The units to divide a region by that only seems to be one convex problem, see :class:`Constraint`."""

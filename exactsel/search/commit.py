@@ -121,7 +121,7 @@ def _commit_subtree(state: SearchState, result: SubtreeResult, expander: Expande
     state.record(result.closer.encode(), node.id, result.nodes, *own, values=(result.dropped, *bounds))
     told = expander.in_full(result).told if details else None
     if isinstance(told, KernelSearch):
-        yield from events_of(told, node, lambda number: first + number if number else node.id, expander.problem.k)
+        yield from events_of(told, node, lambda number: first + number if number else node.id, expander.problem)
     else:
         yield SubtreeClosed(node.id, ids, first, result)
     if isinstance(children, LeftBelow):

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from exactsel.kernels.moves import BRANCHED, CLOSED, PUT_IN
 from exactsel.kernels.node import IN, OUT
 from exactsel.kernels.subsearch_record import BOUNDED, SKIPPED
 from exactsel.nodes.node import Node, is_convex
+from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Fixed
 from exactsel.types import StateArray
 from exactsel.walks.relaxation import KernelSearch, Step
+from exactsel.walks.told import decided
 
 
-def events_of(search: KernelSearch, node: Node, name: Callable[[int], int], k: int) -> Iterator[Event]:
+def events_of(search: KernelSearch, node: Node, name: Callable[[int], int], problem: SubsetProblem) -> Iterator[Event]:
     """Every bound call, fixed column, split and closed region below ``node``.
 
     ``name`` gives the search's number of a node the kernel numbered; 0 is ``node`` itself.
     """
-    states: dict[int, StateArray] = {0: node.state.copy()}
+    k = problem.k
+    states: dict[int, StateArray | None] = {0: node.state}
+
+    def part(state: StateArray | None, column: int, decision: int) -> StateArray | None:
+        return decided(state, column, decision, lambda region: problem.units.implied(region, k))
+
     visited: set[int] = set()
     count = 1
     for step in search.told():
@@ -26,20 +34,22 @@ def events_of(search: KernelSearch, node: Node, name: Callable[[int], int], k: i
         proof = node.proof if step.proof is None else step.proof
         if step.kind == BOUNDED:
             visited.add(step.number)
-            yield Bounded(number, step.bound, is_convex(state, k), step.column)
+            yield Bounded(number, step.bound, state is not None and is_convex(state, k), step.column)
         elif step.kind == BRANCHED:
             inside, outside = count, count + 1
             count += 2
-            states[inside], states[outside] = state.copy(), state.copy()
-            states[inside][step.column], states[outside][step.column] = IN, OUT
+            states[inside], states[outside] = part(state, step.column, IN), part(state, step.column, OUT)
             yield Divided(number, (step.column,), (name(inside),), name(outside))
         elif step.kind == SKIPPED:
             count += step.column
+        elif step.kind == CLOSED and state is None:
+            yield Discarded(number, node.state, "excluded", math.inf, proof)
         elif step.kind == CLOSED:
+            assert state is not None
             yield Discarded(number, state, _reason(step, visited, state, k), step.bound, proof)
         else:
             put_in = step.kind == PUT_IN
-            state[step.column] = IN if put_in else OUT
+            states[step.number] = part(state, step.column, IN if put_in else OUT)
             yield Fixed(number, step.column, put_in, step.bound, proof)
 
 

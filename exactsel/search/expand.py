@@ -2,8 +2,8 @@
 
 :meth:`Expander.expand` is a pure function of (problem, nodes, upper, effort, settings): the same arguments bring the
 same outcome however often and to whomever they are given, so a thread, a process or a resumed run may do it, twice if
-need be. The engine commits what it returns. All an expander keeps are objectives of supports (closers/refits.py) and
-bounds of the root (closers/native.py), to save time.
+need be. The engine commits what it returns. All an expander keeps are objectives of supports (closers/refits.py), to
+save time.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ class Expander:
         if counter is not None:
             ways.append(CountBegun(problem, tolerance, self.cutoff, counter))
         if subsearcher is not None:
-            rival = None if subsearcher.adopts else bound
-            ways.append(NativeSearch(problem, tolerance, self.cutoff, subsearcher, rival))
+            ways.append(NativeSearch(problem, tolerance, self.cutoff, subsearcher))
         if walker is not None:
             ways.append(WalkFirst(problem, tolerance, self.cutoff, walker))
         divide = Divide(problem, tree, branching, self.cutoff)

@@ -207,19 +207,14 @@ class Methods:
         self, problem: Any, prepared: PreparedBound, options: BoundOptions, brief: bool
     ) -> Subsearcher | None:
         """For the default search with a loss that has no closed form; ``brief`` where nobody asks for single steps."""
-        # A hierarchy's or limits' decisions are made after each of the search's own, between which a kernel goes on.
-        if not self._default_search or not self.family.inside_kernel or problem.units.constraint is not None:
+        if not self._default_search or not self.family.inside_kernel:
             return None
         objective = objective_of(problem)
         if objective is None or objective.is_quadratic or problem.units.grouped:
             return None
-        relaxation = prepared
-        if isinstance(problem, BoxedProblem):
-            free = problem.unlimited
-            relaxation = bound_solver(make("bounds", _bound_for_columns(free, None))).prepare(free, options)
-        if relaxation.kernel_form is None:
+        if prepared.kernel_form is None:
             return None
-        return Subsearcher(cast(Relaxation, relaxation), options, brief, adopts=not is_restricted(problem))
+        return Subsearcher(cast(Relaxation, prepared), options, brief)
 
     def cheaper(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Cheaper | None:
         """For the default search, where neither nodes are counted nor the first bound is all that will be shown."""

@@ -19,6 +19,8 @@ from exactsel.kernels.moves import BRANCHED, CLOSED
 from exactsel.kernels.node import empty_answers
 from exactsel.kernels.subsearch import search_below
 from exactsel.kernels.subsearch_record import AT_ONCE, BOUNDED, DONE, SearchLimits, Subsearch, empty_subsearch
+from exactsel.problem.boxed import objective_of
+from exactsel.problem.restrictions import is_restricted
 from exactsel.types import FloatArray, IntArray, StateArray
 from exactsel.walks.told import told_in_full
 
@@ -131,21 +133,20 @@ class KernelSearch:
 class Subsearcher:
     """Bound to one problem; a pure function of what :meth:`explore` is given.
 
-    Where nobody asks for the single steps (``brief``), what was closed at once is not told. Where not every model is
-    admissible (not ``adopts``) models met are proposals, and nothing is closed at once, as that takes models over.
+    Where nobody asks for the single steps (``brief``), what was closed at once is not told.
     """
 
-    def __init__(
-        self, relaxation: Relaxation, options: BoundOptions, brief: bool = False, *, adopts: bool = True
-    ) -> None:
-        self._brief, self.adopts = brief, adopts
+    def __init__(self, relaxation: Relaxation, options: BoundOptions, brief: bool = False) -> None:
+        self._brief = brief
         self.relaxation = relaxation
         self._options = options
         self._form = relaxation.kernel_form
         problem = relaxation.problem
         sample = relaxation.as_point(np.zeros(problem.d))
         self._curvature = sample.curvature if isinstance(sample, CurvedPoint) else None
-        self._refit_tolerance = problem.objective.gradient_tolerance(1e-8)
+        objective = objective_of(problem)
+        assert objective is not None
+        self._refit_tolerance = objective.gradient_tolerance(1e-8)
         entries = problem.d if isinstance(self._form.perspective.data, GramData) else problem.n
         self.iteration_cost = float(entries * problem.d)
         """Multiplications of one iteration on all columns, roughly."""
@@ -188,11 +189,12 @@ class Subsearcher:
         outputs = empty_subsearch(len(states), problem.d, problem.k, budget)
         workers = max(1, min(options.threads, available_threads(), len(states)))
         starts = stack_points(warm if options.warm_start else [None] * len(states), problem.d) * scale
-        last = LAST_PLACES if self.adopts else 0
-        limits = SearchLimits(upper, tolerance, budget, horizon, self._refit_tolerance, last, self.adopts)
+        limits = SearchLimits(
+            upper, tolerance, budget, horizon, self._refit_tolerance, LAST_PLACES, not is_restricted(problem)
+        )  # fmt: skip
         with parallel_section(workers):
             search_below(
-                *perspective, limits, states, starts,
+                *perspective, problem.units.sets, limits, states, starts,
                 inherited, options.stop, empty_answers(workers, problem.d, problem.k), outputs, _new_counter(),
             )  # fmt: skip
         if np.any(outputs.status != DONE):
@@ -207,7 +209,9 @@ class Subsearcher:
         """A search below ``state`` (d,) with every step told; what an interrupt leaves out of it stays brief."""
         if not search.is_brief:
             return search
-        return told_in_full(search, state, self._form.perspective, self._options.stop)
+        units, k = self.relaxation.problem.units, self.relaxation.problem.k
+        perspective = self._form.perspective._replace(groups=None)  # it was closed without limits on coefficients
+        return told_in_full(search, state, perspective, self._options.stop, lambda part: units.implied(part, k))
 
 
 def _new_counter() -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy as np
 from exactsel.kernels.apg import Perspective
 from exactsel.kernels.last_told import STOPPED, TOLD, Told, empty_told, tell_region
 from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
-from exactsel.kernels.node import IN, OUT, empty_answers
+from exactsel.kernels.node import FREE, IN, OUT, empty_answers
 from exactsel.kernels.subsearch_record import AT_ONCE, BOUNDED, SKIPPED
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
@@ -37,29 +38,36 @@ class _Steps:
         self.bounds.append(bounds)
 
 
-def told_in_full(search: KernelSearch, state: StateArray, perspective: Perspective, stop: BoolArray) -> KernelSearch:
-    """The same search, with the steps that prove what was closed at once; the search itself when told to stop."""
-    d, states, nearest = state.size, {0: state.copy()}, {0: -1}
+def told_in_full(
+    search: KernelSearch, state: StateArray, perspective: Perspective, stop: BoolArray,
+    implied: Callable[[StateArray], StateArray | None],
+) -> KernelSearch:  # fmt: skip
+    """The same search, with the steps that prove what was closed at once; the search itself when told to stop.
+
+    ``implied`` is what follows from the decisions of a region, None where no model is left in it.
+    """
+    d, nearest = state.size, {0: -1}
+    states: dict[int, StateArray | None] = {0: state.copy()}
     full = _Steps(points=[search.scaled_points], count=len(search.scaled_points))
     answers, numbers, copied, room = empty_answers(1, d, perspective.k), 1, 0, FIRST_POINTS
     for at, (number, move, point) in enumerate(search.steps.tolist()):
         kind, column = move % 8, move // 8
         if kind == BRANCHED:
-            inside, outside = states[number].copy(), states[number]
-            inside[column], outside[column] = IN, OUT
-            states[numbers], states[numbers + 1] = inside, outside
+            states[numbers] = decided(states[number], column, IN, implied)
+            states[numbers + 1] = decided(states[number], column, OUT, implied)
             nearest[numbers] = nearest[numbers + 1] = nearest[number]
             numbers += 2
         elif kind in (PUT_IN, LEFT_OUT):
-            states[number][column] = IN if kind == PUT_IN else OUT
+            states[number] = decided(states[number], column, IN if kind == PUT_IN else OUT, implied)
         elif kind == BOUNDED and point >= 0:
             nearest[number] = point
         elif kind == CLOSED and point == AT_ONCE:
-            bound = float(search.step_bounds[at])
+            bound, region = float(search.step_bounds[at]), states[number]
+            assert region is not None
             begin = search.scaled_points[nearest[number]] if nearest[number] >= 0 else np.zeros(d)
             while True:
                 told = empty_told(room, d)
-                outcome = tell_region(*perspective, states[number], begin, bound, stop, answers, told)
+                outcome = tell_region(*perspective, region, begin, bound, stop, answers, told)
                 if outcome == STOPPED:
                     return search
                 if outcome == TOLD:
@@ -79,6 +87,17 @@ def told_in_full(search: KernelSearch, state: StateArray, perspective: Perspecti
     return replace(
         search, steps=steps, step_bounds=np.concatenate(full.bounds), scaled_points=np.concatenate(full.points)
     )
+
+
+def decided(
+    state: StateArray | None, column: int, decision: int, implied: Callable[[StateArray], StateArray | None]
+) -> StateArray | None:
+    """A region with one more decision and what follows from it; None where no model is left."""
+    if state is None or state[column] != FREE:
+        return state if state is not None and state[column] == decision else None
+    part = state.copy()
+    part[column] = decision
+    return implied(part)
 
 
 def _take_over(full: _Steps, told: Told, number: int, numbers: int, bound: float) -> int:

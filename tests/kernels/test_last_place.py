@@ -237,13 +237,13 @@ def random_region(seed):
     return rng, problem, state
 
 
-def ended(problem, state, best, tolerance, start=None, stop=STOP):
+def ended(problem, state, best, tolerance, start=None, stop=STOP, adopts=True):
     perspective = perspective_of(problem)
     inside, pool = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
     start = np.zeros(problem.d) if start is None else start
     return close_last_places(
         perspective.loss, Perspective(*perspective), inside, pool, problem.k - inside.size, start, best, tolerance,
-        1e-8 * problem.gradient_scale, stop,
+        1e-8 * problem.gradient_scale, adopts, stop,
     )  # fmt: skip
 
 
@@ -255,7 +255,7 @@ def test_a_stop_while_candidates_are_looked_at(monkeypatch):
     perspective, none = perspective_of(problem), np.array([], dtype=np.int64)
     ending = kernel(
         Perspective(*perspective), perspective.loss, np.ones(30), none, np.arange(8), 2, np.zeros(8),
-        0.5 * problem.null_objective, 1e-6, 1e-8, STOP.copy(),
+        0.5 * problem.null_objective, 1e-6, 1e-8, True, STOP.copy(),
     )  # fmt: skip
     assert not ending.closed
     assert ending.bound == -np.inf
@@ -270,10 +270,12 @@ def check_region(seed):
     least = min(values.values())
     best = [least * (1 + 1e-9), 0.999 * least, 0.9 * least, 1.01 * least, 2 * least + 1, math.inf][rng.integers(6)]
     tolerance = float(rng.choice([1e-9, 1e-6, 1e-3])) * max(1e-3, abs(least))
-    ending = ended(problem, state, best, tolerance, rng.standard_normal(problem.d) * rng.choice([0.0, 0.1, 3.0]))
+    start, adopts = rng.standard_normal(problem.d) * rng.choice([0.0, 0.1, 3.0]), seed % 4 > 0
+    ending = ended(problem, state, best, tolerance, start, adopts=adopts)
     if ending.closed:
         assert ending.bound <= least + 1e-13 * (1 + abs(least)), seed
-        assert ending.bound >= min(best, ending.value) - tolerance, seed
+        assert ending.bound >= min(best, ending.value if adopts else math.inf) - tolerance, seed
+        assert adopts or least >= best - tolerance, "a set below the threshold is closed"
     if ending.value < np.inf:
         assert ending.value < best, seed
         support = ending.support[ending.support >= 0]

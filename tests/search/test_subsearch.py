@@ -121,7 +121,7 @@ def test_what_is_below_a_node_is_found_closed_or_left_open(block):
 def check_steps(problem, state, below, opened, sliver):
     """Every step's bound holds for what it closes, and the steps take the node apart without a gap."""
     node = Node(0, -1, 0, state, problem.infimum, InfimumPoint())
-    events = list(events_of(below, node, lambda number: number, problem.k))
+    events = list(events_of(below, node, lambda number: number, problem))
     for event in events:
         if isinstance(event, Discarded):
             assert event.bound <= min(region_values(problem, event.state).values()) + sliver
