@@ -97,12 +97,11 @@ class RegressionRegions:
     def bounds(self, leaves: Leaves) -> FloatArray:
         """A bound for each region; 0, which no objective is below, at the least."""
         result = np.zeros(len(leaves.states))
-        points = leaves.witness - FIRST_POINT
-        numbers, dense = points // 2, points % 2 == 1
+        numbers, dense = (leaves.witness - FIRST_POINT) // 2, (leaves.witness - FIRST_POINT) % 2 == 1
         splits = (leaves.witness < 0) & (~leaves.witness < min(self.points.splits, FIRST_STRONG))
         strong = ~leaves.witness - FIRST_STRONG
         single = self.quadratic and not self.instance.groups
-        known = (points >= 0) & (numbers < np.where(dense, self.points.duals, len(self.points)))
+        known = (numbers >= 0) & (numbers < np.where(dense, self.points.duals, len(self.points)))
         for chosen, method, given in (
             ((leaves.witness == FIT) & self.quadratic, self._at_fits, numbers),
             (known & ~dense, self._at_points, numbers),
@@ -111,8 +110,7 @@ class RegressionRegions:
             (splits & single, self._at_splits, ~leaves.witness),
             ((strong >= 0) & (strong < len(self.points)) & single, self._by_strong, strong),
         ):
-            rows = np.flatnonzero(chosen)
-            if rows.size:
+            if (rows := np.flatnonzero(chosen)).size:
                 result[rows] = np.maximum(method(leaves.states[rows], given[rows]), 0.0)
         return np.minimum(result, self._most)
 
@@ -150,11 +148,8 @@ class RegressionRegions:
         return self._values[key]
 
     def _at_splits(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
-        result = np.full(len(states), -np.inf)
-        for row, (state, number) in enumerate(zip(states, numbers.tolist(), strict=True)):
-            if self.semidefinite.split(state, self.k, self.points.split(number)):
-                result[row] = self.target
-        return result
+        given = zip(states, map(self.points.split, numbers.tolist()), strict=True)
+        return np.where([self.semidefinite.split(state, self.k, one) for state, one in given], self.target, -np.inf)
 
     def _by_strong(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         given = zip(states, map(self.points.columns, numbers.tolist()), strict=True)
