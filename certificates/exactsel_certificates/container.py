@@ -74,6 +74,9 @@ SPLIT_IN, SPLIT_OUT, PUT_IN, LEAVE_OUT, CLOSE, USE, COUNTED, SPLIT = range(8)
 MINORANT = SPLIT
 """The same kind, where the loss is not quadratic."""
 
+FIRST_STRONG = 1 << 24
+"""Where SPLIT has an argument from here on, that much more than the number of a point, this names strong columns."""
+
 INFIMUM, FIT, EIGENVALUES, FIRST_POINT = 0, 1, 2, 3
 """Witnesses as the argument of USE: 3 + 2p is point p, 4 + 2p dual vector p."""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIT, INFIMUM, Proof
+from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIRST_STRONG, FIT, INFIMUM, Proof
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.group_counting import BY_NORMS_UP_TO
 from exactsel_certificates.hierarchy import rule_of
@@ -105,7 +105,13 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
     regions, changes, closed = _closed(proof, instance)
     sets, fits, entries, operations = 0.0, 0, 1.0 * n * d, 0.0
     square = bool(proof.curvature.size)
+    by_strong = any(BY_COUNTING < witness <= ~FIRST_STRONG for witness, _, _ in closed)
+    strong = float(np.max(proof.point_size, initial=0)) if by_strong else 0.0
+    operations += 2.0 * (n + strong + 16.0) * d * d if by_strong else 0.0
     for (witness, inside, free), count in closed.items():
+        if BY_COUNTING < witness <= ~FIRST_STRONG:
+            operations += count * 8.0 * strong * (strong + 2.0) * d
+            continue
         places = max(0, k - inside)
         s, used = int(width * inside), int(width * (inside + (free if places else 0)))
         if witness == BY_COUNTING and not regression:

@@ -33,6 +33,11 @@ class Points:
         N[np.tril_indices(end - first, -1)] = values[low:high]
         return Split(columns[first:end].astype(np.intp), scale[first:end].astype(np.float64), N + N.T)
 
+    def columns(self, number: int) -> NDArray[np.intp]:
+        """The columns a point holds."""
+        first = int(self._first[number])
+        return self._index[first : first + int(self._size[number])].astype(np.intp)
+
     def __len__(self) -> int:
         return len(self._size)
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.container import FIRST_POINT, FIT, Proof
+from exactsel_certificates.container import FIRST_POINT, FIRST_STRONG, FIT, Proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
@@ -34,6 +34,7 @@ from exactsel_certificates.rigorous import (
 )  # fmt: skip
 from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.semidefinite import Semidefinite
+from exactsel_certificates.strong import StrongColumns
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves, each_addition
 from exactsel_certificates.work import STEP, ExactWork, of_fits, of_points, spend
 
@@ -80,6 +81,11 @@ class RegressionRegions:
         return Semidefinite(self.plain, self.target, self._counted_most, self._left_first)
 
     @cached_property
+    def strong(self) -> StrongColumns:
+        """Made when it is first needed, for it takes a copy of the data."""
+        return StrongColumns(self.plain, self.target)
+
+    @cached_property
     def _counting(self) -> Semidefinite | GroupCounting:
         """What counts the sets of a region: of columns, or of groups."""
         groups = self.instance.groups
@@ -91,22 +97,21 @@ class RegressionRegions:
     def bounds(self, leaves: Leaves) -> FloatArray:
         """A bound for each region; 0, which no objective is below, at the least."""
         result = np.zeros(len(leaves.states))
-        points = leaves.witness - FIRST_POINT
-        numbers, dense = points // 2, points % 2 == 1
-        splits = (leaves.witness < 0) & (~leaves.witness < self.points.splits)
+        numbers, dense = (leaves.witness - FIRST_POINT) // 2, (leaves.witness - FIRST_POINT) % 2 == 1
+        splits = (leaves.witness < 0) & (~leaves.witness < min(self.points.splits, FIRST_STRONG))
+        strong = ~leaves.witness - FIRST_STRONG
         single = self.quadratic and not self.instance.groups
-        known = (points >= 0) & (numbers < np.where(dense, self.points.duals, len(self.points)))
-        for chosen, method in (
-            ((leaves.witness == FIT) & self.quadratic, self._at_fits),
-            (known & ~dense, self._at_points),
-            (known & dense, self._at_dual_vectors),
-            ((leaves.witness == BY_COUNTING) & self.quadratic, self._by_counting),
-            (splits & single, self._at_splits),
+        known = (numbers >= 0) & (numbers < np.where(dense, self.points.duals, len(self.points)))
+        for chosen, method, given in (
+            ((leaves.witness == FIT) & self.quadratic, self._at_fits, numbers),
+            (known & ~dense, self._at_points, numbers),
+            (known & dense, self._at_dual_vectors, numbers),
+            ((leaves.witness == BY_COUNTING) & self.quadratic, self._by_counting, numbers),
+            (splits & single, self._at_splits, ~leaves.witness),
+            ((strong >= 0) & (strong < len(self.points)) & single, self._by_strong, strong),
         ):
-            rows = np.flatnonzero(chosen)
-            if rows.size:
-                given = ~leaves.witness[rows] if method == self._at_splits else numbers[rows]
-                result[rows] = np.maximum(method(leaves.states[rows], given), 0.0)
+            if (rows := np.flatnonzero(chosen)).size:
+                result[rows] = np.maximum(method(leaves.states[rows], given[rows]), 0.0)
         return np.minimum(result, self._most)
 
     def _by_counting(self, states: States, _: NDArray[np.int64]) -> FloatArray:
@@ -143,11 +148,12 @@ class RegressionRegions:
         return self._values[key]
 
     def _at_splits(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
-        result = np.full(len(states), -np.inf)
-        for row, (state, number) in enumerate(zip(states, numbers.tolist(), strict=True)):
-            if self.semidefinite.split(state, self.k, self.points.split(number)):
-                result[row] = self.target
-        return result
+        given = zip(states, map(self.points.split, numbers.tolist()), strict=True)
+        return np.where([self.semidefinite.split(state, self.k, one) for state, one in given], self.target, -np.inf)
+
+    def _by_strong(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
+        given = zip(states, map(self.points.columns, numbers.tolist()), strict=True)
+        return np.where([self.strong.closes(state, columns) for state, columns in given], self.target, -np.inf)
 
     def _at_points(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         distinct, which = np.unique(numbers, return_inverse=True)

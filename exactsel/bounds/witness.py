@@ -9,6 +9,7 @@ the node alone:
 * :class:`FitPoint`: the unconstrained minimum over S and C together, which anyone can recompute.
 * :class:`EigenvaluePoint`: the eigenvalues of what S leaves of the matrix (column subset selection), likewise.
 * :class:`SplitPoint`: a matrix to take off before semidefiniteness is asked for (quadratic loss).
+* :class:`StrongPoint`: columns apart from which all others are nearly orthogonal (quadratic loss).
 * :class:`InfimumPoint`: no value of the loss is smaller.
 * :class:`ListedPoints`: many of these, for a region that was solved by listing.
 * :class:`CountedPatterns`: the covariate patterns of all sets of columns, for a whole problem.
@@ -91,6 +92,14 @@ class SplitPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class StrongPoint:
+    """Strong columns, besides which the others are weak: FORMAT.md says what they prove."""
+
+    columns: NDArray[np.int32]
+    """(m,) ascending."""
+
+
+@dataclass(frozen=True, slots=True)
 class ListedPoints:
     """The parts a listing divides a region into (walks/listing.py), and what proves each."""
 
@@ -110,7 +119,15 @@ class CountedPatterns:
 
 
 Proof: TypeAlias = (
-    ModelPoint | DualPoint | FitPoint | EigenvaluePoint | InfimumPoint | SplitPoint | ListedPoints | CountedPatterns
+    ModelPoint
+    | DualPoint
+    | FitPoint
+    | EigenvaluePoint
+    | InfimumPoint
+    | SplitPoint
+    | StrongPoint
+    | ListedPoints
+    | CountedPatterns
 )
 
 
@@ -172,5 +189,6 @@ register(
         "entries": Field("float16", ("any",), "finite"),
     },
 )  # fmt: skip
+register(StrongPoint, {"columns": Field("int32", ("any",), "column")})
 for _empty in (FitPoint, EigenvaluePoint, InfimumPoint):
     register(_empty, {})

@@ -17,6 +17,7 @@ from exactsel.bounds.witness import (
     ModelPoint,
     Proof,
     SplitPoint,
+    StrongPoint,
     shown,
 )
 from exactsel.problem.interface import SubsetProblem
@@ -219,6 +220,9 @@ class _Stored:
         if isinstance(point, SplitPoint):
             self._splits.append(point)
             return ~(len(self._splits) - 1)
+        if isinstance(point, StrongPoint):
+            self._models.append(ModelPoint(point.columns, np.ones(len(point.columns))))
+            return ~(fmt.FIRST_STRONG + len(self._models) - 1)
         return fmt.INFIMUM
 
     def as_proof(self, instance: Instance, curvature: FloatArray, target: float, scope: str) -> fmt.Proof:

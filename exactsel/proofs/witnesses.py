@@ -17,6 +17,7 @@ from exactsel.bounds.witness import (
     ListedPoints,
     ModelPoint,
     SplitPoint,
+    StrongPoint,
     shown,
 )
 from exactsel.bounds.witness import Proof as Point
@@ -71,7 +72,7 @@ class Witnesses:
                 self._known_bytes -= self._known.popitem(last=False)[1][2]
         return known[1]
 
-    def store(self, point: ModelPoint | DualPoint | SplitPoint) -> tuple[int, int]:
+    def store(self, point: ModelPoint | DualPoint | SplitPoint | StrongPoint) -> tuple[int, int]:
         """Store a point; the word that names it as a witness, and the bytes it takes."""
         write = self._spools.write
         if isinstance(point, SplitPoint):
@@ -86,6 +87,9 @@ class Witnesses:
             write("dual_value", np.asarray(point.beta, dtype="<f8").tobytes())
             self.duals += 1
             return 8 * (fmt.FIRST_POINT + 2 * (self.duals - 1) + 1) + fmt.USE, POINT_BYTES + point.beta.nbytes
+        if isinstance(point, StrongPoint):
+            number = self.store_all(point.columns, np.ones(len(point.columns)), np.array([len(point.columns)]))
+            return 8 * (fmt.FIRST_STRONG + number) + fmt.SPLIT, POINT_BYTES + 12 * len(point.columns)
         if isinstance(point, CurvedPoint):
             self.keep_curvature(point.curvature)
         first = self.store_all(point.index, point.value, np.array([len(point.index)]))

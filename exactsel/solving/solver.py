@@ -21,6 +21,7 @@ from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.closers.base import RegionSolver
 from exactsel.closers.listing import CountCells, ListRoot
+from exactsel.closers.strong import CloseByStrong
 from exactsel.errors import CompilingWarning, InputError, UnsupportedError, option, warn
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
 from exactsel.nodes.node import root_node
@@ -254,13 +255,17 @@ class Search:
 
     def _of_the_whole(self, options: BoundOptions) -> list[RegionSolver]:
         """What may close the whole problem at once."""
+        statement = self.state.statement or statement_of(self.problem)
+        tolerance = self.settings.tolerance.of(self.problem).for_search(statement.taken)
+        strong = self._methods.strong(self.problem, self.state.incumbent.columns.tolist())
+        ways: list[RegionSolver] = [] if strong is None else [CloseByStrong(self.problem, tolerance, strong)]
         if not self._listing:
-            return []
+            return ways
         assert self._bound is not None
         lister = self._methods.lister(self.problem, self._bound, self.state.incumbent.coef, options, self._shown)
         cells = self._methods.cells(self.problem, self._bound, options, self._shown)
-        first: list[RegionSolver] = [] if lister is None else [ListRoot(lister)]
-        return first if cells is None else [*first, CountCells(cells)]
+        listing: list[RegionSolver] = [] if lister is None else [ListRoot(lister)]
+        return [*listing, *([] if cells is None else [CountCells(cells)]), *ways]
 
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
         state, settings = self.state, self.settings

@@ -277,7 +277,7 @@ def test_a_node_that_stays_open_has_a_bound_of_its_own():
 
 def test_a_search_that_is_broken_off_says_what_the_relaxation_says_of_open_nodes(monkeypatch):
     """Splits are made for the cut-off, and leave what they do not close at the bound of the root."""
-    problem, options = make_hard(200, 80, 8), {"bound": "split", "node_limit": 3, "heuristics": ("forward",)}
+    problem, options = make_hard(200, 80, 8, seed=3), {"bound": "split", "node_limit": 3, "heuristics": ("forward",)}
     told = solve(problem, **options)
     monkeypatch.setattr(PreparedSplit, "_ask_beside_too", lambda *_: None)
     assert solve(problem, **options).lower < told.lower < told.upper

@@ -55,11 +55,17 @@ class Split(NamedTuple):
     entries: FloatArray
 
 
+class Strong(NamedTuple):
+    """Strong columns (m,), apart from which the others are weak."""
+
+    columns: tuple[int, ...]
+
+
 class Infimum(NamedTuple):
     """No objective is negative."""
 
 
-Witness: TypeAlias = Model | Curved | Dual | Fit | Eigenvalues | Infimum | Split
+Witness: TypeAlias = Model | Curved | Dual | Fit | Eigenvalues | Infimum | Split | Strong
 
 
 class Fixed(NamedTuple):

@@ -37,10 +37,11 @@ from exactsel_certificates.reference.record import (
     Record,
     Split,
     Step,
+    Strong,
     Walked,
     Witness,
 )
-from exactsel_certificates.reference.semidefinite import split_bound
+from exactsel_certificates.reference.semidefinite import split_bound, strong_bound
 from exactsel_certificates.reference.subtree import retrace
 
 __all__ = [  # what a record is written in comes with what reads it
@@ -178,6 +179,8 @@ def recomputed_bound(
         return fit_bound(instance, S, C)
     if isinstance(witness, Split):
         return split_bound(instance, S, C, *witness)
+    if isinstance(witness, Strong):
+        return strong_bound(instance, S, C, witness.columns)
     raise ReplayError(f"a witness of type {type(witness).__name__} is not known.")
 
 

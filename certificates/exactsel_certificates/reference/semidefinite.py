@@ -72,6 +72,42 @@ def split_bound(
     return float(0.5 * (instance.y @ instance.y) - 0.5 * np.sum(along[kept] ** 2 / values[kept]))
 
 
+def strong_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int], strong: Sequence[int]) -> float:
+    """The bound of a region by strong columns: the fit on all of them, less the most r others can take off it.
+
+    -inf where elimination of the strong columns leaves too little of another one.
+    """
+    if instance.loss != "quadratic" or instance.groups:
+        return -np.inf
+    places = max(0, instance.k - len(inside))
+    A, y, lam = instance.A, instance.y, instance.lam
+    used = [j for j in [*inside, *(candidates if places else ())] if lam > 0 or np.any(A[:, j])]
+    F = sorted({*strong, *inside} & {j for j in range(A.shape[1]) if lam > 0 or np.any(A[:, j])})
+    B, W = [j for j in used if j in F], [j for j in used if j not in F]
+    value, residual = _fit(A[:, B], y, lam)
+    if not W or not places:
+        return value
+    left = A[:, W].T @ np.column_stack([_fit(A[:, F], A[:, j], lam)[1] for j in W]) + lam * np.eye(len(W))
+    squares = np.diagonal(left)
+    if np.min(squares) <= 0.0:
+        return -np.inf
+    cosines = np.abs(left) / np.sqrt(np.outer(squares, squares)) - np.eye(len(W))
+    D = squares * (1.0 - np.sum(-np.sort(-cosines, axis=1)[:, : places - 1], axis=1))
+    gains = [0.0 if g == 0.0 else g * g / D[i] if D[i] > 0.0 else np.inf for i, g in enumerate(A[:, W].T @ residual)]
+    return value - 0.5 * sum(sorted(gains, reverse=True)[:places])
+
+
+def _fit(A: FloatArray, y: FloatArray, lam: float) -> tuple[float, FloatArray]:
+    """What a target costs on all columns, and the residual."""
+    if not A.shape[1]:
+        return 0.5 * float(y @ y), y
+    x = np.linalg.lstsq(
+        np.vstack([A, np.sqrt(lam) * np.eye(A.shape[1])]), np.append(y, np.zeros(A.shape[1])), rcond=None
+    )[0]
+    residual = y - A @ x
+    return 0.5 * float(residual @ residual + lam * (x @ x)), residual
+
+
 def counted_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int]) -> float:
     """The smallest objective of any model of a region, by fitting every one; quadratic loss without groups."""
     r = max(0, instance.k - len(inside))

@@ -19,7 +19,7 @@ from .algebra import as_float, semidefinite
 from .counting import Semidefinite, least_squares
 from .domain import Outside, Problem, problem_of
 from .estimate import Asked, Most, asked, default_limits
-from .file import BY_COUNTING, FLAGS, point, read, regions, split
+from .file import BY_COUNTING, FIRST_STRONG, FLAGS, point, read, regions, split
 from .hierarchy import GROUP_LIMITS, KINDS, Demands, Limits
 from .limits import sizes, sizes_in_bounds, sizes_in_scope
 from .minorant import below_minorant
@@ -28,6 +28,7 @@ from .patterns import Patterns
 from .polishing import improved
 from .regression import Bound, Regression
 from .selections import Selections
+from .strong import StrongColumns
 from .work import Beyond, TooMuch, at_most, leave_undone, left_undone
 
 POLISHED = 1000
@@ -238,7 +239,7 @@ def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -
         return Patterns(r, claim, demands)
     touched, widths = p["minorant_point"], p["minorant_width"]
     if r.loss == "quadratic":
-        return Semidefinite(r, least_squares(r, claim), demands)
+        return Semidefinite(r, least_squares(r, claim), demands, StrongColumns(r, claim))
     found = None
     if touched and all(0 <= t < len(p["points"]) - 1 for t in touched):
         points = [r.given(point(p, number)) for number in touched]
@@ -247,13 +248,18 @@ def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -
 
 
 def closes(p: dict[str, Any], level: Semidefinite | Patterns, S: set[int], C: set[int], w: int) -> bool:
-    """Whether a region is closed by counting, by the minorant or by a split."""
+    """Whether a region is closed by counting, by the minorant, by strong columns or by a split."""
     if w == BY_COUNTING:
         return level.counted(S, C)
     if isinstance(level, Patterns):
         return False
     if p["loss"] != "quadratic":
         return w == ~0 and level.on_all(S, C)
+    if ~w >= FIRST_STRONG:
+        number = ~w - FIRST_STRONG
+        if level.strong is None or number + 1 >= len(p["points"]):
+            return False
+        return level.strong.closes(S, C, point(p, number))
     return ~w + 1 < len(p["splits"]) and level.split(S, C, split(p, ~w))
 
 

@@ -16,6 +16,7 @@ from . import group_counting
 from .algebra import Matrix, root
 from .hierarchy import Demands
 from .regression import Regression
+from .strong import StrongColumns
 from .work import tally
 
 Whole = list[list[int]]
@@ -35,9 +36,11 @@ def least_squares(r: Regression, level: F) -> Matrix:
 class Semidefinite:
     """Bound to one problem and one matrix Q."""
 
-    def __init__(self, r: Regression, Q: Matrix, demands: Demands | None = None) -> None:
-        """``demands`` tell which sets of columns may be chosen, where not all may."""
-        self.demands = demands
+    def __init__(
+        self, r: Regression, Q: Matrix, demands: Demands | None = None, strong: StrongColumns | None = None
+    ) -> None:
+        """``demands`` tell which sets of columns may be chosen, where not all may; ``strong`` about strong columns."""
+        self.demands, self.strong = demands, strong
         self.k, self.squares, self.Q = r.k, r.squares, Q
         self.groups, self.single = r.groups, all(len(group) == 1 for group in r.groups)
         # With lam = 0 they change no model's value.

@@ -27,6 +27,9 @@ ARRAYS = {
 REALS = [name for name, kinds in ARRAYS.items() if kinds[0] in ("<f8", "<f4", "<f2")]
 FLAGS = ("weights", "intercept", "scale", "bounds")
 
+FIRST_STRONG = 2**24
+"""Where kind 7 has an argument from here on, that much more than the number of a point, this names strong columns."""
+
 BY_COUNTING = -(1 << 40)
 """The witness of a region closed by counting; that of split p is ~p."""
 

@@ -1,0 +1,62 @@
+"""Close the first node by its strong columns, where the others are nearly orthogonal (walks/strong.py)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactsel.bounds.witness import InfimumPoint
+from exactsel.closers.base import RegionSolver, Task
+from exactsel.kernels.node import IN
+from exactsel.nodes.regions import Region, RoundWork, SubtreeResult, constrained
+from exactsel.nodes.tolerance import Tolerance
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.restrictions import proposed
+from exactsel.walks.effort import Effort
+from exactsel.walks.strong import Part, StrongColumns
+
+AGAIN = 3
+"""How often it is begun again from a better model."""
+
+
+@dataclass(frozen=True)
+class CloseByStrong(RegionSolver):
+    """Settles the first node of a search, or leaves it as it is."""
+
+    problem: SubsetProblem
+    tolerance: Tolerance
+    strong: StrongColumns
+    name = "strong"
+    words = "strong columns divided, weak ones bounded by their cosines"
+
+    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+        """Settle the root where all of its parts can be closed."""
+        for task in tasks:
+            if task.node.parent < 0 and task.region.warm is None:
+                began = time.perf_counter()
+                task.outcome = self._settled(task, work)
+                work.seconds.subtrees += time.perf_counter() - began
+
+    def _settled(self, task: Task, work: RoundWork) -> SubtreeResult | None:
+        support = self.strong.support
+        for _ in range(AGAIN):
+            cutoff, known = work.upper - self.tolerance.absolute(work.upper), len(work.models)
+            parts = self.strong.divide(task.region.state, support, cutoff)
+            if parts is None:
+                return None
+            for part in parts:
+                if part.proof is None:
+                    work.offer(proposed(self.problem, np.flatnonzero(part.state == IN)))
+            if len(work.models) == known:
+                children = tuple(self._region(part, cutoff) for part in parts)
+                return SubtreeResult(task.node, task.region, self.name, children, nodes=len(parts), closed=0)
+            support = work.models[-1].support
+        return None
+
+    def _region(self, part: Part, cutoff: float) -> Region:
+        if part.proof is not None:
+            return Region(part.state, cutoff, part.proof, closed="bound")
+        return constrained(Region(part.state, self.problem.infimum, InfimumPoint()), self.problem)

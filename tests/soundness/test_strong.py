@@ -1,0 +1,182 @@
+"""Regions closed by strong columns: never one that holds a model below the level, here and by both checkers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from corrupted import check
+from recorded import second_opinion
+
+from exactsel import solve, verify
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.regression import Problem
+from exactsel.proofs.instance import instance_of
+from exactsel.walks.strong import StrongColumns, WeakColumns
+from exactsel_certificates.container import CLOSE, FIRST_STRONG, read_proof, written
+from exactsel_certificates.reference.semidefinite import strong_bound
+from exactsel_certificates.rigorous import RigorousBounds
+from exactsel_certificates.standalone.regression import Regression
+from exactsel_certificates.standalone.strong import StrongColumns as Exactly
+from exactsel_certificates.strong import StrongColumns as Checked
+
+
+def data(rng, n, d):
+    """Nearly orthogonal columns as a rule, now and then whole numbers, copies, sums, zeros, and other units."""
+    kind = rng.integers(4)
+    A = rng.integers(-2, 3, size=(n, d)).astype(float) if kind == 0 else rng.normal(size=(n, d))
+    if kind == 1:
+        A = np.linalg.qr(rng.normal(size=(max(n, d), max(n, d))))[0][:n, :d] + 0.02 * rng.normal(size=(n, d))
+    for change in rng.choice(7, size=rng.integers(0, 3), replace=False):
+        j, i = rng.integers(d), rng.integers(d)
+        other = A[:, i]
+        A[:, j] = (other, -other, np.zeros(n), np.ones(n), other + A[:, 0], 1e5 * A[:, j], 1e-5 * A[:, j])[change]
+    y = A @ np.where(rng.random(d) < 0.4, rng.choice([-1.0, 1.0], d), 0.0) + 10.0 ** rng.integers(-3, 1) * rng.normal(
+        size=n
+    )
+    return A, y
+
+
+def problem_of(rng):
+    n, d = int(rng.integers(3, 30)), int(rng.integers(2, 10))
+    A, y = data(rng, n, d)
+    return Problem(A, y, int(rng.integers(1, min(4, d) + 1)), lam=float(rng.choice([0.0, 0.0, 1e-3, 1.0])))
+
+
+def models_of(problem, state):
+    """The objective of every set of columns of a region."""
+    inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+    for size in range(problem.k - len(inside) + 1):
+        for chosen in combinations(free, size):
+            yield problem.fit([*inside, *chosen]).value
+
+
+def region_of(rng, problem):
+    """A state, and strong columns that hold its S."""
+    state = np.full(problem.d, FREE, dtype=np.int8)
+    order = rng.permutation(problem.d)
+    inside = order[: rng.integers(0, problem.k + 1)]
+    state[inside] = IN
+    state[order[len(inside) : len(inside) + rng.integers(0, 3)]] = OUT
+    strong = np.unique([*inside, *order[rng.integers(0, problem.d) :][: rng.integers(0, 4)]]).astype(np.int64)
+    return state, strong
+
+
+def closed_here(problem, state, strong, level):
+    places = problem.k - int(np.count_nonzero(state == IN))
+    length = np.sqrt(np.diagonal(problem.hessian))
+    strong = strong[length[strong] > 0]
+    weak = np.setdiff1d(np.flatnonzero((state == FREE) & (length > 0)), strong)
+    try:
+        columns = WeakColumns(problem, strong, weak, max(1, places))
+    except np.linalg.LinAlgError:
+        return False
+    mask = state[strong] == IN if places == 0 else state[strong] != OUT
+    below = columns.below(mask, level)
+    return below is not None and columns.holds(below, np.full(len(weak), places > 0), places)
+
+
+@pytest.mark.parametrize("cases", [80, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_no_region_with_a_model_below_the_level_is_closed(cases):
+    rng, closed, agreed = np.random.default_rng(3), 0, 0
+    for _ in range(cases):
+        problem = problem_of(rng)
+        state, strong = region_of(rng, problem)
+        best = min(models_of(problem, state))
+        if best <= 1e-9 * problem.null_objective:
+            continue
+        level = best * (1.0 - 10.0 ** -rng.integers(0, 9))
+        assert not closed_here(problem, state, strong, best * (1.0 + 1e-6))
+        mine = closed_here(problem, state, strong, level)
+        closed += mine
+        instance = instance_of(problem)
+        for at, expected in ((level * (1.0 - 1e-8), mine), (best * (1.0 + 1e-6), False)):
+            theirs = Checked(RigorousBounds(instance), at).closes(state.astype(np.uint8), strong)
+            exact = Exactly(_regression(problem), Fraction(at)).closes(*_sets(state), strong.tolist())
+            bound = strong_bound(instance, *map(sorted, _sets(state)), strong.tolist())
+            if not expected and at > best:
+                assert not theirs
+                assert not exact
+                # The slow twin allows for no rounding.
+                assert bound <= best * (1.0 + 1e-9) + 1e-10 * problem.null_objective
+            elif expected:
+                agreed += theirs and exact and bound >= at * (1.0 - 1e-6)
+    assert closed > 0.15 * cases
+    assert agreed >= 0.98 * closed
+
+
+def _sets(state):
+    return {*np.flatnonzero(state == IN).tolist()}, {*np.flatnonzero(state == FREE).tolist()}
+
+
+def _regression(problem):
+    instance = instance_of(problem)
+    return Regression(instance.A.tolist(), instance.y.tolist(), problem.k, "quadratic", problem.lam, 1.0)
+
+
+@pytest.fixture
+def asked_always(monkeypatch):
+    monkeypatch.setattr(StrongColumns, "is_quick", staticmethod(lambda problem: True))
+
+
+@pytest.mark.parametrize("cases", [40, pytest.param(4_000, marks=pytest.mark.slow)])
+def test_searches_end_with_the_best_model(asked_always, cases):
+    rng, worked = np.random.default_rng(5), 0
+    for _ in range(cases):
+        problem = problem_of(rng)
+        best = min(models_of(problem, np.full(problem.d, FREE, dtype=np.int8)))
+        result = solve(problem)
+        assert result.claim in ("optimal", "within_eps")
+        assert result.lower <= best * (1.0 + 1e-9) + 1e-12 * problem.null_objective
+        assert result.upper <= best * (1.0 + 1e-6) + 1e-9 * problem.null_objective
+        worked += "strong" in result.settings["closers"]
+    assert worked > 0.3 * cases
+
+
+def test_parts_divide_the_region_and_what_is_closed_holds_no_better_model():
+    rng, found = np.random.default_rng(6), 0
+    for _ in range(60):
+        problem = problem_of(rng)
+        state = np.full(problem.d, FREE, dtype=np.int8)
+        best, support = min((problem.fit(chosen).value, chosen) for chosen in combinations(range(problem.d), problem.k))
+        level = min(best, min(models_of(problem, state))) * (1.0 - 1e-7)
+        parts = StrongColumns(problem, support).divide(state, support, level)
+        if parts is None or level <= 0:
+            continue
+        found += 1
+        seen = [tuple(chosen) for part in parts for chosen in _supports(problem, part.state)]
+        assert sorted(seen) == sorted(_supports(problem, state))
+        used = np.diagonal(problem.hessian) > 0
+        for part in parts:
+            single = np.count_nonzero(part.state == IN) == problem.k or not np.any(used & (part.state == FREE))
+            assert single or part.proof is not None
+    assert found > 20
+
+
+def _supports(problem, state):
+    inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+    sizes = range(problem.k - len(inside) + 1)
+    return [tuple(sorted([*inside, *chosen])) for size in sizes for chosen in combinations(free, size)]
+
+
+def orthogonal(n, d, k):
+    rng = np.random.default_rng(8)
+    A = rng.normal(size=(n, d))
+    return Problem(A, A[:, :k].sum(axis=1) + 0.3 * rng.normal(size=n), k, lam=0.1)
+
+
+def test_a_forged_claim_is_rejected_by_both_checkers(asked_always, tmp_path):
+    problem, path = orthogonal(200, 30, 3), tmp_path / "p.exsel"
+    result = solve(problem, proof=path)
+    assert "strong" in result.settings["closers"]
+    assert verify(problem, path).verified
+    proof, instance = read_proof(path), instance_of(problem)
+    assert second_opinion(problem, written(proof)) == ""
+    at_once = np.array([proof.tree[proof.tree & 7 == 7][0], CLOSE], dtype=np.int32)
+    none = np.where(proof.tree & 7 == 7, 8 * (FIRST_STRONG + 7) + 7, proof.tree).astype(np.int32)
+    for changed in (replace(proof, lower=proof.upper), replace(proof, tree=at_once), replace(proof, tree=none)):
+        assert not check(written(changed), instance).verified
+        assert second_opinion(problem, written(changed)) not in ("", "another problem")
