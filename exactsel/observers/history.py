@@ -35,6 +35,7 @@ CLOSERS = {
     "explored": "walks in closed form",
     "below": "searches inside the kernel",
     "relaxed": "a tree by the cheaper of two bounds",
+    "strong": "a tree over strong columns",
 }
 """What closers do, by their names."""
 

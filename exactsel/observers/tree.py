@@ -8,7 +8,7 @@ import networkx as nx
 
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Finished, Fixed, Started, SubtreeClosed
 
-CALLED = {"relaxed": "searched", "counted": "counted"}
+CALLED = {"relaxed": "searched", "strong": "searched", "counted": "counted"}
 """What became of the nodes that closers of subtrees dealt with, where they were not walked."""
 
 
@@ -17,7 +17,7 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
 
     Node attributes: ``bound`` (best proven so far), ``status``, ``fixed_in`` and ``fixed_out`` (columns fixed at this
     node by its dual vector). The status is ``split``, ``open``, why it was closed, or what was done below it:
-    ``walked``, ``counted``, or ``searched`` by the cheaper of two bounds. Edge attribute ``decision``: the columns put
+    ``walked``, ``counted``, or ``searched`` in a tree of its own. Edge attribute ``decision``: the columns put
     in (``+j``) and left out (``-j``).
     """
     graph = nx.DiGraph()
