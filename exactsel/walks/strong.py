@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -43,6 +43,9 @@ many of those that have a larger cosine with it."""
 
 BLOCK = 1 << 22
 """Entries of M that are worked out at a time."""
+
+FIRST_LOOK = 64
+"""Columns whose cosines are looked at before all others."""
 
 MOST_NODES = 4_000
 """Nodes of the tree over the strong columns."""
@@ -88,6 +91,18 @@ class Below(NamedTuple):
     """(columns of B,) what leaving each out would cost the fit, in the same units."""
 
 
+class TooMuchAlikeError(Exception):
+    """More weak columns are like others than can become strong ones."""
+
+
+def _parts(count: int) -> Iterator[IntArray]:
+    """Columns in parts, some from everywhere first."""
+    first = np.arange(0, count, max(1, count // FIRST_LOOK), dtype=np.int64)
+    yield first
+    others = np.delete(np.arange(count, dtype=np.int64), first)
+    yield from np.array_split(others, max(1, -(-others.size * count // BLOCK)))
+
+
 class WeakColumns:
     """What all columns but some strong ones can add to a fit on strong ones.
 
@@ -101,6 +116,11 @@ class WeakColumns:
         Those of W, ascending.
     places : int
         Columns of W a model may have, at most; at least 1.
+
+    Raises
+    ------
+    TooMuchAlikeError
+        Where that is soon seen to be of no use.
     """
 
     def __init__(self, problem: Problem, strong: IntArray, weak: IntArray, places: int) -> None:
@@ -129,20 +149,21 @@ class WeakColumns:
         known = left > 0.0
         root = length * np.sqrt(np.where(known, left, np.inf))
         X /= np.sqrt(np.where(known, left, np.inf))
-        result = np.empty((count, self.places))
-        rows = max(1, BLOCK // max(1, count))
-        for first in range(0, count, rows):
-            part = slice(first, min(first + rows, count))
+        result, alike = np.empty((count, self.places)), int(np.count_nonzero(~known))
+        for part in _parts(count):
+            if alike > MORE:
+                raise TooMuchAlikeError
             M = H[np.ix_(self.weak[part], self.weak)] / np.outer(root[part], root)
             M -= X[:, part].T @ X
             np.abs(M, out=M)
-            M[np.arange(len(M)), np.arange(part.start, part.stop)] = 0.0
+            M[np.arange(len(M)), part] = 0.0
             sums = np.zeros((len(M), self.places))
             if most > 0:
                 largest = -np.sort(-np.partition(M, count - most, axis=1)[:, count - most :], axis=1)
                 sums[:, 1 : most + 1] = np.cumsum(largest, axis=1)
                 sums[:, most + 1 :] = sums[:, most, None]
             result[part] = left[part, None] * (1.0 - sums * (1.0 + CAREFUL)) * (1.0 - CAREFUL)
+            alike += int(np.count_nonzero(known[part] & ~(result[part, -1] > 0.0)))
         result[~known] = -1.0
         return result
 
@@ -223,7 +244,7 @@ class StrongColumns:
             weak = np.setdiff1d(np.flatnonzero((state == FREE) & (self._length > 0.0)), strong)
             try:
                 columns = WeakColumns(self._problem, strong, weak, places)
-            except np.linalg.LinAlgError:
+            except (np.linalg.LinAlgError, TooMuchAlikeError):
                 return None
             tree = _Tree(columns, self._problem.k, level)
             parts = tree.divide(state)
