@@ -120,7 +120,8 @@ class StrongColumns:
             rows = slice(first, first + len(part))
             M = np.abs(self._products(part, W) - X[:, rows].T @ X) / root[rows, None] / root
             M[range(len(M)), range(rows.start, rows.stop)] = 0.0
-            M = -np.sort(-M, axis=1)[:, : self._k - 1]
+            most = min(self._k - 1, len(W))
+            M = -np.sort(-np.partition(M, len(W) - most, axis=1)[:, len(W) - most :], axis=1) if most else M[:, :0]
             M = np.column_stack([np.zeros(len(part)), M, np.zeros((len(part), self._k - 1 - M.shape[1]))])
             D[rows] = left[rows, None] * (1.0 - np.cumsum(M, axis=1) * (1.0 + gamma(self._k + 16))) * (1.0 - 8 * U)
             first += len(part)

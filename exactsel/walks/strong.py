@@ -26,9 +26,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactsel.algebra import dense
 from exactsel.algebra.elimination import definite, entry_error, shift
@@ -56,6 +58,9 @@ CAREFUL = 1e-12
 
 ROOM = 1e-10
 """Part of the squared length of columns that is taken off M at least."""
+
+LEAST_LEFT = 1e-2
+"""Part of its squared length that elimination must leave of a weak column."""
 
 LEAST = 1e-6
 """Part of its squared length that elimination must leave of a strong column."""
@@ -103,13 +108,50 @@ def _parts(count: int) -> Iterator[IntArray]:
     yield from np.array_split(others, max(1, -(-others.size * count // BLOCK)))
 
 
+class Products:
+    """Products of a problem's columns, which are made one long, the ridge included; of wide data no table is made."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._AT, lam, tall = problem.AT, problem.lam, problem.n >= problem.d
+        self._G = problem.gram.G if tall else None
+        squares = np.einsum("ij,ij->i", self._AT, self._AT) if self._G is None else np.diagonal(self._G)
+        self.length = np.sqrt(squares + lam)
+        self._inverse = np.where(self.length > 0.0, 1.0 / np.where(self.length > 0.0, self.length, 1.0), 0.0)
+        self._ridge = lam * self._inverse**2
+        self.target = (problem.gram.b if tall else self._AT @ problem.y) * self._inverse
+        self.constant = problem.gram.constant if tall else 0.5 * float(problem.y @ problem.y)
+        self.roundings = problem.gram.roundings if tall else problem.n + 8
+        self._terms = 0 if tall else problem.n
+
+    def among(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Those of a few columns with some others."""
+        made = self._AT[rows] @ self._AT.T if self._G is None else self._G[rows]
+        made = made[:, columns] * np.outer(self._inverse[rows], self._inverse[columns])
+        return np.asarray(made + np.where(rows[:, None] == columns, self._ridge[rows, None], 0.0))
+
+    def single(self, rows: IntArray, columns: IntArray) -> NDArray[np.float32]:
+        """The same in single precision, without the ridge."""
+        if self._G is not None:
+            made = self._G[rows][:, columns] * np.outer(self._inverse[rows], self._inverse[columns])
+            return np.asarray(made, dtype=np.float32)
+        return np.asarray((self._unit[rows] @ self._unit.T)[:, columns])
+
+    def single_error(self, strong: int) -> float:
+        """How far that may be off, once as many products as there are strong columns have been taken off as well."""
+        return 1.1 * (self._terms + strong + 16) * 2.0**-24
+
+    @cached_property
+    def _unit(self) -> NDArray[np.float32]:
+        unit: NDArray[np.float32] = (self._AT * self._inverse[:, None]).astype(np.float32)
+        return unit
+
+
 class WeakColumns:
     """What all columns but some strong ones can add to a fit on strong ones.
 
     Parameters
     ----------
-    problem : Problem
-        With quadratic loss.
+    products : Products
     strong : int array (m,)
         The columns of F, ascending.
     weak : int array (any,)
@@ -123,56 +165,55 @@ class WeakColumns:
         Where that is soon seen to be of no use.
     """
 
-    def __init__(self, problem: Problem, strong: IntArray, weak: IntArray, places: int) -> None:
-        self.strong, self.weak, self.places = strong, weak, places
-        self._constant, self._roundings = problem.gram.constant, problem.gram.roundings
-        H = problem.hessian
-        length = np.sqrt(np.diagonal(H))
-        F, W = length[strong], length[weak]
+    def __init__(self, products: Products, strong: IntArray, weak: IntArray, places: int) -> None:
+        self.strong, self.weak, self.places, self._products = strong, weak, places, products
         self._most = len(strong) + places + 2
-        self._inner = H[np.ix_(strong, strong)] / np.outer(F, F)
-        self._outer = H[np.ix_(strong, weak)] / np.outer(F, W)
-        self._b = problem.gram.b[strong] / F, problem.gram.b[weak] / W
-        self._taken = max(ROOM, 2.0 * self._room(0.99 * self._constant))
-        self.dominance = self._dominance(H, W)
+        self._inner, self._outer = products.among(strong, strong), products.among(strong, weak)
+        self._b = products.target[strong], products.target[weak]
+        self._taken = max(ROOM, 2.0 * self._room(0.99 * products.constant))
+        self.dominance = self._dominance()
 
     def _room(self, level: float) -> float:
         """mu for sets of strong and weak columns and the target."""
-        return 2.0 * shift(self._most, entry_error(self._roundings, self._constant, level))
+        return 2.0 * shift(self._most, entry_error(self._products.roundings, self._products.constant, level))
 
-    def _dominance(self, H: FloatArray, length: FloatArray) -> FloatArray:
+    def _dominance(self) -> FloatArray:
         """D (columns of W, places); not positive where nothing is known of a column."""
         count, most = len(self.weak), min(self.places, len(self.weak)) - 1
         factor = np.linalg.cholesky(self._inner - self._taken * np.eye(len(self.strong)))
         X = dense.solve_triangular(factor, self._outer, lower=True, check_finite=False)
         left = 1.0 - self._taken - np.einsum("ij,ij->j", X, X)
-        known = left > 0.0
-        root = length * np.sqrt(np.where(known, left, np.inf))
-        X /= np.sqrt(np.where(known, left, np.inf))
+        known = left > LEAST_LEFT
+        inverse = np.where(known, 1.0 / np.sqrt(np.where(known, left, 1.0)), 0.0)
+        error = self._products.single_error(len(self.strong)) / math.sqrt(LEAST_LEFT)
         result, alike = np.empty((count, self.places)), int(np.count_nonzero(~known))
+        X32 = X.astype(np.float32)
         for part in _parts(count):
             if alike > MORE:
                 raise TooMuchAlikeError
-            M = H[np.ix_(self.weak[part], self.weak)] / np.outer(root[part], root)
-            M -= X[:, part].T @ X
+            M = self._products.single(self.weak[part], self.weak)
+            M -= X32[:, part].T @ X32
+            M *= inverse.astype(np.float32)
             np.abs(M, out=M)
             M[np.arange(len(M)), part] = 0.0
             sums = np.zeros((len(M), self.places))
             if most > 0:
-                largest = -np.sort(-np.partition(M, count - most, axis=1)[:, count - most :], axis=1)
-                sums[:, 1 : most + 1] = np.cumsum(largest, axis=1)
+                largest = -np.sort(-np.partition(M, count - most, axis=1)[:, count - most :].astype(np.float64), axis=1)
+                sums[:, 1 : most + 1] = np.cumsum(largest + error, axis=1)
                 sums[:, most + 1 :] = sums[:, most, None]
-            result[part] = left[part, None] * (1.0 - sums * (1.0 + CAREFUL)) * (1.0 - CAREFUL)
+            sums *= inverse[part, None] * (1.0 + CAREFUL)
+            result[part] = left[part, None] * (1.0 - sums) * (1.0 - CAREFUL)
             alike += int(np.count_nonzero(known[part] & ~(result[part, -1] > 0.0)))
         result[~known] = -1.0
         return result
 
     def below(self, inside: BoolArray, level: float) -> Below | None:
         """For B, a mask over the strong columns; None where rounding is too large."""
-        room = self._room(level) if level < self._constant else math.inf
+        constant = self._products.constant
+        room = self._room(level) if level < constant else math.inf
         if not 2.0 * room <= self._taken:
             return None
-        scale = math.sqrt(2.0 * (self._constant - level))
+        scale = math.sqrt(2.0 * (constant - level))
         of_strong, of_weak = self._b[0][inside] / scale, self._b[1] / scale
         inner = self._inner[np.ix_(inside, inside)] - room * np.eye(int(np.count_nonzero(inside)))
         try:
@@ -222,7 +263,8 @@ class StrongColumns:
 
     def __init__(self, problem: Problem, support: Sequence[int]) -> None:
         self._problem, self.support = problem, support
-        self._length = np.sqrt(np.diagonal(problem.hessian))
+        self._products = Products(problem)
+        self._length = self._products.length
 
     @staticmethod
     def is_quick(problem: Problem) -> bool:
@@ -235,7 +277,7 @@ class StrongColumns:
         ``support`` is that of a good model, ``level`` the one below which there is to be nothing.
         """
         places = self._problem.k - int(np.count_nonzero(state == IN))
-        if not level < self._problem.gram.constant or places < 1:
+        if not level < self._products.constant or places < 1:
             return None
         strong = self._independent([*np.flatnonzero(state == IN).tolist(), *self._first(state, support)])
         if np.any((state == IN) & (self._length > 0.0) & ~np.isin(np.arange(len(state)), strong)):
@@ -243,7 +285,7 @@ class StrongColumns:
         for _ in range(ROUNDS):
             weak = np.setdiff1d(np.flatnonzero((state == FREE) & (self._length > 0.0)), strong)
             try:
-                columns = WeakColumns(self._problem, strong, weak, places)
+                columns = WeakColumns(self._products, strong, weak, places)
             except (np.linalg.LinAlgError, TooMuchAlikeError):
                 return None
             tree = _Tree(columns, self._problem.k, level)
@@ -255,32 +297,27 @@ class StrongColumns:
 
     def _first(self, state: StateArray, support: Sequence[int]) -> list[int]:
         """The columns of a model, and their rivals."""
-        problem, free = self._problem, state == FREE
-        H, b, length = problem.hessian, problem.gram.b, np.where(self._length > 0.0, self._length, np.inf)
-        model = [j for j in support if state[j] != OUT]
-        own = np.array(model, dtype=np.int64)
-        slopes = np.abs(b - H[:, own] @ problem.fit(own).coef[own]) / length
-        slopes[own] = 0.0
-        slopes[~free] = 0.0
+        products, free = self._products, state == FREE
+        own = np.array([j for j in support if state[j] != OUT and self._length[j] > 0.0], dtype=np.int64)
+        coef = self._problem.fit(own).coef[own] * self._length[own]
+        like = products.among(own, np.arange(len(state)))
+        slopes = np.abs(products.target - coef @ like)
+        np.abs(like, out=like)
+        for values in (slopes[None], like):
+            values[:, own] = 0.0
+            values[:, ~free | (self._length == 0.0)] = 0.0
         rivals = np.argsort(-slopes, kind="stable")[:RIVALS].tolist()
-        like = np.abs(H[own]) / np.outer(length[own], length)
-        like[:, own] = 0.0
-        like[:, ~free] = 0.0
         alike = [j for row in like for j in np.argsort(-row, kind="stable")[:ALIKE].tolist() if row[j] > LIKE]
-        return [*model, *rivals, *alike]
+        return [*own.tolist(), *rivals, *alike]
 
     def _independent(self, columns: Sequence[int]) -> IntArray:
         """Those that the ones before them leave something of, ascending."""
-        chosen: list[int] = []
-        H, length = self._problem.hessian, self._length
-        for j in dict.fromkeys(columns):
-            if length[j] == 0.0:
-                continue
-            both = [*chosen, j]
-            C = H[np.ix_(both, both)] / np.outer(length[both], length[both]) - LEAST * np.eye(len(both))
-            if definite(C):
-                chosen = both
-        return np.array(sorted(chosen), dtype=np.int64)
+        asked = np.array([j for j in dict.fromkeys(columns) if self._length[j] > 0.0], dtype=np.int64)
+        C, chosen = self._products.among(asked, asked) - LEAST * np.eye(len(asked)), list[int]()
+        for i in range(len(asked)):
+            if definite(C[np.ix_([*chosen, i], [*chosen, i])]):
+                chosen.append(i)
+        return np.sort(asked[chosen])
 
 
 class _Tree:

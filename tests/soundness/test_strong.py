@@ -15,7 +15,7 @@ from exactsel import solve, verify
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
-from exactsel.walks.strong import StrongColumns, TooMuchAlikeError, WeakColumns
+from exactsel.walks.strong import Products, StrongColumns, TooMuchAlikeError, WeakColumns
 from exactsel_certificates.container import CLOSE, FIRST_STRONG, read_proof, written
 from exactsel_certificates.reference.semidefinite import strong_bound
 from exactsel_certificates.rigorous import RigorousBounds
@@ -71,7 +71,7 @@ def closed_here(problem, state, strong, level):
     strong = strong[length[strong] > 0]
     weak = np.setdiff1d(np.flatnonzero((state == FREE) & (length > 0)), strong)
     try:
-        columns = WeakColumns(problem, strong, weak, max(1, places))
+        columns = WeakColumns(Products(problem), strong, weak, max(1, places))
     except (np.linalg.LinAlgError, TooMuchAlikeError):
         return False
     mask = state[strong] == IN if places == 0 else state[strong] != OUT
