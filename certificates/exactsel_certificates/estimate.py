@@ -105,11 +105,11 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
     regions, changes, closed = _closed(proof, instance)
     sets, fits, entries, operations = 0.0, 0, 1.0 * n * d, 0.0
     square = bool(proof.curvature.size)
-    by_strong = any(BY_COUNTING < witness <= ~FIRST_STRONG for witness, _, _ in closed)
+    by_strong = any(witness == ~FIRST_STRONG for witness, _, _ in closed)
     strong = float(np.max(proof.point_size, initial=0)) if by_strong else 0.0
     operations += 2.0 * (n + strong + 16.0) * d * d if by_strong else 0.0
     for (witness, inside, free), count in closed.items():
-        if BY_COUNTING < witness <= ~FIRST_STRONG:
+        if witness == ~FIRST_STRONG:
             operations += count * 8.0 * strong * (strong + 2.0) * d
             continue
         places = max(0, k - inside)
@@ -154,7 +154,8 @@ def _closed(proof: Proof, instance: AnyInstance) -> tuple[int, int, Counter[_Clo
     for witness, inside, free in _regions(proof, instance):
         if FIRST_POINT <= witness != last:
             changes, last = changes + 1, witness
-        kind = witness if witness == BY_COUNTING else min(max(witness, ~0), FIRST_POINT)
+        by_strong = BY_COUNTING < witness <= ~FIRST_STRONG
+        kind = witness if witness == BY_COUNTING else min(max(witness, ~FIRST_STRONG if by_strong else ~0), FIRST_POINT)
         closed[_Closed(kind, inside, free)] += 1
     return sum(closed.values()), changes, closed
 

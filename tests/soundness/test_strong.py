@@ -117,6 +117,33 @@ def _regression(problem):
     return Regression(instance.A.tolist(), instance.y.tolist(), problem.k, "quadratic", problem.lam, 1.0)
 
 
+def dominance(problem, strong, weak, places):
+    """D in double precision, from an inverse."""
+    H = problem.hessian / np.outer(*[np.sqrt(np.diagonal(problem.hessian))] * 2)
+    M = (
+        H[np.ix_(weak, weak)]
+        - H[np.ix_(weak, strong)] @ np.linalg.inv(H[np.ix_(strong, strong)]) @ H[np.ix_(strong, weak)]
+    )
+    squares = np.diagonal(M)
+    cosines = np.sort(np.abs(M) / np.sqrt(np.outer(squares, squares)) - np.eye(len(weak)), axis=1)[:, ::-1]
+    sums = np.cumsum(np.column_stack([np.zeros(len(weak)), cosines]), axis=1)
+    return squares[:, None] * (1.0 - sums[:, :places])
+
+
+@pytest.mark.parametrize(("n", "d"), [(300, 80), (80, 300)])
+@pytest.mark.parametrize("lam", [0.0, 5.0])
+def test_single_precision_says_nearly_as_much_and_no_more(n, d, lam):
+    rng = np.random.default_rng(n)
+    A = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-4, 5, d)
+    problem, strong = Problem(A, rng.normal(size=n), 3, lam=lam), np.arange(0, d, 17)
+    weak = np.setdiff1d(np.arange(d), strong)
+    exactly = dominance(problem, strong, weak, 2)
+    found = WeakColumns(Products(problem), strong, weak, 2).dominance
+    assert np.all(found <= exactly)
+    assert np.all(found >= exactly - 1e-3)
+    assert np.all(found > 0.0)
+
+
 @pytest.fixture
 def asked_always(monkeypatch):
     monkeypatch.setattr(StrongColumns, "is_quick", staticmethod(lambda problem: True))
