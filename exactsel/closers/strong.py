@@ -10,6 +10,7 @@ import numpy as np
 
 from exactsel.bounds.witness import InfimumPoint
 from exactsel.closers.base import RegionSolver, Task
+from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import IN
 from exactsel.nodes.regions import Region, RoundWork, SubtreeResult, constrained
 from exactsel.nodes.tolerance import Tolerance
@@ -45,6 +46,8 @@ class CloseByStrong(RegionSolver):
         for _ in range(AGAIN):
             cutoff, known = work.upper - self.tolerance.absolute(work.upper), len(work.models)
             parts = self.strong.divide(task.region.state, support, cutoff)
+            if self.strong.stopped:
+                raise Interrupted
             if parts is None:
                 return None
             for part in parts:

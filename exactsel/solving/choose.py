@@ -222,13 +222,13 @@ class Methods:
         apart = options.thorough or self.settings.node_limit is not None or problem.units.constraint is not None
         return prepared.cheaper if self._default_search and not apart else None
 
-    def strong(self, problem: Any, support: Sequence[int]) -> StrongColumns | None:
+    def strong(self, problem: Any, support: Sequence[int], options: BoundOptions) -> StrongColumns | None:
         """For the default search with quadratic loss, from a good model's support, where it takes little to look."""
         free: Any = without_restrictions(problem)
         if problem.family not in ("regression", "boxed") or problem.units.grouped or not free.is_quadratic:
             return None
         asked = self._walks and self.settings.node_limit is None and self.settings.batch is None
-        return StrongColumns(free, support) if asked and StrongColumns.is_quick(free) else None
+        return StrongColumns(free, support, options.stop) if asked and StrongColumns.is_quick(free) else None
 
     def lister(
         self, problem: Any, prepared: PreparedBound, coef: FloatArray, options: BoundOptions, shown: bool

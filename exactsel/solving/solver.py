@@ -257,7 +257,7 @@ class Search:
         """What may close the whole problem at once."""
         statement = self.state.statement or statement_of(self.problem)
         tolerance = self.settings.tolerance.of(self.problem).for_search(statement.taken)
-        strong = self._methods.strong(self.problem, self.state.incumbent.columns.tolist())
+        strong = self._methods.strong(self.problem, self.state.incumbent.columns.tolist(), options)
         ways: list[RegionSolver] = [] if strong is None else [CloseByStrong(self.problem, tolerance, strong)]
         if not self._listing:
             return ways

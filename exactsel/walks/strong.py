@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from exactsel.algebra import dense
 from exactsel.algebra.elimination import definite, entry_error, shift
+from exactsel.bounds.base import never_stop
 from exactsel.bounds.witness import StrongPoint
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.regression import Problem
@@ -159,13 +160,19 @@ class WeakColumns:
     places : int
         Columns of W a model may have, at most; at least 1.
 
+    stop : bool array (1,), optional
+        Turns true when the pass over the cosines is to end.
+
     Raises
     ------
     TooMuchAlikeError
-        Where that is soon seen to be of no use.
+        Where that is soon seen to be of no use, or when told to stop.
     """
 
-    def __init__(self, products: Products, strong: IntArray, weak: IntArray, places: int) -> None:
+    def __init__(
+        self, products: Products, strong: IntArray, weak: IntArray, places: int, stop: BoolArray | None = None
+    ) -> None:
+        self._stop = never_stop() if stop is None else stop
         self.strong, self.weak, self.places, self._products = strong, weak, places, products
         self._most = len(strong) + places + 2
         self._inner, self._outer = products.among(strong, strong), products.among(strong, weak)
@@ -189,7 +196,7 @@ class WeakColumns:
         result, alike = np.empty((count, self.places)), int(np.count_nonzero(~known))
         X32 = X.astype(np.float32)
         for part in _parts(count):
-            if alike > MORE:
+            if alike > MORE or self._stop[0]:
                 raise TooMuchAlikeError
             M = self._products.single(self.weak[part], self.weak)
             M -= X32[:, part].T @ X32
@@ -259,12 +266,19 @@ class StrongColumns:
         Quadratic loss, without restrictions.
     support : sequence of int
         Of a good model.
+    stop : bool array (1,)
+        Turns true when it is to end.
     """
 
-    def __init__(self, problem: Problem, support: Sequence[int]) -> None:
-        self._problem, self.support = problem, support
+    def __init__(self, problem: Problem, support: Sequence[int], stop: BoolArray) -> None:
+        self._problem, self.support, self._stop = problem, support, stop
         self._products = Products(problem)
         self._length = self._products.length
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to stop: then that it divided nothing means nothing."""
+        return bool(self._stop[0])
 
     @staticmethod
     def is_quick(problem: Problem) -> bool:
@@ -285,7 +299,7 @@ class StrongColumns:
         for _ in range(ROUNDS):
             weak = np.setdiff1d(np.flatnonzero((state == FREE) & (self._length > 0.0)), strong)
             try:
-                columns = WeakColumns(self._products, strong, weak, places)
+                columns = WeakColumns(self._products, strong, weak, places, self._stop)
             except (np.linalg.LinAlgError, TooMuchAlikeError):
                 return None
             tree = _Tree(columns, self._problem.k, level)

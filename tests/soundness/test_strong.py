@@ -12,9 +12,17 @@ from corrupted import check
 from recorded import second_opinion
 
 from exactsel import solve, verify
+from exactsel.bounds.base import never_stop
+from exactsel.closers.base import Task
+from exactsel.closers.strong import CloseByStrong
+from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.nodes.node import root_node
+from exactsel.nodes.regions import RoundWork, as_region
+from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
+from exactsel.walks.effort import Effort
 from exactsel.walks.strong import Products, StrongColumns, TooMuchAlikeError, WeakColumns
 from exactsel_certificates.container import CLOSE, FIRST_STRONG, read_proof, written
 from exactsel_certificates.reference.semidefinite import strong_bound
@@ -170,7 +178,7 @@ def test_parts_divide_the_region_and_what_is_closed_holds_no_better_model():
         state = np.full(problem.d, FREE, dtype=np.int8)
         best, support = min((problem.fit(chosen).value, chosen) for chosen in combinations(range(problem.d), problem.k))
         level = min(best, min(models_of(problem, state))) * (1.0 - 1e-7)
-        parts = StrongColumns(problem, support).divide(state, support, level)
+        parts = StrongColumns(problem, support, never_stop()).divide(state, support, level)
         if parts is None or level <= 0:
             continue
         found += 1
@@ -207,3 +215,15 @@ def test_a_forged_claim_is_rejected_by_both_checkers(asked_always, tmp_path):
     for changed in (replace(proof, lower=proof.upper), replace(proof, tree=at_once), replace(proof, tree=none)):
         assert not check(written(changed), instance).verified
         assert second_opinion(problem, written(changed)) not in ("", "another problem")
+
+
+def test_a_pass_that_is_told_to_stop_claims_nothing(asked_always):
+    problem = orthogonal(200, 30, 3)
+    stop = np.ones(1, dtype=np.bool_)
+    strong = StrongColumns(problem, (0, 1, 2), stop)
+    assert strong.divide(problem.root_state, (0, 1, 2), problem.fit((0, 1, 2)).value * (1 - 1e-6)) is None
+    assert strong.stopped
+    with pytest.raises(Interrupted):
+        CloseByStrong(problem, Tolerance().of(problem), strong).close(
+            [Task(node := root_node(problem.root_state, 0.0), as_region(node))], RoundWork(1e9), Effort()
+        )
