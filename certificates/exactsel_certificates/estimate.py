@@ -110,7 +110,7 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
     operations += 2.0 * (n + strong + 16.0) * d * d if by_strong else 0.0
     for (witness, inside, free), count in closed.items():
         if witness == ~FIRST_STRONG:
-            operations += count * 8.0 * strong * (strong + 2.0) * d
+            operations += count * (8.0 * strong * (strong + 2.0) + 2.0 * n * (strong + 1.0)) * d
             continue
         places = max(0, k - inside)
         s, used = int(width * inside), int(width * (inside + (free if places else 0)))

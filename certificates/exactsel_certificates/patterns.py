@@ -71,17 +71,18 @@ class Patterns:
     def columns_within(self, r: int, level: float) -> Iterator[tuple[int, ...]]:
         """The sets of r columns of C that may hold models below the level, one by one."""
         size = min(r, len(self.members))
-        sets = [one for part in self._sets(size, level + self._room(size)) for one in part]
-        fewer = bool(self.constant) or any(len(columns) > 1 for columns in self.members)
-        while True:
-            for one in sets:
-                yield from self._filled(one, r)
-            if not fewer or size == 0:
-                return
+        fewer, sets = bool(self.constant) or any(len(columns) > 1 for columns in self.members), list[Classes]()
+        # One by one, so that a claim which the first of them refutes leaves no list of them all.
+        for one in (one for part in self._sets(size, level + self._room(size)) for one in part):
+            yield from self._filled(one, r)
+            sets.append(one)
+        while fewer and size > 0:
             # A set of fewer classes costs no less than what one more makes of it, so all are parts of those found.
             size -= 1
             smaller, bound = {part for one in sets for part in combinations(one, size)}, level + self._room(size)
             sets = sorted(one for one in smaller if not self.sum_of(one) > bound)
+            for one in sets:
+                yield from self._filled(one, r)
 
     def sum_of(self, classes: Classes) -> float:
         """The sum over the patterns of one set of classes."""

@@ -12,11 +12,12 @@ what it leaves of v on W, the region holds nothing below L where t > 0 and the r
 than t.
 
 Rounding. Computed entries of K are off by at most e = gamma(p + 8) (1 + w) and some units, w^2 = ||y||^2 / T (T is
-rounded downwards). An elimination that meets positive pivots only is that of a matrix off by gamma(2 m + 8) an entry
-(Higham, theorem 10.3), and a symmetric matrix of m columns whose entries are at most f has no eigenvalue below -m f.
-With m no less than the columns of F, r and the target, and mu >= m (e + 2 gamma(2 m + 8)): u and t are those of a
-matrix K_1, which is K - mu I up to the elimination's own roundings, M is that of K_2, which is K - 2 mu I up to those,
-and on the sets in question K >= K_1 >= K_2 for the columns, and K >= K_1 with the target.
+rounded downwards); those of the columns by half of that, since w is at least 1 for levels of 0 and more. An elimination
+that meets positive pivots only is that of a matrix off by gamma(2 m + 8) an entry (Higham, theorem 10.3), and a
+symmetric matrix of m columns whose entries are at most f has no eigenvalue below -m f. With m no less than the columns
+of F, r and the target, and mu >= m (e + 2 gamma(2 m + 8)): u and t are those of a matrix K_1, which is K - mu I up to
+the elimination's own roundings, M is that of K_2, which is K - 2 mu I up to those, and on the sets in question
+K >= K_1 >= K_2 for the columns, and K >= K_1 with the target.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class StrongColumns:
         F = np.flatnonzero((is_strong | (state == IN)) & self._used)
         B, W = np.flatnonzero(inside | (free & is_strong)), np.flatnonzero(free & ~is_strong)
         mu = self._room(len(F))
-        spend(of_fits(1, len(B) + 1) + 8.0 * len(B) * (len(B) + 2) * len(state))
+        n = len(self._unit)
+        spend(of_fits(1, len(B) + 1) + 8.0 * len(B) * (len(B) + 2) * len(state) + 2.0 * n * len(W) * (len(B) + 1))
         with np.errstate(all="ignore"):
             inner = self._products(B, B)
             inner[range(len(B)), range(len(B))] += self._ridge[B] - mu
@@ -84,7 +86,8 @@ class StrongColumns:
             rest = (1.0 - mu - float(z @ z)) * (1.0 - 8 * U)
             if not rest > 0.0 or not W.size or places == 0:
                 return rest > 0.0
-            D = self._dominance(F, W)[:, places - 1]
+            D = self._dominance(F, W)[:, min(places, len(W)) - 1]
+            # Also where u is 0: a column with D < 0 may still take from the others.
             gains = np.where(D > 0.0, (self._v[W] - z @ X) ** 2 / D, np.inf)
             return bool(np.sum(-np.sort(-gains)[:places]) * (1.0 + gamma(places + 16)) <= rest)
 
@@ -102,11 +105,13 @@ class StrongColumns:
         key = F.tobytes(), W.tobytes()
         if key not in self._known:
             spend(2.0 * (len(self._unit) + len(F) + 16.0) * len(W) ** 2)
+            self._known.clear()  # regions of one tree have the same
             self._known[key] = self._row_by_row(F, W, 2.0 * self._room(len(F)))
         return self._known[key]
 
     def _row_by_row(self, F: Columns, W: Columns, taken: float) -> FloatArray:
-        D = np.full((len(W), self._k), -1.0)
+        k = min(self._k, len(W))
+        D = np.full((len(W), k), -1.0)
         inner = self._products(F, F)
         inner[range(len(F)), range(len(F))] += self._ridge[F] - taken
         X = _eliminated(inner, self._products(F, W))
@@ -120,10 +125,10 @@ class StrongColumns:
             rows = slice(first, first + len(part))
             M = np.abs(self._products(part, W) - X[:, rows].T @ X) / root[rows, None] / root
             M[range(len(M)), range(rows.start, rows.stop)] = 0.0
-            most = min(self._k - 1, len(W))
+            most = k - 1
             M = -np.sort(-np.partition(M, len(W) - most, axis=1)[:, len(W) - most :], axis=1) if most else M[:, :0]
-            M = np.column_stack([np.zeros(len(part)), M, np.zeros((len(part), self._k - 1 - M.shape[1]))])
-            D[rows] = left[rows, None] * (1.0 - np.cumsum(M, axis=1) * (1.0 + gamma(self._k + 16))) * (1.0 - 8 * U)
+            sums = np.cumsum(np.column_stack([np.zeros(len(part)), M]), axis=1)
+            D[rows] = left[rows, None] * (1.0 - sums * (1.0 + gamma(k + 16))) * (1.0 - 8 * U)
             first += len(part)
         D[~(left > 0.0)] = -1.0
         return D

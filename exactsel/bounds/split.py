@@ -36,9 +36,9 @@ from exactsel._jit import working_threads
 from exactsel.algebra import dense
 from exactsel.algebra.eigenvectors import smallest_eigenvectors
 from exactsel.algebra.elimination import definite, entry_error, shift
-from exactsel.bounds.apg import AcceleratedGradientBound
+from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective
 from exactsel.bounds.base import BoundOptions, BoundSolver, Cheaper, PreparedBound, Tightened
-from exactsel.bounds.fit import FitBound, FitTightened, PreparedFit
+from exactsel.bounds.fit import FitBound, FitTightened
 from exactsel.bounds.reduced import PreparedReduced
 from exactsel.bounds.split_answer import NOTHING, Attempt, Batch, Region, SplitTightened, Value, products, suggest
 from exactsel.bounds.split_point import LARGEST_ENTRY, rescaled, rounded, sound, split_matrix
@@ -149,7 +149,7 @@ class PreparedSplit(PreparedBound):
         split_rows = [row for row in np.flatnonzero(~convex).tolist() if splits[row] is not None]
         self._in_threads(lambda row: self._bound_node(row, states[row], splits[row], cutoff, batch), split_rows)
         left_open = np.array([row for row in split_rows if batch.answers.status[row] != CUT], dtype=np.intp)
-        if left_open.size and not (isinstance(self._beside, PreparedFit) or self.options.stop[0]):
+        if left_open.size and isinstance(self._beside, PreparedPerspective) and not self.options.stop[0]:
             self._ask_beside_too(left_open, states, (cutoff, upper, known), batch)
         for row in np.flatnonzero(~convex).tolist():
             if splits[row] is None:

@@ -12,7 +12,7 @@ from exactsel.bounds.witness import InfimumPoint
 from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.visit import Interrupted
 from exactsel.kernels.node import IN
-from exactsel.nodes.regions import Region, RoundWork, SubtreeResult, constrained
+from exactsel.nodes.regions import Region, RoundWork, SubtreeResult
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.restrictions import proposed
@@ -50,6 +50,8 @@ class CloseByStrong(RegionSolver):
                 raise Interrupted
             if parts is None:
                 return None
+            if self.problem.units.constraint is not None and any(part.proof is None for part in parts):
+                return None  # what follows from decisions would make other regions of those left open
             for part in parts:
                 if part.proof is None:
                     work.offer(proposed(self.problem, np.flatnonzero(part.state == IN)))
@@ -62,4 +64,4 @@ class CloseByStrong(RegionSolver):
     def _region(self, part: Part, cutoff: float) -> Region:
         if part.proof is not None:
             return Region(part.state, cutoff, part.proof, closed="bound")
-        return constrained(Region(part.state, self.problem.infimum, InfimumPoint()), self.problem)
+        return Region(part.state, self.problem.infimum, InfimumPoint())

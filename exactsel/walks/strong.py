@@ -57,6 +57,9 @@ MOST_NODES = 4_000
 CAREFUL = 1e-12
 """Room for the roundings of sums of some positive numbers."""
 
+NEAR = 0.99
+"""Part of the empty model's objective from which on rounding is too large."""
+
 ROOM = 1e-10
 """Part of the squared length of columns that is taken off M at least."""
 
@@ -177,7 +180,7 @@ class WeakColumns:
         self._most = len(strong) + places + 2
         self._inner, self._outer = products.among(strong, strong), products.among(strong, weak)
         self._b = products.target[strong], products.target[weak]
-        self._taken = max(ROOM, 2.0 * self._room(0.99 * products.constant))
+        self._taken = max(ROOM, 2.0 * self._room(NEAR * products.constant))
         self.dominance = self._dominance()
 
     def _room(self, level: float) -> float:
@@ -291,7 +294,7 @@ class StrongColumns:
         ``support`` is that of a good model, ``level`` the one below which there is to be nothing.
         """
         places = self._problem.k - int(np.count_nonzero(state == IN))
-        if not level < self._products.constant or places < 1:
+        if not level < NEAR * self._products.constant or places < 1:
             return None
         strong = self._independent([*np.flatnonzero(state == IN).tolist(), *self._first(state, support)])
         if np.any((state == IN) & (self._length > 0.0) & ~np.isin(np.arange(len(state)), strong)):

@@ -93,8 +93,10 @@ def strong_bound(instance: Instance, inside: Sequence[int], candidates: Sequence
         return -np.inf
     cosines = np.abs(left) / np.sqrt(np.outer(squares, squares)) - np.eye(len(W))
     D = squares * (1.0 - np.sum(-np.sort(-cosines, axis=1)[:, : places - 1], axis=1))
-    gains = [0.0 if g == 0.0 else g * g / D[i] if D[i] > 0.0 else np.inf for i, g in enumerate(A[:, W].T @ residual)]
-    return value - 0.5 * sum(sorted(gains, reverse=True)[:places])
+    if np.min(D) <= 0.0:  # a column without a slope of its own may still take from the others
+        return -np.inf
+    gains = (A[:, W].T @ residual) ** 2 / D
+    return value - 0.5 * float(np.sum(np.sort(gains)[::-1][:places]))
 
 
 def _fit(A: FloatArray, y: FloatArray, lam: float) -> tuple[float, FloatArray]:

@@ -69,18 +69,21 @@ class Patterns:
         constant = alike.pop(0, [])
         kinds, start = list(alike.items()), self.patterns(S)
         size = min(places, len(kinds))
-        found = set(self.cheap(start, [rows for rows, _ in kinds], size))
+        found, cheap = set[tuple[int, ...]](), self.cheap(start, [rows for rows, _ in kinds], size)
         while True:
-            for chosen in found:
+            # One by one: the first that a model below the level is on ends it.
+            for chosen in cheap:
                 for more in filled([kinds[c][1] for c in chosen], constant, places):
                     if not all(self.closes(T) for T in self.allowed(S, more)):
                         return False
+                found.add(tuple(chosen))
             if size == 0 or (not constant and all(len(columns) == 1 for _, columns in kinds)):
                 return True
             # One more kind of column makes no set dearer, so those that are left are parts of those found before.
             size -= 1
             parts = {part for chosen in found for part in combinations(chosen, size)}
-            found = {part for part in parts if [*self.cheap(start, [kinds[c][0] for c in part], size)]}
+            cheap = iter({part for part in parts if [*self.cheap(start, [kinds[c][0] for c in part], size)]})
+            found = set()
 
     def bits_of(self, j: int) -> int | None:
         """The rows in which a column has another entry than in the first; None where it has more than two."""

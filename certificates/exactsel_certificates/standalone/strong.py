@@ -10,9 +10,12 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction as F
 from itertools import accumulate
 
-from .algebra import Matrix, solve
+from .algebra import Matrix, as_float, solve
 from .regression import Regression
 from .work import tally
+
+LEAST = 2.0**-400
+"""D that is smaller is not made use of: doubles below some 2^-1022 are not as close as all others."""
 
 ROOM = 2.0**-40
 """For the roundings of sums, roots and quotients of some floats, relative to what is summed."""
@@ -46,15 +49,17 @@ class StrongColumns:
         gains = []
         for w, D in zip(W, self.dominance(sorted(j for j in F_ if self.product(j, j)), W), strict=True):
             u = b[w] - sum((v * self.r.G[w][j] for j, v in zip(B, x[0], strict=True)), F(0))
-            if u and not D[min(places, len(W)) - 1] > 0.0:
+            # Also where u is 0: such a column may still take from the others.
+            if not D[min(places, len(W)) - 1] > LEAST:
                 return False
-            gains.append(float(u * u / (left * self.product(w, w))) / D[min(places, len(W)) - 1] if u else 0.0)
+            gains.append(as_float(u * u / (left * self.product(w, w))) / D[min(places, len(W)) - 1])
         return sum(sorted(gains, reverse=True)[:places]) * (1.0 + ROOM) <= 1.0
 
     def dominance(self, strong: Sequence[int], W: Sequence[int]) -> list[list[float]]:
         """D of each weak column, as a part of its own square, for 1, 2, ... places."""
         key = tuple(strong), tuple(W)
         if key not in self.known:
+            self.known.clear()  # Regions of one tree have the same.
             M = self.eliminated(strong, W)
             cosines = [
                 [_cosine(M[i][j], M[i][i], M[j][j]) if i != j else 0.0 for j in range(len(W))] for i in range(len(W))
