@@ -31,7 +31,7 @@ CLOSE = 1e-15
 """Part of the objective by which the last step of a fit would lower it."""
 
 MOST_CODES = 1 << 40
-"""Numbers that rows are told apart by before they are numbered without holes."""
+"""Row codes from this size on are renumbered consecutively."""
 
 
 class PatternRegions:
@@ -159,7 +159,7 @@ def _too_many(instance: Instance, columns: Sequence[int]) -> list[int]:
 
 
 def fitted(instance: Instance) -> FloatArray:
-    """About the best model of logistic loss on all columns (m,), which nobody need trust: projected Newton steps."""
+    """About the best model of logistic loss on all columns (m,), by projected Newton steps; no bound relies on it."""
     A, y, weights, m = instance.A, instance.y, np.asarray(instance.weights), instance.A.shape[1]
     sides = np.hstack([A, np.ones((len(y), 1))]) if instance.intercept else A
     low, high = np.full(sides.shape[1], -np.inf), np.full(sides.shape[1], np.inf)

@@ -227,3 +227,28 @@ def test_a_pass_that_is_told_to_stop_claims_nothing(asked_always):
         CloseByStrong(problem, Tolerance().of(problem), strong).close(
             [Task(node := root_node(problem.root_state, 0.0), as_region(node))], RoundWork(1e9), Effort()
         )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_an_intercept_weights_and_forced_columns(asked_always, seed, tmp_path):
+    rng = np.random.default_rng([9, seed])
+    n, d = int(rng.integers(6, 40)), int(rng.integers(5, 9))
+    A, y = data(rng, n, d)
+    ways = {"must_have": [1]} if seed % 3 == 0 else {"must_not": [2]} if seed % 3 == 1 else {}
+    weights = rng.integers(1, 4, size=n).astype(float) if seed % 2 else None
+    lam = (0.01, 1.0)[seed % 2]
+    problem = Problem.prepared(A, y + 2.0, 3, lam=lam, intercept=True, weights=weights, **ways)
+    best = min(models_of(problem, problem.root_state))
+    result = solve(problem, proof=tmp_path / "p.exsel", signals=())
+    assert result.lower <= best * (1.0 + 1e-9) + 1e-12 * problem.null_objective
+    assert result.upper <= best * (1.0 + 1e-6) + 1e-9 * problem.null_objective
+    assert verify(problem, tmp_path / "p.exsel").verified
+
+
+def test_a_column_without_a_slope_keeps_a_region_open():
+    """Its cosines with the others sum up to more than 1, so it may take from what they cost."""
+    a, p, q = 0.69, 0.04, 0.72
+    A = np.array([[1.0, a, a], [0.0, p, p], [0.0, q, -q]])
+    problem = Problem(A, np.array([0.0, 1.0, 0.0]), 3, lam=2.0**-14)
+    state, best = problem.root_state, problem.fit((0, 1, 2)).value
+    assert not closed_here(problem, state, np.zeros(0, dtype=np.int64), best * 1.05)
