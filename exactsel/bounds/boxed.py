@@ -117,10 +117,10 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         lower, upper = problem.lower, problem.upper
         if curvature is not None:
             lower, upper = _outwards(lower, scale, -np.inf), _outwards(upper, scale, np.inf)
-        box: Any = Box(lower, upper, lam, problem.null_objective)
+        box: Any = Box(lower, upper, lam, 1.0, problem.null_objective)
         if problem.units.grouped:
             spans = problem.units.spans
-            box = GroupedBox(lower, upper, lam, problem.null_objective, spans.members, spans.first)
+            box = GroupedBox(lower, upper, lam, 1.0, problem.null_objective, spans.members, spans.first)
         self._form = KernelForm(Perspective(free.row_loss, data, box, lam, problem.k, self.rules), scale)
 
     def tighten(

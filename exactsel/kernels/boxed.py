@@ -3,8 +3,9 @@
 At s = -v_j, v_j the slope of the smooth part, a column takes c_j(s) = max of s w - (lam/2) w^2 over its box off a
 bound, where a free one takes s^2 / (2 lam). So q_j becomes 2 lam c_j, which is nowhere larger, and all that is made of
 q stays as it is. And a column that may not be negative (positive) moves from max(u, 0) (min(u, 0)) on: the regulariser
-grows with the size of every entry, so that is the prox with the sign. Finite limits are in the bound only. Where groups
-are chosen (kernels/grouped.py) a group takes what its columns take within their boxes, added up.
+grows with the size of every entry, so that is the prox with the sign. That of finite limits stands in
+kernels/limited_prox.py. Where groups are chosen (kernels/grouped.py) a group takes what its columns take within their
+boxes, added up, and finite limits are in the bound only.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from exactsel.kernels.forms import (
     write_image,
 )
 from exactsel.kernels.grouped import GroupedForm, Groups, node_form, unit_sums
+from exactsel.kernels.limited_prox import prox_limited
 from exactsel.kernels.newton_fit import begin_at_fit
 from exactsel.kernels.node import CUT, ILL_CONDITIONED
 from exactsel.rounding import UNIT
@@ -41,7 +43,7 @@ OWN = 64 * UNIT
 that were rounded twice."""
 
 STALLED = 1e-7
-"""Part of what the empty model costs: with finite limits, which the relaxation does not know, an iteration ends where
+"""Part of what the empty model costs: where the relaxation does not know finite limits, an iteration ends where
 bounds rise by less ..."""
 
 LOOKED_AT = 10
@@ -56,7 +58,9 @@ class Box(NamedTuple):
     upper: FloatArray
     """(d,)"""
     lam: float
-    """The ridge weight of the relaxation."""
+    """The unit of q: the ridge weight of the relaxation, or 1 where it has none."""
+    ridge: float
+    """The ridge weight, in that unit: 1 or 0."""
     empty: float
     """What the empty model costs."""
 
@@ -67,6 +71,7 @@ class GroupedBox(NamedTuple):
     lower: FloatArray
     upper: FloatArray
     lam: float
+    ridge: float
     empty: float
     members: IntArray
     """As in :class:`exactsel.kernels.grouped.Groups`."""
@@ -87,7 +92,7 @@ class BoxedForm(NamedTuple):
     """(m,) limits of the node's columns."""
     high: FloatArray
     signs: bool
-    """Whether all limits are 0 or infinite, so that the relaxation knows them all."""
+    """Whether all limits are 0 or infinite."""
     slope: FloatArray
     """(m,) of the smooth part, at the point that proves the bound."""
     before: FloatArray
@@ -124,6 +129,8 @@ def _boxed_grouped_node_form(groups: Any, data: Any, units: IntArray) -> Any:
 @njit
 def box_gain(s: float, lam: float, low: float, high: float) -> float:
     """max of s w - (lam/2) w^2 over low <= w <= high, nearly; inf where it is beyond doubles."""
+    if lam == 0.0:
+        return s * high if s > 0.0 else s * low if s < 0.0 else 0.0
     w = min(max(s / lam, low), high)
     if w == 0.0:
         return 0.0
@@ -132,27 +139,28 @@ def box_gain(s: float, lam: float, low: float, high: float) -> float:
 
 
 @njit
-def limit_squares(v: FloatArray, lam: float, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
+def limit_squares(v: FloatArray, box: Any, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
     """Replace q, upper estimates of the squares of slopes v, by 2 lam times what columns gain in their boxes, at most.
 
     The gain is convex in the slope, so over what the slope may be it is largest at an end.
     """
+    lam = box.lam * box.ridge
     for i in range(q.size):
         reach = np.sqrt(q[i]) * (1.0 + 4 * UNIT)
         off = max(reach - abs(v[i]), 0.0) * (1.0 + 4 * UNIT) + 4 * UNIT * abs(v[i])
         most = max(box_gain(-v[i] - off, lam, low[i], high[i]), box_gain(-v[i] + off, lam, low[i], high[i]))
-        q[i] = 2.0 * lam * most * (1.0 + OWN) if np.isfinite(q[i]) else np.inf
+        q[i] = 2.0 * box.lam * most * (1.0 + OWN) if np.isfinite(q[i]) else np.inf
 
 
 @choose_by_type("form")
-def limit_units(form: Any, v: FloatArray, lam: float, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
+def limit_units(form: Any, v: FloatArray, box: Any, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
     """:func:`limit_squares` of what is chosen, columns or groups of them; slopes and limits are of columns."""
-    limit_squares(v, lam, low, high, q)
+    limit_squares(v, box, low, high, q)
 
 
 @limit_units.register(GroupedForm)
-def _limit_groups(form: Any, v: FloatArray, lam: float, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
-    limit_squares(v, lam, low, high, form.q)
+def _limit_groups(form: Any, v: FloatArray, box: Any, low: FloatArray, high: FloatArray, q: FloatArray) -> None:
+    limit_squares(v, box, low, high, form.q)
     unit_sums(form.q, form.first, q)
 
 
@@ -168,6 +176,17 @@ def _gram_proven_slope(form: Any, image: FloatArray, slope: FloatArray, v: Float
         v[i] = image[i] - form.b[i]
 
 
+@choose_by_type("form")
+def knows_limits(form: Any) -> bool:
+    """Whether the relaxation knows finite limits, and not only its bound."""
+    return True
+
+
+@knows_limits.register(GroupedForm)
+def _grouped_knows_limits(form: Any) -> bool:
+    return False
+
+
 @write_image.register(BoxedForm)
 def _boxed_image(form: Any, x: FloatArray, image: FloatArray) -> None:
     write_image(form.inner, x, image)
@@ -180,7 +199,7 @@ def _boxed_dual_value(
 ) -> float:  # fmt: skip
     base = dual_value(loss, form.inner, x, image, ahead, image_ahead, q, v)
     proven_slope(form.inner, image, v, form.slope)
-    limit_units(form.inner, form.slope, form.box.lam, form.low, form.high, q)
+    limit_units(form.inner, form.slope, form.box, form.low, form.high, q)
     return float(base)
 
 
@@ -204,6 +223,9 @@ def _boxed_value_ahead(loss: Any, form: Any, base: float, ahead: FloatArray, ima
 def _boxed_prox(
     form: Any, u: FloatArray, fixed: int, places: int, weight: float, guess: float, x: FloatArray
 ) -> tuple[float, float]:
+    if not form.signs and knows_limits(form.inner):
+        norm, level = prox_limited(u, form.low, form.high, fixed, places, weight * form.box.ridge, guess, x)
+        return norm * form.box.ridge, level
     for i in range(u.size):
         if form.low[i] == 0.0 and u[i] < 0.0:
             u[i] = 0.0
@@ -221,7 +243,7 @@ def _boxed_sizes(form: Any, x: FloatArray) -> FloatArray:
 
 @stalled.register(BoxedForm)
 def _boxed_stalled(form: Any, best: float, iterations: int) -> bool:
-    if form.signs or iterations % LOOKED_AT != 0:
+    if form.signs or knows_limits(form.inner) or iterations % LOOKED_AT != 0:
         return False
     if best - form.before[0] <= STALLED * form.box.empty:
         return True
