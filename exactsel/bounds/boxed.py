@@ -27,6 +27,7 @@ from exactsel.bounds.base import BoundOptions, BoundSolver, Tightened, stack_poi
 from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.newton_fit import beginning_at_fits, may_lead
 from exactsel.bounds.witness import ModelPoint
+from exactsel.bounds.working_set import AT_ONCE, KnownProducts, WorkingSet
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.apg import Perspective, relax_nodes
 from exactsel.kernels.boxed import Box, GroupedBox, solved_bound
@@ -96,13 +97,17 @@ class PreparedBoxed(PreparedAcceleratedGradient):
     def __init__(self, problem: BoxedProblem, options: BoundOptions, curvature: FloatArray | None) -> None:
         self.problem, self.options, self.curvature = problem, options, curvature
         free = problem.unlimited
-        in_gram = free.is_quadratic and free.objective.d <= max(free.n, SMALL_GRAM)
+        wide = curvature is None and not problem.units.grouped and free.d > max(free.n, AT_ONCE)
+        in_gram = free.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
         data: GramData | RawData = free.gram if in_gram else free.raw
         lam, scale = free.lam, np.ones(free.objective.d)
-        lipschitz = free.spectral_norm_squared * free.objective.steepness
+        ridge = 1.0 if lam > 0.0 else 0.0
+        lam = lam if lam > 0.0 else 1.0
+        by_parts = wide and free.is_quadratic
+        lipschitz = 1.0 if by_parts else free.spectral_norm_squared * free.objective.steepness
         if curvature is not None:
             data, lipschitz = curved_data(free, free.hessian, curvature)
-            lam, scale = 1.0, np.sqrt(curvature)
+            lam, ridge, scale = 1.0, 1.0, np.sqrt(curvature)
         self.rules = AcceleratedGradientBound().rules(free, max(lipschitz, 1e-300), options.thorough)
         # At the fit the bound is no smaller than what the fit costs, however slowly proximal steps get there.
         stretched = curvature is not None and lipschitz > STRETCHED
@@ -117,11 +122,16 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         lower, upper = problem.lower, problem.upper
         if curvature is not None:
             lower, upper = _outwards(lower, scale, -np.inf), _outwards(upper, scale, np.inf)
-        box: Any = Box(lower, upper, lam, 1.0, problem.null_objective)
+        box: Any = Box(lower, upper, lam, ridge, problem.null_objective)
         if problem.units.grouped:
             spans = problem.units.spans
-            box = GroupedBox(lower, upper, lam, 1.0, problem.null_objective, spans.members, spans.first)
-        self._form = KernelForm(Perspective(free.row_loss, data, box, lam, problem.k, self.rules), scale)
+            box = GroupedBox(lower, upper, lam, ridge, problem.null_objective, spans.members, spans.first)
+        perspective = Perspective(free.row_loss, data, box, lam, problem.k, self.rules)
+        self._form = KernelForm(perspective, scale)
+        self._working: WorkingSet | None = None
+        if wide:
+            products = KnownProducts(free.AT, free.y) if free.is_quadratic else None
+            self._working = WorkingSet(problem, perspective, options, products)
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -163,6 +173,13 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         What comes with the answers are the models (B, columns) that prove them.
         """
         problem, grouped, (perspective, scale) = self.problem, self.problem.units.grouped, self._form
+        if self._working is not None:
+            answers, points = empty_answers(len(states), problem.d, problem.k), np.zeros_like(starts)
+            for row, state in enumerate(states):
+                points[row] = self._working.relax(state, starts[row], cutoff, float(known[row]), answers, row)
+            if self.options.stop[0]:
+                answers.status[:] = UNFINISHED
+            return answers, points
         if self.begins_at_fits() and not self._fits_all:
             perspective = beginning_at_fits(perspective)
         answers = empty_answers(len(states), problem.d, problem.k)

@@ -7,9 +7,9 @@ over is
 
 whose dual is formula (2) with the gains c_j of the box in place of q_j / (2 lam) (bounds/boxed.py). The sum of z is
 kept by a price mu on each z_j. At a price everything is separate: with M the limit on the side of u_j, and
-h = sqrt(2 mu / lam) the size from which z_j = 1 pays, x_j costs mu z_j + lam x_j^2 / (2 z_j), which is a slope times x_j
-up to min(h, M). Without a ridge (lam = 0) and with equal limits this is an l1 norm of radius r M within the box: the
-Lasso.
+h = sqrt(2 mu / lam) the size from which z_j = 1 pays, x_j costs mu z_j + lam x_j^2 / (2 z_j), which is a slope times
+x_j up to min(h, M). Without a ridge (lam = 0) and with equal limits this is an l1 norm of radius r M within the box:
+the Lasso.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class BoxedProblem:
             coef[used] = fitted(matrix, target, self.lower[used], self.upper[used])
         elif used.size:
             coef[used] = newton_in_box(base, used, self.lower[used], self.upper[used])
-        slope = base.gradient(coef)[used]
+        slope = base.gradient(coef, used)
         free = (coef[used] > self.lower[used]) & (coef[used] < self.upper[used])
         return self.units.fitted(chosen, Fit(held, coef, base(coef), float(np.linalg.norm(slope[free]))))
 

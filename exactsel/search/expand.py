@@ -100,7 +100,8 @@ class Expander:
 
     def bound_work(self, columns: int, iterations: int) -> float:
         """Multiplications of a bound call of a region of so many columns."""
-        return bound_work(columns, iterations) if self.walker is None else self.walker.bound_work(columns, iterations)
+        work = bound_work if self.walker is None else self.walker.bound_work
+        return work(columns, self.problem.n, iterations)
 
     def closes_by(self, name: str) -> bool:
         """Whether one of its closers deals with subtrees under this name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exactsel.problem.boxed import objective_of
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.commit import commit_model, prune
 from exactsel.search.events import Event
@@ -29,8 +30,8 @@ def improve(state: SearchState, expander: Expander, improver: Improver) -> Itera
 def work_done(state: SearchState, problem: SubsetProblem) -> float:
     """Multiplications the search has done, roughly; the same whatever the machine and the number of threads."""
     n, d = float(problem.n), float(problem.d)
-    entries = d * min(n, d)
-    if problem.objective is None:  # an eigendecomposition a bound
+    entries, objective = d * min(n, d), objective_of(problem)
+    if objective is None:  # an eigendecomposition a bound
         return state.bound_calls * entries * min(n, d)
-    iteration = entries if problem.objective.is_quadratic else n * d
+    iteration = entries if objective.is_quadratic else n * d
     return max(state.iterations * iteration, state.walks.useful + state.walks.wasted) + state.bound_calls * entries

@@ -193,9 +193,9 @@ class SubtreeRecord:
         self.useful += work
 
 
-def bound_work(columns: int, iterations: int) -> float:
-    """Multiplications of a bound call of so many iterations over so many columns."""
-    return float(iterations + 1) * columns**2
+def bound_work(columns: int, rows: int, iterations: int) -> float:
+    """Multiplications of a bound call of so many iterations, by the products of columns or by the rows."""
+    return float(iterations + 1) * columns * min(columns, rows)
 
 
 SUBSEARCH_SHARE = 1 / 16

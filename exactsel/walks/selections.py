@@ -107,7 +107,7 @@ class SelectionWalker(Walker):
             results = [walk(state) for state in states]
         return None if self._options.stop[0] else results
 
-    def bound_work(self, columns: int, iterations: int) -> float:
+    def bound_work(self, columns: int, rows: int, iterations: int) -> float:
         """An eigendecomposition."""
         return _of_values(columns, self._residuals.columns.shape[1])
 

@@ -72,6 +72,6 @@ class Walker(Protocol):
         """
         ...
 
-    def bound_work(self, columns: int, iterations: int) -> float:
+    def bound_work(self, columns: int, rows: int, iterations: int) -> float:
         """Multiplications of a bound call of a region of so many columns, which walks are held against."""
-        return bound_work(columns, iterations)
+        return bound_work(columns, rows, iterations)

@@ -164,12 +164,10 @@ def _local_optimum(
         if len(chosen) < problem.k:
             stays.append(chosen)
         moves = len(stays) * (problem.d - len(chosen))
-        near = [
-            (*stay, g)
-            for stay in stays
-            for g in _entering(problem, stay, refits, shortlist, moves)
-            if g not in chosen
-        ]  # fmt: skip
+        near: list[tuple[int, ...]] = []
+        for stay in stays:
+            entering = [] if near and refits.over() else _entering(problem, stay, refits, shortlist, moves)
+            near += [(*stay, g) for g in entering if g not in chosen]
         if not near:
             break
         best = tuple(sorted(near[int(np.argmin(refits.values(near)))]))
@@ -187,7 +185,9 @@ def _entering(
     outside = [g for g in range(problem.d) if g not in stay]
     if not isinstance(problem, BoxedProblem) or _quick(problem) or moves <= shortlist.exhaustive:
         return outside
-    gradient = objective_of(problem).gradient(refits.fit(stay).coef)
+    objective = objective_of(problem)
+    refits.work += objective.n * objective.d
+    gradient = objective.gradient(refits.fit(stay).coef)
     scores = np.zeros(problem.d)
     np.add.at(scores, problem.units.unit_of, guaranteed_decrease(problem, gradient))
     scores[list(stay)] = -np.inf

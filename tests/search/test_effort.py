@@ -49,7 +49,7 @@ def test_waste_is_limited_by_what_was_useful():
     for enough in (False, True):
         assert record.wants(1, 300) == enough
         for _ in range(10**4):
-            record.note_bound(bound_work(300, 10**3))
+            record.note_bound(bound_work(300, 300, 10**3))
     assert record.wants(1, 300)
     assert not record.wants(1, 3000)
 
@@ -90,7 +90,7 @@ def test_a_long_search_gives_walks_more():
     assert not record.wants(8, 100)
     while record.work < MORE_WORK * FIRST_WORK:
         assert not record.wants(8, 100)
-        record.note_bound(bound_work(100, 10**5))
+        record.note_bound(bound_work(100, 100, 10**5))
     assert record.wants(8, 100)
 
 

@@ -1,0 +1,219 @@
+"""A relaxation over very many columns, solved on few of them: a working set that grows by what the others could gain.
+
+Of the columns of a node the relaxation's solution uses few, and its gradient on all columns, one pass over the data,
+says whether it is the solution with all of them too: where no column outside takes more off bound (2) than those that
+count, the bound on the working set is that of the node. Until then the columns that would take most join the set. Every
+pass yields a bound of the whole node, and the best one is kept, so where this ends only decides how good a bound is.
+
+Of quadratic loss the working set's part of the Gram matrix is made, and kept for the next nodes; no other part is. The
+bound itself is always evaluated from the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exactsel.bounds.base import BoundOptions
+from exactsel.kernels.apg import Perspective, Rules, relax_nodes
+from exactsel.kernels.boxed import Box
+from exactsel.kernels.dual import node_bound
+from exactsel.kernels.forms import GramData
+from exactsel.kernels.node import FREE, IN, OUT, Answers, empty_answers, node_columns, write_relaxed
+from exactsel.kernels.pair_products import pair_products
+from exactsel.types import FloatArray, IntArray, StateArray
+
+AT_ONCE = 128
+"""Columns of a node up to which all of them are the working set."""
+
+FIRST, PER_PLACE = 32, 4
+"""Columns a working set begins with beside those of the start, and as many for each place; ..."""
+
+GROWTH = 0.5
+"""... in each pass it grows by this part of itself, at most."""
+
+PASSES = 20
+
+CLOSE = 0.05
+"""Part of what the working set's bound lacks to the cut-off that may be missing to it when a node will not be closed."""
+
+SOLVED = 1e-6
+"""Relative difference to the working set's bound at which it counts as reached."""
+
+POWER_STEPS, ENLARGED = 12, 1.15
+"""Of the power method for the step length, and what it is enlarged by: the steps are not checked, and too long ones
+make a bound weak, never wrong."""
+
+MOST_KEPT = 2000
+"""Columns whose products with each other are kept."""
+
+
+class KnownProducts:
+    """Products of those columns with each other that have been in a working set."""
+
+    def __init__(self, AT: FloatArray, y: FloatArray) -> None:
+        self._AT, self._y, self._lock = AT, y, Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._place = np.full(len(self._AT), -1, dtype=np.int64)
+        self._columns, self._G = np.empty(0, dtype=np.int64), np.empty((0, 0))
+
+    def among(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """A'A and A'y of some columns (m,): the same numbers in whatever order they were asked for."""
+        with self._lock:
+            new = columns[self._place[columns] < 0]
+            if new.size and self._columns.size + new.size > MOST_KEPT:
+                self._forget()
+                new = columns
+            if new.size:
+                self._add(new)
+            places = self._place[columns]
+            G = self._G[np.ix_(places, places)]
+        return G, np.array([float(self._AT[j] @ self._y) for j in columns])
+
+    def _add(self, new: IntArray) -> None:
+        known = self._columns.size
+        self._columns = np.concatenate([self._columns, new])
+        self._place[new] = np.arange(known, self._columns.size)
+        grown = np.empty((self._columns.size, self._columns.size))
+        grown[:known, :known] = self._G
+        pair_products(self._AT, self._columns, known, grown)
+        self._G = grown
+
+
+class Evaluated(NamedTuple):
+    """What a point says of a node."""
+
+    bound: float
+    base: float
+    q: FloatArray
+    """(m,) by the node's columns."""
+    x: FloatArray
+    """(m,)"""
+
+
+@dataclass(frozen=True)
+class WorkingSet:
+    """The relaxations of a problem's nodes over single columns.
+
+    Parameters
+    ----------
+    problem : BoxedProblem
+    perspective : Perspective
+        Of all columns, from their rows.
+    options : BoundOptions
+    products : KnownProducts, optional
+        With quadratic loss.
+    """
+
+    problem: Any
+    perspective: Perspective
+    options: BoundOptions
+    products: KnownProducts | None
+
+    def relax(
+        self, state: StateArray, start: FloatArray, cutoff: float, known: float, answers: Answers, row: int
+    ) -> FloatArray:
+        """Write the answer of one node that is no convex problem; the model (d,) that proves its bound."""
+        columns, fixed = node_columns(state)
+        places, lam = self.perspective.k - fixed, self.perspective.lam
+        x, ranked = start[columns], np.empty(places + 1)
+        best = self._evaluated(columns, fixed, x, ranked)
+        chosen, passes = self._first(best, fixed, places), 0
+        while not self.options.stop[0] and best.bound < cutoff and passes < PASSES:
+            passes += 1
+            found, within = self._solved(columns, fixed, chosen, x, cutoff, known)
+            x = found
+            told = self._evaluated(columns, fixed, x, ranked)
+            best = max(told, best, key=lambda each: each.bound)
+            outside = self._outside(told, chosen, fixed, places)
+            missing = within - best.bound
+            enough = SOLVED * abs(within) + (CLOSE * (cutoff - within) if within < cutoff < np.inf else 0.0)
+            if not outside.size or missing <= enough:
+                break
+            chosen[outside[np.argsort(-told.q[outside], kind="stable")[: self._growth(chosen)]]] = True
+        write_relaxed(answers, row, columns, fixed, self.perspective.k, lam, best.base, best.q, best.x, best.x, cutoff)
+        answers.iterations[row] = passes
+        point = np.zeros(state.size)
+        point[columns] = best.x
+        return point
+
+    def _evaluated(self, columns: IntArray, fixed: int, x: FloatArray, ranked: FloatArray) -> Evaluated:
+        coef = np.zeros(self.problem.base.d)
+        coef[columns] = x
+        base, q = self.problem.dual(coef, columns)
+        bound = float(node_bound(base, q, fixed, len(ranked) - 1, self.perspective.lam, ranked))
+        return Evaluated(bound, base, q, x)
+
+    @staticmethod
+    def _first(start: Evaluated, fixed: int, places: int) -> Any:
+        """The columns to begin with, as a mask over the node's."""
+        chosen = start.x != 0.0
+        chosen[:fixed] = True
+        if len(chosen) <= AT_ONCE:
+            chosen[:] = True
+        else:
+            chosen[np.argsort(-start.q, kind="stable")[: FIRST + PER_PLACE * places]] = True
+        return chosen
+
+    @staticmethod
+    def _growth(chosen: Any) -> int:
+        return max(FIRST, int(GROWTH * np.count_nonzero(chosen)))
+
+    @staticmethod
+    def _outside(told: Evaluated, chosen: Any, fixed: int, places: int) -> IntArray:
+        """The columns outside the working set that take more off the bound than those of it that count."""
+        inside = told.q[fixed:][chosen[fixed:]]
+        least = np.partition(inside, inside.size - places)[inside.size - places] if inside.size > places else 0.0
+        return np.flatnonzero(~chosen & (told.q > least))
+
+    def _solved(
+        self, columns: IntArray, fixed: int, chosen: Any, x: FloatArray, cutoff: float, known: float
+    ) -> tuple[FloatArray, float]:
+        """The relaxation on the working set: a point (m,), and its bound there."""
+        at = np.flatnonzero(chosen)
+        perspective, places, d = self._on(columns[at]), np.arange(at.size), at.size
+        if self.products is None:
+            places, d = columns[at], self.problem.base.d
+        states, start = np.full((1, d), OUT, dtype=np.int8), np.zeros((1, d))
+        states[0, places] = np.where(at < fixed, IN, FREE)
+        start[0, places] = x[at]
+        answers = empty_answers(1, d, self.perspective.k)
+        relax_nodes(
+            *perspective, states, start, cutoff, np.array([known]), self.options.stop, answers, answers.point
+        )  # fmt: skip
+        found = np.zeros(len(columns))
+        found[at] = answers.point[0, places]
+        return found, float(answers.bound[0])
+
+    def _on(self, columns: IntArray) -> Perspective:
+        """The perspective of a working set: by its Gram matrix, or by the rows of all columns."""
+        if self.products is None:
+            return self.perspective
+        base, whole = self.problem.base, self.perspective
+        G, b = self.products.among(columns)
+        data = GramData(G, b, base.at_zero, base.n, base.norms[columns], base.AT[:0])
+        box: Box = whole.groups
+        box = box._replace(lower=box.lower[columns], upper=box.upper[columns])
+        rules: Rules = whole.rules._replace(lipschitz=_largest(G))
+        return Perspective(whole.loss, data, box, whole.lam, whole.k, rules)
+
+
+def _largest(G: FloatArray) -> float:
+    """About the largest eigenvalue."""
+    vector = np.ones(len(G)) / np.sqrt(len(G))
+    value = float(np.max(np.diagonal(G), initial=1e-300))
+    for _ in range(POWER_STEPS):
+        image = G @ vector
+        length = float(np.linalg.norm(image))
+        if not length > 0.0:
+            break
+        value, vector = max(value, length), image / length
+    return ENLARGED * value
+
+
