@@ -87,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--must-not", type=_columns, default=(), help="columns forced out, by number: 1,2")
     parser.add_argument("--nonnegative", default="", help="columns without negative coefficients: all, or 0,4")
     parser.add_argument("--bounds", help="text file, lines of column,lower,upper: limits of coefficients")
+    parser.add_argument("--max-coef", type=_positive, default=math.inf, help="no coefficient is larger in size")
     parser.add_argument("--intercept", action="store_true", help="models have an unpenalised intercept")
     parser.add_argument("--scale", action="store_true", help="the ridge term is about columns of equal size")
     parser.add_argument("--weights", help="row weights: .npy, or a text file with one number a line")
@@ -184,14 +185,14 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
 
 def _box(options: argparse.Namespace, d: int) -> Box | None:
     """The limits on coefficients that options name."""
-    if options.bounds is None and not options.nonnegative:
+    if options.bounds is None and not options.nonnegative and options.max_coef == math.inf:
         return None
     lines: list[str] = []
     if options.bounds is not None:
         with open(options.bounds, encoding="utf-8-sig") as file:
             lines = file.read(options.most_bytes).splitlines()
     names = read_archive(options.instance, options.most_bytes, "feature_names").get("feature_names", ())
-    return read_box(lines, options.nonnegative, [*map(str, names)], d)
+    return read_box(lines, options.nonnegative, [*map(str, names)], d, options.max_coef)
 
 
 def _limits(options: argparse.Namespace, groups: Sequence[Sequence[int]], stored: dict[str, Any]) -> Limits | None:

@@ -13,7 +13,7 @@ TITLES = ["column", "lower", "upper"]
 """A first line, which may be left out."""
 
 
-def read_box(lines: Iterable[str], nonnegative: str, names: Sequence[str], d: int) -> Box | None:
+def read_box(lines: Iterable[str], nonnegative: str, names: Sequence[str], d: int, most: float = np.inf) -> Box | None:
     """The limits on d coefficients; None where nothing is said.
 
     Parameters
@@ -22,6 +22,8 @@ def read_box(lines: Iterable[str], nonnegative: str, names: Sequence[str], d: in
         A side left empty has no limit. Columns are named by one of ``names``, or else by number.
     nonnegative : str
         ``all``, or columns with commas between them, whose coefficients may not be negative.
+    most : float
+        What none may exceed in size.
 
     Raises
     ------
@@ -42,6 +44,7 @@ def read_box(lines: Iterable[str], nonnegative: str, names: Sequence[str], d: in
             side[j] = _number(text) if text else side[j]
     free = [*range(d)] if nonnegative.strip() == "all" else _columns(nonnegative.strip(), names, d)
     box.lower[free] = np.maximum(box.lower[free], 0.0)
+    box = Box(np.maximum(box.lower, -most), np.minimum(box.upper, most))
     return box if np.any(np.isfinite(box.lower) | np.isfinite(box.upper)) else None
 
 

@@ -24,6 +24,7 @@ from exactsel.bounds.apg import (
     may_gain,
 )
 from exactsel.bounds.base import BoundOptions, BoundSolver, Tightened, stack_points
+from exactsel.bounds.boxed_fit import PreparedBoxedFit
 from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.newton_fit import beginning_at_fits, may_lead
 from exactsel.bounds.witness import ModelPoint
@@ -64,12 +65,12 @@ class BoxedBound(BoundSolver):
     family = "boxed"
 
     def prepare(self, problem: BoxedProblem, options: BoundOptions) -> PreparedBoxed:
-        """Bind to a problem with lam > 0, or of quadratic loss and independent columns."""
+        """Bind to a problem with lam > 0, or of quadratic loss with independent columns or all coefficients limited."""
         curvature = _known_curvature(problem, options)
-        if curvature is None and problem.lam == 0:
+        if curvature is None and problem.lam == 0 and not problem.all_limited:
             raise UnsupportedError(
-                "signs and bounds of coefficients need curvature, but lam is 0 and the columns are (nearly) dependent; "
-                f"give a small ridge ({option('lam', 1e-6)}), or leave columns out."
+                "lam is 0, the columns are (nearly) dependent, and not all coefficients are limited on both sides; "
+                f"limit all of them, give a small ridge ({option('lam', 1e-6)}), or leave columns out."
             )
         return PreparedBoxed(problem, options, curvature)
 
@@ -101,8 +102,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         in_gram = free.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
         data: GramData | RawData = free.gram if in_gram else free.raw
         lam, scale = free.lam, np.ones(free.objective.d)
-        ridge = 1.0 if lam > 0.0 else 0.0
-        lam = lam if lam > 0.0 else 1.0
+        ridge, lam = 1.0 if lam > 0.0 else 0.0, problem.unit
         by_parts = wide and free.is_quadratic
         lipschitz = 1.0 if by_parts else free.spectral_norm_squared * free.objective.steepness
         if curvature is not None:
@@ -112,7 +112,9 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         # At the fit the bound is no smaller than what the fit costs, however slowly proximal steps get there.
         stretched = curvature is not None and lipschitz > STRETCHED
         few = free.objective.d <= FITTED
-        self._begins_at_fit = stretched and few
+        flat = curvature is None and problem.lam == 0.0
+        self._begins_at_fit = (stretched or flat) and few
+        self._flat_fit = PreparedBoxedFit(problem, options) if flat else None
         # Where there is next to no ridge proofs need more digits of models than kernels find.
         from_rows = isinstance(data, RawData) and not free.is_quadratic
         self._solves = from_rows and free.objective.vanishing is None
@@ -196,6 +198,8 @@ class PreparedBoxed(PreparedAcceleratedGradient):
     def _solve(self, chosen: IntArray, answers: Answers, row: int, cutoff: float) -> ModelPoint:
         """Bound a convex node by the fit on its units; the point that proves it."""
         problem = self.problem
+        if self._flat_fit is not None:
+            return self._flat_fit.solve(chosen, answers, row)
         coef = problem.fit(chosen).coef
         bound = -np.inf
         if problem.lam > 0.0:

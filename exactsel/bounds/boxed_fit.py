@@ -25,6 +25,7 @@ from exactsel.kernels.dual import node_bound
 from exactsel.kernels.grouped import spans_of, unit_sums
 from exactsel.kernels.node import (
     UNFINISHED,
+    Answers,
     empty_answers,
     is_convex,
     node_columns,
@@ -91,19 +92,26 @@ class PreparedBoxedFit(PreparedBound):
                 answers.status[row] = UNFINISHED
                 continue
             chosen, fixed = node_columns(state)
-            convex = is_convex(chosen, fixed, problem.k)
-            if convex:
-                chosen = solved_columns(chosen, fixed, problem.k)
-            coef = problem.fit(chosen).coef
-            base, q = self._dual(coef, chosen)
-            points[row] = ModelPoint.from_dense(coef)
-            weight = problem.units.sizes(coef * problem.base.norms)[chosen]
-            if convex:
-                write_solved(answers, row, chosen, weight, node_bound(base, q, chosen.size, 0, 1.0, np.empty(1)))
-            else:
-                write_relaxed(answers, row, chosen, fixed, problem.k, 1.0, base, q, weight, weight, cutoff)
+            if is_convex(chosen, fixed, problem.k):
+                points[row] = self.solve(solved_columns(chosen, fixed, problem.k), answers, row)
+                continue
+            points[row], weight, base, q = self._fitted(chosen)
+            write_relaxed(answers, row, chosen, fixed, problem.k, 1.0, base, q, weight, weight, cutoff)
             answers.iterations[row] = 1
         return Tightened(answers, points, [None] * count, scope=self._scope)
+
+    def solve(self, chosen: IntArray, answers: Answers, row: int) -> ModelPoint:
+        """Bound a convex node by the fit on its units, all of which a model may use; the point that proves it."""
+        point, weight, base, q = self._fitted(chosen)
+        write_solved(answers, row, chosen, weight, node_bound(base, q, chosen.size, 0, 1.0, np.empty(1)))
+        answers.iterations[row] = 1
+        return point
+
+    def _fitted(self, chosen: IntArray) -> tuple[ModelPoint, FloatArray, float, FloatArray]:
+        """The fit on some units, how much it uses each, and what it says of what they take."""
+        coef = self.problem.fit(chosen).coef
+        base, q = self._dual(coef, chosen)
+        return ModelPoint.from_dense(coef), self.problem.units.sizes(coef * self.problem.base.norms)[chosen], base, q
 
     def _dual(self, coef: FloatArray, chosen: IntArray) -> tuple[float, FloatArray]:
         """-L*(b) at the residual b of a model, rounded downwards, and twice what units take, rounded upwards.

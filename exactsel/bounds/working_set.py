@@ -11,7 +11,6 @@ bound itself is always evaluated from the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
@@ -39,7 +38,7 @@ GROWTH = 0.5
 PASSES = 20
 
 CLOSE = 0.05
-"""Part of what the working set's bound lacks to the cut-off that may be missing to it when a node will not be closed."""
+"""Part of what the working set's bound lacks to the cut-off that may be missing to it when a node stays open."""
 
 SOLVED = 1e-6
 """Relative difference to the working set's bound at which it counts as reached."""
@@ -215,5 +214,3 @@ def _largest(G: FloatArray) -> float:
             break
         value, vector = max(value, length), image / length
     return ENLARGED * value
-
-

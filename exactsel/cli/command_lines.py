@@ -19,6 +19,7 @@ PROBLEM = (
     "must_not",
     "nonnegative",
     "bounds",
+    "max_coef",
     "target",
     "drop",
     "factors",

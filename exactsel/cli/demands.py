@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 def within_bounds(problem: Problem, arguments: dict[str, Any], instance: Instance) -> SubsetProblem:
-    """The problem with the limits on coefficients that --nonnegative and --bounds name."""
-    nonnegative, bounds = arguments["nonnegative"], arguments["bounds"]
-    if nonnegative is None and bounds is None:
+    """The problem with the limits on coefficients that --nonnegative, --bounds and --max-coef name."""
+    nonnegative, bounds, most = arguments["nonnegative"], arguments["bounds"], arguments["max_coef"]
+    if nonnegative is None and bounds is None and most is None:
         return problem
     from exactsel.data.bounds import read_bounds
     from exactsel.problem.boxed import ALL, boxed
 
     named = ALL if nonnegative is not None and nonnegative.strip() == ALL else columns_in(nonnegative, instance)
-    return boxed(problem, named, [] if bounds is None else read_bounds(bounds))
+    return boxed(problem, named, [] if bounds is None else read_bounds(bounds), most)
 
 
 def groups_in(text: str | None, instance: Instance) -> Any:

@@ -13,7 +13,7 @@ SECTIONS = {
     "Problem": (
         "problem", "k", "k_max", "ks", "criterion", "gamma", "penalty", "loss", "lam", "lams", "delta", "intercept",
         "scale", "groups", "per_group", "hierarchy", "must_have", "must_not",
-        "nonnegative", "bounds",
+        "nonnegative", "bounds", "max_coef",
     ),
     "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),
     "Workers": ("executor", "workers", "scheduler", "shard"),

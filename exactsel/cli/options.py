@@ -32,7 +32,7 @@ Decorated = Callable[..., Any]
 
 OF_REGRESSION = (
     "groups", "per_group", "hierarchy", "loss", "lam", "delta", "must_have", "must_not", "nonnegative",
-    "bounds", "intercept", "scale", "weights", "offset",
+    "bounds", "max_coef", "intercept", "scale", "weights", "offset",
 )  # fmt: skip
 """Options that column subset selection has no use for."""
 
@@ -68,9 +68,11 @@ def _limits() -> list[Any]:
     """Limits on coefficients."""
     signs = "Columns whose coefficients may not be negative: names, numbers, patterns, or all."
     boxes = "File of bounds of coefficients: lines column,lower,upper."
+    most = "No coefficient is larger than M in size (big-M); what is proven is about such models."
     return [
         click.option("--nonnegative", metavar="COLUMNS|all", callback=_where_known, help=signs),
         click.option("--bounds", type=InputFile(), callback=_where_known, help=boxes),
+        click.option("--max-coef", type=float, metavar="M", callback=_where_known, help=most),
     ]
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 OF_ONE_SEARCH = ("proof", "trace", "checkpoint", "resume", "report", "audit")
 """Options that are about one search."""
 
-REFUSED_SHARED = ("factors", "formula", "groups", "per_group", "hierarchy", "nonnegative", "bounds", "offset")
+REFUSED_SHARED = (
+    "factors", "formula", "groups", "per_group", "hierarchy", "nonnegative", "bounds", "max_coef", "offset"
+)  # fmt: skip
 """Options that models on the same columns do not take."""
 
 

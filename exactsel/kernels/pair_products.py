@@ -9,7 +9,7 @@ from exactsel.types import FloatArray, IntArray
 
 @njit
 def pair_products(AT: FloatArray, columns: IntArray, known: int, out: FloatArray) -> None:
-    """Write a_i'a_j of the listed columns into ``out`` (m, m), of which the first ``known`` rows and columns are there."""
+    """Write a_i'a_j of the listed columns into ``out`` (m, m), whose first ``known`` rows and columns are there."""
     for i in range(known, columns.size):
         for j in range(i + 1):
             product = dot(AT[columns[i]], AT[columns[j]])

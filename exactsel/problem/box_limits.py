@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.arguments import entries
-from exactsel.errors import InputError
+from exactsel.arguments import entries, shown
+from exactsel.errors import InputError, option
 from exactsel.problem.units import Units
 from exactsel.types import FloatArray
 
@@ -29,6 +30,19 @@ def checked_limits(given: ArrayLike, d: int, side: str) -> FloatArray:
         raise InputError(f"the {side} bound of column {int(np.argmax(np.isnan(limits)))} is NaN; give a number.")
     limits.flags.writeable = False
     return limits
+
+
+def largest_size(max_coef: float | None) -> float:
+    """How large a coefficient may be; infinite where nothing is said, :class:`InputError` for no positive number."""
+    if max_coef is None:
+        return math.inf
+    number = not isinstance(max_coef, bool) and isinstance(max_coef, numbers.Real)
+    if not number or not 0.0 < float(max_coef) < math.inf:
+        raise InputError(
+            f"{option('max_coef')} is {shown(max_coef)}, but a positive number was expected; give the size that no "
+            f"coefficient may exceed, or leave it out."
+        )
+    return float(max_coef)
 
 
 def columns_behind(units: Units) -> Units:

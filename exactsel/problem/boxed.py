@@ -26,7 +26,7 @@ from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.grouped import spans_of, unit_sums
-from exactsel.problem.box_limits import checked_limits, columns_behind, named_limits
+from exactsel.problem.box_limits import checked_limits, columns_behind, largest_size, named_limits
 from exactsel.problem.boxed_fit import flat_least_squares_in_box, least_squares_in_box, minima_in_box, newton_in_box
 from exactsel.problem.fit import Fit
 from exactsel.problem.groups import matching
@@ -169,16 +169,27 @@ class BoxedProblem:
     def _entry(self) -> list[list[str]]:
         return [[float(v).hex() for v in side] for side in (self.given_lower, self.given_upper)]
 
+    @property
+    def unit(self) -> float:
+        """The ridge weight, or 1 where there is none: gains are counted in units of half its inverse."""
+        return self.base.lam or 1.0
+
+    @cached_property
+    def all_limited(self) -> bool:
+        """Whether every coefficient has finite limits on both sides."""
+        return bool(np.all(np.isfinite(self.lower) & np.isfinite(self.upper)))
+
     def gains(self, slopes: FloatArray, columns: IntArray) -> FloatArray:
         """max of s w - (lam/2) w^2 over the box of each column, to double precision; ``slopes`` s go with columns."""
         lam = self.base.lam
-        best = np.clip(slopes / lam, self.lower[columns], self.upper[columns])
         with np.errstate(all="ignore"):
+            free = np.where(slopes == 0.0, 0.0, slopes / lam)
+            best = np.clip(free, self.lower[columns], self.upper[columns])
             gained: FloatArray = np.where(best == 0.0, 0.0, best * (slopes - 0.5 * lam * best))
         return np.where(np.isfinite(gained), np.maximum(gained, 0.0), np.inf)
 
     def dual(self, x: FloatArray, chosen: IntArray) -> tuple[float, FloatArray]:
-        """A lower estimate of -L*(b) at b = grad L(Ax), and 2 lam times upper estimates of what units gain at b.
+        """A lower estimate of -L*(b) at b = grad L(Ax), and 2 units times upper estimates of what units gain at b.
 
         ``x`` (columns,) is any model; what comes back is what :func:`exactsel.kernels.dual.node_bound` takes. Rounding
         is accounted for: the gain is convex in the slope, so over what the slope may be it is largest at an end.
@@ -192,7 +203,7 @@ class BoxedProblem:
         off = np.maximum(reach - np.abs(v), 0.0) * (1.0 + 4 * UNIT) + 4 * UNIT * np.abs(v)
         most = np.maximum(self.gains(-v - off, columns), self.gains(-v + off, columns))
         taken = np.empty(chosen.size)
-        unit_sums(2.0 * base.lam * most * (1.0 + OWN), spans.first, taken)
+        unit_sums(2.0 * self.unit * most * (1.0 + OWN), spans.first, taken)
         return float(value), taken
 
     def fit(self, columns: Iterable[int]) -> Fit:
@@ -241,7 +252,7 @@ class BoxedProblem:
         places = max(0, min(self.k - fixed, chosen.size - fixed))
         chosen = chosen[:fixed] if places == 0 else chosen
         base, q = self.dual(x, chosen)
-        return float(node_bound(base, q, fixed, places, self.base.lam, np.empty(places + 1)))
+        return float(node_bound(base, q, fixed, places, self.unit, np.empty(places + 1)))
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
         """As that of :class:`Problem`; None for quadratic loss, whose bounds are worked out from the data anyway."""
@@ -338,6 +349,7 @@ def boxed(
     problem: Problem,
     positive: bool | str | Sequence[int | str] = (),
     bounds: Sequence[tuple[Any, float | None, float | None]] = (),
+    max_coef: float | None = None,
 ) -> BoxedProblem:
     """The problem with limits on its coefficients.
 
@@ -350,6 +362,10 @@ def boxed(
         columns, and the name of a group stands for all of its columns.
     bounds : sequence of (column, lower, upper)
         Limits of single columns, None or infinite where there is none; 0 lies between them.
+    max_coef : float, optional
+        No coefficient of any column is larger than this, or smaller than its negative; the intercept may be. What is
+        proven is then about such models (the big-M of mixed-integer formulations): a limit that is not known to hold
+        changes the problem.
 
     Raises
     ------
@@ -359,9 +375,10 @@ def boxed(
     """
     _check_kind(problem)
     columns = columns_behind(problem.units)
-    lower, upper = np.full(columns.d, -np.inf), np.full(columns.d, np.inf)
+    size = largest_size(max_coef)
+    lower, upper = np.full(columns.d, -size), np.full(columns.d, size)
     for j, (low, high) in named_limits(columns, bounds).items():
-        lower[j], upper[j] = low, high
+        lower[j], upper[j] = max(low, -size), min(high, size)
     every = positive is True or (isinstance(positive, str) and positive == ALL)
     named = () if positive is False else positive
     for entry in map(Position, range(columns.d)) if every else entries("positive", named):

@@ -77,6 +77,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     hierarchy_kind = "strong"
     per_group = cast("int | None", None)
     positive = False
+    max_coef = cast("float | None", None)
     criterion = cast("str | None", None)
     class_weight = cast("Any", None)
     loss = ""
@@ -227,7 +228,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
         problem = knowing_coding(problem, self._coding)
         chosen: Any = self._constrained(problem)
-        chosen = boxed(chosen, ALL) if switch("positive", self.positive) else chosen
+        signs = ALL if switch("positive", self.positive) else ()
+        chosen = boxed(chosen, signs, max_coef=self.max_coef) if signs or self.max_coef is not None else chosen
         result = self._searched(chosen, self._options() | limits)
         self._note(result)
         assert result.model is not None
@@ -273,6 +275,7 @@ class GivenSize(BestSubsetBase):
     hierarchy_kind: str = "strong"
     per_group: int | None = None
     positive: bool = False
+    max_coef: float | None = None
     criterion: str | None = None
 
     def _best_model(

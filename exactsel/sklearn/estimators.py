@@ -59,6 +59,9 @@ class BestSubsetRegressor(LinearRegressor, ChoiceOfLoss, GivenSize):
         Columns are chosen one by one, at most so many of each of the ``groups``.
     positive : bool
         Coefficients must not be negative; the intercept may be. Without groups.
+    max_coef : float, optional
+        No coefficient is larger than this in size; what is proven is about such models. With many more columns than
+        rows that is what makes proofs short (:func:`exactsel.boxed`).
     criterion : str, optional
         ``"aic"``, ``"aicc"``, ``"bic"``, ``"ebic"``, ``"hqic"``, ``"cp"`` or ``"adjr2"``: the best model of any size
         up to k by it, proven over these sizes, too (:func:`exactsel.best_model`). ``best_models_``, ``k_`` and
@@ -79,7 +82,7 @@ class HuberBestSubsetRegressor(LinearRegressor, HuberThreshold, GivenSize):
     Parameters
     ----------
     k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, criterion, solver_options
+    hierarchy_kind, per_group, positive, max_coef, criterion, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -151,7 +154,7 @@ class BestSubsetClassifier(LinearClassifier, GivenSize):
     class_weight : mapping or "balanced", optional
         How much the rows of each class count, as in scikit-learn; multiplied by ``sample_weight``.
     fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, criterion, solver_options
+    hierarchy_kind, per_group, positive, max_coef, criterion, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -173,7 +176,7 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
     Parameters
     ----------
     k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, criterion, solver_options
+    hierarchy_kind, per_group, positive, max_coef, criterion, solver_options
         See :class:`BestSubsetRegressor`.
     loss : str
         ``"quadratic"``, ``"huber"``, or ``"logistic"`` or ``"squared_hinge"`` for labels of two classes.

@@ -31,7 +31,7 @@ class UnknownOptionError(InputError, TypeError):
 OF_TABLES = ("factors", "missing", "formula", "drop")
 """What is done to columns of data first, see :func:`exactsel.load`."""
 
-OF_COEFFICIENTS = ("positive", "bounds")
+OF_COEFFICIENTS = ("positive", "bounds", "max_coef")
 """Limits on coefficients, see :func:`exactsel.boxed`."""
 
 OF_PROBLEM = (

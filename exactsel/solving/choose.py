@@ -53,8 +53,9 @@ def _bound_for_columns(problem: Any, seconds: float | None) -> str:
 
 
 def _bound_in_box(problem: Any) -> BoundSolver:
-    """The perspective relaxation; without any curvature for that, the fit."""
-    return BoxedFitBound() if problem.lam == 0 and not independent(problem.unlimited) else BoxedBound()
+    """The perspective relaxation; without any curvature, or limits on all coefficients, for that, the fit."""
+    flat = problem.lam == 0 and not problem.all_limited and not independent(problem.unlimited)
+    return BoxedFitBound() if flat else BoxedBound()
 
 
 SPLIT_UP_TO = 1200

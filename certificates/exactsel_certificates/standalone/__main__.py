@@ -2,7 +2,7 @@
 
     python -m exactsel_certificates.standalone PROOF INSTANCE.npz [-k K] [--lam LAM] [--loss LOSS] [--delta DELTA]
         [--intercept] [--scale] [--weights FILE] [--hierarchy FILE] [--must-have 0,4] [--must-not 1] [--per-group N]
-        [--nonnegative all|0,4] [--bounds FILE] [--problem css]
+        [--nonnegative all|0,4] [--bounds FILE] [--max-coef M] [--problem css]
 
 INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta, weights,
 intercept, scale, groups (a label for each column, empty for a column on its own) and hierarchy (the lines of a text, as
@@ -32,6 +32,9 @@ from .estimate import Asked
 from .file import Malformed
 from .relations import Unclear, relations
 from .work import Beyond, TooMuch
+
+LIMITS = ("bounds", "nonnegative", "max_coef")
+"""Options that limit coefficients."""
 
 VERIFIED, MALFORMED, REJECTED, UNFINISHED = 0, 2, 3, 4
 
@@ -81,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-k", "--k", type=int)
     for name in ("--lam", "--delta"):
         parser.add_argument(name, type=float)
+    parser.add_argument("--max-coef", type=_operations)
     for name in ("--loss", "--weights", "--hierarchy", "--bounds", "--nonnegative"):
         parser.add_argument(name)
     parser.add_argument("--per-group", type=int)
@@ -107,7 +111,7 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
             raise Unreadable(f"neither the instance nor an option says what {name} is; give it.")
     demands: dict[str, Any] = {name: known.get(name, []) for name in ("must_have", "must_not")}
     if known.get("problem") == "css":
-        if not all(vars(options)[name] is None for name in ("hierarchy", "per_group", "bounds", "nonnegative")):
+        if not all(vars(options)[name] is None for name in ("hierarchy", "per_group", *LIMITS)):
             raise Unreadable("column subset selection knows no hierarchy, no limits on groups or on coefficients.")
         return {"A": known["A"], "y": [], "k": known["k"], "loss": "", "lam": 0.0, "delta": 1.0} | demands
     if options.weights is not None:
@@ -124,10 +128,11 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
         said = known["hierarchy"] if options.hierarchy is None else read_lines(options.hierarchy)
         columns = read_instance(options.instance, ["feature_names"]).get("feature_names", [])
         demands |= relations(said, labels, columns, _width(known["A"]))
-    if options.bounds is not None or options.nonnegative is not None:
+    if not all(vars(options)[name] is None for name in LIMITS):
         lines = [] if options.bounds is None else read_lines(options.bounds)
         columns = read_instance(options.instance, ["feature_names"]).get("feature_names", [])
-        demands["bounds"] = bounds(lines, options.nonnegative or "", columns, _width(known["A"]))
+        most = math.inf if options.max_coef is None else options.max_coef
+        demands["bounds"] = bounds(lines, options.nonnegative or "", columns, _width(known["A"]), most)
     return {
         **{name: known[name] for name in ("A", "y", "k", "loss", "lam", "delta")},
         **demands, "groups": [*held.values()], "per_group": options.per_group, "weights": known.get("weights"),

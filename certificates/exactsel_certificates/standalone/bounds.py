@@ -11,12 +11,13 @@ FREE = (float("-inf"), float("inf"))
 
 
 def bounds(
-    lines: Sequence[str], nonnegative: str, names: Sequence[str], d: int
+    lines: Sequence[str], nonnegative: str, names: Sequence[str], d: int, most: float = float("inf")
 ) -> tuple[list[float], list[float]] | None:
     """Lower and upper limits of d coefficients; None where nothing is limited. Raises :class:`Unclear`.
 
     A first line ``column,lower,upper`` is passed over, a side left empty has no limit. ``nonnegative`` is ``all`` or
-    names columns, with commas between them, whose lower limit is 0 at least. Names with commas stand in quotes.
+    names columns, with commas between them, whose lower limit is 0 at least. Names with commas stand in quotes. No coefficient exceeds
+    ``most`` in size.
     """
     entries = [entry for entry in _parted(lines) if any(entry)]
     if entries and [part.lower() for part in entries[0]] == ["column", "lower", "upper"]:
@@ -35,7 +36,8 @@ def bounds(
     wanted = nonnegative.strip()
     listed = [wanted] if wanted in names else [part for entry in _parted([wanted.replace(", ", ",")]) for part in entry]
     positive = {*range(d)} if wanted == "all" else {_number(name, names, d) for name in listed if name}
-    whole = [limits.get(j, FREE) for j in range(d)]
+    given = [limits.get(j, FREE) for j in range(d)]
+    whole = [(max(low, -most), min(high, most)) for low, high in given]
     whole = [(max(low, 0.0) if j in positive else low, high) for j, (low, high) in enumerate(whole)]
     return ([low for low, _ in whole], [high for _, high in whole]) if any(pair != FREE for pair in whole) else None
 
