@@ -28,7 +28,7 @@ from exactsel.bounds.boxed_fit import PreparedBoxedFit
 from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.newton_fit import beginning_at_fits, may_lead
 from exactsel.bounds.witness import ModelPoint
-from exactsel.bounds.working_set import AT_ONCE, KnownProducts, WorkingSet
+from exactsel.bounds.working_set import KnownProducts, WorkingSet, many_columns
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.apg import Perspective, relax_nodes
 from exactsel.kernels.boxed import Box, GroupedBox, solved_bound
@@ -78,7 +78,7 @@ class BoxedBound(BoundSolver):
 def _known_curvature(problem: BoxedProblem, options: BoundOptions) -> FloatArray | None:
     """The curvature of all columns where it is more than the ridge's; None where there is none, or no time for it."""
     free = problem.unlimited
-    if not (free.is_quadratic and may_gain(free)):
+    if not (free.is_quadratic and may_gain(free)) or free.objective.d > free.n:
         return None
     if affordable(free.objective.d, options.seconds) is None:
         return uniform_curvature(free.hessian, free.gram.roundings) if free.lam == 0 else None
@@ -98,7 +98,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
     def __init__(self, problem: BoxedProblem, options: BoundOptions, curvature: FloatArray | None) -> None:
         self.problem, self.options, self.curvature = problem, options, curvature
         free = problem.unlimited
-        wide = curvature is None and not problem.units.grouped and free.d > max(free.n, AT_ONCE)
+        wide = curvature is None and not problem.units.grouped and many_columns(free.n, free.d)
         in_gram = free.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
         data: GramData | RawData = free.gram if in_gram else free.raw
         lam, scale = free.lam, np.ones(free.objective.d)
@@ -175,17 +175,13 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         What comes with the answers are the models (B, columns) that prove them.
         """
         problem, grouped, (perspective, scale) = self.problem, self.problem.units.grouped, self._form
-        if self._working is not None:
-            answers, points = empty_answers(len(states), problem.d, problem.k), np.zeros_like(starts)
-            for row, state in enumerate(states):
-                points[row] = self._working.relax(state, starts[row], cutoff, float(known[row]), answers, row)
-            if self.options.stop[0]:
-                answers.status[:] = UNFINISHED
-            return answers, points
         if self.begins_at_fits() and not self._fits_all:
             perspective = beginning_at_fits(perspective)
         answers = empty_answers(len(states), problem.d, problem.k)
         points = np.zeros_like(starts) if grouped else answers.point
+        if self._working is not None:
+            self._working.relax_all(states, starts, cutoff, known, answers)
+            return answers, points
         with parallel_section(self.options.threads):
             relax_nodes(*perspective, states, starts * scale, cutoff, known, self.options.stop, answers, points)
         if not self._decided:

@@ -13,16 +13,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.apg import Perspective, Rules, relax_nodes
 from exactsel.kernels.boxed import Box
 from exactsel.kernels.dual import node_bound
 from exactsel.kernels.forms import GramData
-from exactsel.kernels.node import FREE, IN, OUT, Answers, empty_answers, node_columns, write_relaxed
+from exactsel.kernels.node import (
+    FREE,
+    IN,
+    OUT,
+    UNFINISHED,
+    Answers,
+    empty_answers,
+    is_convex,
+    node_columns,
+    write_relaxed,
+)
 from exactsel.kernels.pair_products import pair_products
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -49,6 +60,11 @@ make a bound weak, never wrong."""
 
 MOST_KEPT = 2000
 """Columns whose products with each other are kept."""
+
+
+def many_columns(n: int, d: int) -> bool:
+    """Whether relaxations over d columns of n rows are solved on working sets."""
+    return d > max(n, AT_ONCE)
 
 
 class KnownProducts:
@@ -115,11 +131,38 @@ class WorkingSet:
     options: BoundOptions
     products: KnownProducts | None
 
-    def relax(
-        self, state: StateArray, start: FloatArray, cutoff: float, known: float, answers: Answers, row: int
-    ) -> FloatArray:
-        """Write the answer of one node that is no convex problem; the model (d,) that proves its bound."""
-        columns, fixed = node_columns(state)
+    def relax_all(
+        self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, answers: Answers
+    ) -> None:
+        """Bound each node (a row of ``states``) from a start, one that is convex with all of its columns at once."""
+        for row, state in enumerate(states):
+            columns, fixed = node_columns(state)
+            if is_convex(columns, fixed, self.perspective.k):
+                one = slice(row, row + 1)
+                self._by_kernel(
+                    self.perspective,
+                    states[one],
+                    starts[one],
+                    cutoff,
+                    known[one],
+                    Answers(*[cast("Any", array[one]) for array in answers]),
+                )
+            else:
+                self._relax(columns, fixed, starts[row], cutoff, float(known[row]), answers, row)
+        if self.options.stop[0]:
+            answers.status[:] = UNFINISHED
+
+    def _by_kernel(
+        self, perspective: Perspective, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray,
+        answers: Answers,
+    ) -> None:  # fmt: skip
+        with parallel_section(1):
+            relax_nodes(*perspective, states, starts, cutoff, known, self.options.stop, answers, answers.point)
+
+    def _relax(
+        self, columns: IntArray, fixed: int, start: FloatArray, cutoff: float, known: float, answers: Answers, row: int
+    ) -> None:
+        """Write the answer of one node, its columns S first and then C."""
         places, lam = self.perspective.k - fixed, self.perspective.lam
         x, ranked = start[columns], np.empty(places + 1)
         best = self._evaluated(columns, fixed, x, ranked)
@@ -138,9 +181,6 @@ class WorkingSet:
             chosen[outside[np.argsort(-told.q[outside], kind="stable")[: self._growth(chosen)]]] = True
         write_relaxed(answers, row, columns, fixed, self.perspective.k, lam, best.base, best.q, best.x, best.x, cutoff)
         answers.iterations[row] = passes
-        point = np.zeros(state.size)
-        point[columns] = best.x
-        return point
 
     def _evaluated(self, columns: IntArray, fixed: int, x: FloatArray, ranked: FloatArray) -> Evaluated:
         coef = np.zeros(self.problem.base.d)
@@ -183,9 +223,7 @@ class WorkingSet:
         states[0, places] = np.where(at < fixed, IN, FREE)
         start[0, places] = x[at]
         answers = empty_answers(1, d, self.perspective.k)
-        relax_nodes(
-            *perspective, states, start, cutoff, np.array([known]), self.options.stop, answers, answers.point
-        )  # fmt: skip
+        self._by_kernel(perspective, states, start, cutoff, np.array([known]), answers)
         found = np.zeros(len(columns))
         found[at] = answers.point[0, places]
         return found, float(answers.bound[0])

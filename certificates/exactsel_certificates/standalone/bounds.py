@@ -16,8 +16,8 @@ def bounds(
     """Lower and upper limits of d coefficients; None where nothing is limited. Raises :class:`Unclear`.
 
     A first line ``column,lower,upper`` is passed over, a side left empty has no limit. ``nonnegative`` is ``all`` or
-    names columns, with commas between them, whose lower limit is 0 at least. Names with commas stand in quotes. No coefficient exceeds
-    ``most`` in size.
+    names columns, with commas between them, whose lower limit is 0 at least. Names with commas stand in quotes. No
+    coefficient exceeds ``most`` in size.
     """
     entries = [entry for entry in _parted(lines) if any(entry)]
     if entries and [part.lower() for part in entries[0]] == ["column", "lower", "upper"]:

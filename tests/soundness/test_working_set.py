@@ -1,0 +1,124 @@
+"""Relaxations within limits that are solved on working sets: valid, as good as those on all columns, and proven."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from boxed_files import relations_of
+from recorded import second_opinion
+from samples import sample
+
+from exactsel import Problem, boxed, solve
+from exactsel.bounds import working_set
+from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.boxed import BoxedBound
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.boxed import BoxedProblem
+from exactsel.proofs.instance import instance_of
+from exactsel_certificates.checking import verify
+from exactsel_certificates.container import read_proof
+
+LOSSES = ("quadratic", "huber", "logistic", "poisson", "squared_hinge")
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Working sets of a column or two, whatever the size of a problem."""
+    for name, value in (("AT_ONCE", 0), ("FIRST", 1), ("PER_PLACE", 0)):
+        monkeypatch.setattr(working_set, name, value)
+
+
+def wide_case(seed, loss):
+    """Copies, negative copies, sums and constant columns; lengths that differ a million times; some limits are 0."""
+    rng = np.random.default_rng([seed, 173, LOSSES.index(loss)])
+    n = int(rng.integers(3, 7))
+    d, k = int(rng.integers(n + 1, n + 6)), int(rng.integers(1, 4))
+    A = rng.integers(-2, 3, (n, d)).astype(float) if seed % 3 == 0 else rng.standard_normal((n, d))
+    if seed % 2:
+        A[:, 1], A[:, 2], A[:, 3] = A[:, 0], -A[:, 0], 1.0
+        A[:, -1] = A[:, 0] + A[:, 4]
+    if seed % 4 == 1:
+        A *= 10.0 ** rng.integers(-3, 4, d)
+    z = 3.0 * rng.standard_normal(n)
+    labels = np.where(z > np.median(z), 1.0, -1.0)
+    y = {"quadratic": z, "huber": z, "poisson": rng.poisson(2.0, n).astype(float)}.get(loss, labels)
+    flat = loss == "quadratic" and seed % 5 < 2
+    size = np.exp(rng.normal(size=d)) * float(rng.choice([0.1, 1.0, 10.0]))
+    lower, upper = -size * rng.integers(0, 2, d), size * rng.integers(0, 3, d)
+    if not flat and seed % 7 == 0:
+        upper[rng.random(d) < 0.5] = np.inf
+    lam = 0.0 if flat else float(rng.choice([0.01, 0.3, 2.0]))
+    return BoxedProblem(
+        Problem(A, y, k, loss=loss, lam=lam, **({"delta": 0.7} if loss == "huber" else {})), lower, upper
+    )
+
+
+def least(problem, inside, free):
+    """The best model that holds nothing but columns of these, and the first at most."""
+    places = min(problem.k - len(inside), len(free))
+    sets = itertools.combinations(free, places) if places >= 0 else ()
+    return min((problem.fit([*inside, *chosen]).value for chosen in sets), default=np.inf)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", sample(12, 600, smoke=1))
+def test_bounds_on_working_sets_are_below_the_best_model_of_a_node(tiny, loss, seed):
+    problem = wide_case(seed, loss)
+    rng, prepared = np.random.default_rng(seed), BoxedBound().prepare(problem, BoundOptions())
+    room = 1e-9 * max(problem.null_objective, 1e-300)
+    for state in (rng.choice([OUT, FREE, FREE, FREE, IN], problem.d).astype(np.int8) for _ in range(5)):
+        state[np.flatnonzero(state == IN)[problem.k - 1 :]] = FREE
+        inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+        best = least(problem, inside, free)
+        answers = prepared.tighten(state[None], [None], np.inf, best).answers
+        assert answers.bound[0] <= best + room
+        for j in free:
+            rest = [each for each in free if each != j]
+            assert answers.bound_out[0, j] <= least(problem, inside, rest) + room
+            assert answers.bound_in[0, j] <= least(problem, [*inside, j], rest) + room
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", sample(8, 300))
+def test_searches_on_working_sets_find_and_prove_the_best_model(tiny, loss, seed, tmp_path):
+    problem, file = wide_case(seed, loss), tmp_path / "run.exsel"
+    best, null = least(problem, [], range(problem.d)), problem.null_objective
+    result = solve(problem, signals=(), proof=file)
+    assert result.lower <= best + 1e-9 * null
+    assert result.upper == pytest.approx(best, abs=1e-6 * null)
+    assert result.reached or best < 1e-3 * null
+    instance = instance_of(problem)
+    verdict = verify(read_proof(file), instance)
+    assert verdict.verified, verdict.reason
+    assert second_opinion(instance, file.read_bytes(), **relations_of(instance)) == ""
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.5])
+def test_a_working_set_comes_to_the_bound_on_all_columns(lam, monkeypatch):
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((40, 300))
+    problem = boxed(Problem(A, A[:, :3].sum(axis=1) + rng.standard_normal(40), 3, lam=lam), max_coef=1.5)
+
+    def bound():
+        prepared = BoxedBound().prepare(problem, BoundOptions(force_quit=False))
+        return float(prepared.tighten(problem.root_state[None], [None], np.inf, 1e300).answers.bound[0])
+
+    on_few = bound()
+    monkeypatch.setattr(working_set, "AT_ONCE", 1000)  # from now on all columns are relaxed by the kernel
+    on_all = bound()
+    assert on_few == pytest.approx(on_all, rel=2e-3)
+    assert on_few > 0.01 * problem.null_objective
+
+
+def test_wide_data_within_limits_close_without_a_product_of_all_columns():
+    """More columns than a Gram matrix is made of: 60 rows, 5,000 columns, no ridge."""
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((60, 5000))
+    y = 2.0 * A[:, :2].sum(axis=1) + 0.3 * rng.standard_normal(60)
+    problem = boxed(Problem(A, y, 2, lam=0.0), max_coef=3.0)
+    result = solve(problem, signals=(), time_limit=60.0)
+    assert result.reached
+    assert result.support == (0, 1)
+    assert "gram" not in vars(problem.base)
