@@ -136,7 +136,7 @@ def curved_data(problem: Problem, hessian: FloatArray, curvature: FloatArray) ->
     gram = problem.gram
     # Every entry of the scaled matrix was rounded a few times more; norms bound its entries as they do those of G.
     norms = np.sqrt((gram.norms**2 + problem.lam) / curvature)
-    data = GramData(M, gram.b / root, gram.constant, gram.roundings + 8, norms, gram.AT[:0])
+    data = GramData(M, gram.b / root, gram.constant, gram.roundings + problem.k + 24, norms, gram.AT[:0])
     return data, max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
 
 
@@ -145,15 +145,16 @@ class PreparedPerspective(PreparedBound):
 
     def __init__(
         self, solver: AcceleratedGradientBound, problem: Any, options: BoundOptions, curvature: FloatArray | None,
-        inner: Problem, groups: Groups | None,
+        inner: Problem, groups: Groups | None, hessian: FloatArray | None = None,
     ) -> None:  # fmt: skip
+        """``hessian`` is what the curvature is of, where that is not all of the objective's (bounds/spectral.py)."""
         self.problem, self.options, self.curvature = problem, options, curvature
         data: GramData | RawData = inner.gram if inner.is_quadratic else inner.raw
         lam, scale, lipschitz = inner.lam, np.ones(inner.d), 0.0
         if curvature is None:
             lipschitz = inner.spectral_norm_squared * inner.objective.steepness
         else:
-            data, lipschitz = curved_data(inner, inner.hessian, curvature)
+            data, lipschitz = curved_data(inner, inner.hessian if hessian is None else hessian, curvature)
             lam, scale = 1.0, np.sqrt(curvature)
         self.rules = solver.rules(inner, lipschitz, options.thorough)
         self._root_fit: FloatArray | None = None

@@ -1,6 +1,6 @@
 """What proves a lower bound: a point anyone can put into the formula.
 
-A node (S, C) is a region of models. Its bound is proven by one of nine things, each checkable from the problem and
+A node (S, C) is a region of models. Its bound is proven by one of ten things, each checkable from the problem and
 the node alone:
 
 * :class:`ModelPoint`: an x; its dual vector is the gradient of L at Ax, and formula (2) gives the bound.
@@ -9,6 +9,7 @@ the node alone:
 * :class:`FitPoint`: the unconstrained minimum over S and C together, which anyone can recompute.
 * :class:`EigenvaluePoint`: the eigenvalues of what S leaves of the matrix (column subset selection), likewise.
 * :class:`SplitPoint`: a matrix to take off before semidefiniteness is asked for (quadratic loss).
+* :class:`SpectralPoint`: an x for formula (3) after a split has been taken off (quadratic loss).
 * :class:`StrongPoint`: columns apart from which all others are nearly orthogonal (quadratic loss).
 * :class:`InfimumPoint`: no value of the loss is smaller.
 * :class:`ListedPoints`: many of these, for a region that was solved by listing.
@@ -92,6 +93,20 @@ class SplitPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class SpectralPoint:
+    """A sparse coefficient vector for formula (3) with H - E, E a split of all columns for models of k columns."""
+
+    index: NDArray[np.int32]
+    value: FloatArray
+    curvature: FloatArray
+    """(d,) the D that H - E leaves (this and all below: the same arrays for a whole search)."""
+    columns: NDArray[np.int32]
+    """(m,) as those of a :class:`SplitPoint` ..."""
+    scale: FloatArray
+    entries: NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True)
 class StrongPoint:
     """Strong columns, besides which the others are weak: FORMAT.md says what they prove."""
 
@@ -125,6 +140,7 @@ Proof: TypeAlias = (
     | EigenvaluePoint
     | InfimumPoint
     | SplitPoint
+    | SpectralPoint
     | StrongPoint
     | ListedPoints
     | CountedPatterns
@@ -187,6 +203,15 @@ register(
     {
         "columns": Field("int32", ("chosen",), "column"), "scale": Field("float64", ("chosen",), "finite"),
         "entries": Field("float16", ("any",), "finite"),
+    },
+)  # fmt: skip
+register(
+    SpectralPoint,
+    _MODEL | {
+        "curvature": Field("float64", ("columns",), "finite", shared=True),
+        "columns": Field("int32", ("chosen",), "column", shared=True),
+        "scale": Field("float64", ("chosen",), "finite", shared=True),
+        "entries": Field("float16", ("any",), "finite", shared=True),
     },
 )  # fmt: skip
 register(StrongPoint, {"columns": Field("int32", ("any",), "column")})

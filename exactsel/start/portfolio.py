@@ -61,6 +61,9 @@ part of what forming the Gram matrix takes besides; ..."""
 MODELS_FIRST = 2.0
 """... and that of forming so many Hessians for other losses than the quadratic one."""
 
+PASSES_FIRST = 10.0
+"""... or, where it is not formed, of so many passes over the data."""
+
 NODES_FIRST = 4.0
 """So many times that within limits of coefficients, where a node takes a millisecond and more."""
 
@@ -91,6 +94,8 @@ def first_work(problem: SubsetProblem) -> float:
     n, d = float(problem.n), float(problem.d)
     work, objective = FIRST_WORK + PART_OF_GRAM * n * d * min(n, d), problem.objective
     if isinstance(problem, BoxedProblem):
+        if d > n:  # nobody forms it
+            work = FIRST_WORK + PASSES_FIRST * n * d
         work, objective = NODES_FIRST * work, problem.base
     if objective is not None and not objective.is_quadratic:
         work += MODELS_FIRST * n * d**2

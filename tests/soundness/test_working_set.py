@@ -34,7 +34,7 @@ def wide_case(seed, loss):
     """Copies, negative copies, sums and constant columns; lengths that differ a million times; some limits are 0."""
     rng = np.random.default_rng([seed, 173, LOSSES.index(loss)])
     n = int(rng.integers(3, 7))
-    d, k = int(rng.integers(n + 1, n + 6)), int(rng.integers(1, 4))
+    d, k = int(rng.integers(n + 2, n + 6)), int(rng.integers(1, 4))
     A = rng.integers(-2, 3, (n, d)).astype(float) if seed % 3 == 0 else rng.standard_normal((n, d))
     if seed % 2:
         A[:, 1], A[:, 2], A[:, 3] = A[:, 0], -A[:, 0], 1.0
