@@ -46,6 +46,7 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "minorant_point": ("<i4",),
     "minorant_width": ("<f4",),
     "limit_point": ("<i4",),
+    "curvature_split": ("<i4",),
     "split_value": ("<f2",),
     "point_index": ("<i4", "<u2", "u1"),
     "split_column": ("<i4", "<u2", "u1"),
@@ -128,6 +129,8 @@ class Proof:
     """(2n,) how far intervals go below the predictions at the first of these, and above."""
     limit_point: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     """(1,) the point around which dual vectors limit the coefficients of models; (0,) where they do not."""
+    curvature_split: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    """(1,) the split after which the curvature is left; (0,) where it is that of A'A + lam I."""
 
 
 def written(proof: Proof) -> bytes:
@@ -332,3 +335,6 @@ def _check_arrays(proof: Proof) -> None:
         raise MalformedError(f"a minorant is one to {MOST_TOUCHED} points and two widths for each row.")
     if len(proof.limit_point) > 1:
         raise MalformedError("the limits on coefficients are around more than one point.")
+    named = proof.curvature_split
+    if named.size > 1 or np.any((named < 0) | (named >= proof.split_size.size)):
+        raise MalformedError("the curvature is not after one of the splits.")

@@ -144,6 +144,7 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
     entries += changes * float(n) * d
     operations += of_points(changes, 0, n, d) + 2.0 * regions * (STEP + 16.0 * d) + 8.0 * n * d
     operations += 1.0 * n * d * d if square else 0.0
+    operations += of_fits(1, d) + (n + 2.0 * changes) * d * d if proof.curvature_split.size else 0.0
     operations += len(proof.minorant_point) * 4.0 * (n * float(d) ** 2 + float(d) ** 3)
     return Estimate(regions, sets, fits, entries, operations)
 

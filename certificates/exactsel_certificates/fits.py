@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.rigorous import DENSE_UP_TO, RigorousBounds, States, gamma
+from exactsel_certificates.rigorous import DENSE_UP_TO, TINY, RigorousBounds, States, gamma, runs_to_its_end
 from exactsel_certificates.sums import products
 from exactsel_certificates.walk import IN, OUT
 
@@ -55,6 +55,27 @@ class Fits:
         """The Hessian (d, d) in columns of length one; only for an affordable number of columns."""
         with np.errstate(all="ignore"):
             return products(self.unit.T, self.unit) + np.diag(self.ridge)
+
+    def own_curvature(self, columns: list[int]) -> FloatArray:
+        """For lam = 0: as little curvature as makes some columns verifiably independent; nan if they are not.
+
+        A column of zeros changes no prediction, so regions with and without it hold the same objectives.
+        """
+        plain = self.bounds
+        columns = [j for j in columns if plain.norms[j] > 0]
+        m = len(columns)
+        room = 1.01 * m * (gamma(plain.many + 8) + gamma(m + 8))
+        curvature = np.ones(plain.d)
+        if m > plain.n:  # dependent
+            curvature[columns] = np.nan
+            return curvature
+        gram = self.hessian_of(np.array(columns, dtype=np.intp))
+        independent = runs_to_its_end(gram - 2.0 * room * np.eye(m))
+        with np.errstate(all="ignore"):
+            own = room * self.scale[columns] ** 2
+        # A number near the smallest doubles has few digits, and may be too large for it.
+        curvature[columns] = np.where((own > TINY) & independent, own, np.nan)
+        return curvature
 
     def hessian_of(self, columns: NDArray[np.intp]) -> FloatArray:
         """The rows and columns (m, m) of the Hessian for some columns."""

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel_certificates.after_split import taken_after_split
 from exactsel_certificates.container import FIRST_POINT, FIRST_STRONG, FIT, Proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
@@ -22,16 +23,7 @@ from exactsel_certificates.group_counting import GroupCounting
 from exactsel_certificates.hierarchy import may_choose
 from exactsel_certificates.points import Points, left_first, shown_radii
 from exactsel_certificates.polishing import Polisher
-from exactsel_certificates.rigorous import (
-    TINY,
-    RigorousBounds,
-    Rows,
-    States,
-    gamma,
-    leaves_convex,
-    model_objective,
-    runs_to_its_end,
-)  # fmt: skip
+from exactsel_certificates.rigorous import RigorousBounds, Rows, States, leaves_convex, model_objective
 from exactsel_certificates.scaled import Scaled, scaled
 from exactsel_certificates.semidefinite import Semidefinite
 from exactsel_certificates.strong import StrongColumns
@@ -68,6 +60,8 @@ class RegressionRegions:
         self.fits = Fits(instance, self.plain)
         usable = curvature is None and self._usable(proof)
         self.curvature = np.array(proof.curvature, dtype=np.float64) if usable else curvature
+        self._after_split = taken_after_split(instance, proof) if curvature is None else None
+        self._left_curvature = np.array(proof.curvature, dtype=np.float64)
         self.exact_regions = 0
         self._exact: ExactBounds | None = None
         self._polishing: Polisher | None = None
@@ -92,7 +86,8 @@ class RegressionRegions:
         return GroupCounting(self.semidefinite, groups) if groups else self.semidefinite
 
     def _usable(self, proof: Proof) -> bool:
-        return self.quadratic and proof.curvature.size == self.plain.d and leaves_convex(self.instance, proof.curvature)
+        plain = proof.curvature.size == self.plain.d and not proof.curvature_split.size
+        return self.quadratic and plain and leaves_convex(self.instance, proof.curvature)
 
     def bounds(self, leaves: Leaves) -> FloatArray:
         """A bound for each region; 0, which no objective is below, at the least."""
@@ -204,6 +199,9 @@ class RegressionRegions:
     ) -> FloatArray:
         """Formula (3) at the models W[which], with the curvature of the proof, then the ridge's, then both exactly."""
         result = np.full(len(states), -np.inf)
+        if self._after_split is not None:
+            after = self.plain.at_models(W, self._left_curvature, self._after_split)
+            result = self.plain.bounds(after, which, states)
         for curvature in self._curvatures():
             short = np.flatnonzero(~(result >= self.target))
             if short.size:
@@ -266,7 +264,7 @@ class RegressionRegions:
     def _at_refined_fits(self, states: States, used: States, W: FloatArray) -> FloatArray:
         if self._curvatures():
             return self._curved(W, np.arange(len(W)), states, lambda row: self._refined(W[row], used[row]))
-        own = np.stack([self._own_curvature(state) for state in used])
+        own = np.stack([self.fits.own_curvature(self._columns(state)) for state in used])
         result = self.plain.bounds(self.plain.at_models(W, own), np.arange(len(W)), states)
 
         def least(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
@@ -295,26 +293,6 @@ class RegressionRegions:
         full = np.sum(states == IN, axis=1) >= self.k
         used[full] = states[full] == IN
         return np.where(used, np.uint8(IN), np.uint8(OUT))[:, self.instance.unit_of]
-
-    def _own_curvature(self, state: NDArray[np.uint8]) -> FloatArray:
-        """For lam = 0: as little curvature as makes the region's columns verifiably independent; nan if they are not.
-
-        A column of zeros changes no prediction, so regions with and without it hold the same objectives.
-        """
-        columns = [j for j in self._columns(state) if self.plain.norms[j] > 0]
-        m = len(columns)
-        room = 1.01 * m * (gamma(self.plain.many + 8) + gamma(m + 8))
-        curvature = np.ones(self.plain.d)
-        if m > self.plain.n:  # dependent
-            curvature[columns] = np.nan
-            return curvature
-        gram = self.fits.hessian_of(np.array(columns, dtype=np.intp))
-        independent = runs_to_its_end(gram - 2.0 * room * np.eye(m))
-        with np.errstate(all="ignore"):
-            own = room * self.fits.scale[columns] ** 2
-        # A number near the smallest doubles has few digits, and may be too large for it.
-        curvature[columns] = np.where((own > TINY) & independent, own, np.nan)
-        return curvature
 
     def _columns(self, state: NDArray[np.uint8]) -> list[int]:
         inside = np.flatnonzero(state == IN)

@@ -119,10 +119,11 @@ class RigorousBounds:
         self.sizes: FloatArray | None = None
         """(d,) how large coefficients can be (radii.py), where that is known: bounds speak of these models only."""
 
-    def at_models(self, W: FloatArray, curvature: FloatArray) -> Evaluated:
+    def at_models(self, W: FloatArray, curvature: FloatArray, E: FloatArray | None = None) -> Evaluated:
         """For formula (3) at models W (P, d); quadratic loss. ``curvature`` lam makes it formula (2).
 
-        The curvature, (d,) or one for each model, must be lam or leave the rest convex (see :func:`leaves_convex`).
+        The curvature, (d,) or one for each model, must be lam or leave the rest convex (see :func:`leaves_convex`);
+        with E (d, d) after that has been taken off, too (after_split.py).
         """
         with np.errstate(all="ignore"):
             Z = W @ self.A.T
@@ -136,9 +137,13 @@ class RigorousBounds:
             slack += 0.5 * gamma(blocked_roundings(self.n) + 16) * blocked_sums(np.abs(rows))
             slack += error_of_z * (lengths(Z) + 0.5 * error_of_z) * ROUNDED + self.n * TINY
             V = products(residual, self.A)
-            pull = rest * W
+            pull, off = rest * W, 4 * U * np.abs(rest * W)
+            if E is not None:
+                split, sizes = W @ E, (np.abs(W) @ np.abs(E)) * (1.0 + gamma(self.d))
+                convex, pull, off = convex - W * split, pull - split, off + gamma(self.d + 4) * sizes
+                slack += gamma(2 * self.d + 8) * np.sum(np.abs(W) * sizes, axis=1)
             error = self.norms * (error_of_z + gamma(self.many + 2) * lengths(residual))[:, None] + self.n * TINY
-            error = error * ROUNDED + 4 * U * (np.abs(V) + np.abs(pull))
+            error = error * ROUNDED + 4 * U * (np.abs(V) + np.abs(pull)) + off
             terms = self._taken(V + pull, error, curvature)
             base = -0.5 * (blocked_sums(rows) + np.sum(convex, axis=1)) - slack
             return Evaluated(base, self._per_unit(terms))

@@ -26,9 +26,10 @@ import numpy as np
 from exactsel.algebra.elimination import definite, gamma, shift
 from exactsel.algebra.spectrum import smallest_eigenvalue
 from exactsel.algebra.threads import one_thread
-from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective, curved_data
+from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.fit import FitBound
+from exactsel.bounds.split import SplitBound
 from exactsel.bounds.split_point import rounded, split_matrix
 from exactsel.bounds.witness import ModelPoint, Proof, SpectralPoint, SplitPoint
 from exactsel.errors import UnsupportedError, option
@@ -73,7 +74,7 @@ class SpectralBound(BoundSolver):
         found = spectral_split(problem)
         if found is not None:
             return PreparedSpectral(problem, options, found)
-        return (AcceleratedGradientBound() if problem.lam > 0 else FitBound()).prepare(problem, options)
+        return SplitBound().prepare(problem, options)
 
 
 def spectral_split(problem: Problem) -> Spectral | None:

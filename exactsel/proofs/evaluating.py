@@ -16,6 +16,7 @@ from exactsel.bounds.witness import (
     FitPoint,
     ModelPoint,
     Proof,
+    SpectralPoint,
     SplitPoint,
     StrongPoint,
     shown,
@@ -197,6 +198,8 @@ class _Stored:
         self._splits: list[SplitPoint] = []
         self._known: dict[int, int] = {}
         self.curvature: FloatArray | None = None
+        self._split = -1
+        """The one that leaves the curvature, if any."""
 
     def number(self, point: Proof | str, rows: Any) -> int:
         """The witness as :class:`exactsel_certificates.walk.Leaves` name it; ``rows`` are those that count."""
@@ -220,6 +223,12 @@ class _Stored:
         if isinstance(point, SplitPoint):
             self._splits.append(point)
             return ~(len(self._splits) - 1)
+        if isinstance(point, SpectralPoint):
+            self.curvature, of = point.curvature, SplitPoint(point.columns, point.scale, point.entries)
+            if self._split < 0:
+                self._split = len(self._splits)
+                self._splits.append(of)
+            return self._store(ModelPoint(point.index, point.value), rows)
         if isinstance(point, StrongPoint):
             self._models.append(ModelPoint(point.columns, np.ones(len(point.columns))))
             return ~(fmt.FIRST_STRONG + len(self._models) - 1)
@@ -233,6 +242,7 @@ class _Stored:
             family="regression", loss=instance.loss, n=n, d=d, k=instance.k, groups=len(instance.groups) or None,
             problem_hash="", lower=target, upper=math.inf, weights=False, intercept=False, scale=False,
             scope=scope, curvature=curvature,
+            curvature_split=np.array([self._split] if self._split >= 0 else [], dtype=np.int32),
             model_value=np.zeros(0), point_value=_joined((point.value for point in models), np.float64),
             dual_value=_joined(self._duals, np.float64), model_index=np.zeros(0, np.int32),
             point_size=np.array([len(point.index) for point in models], dtype=np.int32),

@@ -16,6 +16,7 @@ from exactsel.bounds.witness import (
     InfimumPoint,
     ListedPoints,
     ModelPoint,
+    SpectralPoint,
     SplitPoint,
     StrongPoint,
     shown,
@@ -50,6 +51,8 @@ class Witnesses:
         self.index_type = "u1" if columns <= 2**8 else "<u2" if columns <= 2**16 else "<i4"
         self.curvature: FloatArray | None = None
         """The D of formula (3) that points are for, if any."""
+        self.curvature_split = -1
+        """The split that leaves it; -1 where it is that of all."""
         self.points = self.splits = self.duals = 0
         """How many have been stored."""
         self._known: OrderedDict[int, tuple[Point, int, int]] = OrderedDict()
@@ -72,7 +75,7 @@ class Witnesses:
                 self._known_bytes -= self._known.popitem(last=False)[1][2]
         return known[1]
 
-    def store(self, point: ModelPoint | DualPoint | SplitPoint | StrongPoint) -> tuple[int, int]:
+    def store(self, point: ModelPoint | DualPoint | SplitPoint | SpectralPoint | StrongPoint) -> tuple[int, int]:
         """Store a point; the word that names it as a witness, and the bytes it takes."""
         write = self._spools.write
         if isinstance(point, SplitPoint):
@@ -90,8 +93,11 @@ class Witnesses:
         if isinstance(point, StrongPoint):
             number = self.store_all(point.columns, np.ones(len(point.columns)), np.array([len(point.columns)]))
             return 8 * (fmt.FIRST_STRONG + number) + fmt.SPLIT, POINT_BYTES + 12 * len(point.columns)
-        if isinstance(point, CurvedPoint):
+        if isinstance(point, CurvedPoint | SpectralPoint):
             self.keep_curvature(point.curvature)
+        if isinstance(point, SpectralPoint) and self.curvature_split < 0:
+            self.curvature_split = self.splits
+            self.store(SplitPoint(point.columns, point.scale, point.entries))
         first = self.store_all(point.index, point.value, np.array([len(point.index)]))
         return word_of(first), POINT_BYTES + 12 * len(point.index)
 
@@ -110,6 +116,11 @@ class Witnesses:
         if self.curvature is None:
             self.curvature = curvature if self._even is None else curvature * self._even**2
 
+    @property
+    def named_split(self) -> NDArray[np.int32]:
+        """The split that leaves the curvature, as the file names it."""
+        return np.array([self.curvature_split] if self.curvature_split >= 0 else [], dtype="<i4")
+
     def stored(self, array: str) -> int:
         """How many entries an array of the proof file has."""
         kind = self.index_type if array in INDICES else fmt.ARRAYS[array][0]
@@ -118,11 +129,13 @@ class Witnesses:
     def saved(self) -> dict[str, Any]:
         """What is not in the spools, as JSON holds it."""
         curvature = None if self.curvature is None else self.curvature.tolist()
-        return {"points": self.points, "splits": self.splits, "duals": self.duals, "curvature": curvature}
+        numbers = {name: getattr(self, name) for name in ("points", "splits", "duals", "curvature_split")}
+        return numbers | {"curvature": curvature}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Take over what was saved; :class:`exactsel.errors.InputError` where the spools hold something else."""
-        self.points, self.splits, self.duals = (int(saved[name]) for name in ("points", "splits", "duals"))
+        for name in ("points", "splits", "duals", "curvature_split"):
+            setattr(self, name, int(saved[name]))
         self.curvature = None if saved["curvature"] is None else np.array(saved["curvature"], dtype=np.float64)
         stored = (self.stored("point_size"), self.stored("split_size"))
         require(stored == (self.points, self.splits), "other points of its proof than it counts")

@@ -242,6 +242,7 @@ class ProofWriter:
             "model_index": used.astype("<i4"),
             "minorant_point": point.astype("<i4"), "minorant_width": widths.astype("<f4"),
             "limit_point": limit.astype("<i4"),
+            "curvature_split": witnesses.named_split,
         }  # fmt: skip
         kinds = {name: allowed[0] for name, allowed in fmt.ARRAYS.items()}
         kinds |= dict.fromkeys(INDICES, witnesses.index_type)

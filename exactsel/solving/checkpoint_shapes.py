@@ -62,7 +62,8 @@ PROGRESS = entries({**TOLD, "seconds": number(0.0), "ended": maybe(among(*(each.
 
 PROOF = entries({
     "witnesses": entries({
-        "points": PROOF_WORD, "splits": PROOF_WORD, "duals": PROOF_WORD, "curvature": maybe(several(number())),
+        "points": PROOF_WORD, "splits": PROOF_WORD, "duals": PROOF_WORD, "curvature_split": PROOF_WORD,
+        "curvature": maybe(several(number())),
     }),
     "minorant": row(several(whole(0, 2**31 - 1)), several(number())), "by_patterns": truth,
     "node": PROOF_WORD, "witness": PROOF_WORD, "piece": several(PROOF_WORD),

@@ -13,6 +13,7 @@ long double, which has 11 more bits than the solver's numbers on most machines a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
@@ -28,6 +29,7 @@ from exactsel_certificates.formula import (
     row_values,
     summed_loss,
 )
+from exactsel_certificates.reference.record import Split
 
 
 def loss_value(instance: Instance, z: Any) -> float:
@@ -108,20 +110,25 @@ def rounding_at_model(instance: Instance, inside: Sequence[int], candidates: Seq
     return float(np.abs(z) @ moved + (counted / (2 * instance.lam) if instance.lam > 0 else 0.0))
 
 
-def curved_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: Any, curvature: Any) -> float:
+def curved_bound(
+    instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: Any, curvature: Any,
+    split: Split | None = None,
+) -> float:  # fmt: skip
     """Formula (3) for quadratic loss: with M = A'A + lam I - diag(D) positive semidefinite and g = Mx - A'y,
 
         c - x'Mx/2 - (1/2) ( sum_{j in S} g_j^2/D_j  +  the r largest g_j^2/D_j, j in C );
 
-    -inf where M is not positive semidefinite, or D not positive, for then it is no bound.
+    -inf where M is not positive semidefinite, or D not positive, for then it is no bound. With a split its E for
+    models of k columns is taken off M.
     """
-    D, x = long_doubles(curvature), long_doubles(x)
-    if not (np.all(D > 0) and _leaves_convex(instance, np.asarray(curvature, dtype=np.float64))):
+    D, x, d = long_doubles(curvature), long_doubles(x), instance.A.shape[1]
+    E = np.zeros((d, d)) if split is None else taken_off(split, d, instance.k)
+    if not (np.all(D > 0) and _leaves_convex(instance, np.asarray(curvature, dtype=np.float64), E)):
         return -np.inf
     A, y = long_doubles(instance.A), long_doubles(instance.y)
     z = A @ x
-    g = A.T @ (z - y) + (instance.lam - D) * x
-    convex_part = z @ z + np.sum((instance.lam - D) * x * x)
+    g = A.T @ (z - y) + (instance.lam - D) * x - E @ x
+    convex_part = z @ z + np.sum((instance.lam - D) * x * x) - x @ E @ x
     counted = _with_largest(instance, inside, candidates, _taken(instance, g, D))
     return float(0.5 * (y @ y) - 0.5 * convex_part - 0.5 * counted)
 
@@ -129,17 +136,30 @@ def curved_bound(instance: Instance, inside: Sequence[int], candidates: Sequence
 _known_convex: dict[bytes, bool] = {}
 
 
-def _leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
-    """Whether A'A + lam I - diag(D) is positive semidefinite, by a Cholesky factorisation with room for rounding."""
-    key = sha256(instance.A.tobytes() + np.float64(instance.lam).tobytes() + curvature.tobytes()).digest()
+def taken_off(split: Split, d: int, k: int) -> FloatArray:
+    """E (d, d): N on the split's columns, and on the diagonal the k - 1 largest of each row, times the scales."""
+    m = len(split.columns)
+    N = np.zeros((m, m))
+    N[np.tril_indices(m, -1)] = split.entries
+    N += N.T
+    N[np.diag_indices(m)] = [math.fsum(sorted(row, reverse=True)[: max(0, k - 1)]) for row in np.abs(N).tolist()]
+    E = np.zeros((d, d))
+    E[np.ix_(split.columns, split.columns)] = N * np.outer(split.scale, split.scale)
+    return E
+
+
+def _leaves_convex(instance: Instance, curvature: FloatArray, E: FloatArray) -> bool:
+    """Whether A'A + lam I - diag(D) - E is semidefinite, by a Cholesky factorisation with room for rounding."""
+    data = (instance.A, np.float64(instance.lam), curvature, E)
+    key = sha256(b"".join(part.tobytes() for part in data)).digest()
     if key not in _known_convex:
         n, d = instance.A.shape
         hessian = instance.A.T @ instance.A + instance.lam * np.eye(d)
         # In columns of about one length: powers of two round nothing.
         sizes = np.sqrt(np.diagonal(hessian))
         even = 2.0 ** np.round(np.log2(np.where(sizes > 0, sizes, 1.0)))
-        hessian, curvature = hessian / even[:, None] / even, curvature / even**2
-        room = (n + d + 32) * 2.0**-53 * np.trace(hessian)
+        hessian, curvature = (hessian - E) / even[:, None] / even, curvature / even**2
+        room = (n + d + 32) * 2.0**-53 * (np.trace(hessian) + np.abs(hessian).sum(axis=1).max())
         try:
             np.linalg.cholesky(hessian - np.diag(curvature) - room * np.eye(d))
             _known_convex[key] = True

@@ -26,11 +26,20 @@ class Model(NamedTuple):
     x: FloatArray
 
 
+class Split(NamedTuple):
+    """Columns (m,), their scale (m,), and the strict lower triangle of N row by row (m (m - 1) / 2,)."""
+
+    columns: tuple[int, ...]
+    scale: FloatArray
+    entries: FloatArray
+
+
 class Curved(NamedTuple):
-    """A coefficient vector (d,) and the curvature D (d,) for formula (3); quadratic loss."""
+    """A coefficient vector (d,) and the curvature D (d,) for formula (3), after a split or not; quadratic loss."""
 
     x: FloatArray
     curvature: FloatArray
+    split: Split | None = None
 
 
 class Dual(NamedTuple):
@@ -45,14 +54,6 @@ class Fit(NamedTuple):
 
 class Eigenvalues(NamedTuple):
     """The eigenvalues of what the region's S leaves of the matrix (column subset selection)."""
-
-
-class Split(NamedTuple):
-    """Columns (m,), their scale (m,), and the strict lower triangle of N row by row (m (m - 1) / 2,)."""
-
-    columns: tuple[int, ...]
-    scale: FloatArray
-    entries: FloatArray
 
 
 class Strong(NamedTuple):

@@ -169,7 +169,7 @@ def recomputed_bound(
         _check_vector(witness.curvature, instance.A.shape[1], "a curvature")
         if instance.loss != "quadratic":
             raise ReplayError(f"curvature is offered as witness, which {instance.loss} loss does not allow.")
-        return curved_bound(instance, S, C, witness.x, witness.curvature)
+        return curved_bound(instance, S, C, witness.x, witness.curvature, witness.split)
     if isinstance(witness, Dual):
         _check_vector(witness.beta, instance.A.shape[0], "a witness dual vector")
         return dual_bound(instance, S, C, witness.beta)

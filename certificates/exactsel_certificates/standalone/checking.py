@@ -16,7 +16,7 @@ from fractions import Fraction as F
 from typing import Any
 
 from .algebra import as_float, semidefinite
-from .counting import Semidefinite, least_squares
+from .counting import Semidefinite, least_squares, taken
 from .domain import Outside, Problem, problem_of
 from .estimate import Asked, Most, asked, default_limits
 from .file import BY_COUNTING, FIRST_STRONG, FLAGS, point, read, regions, split
@@ -171,7 +171,9 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
         problem.level, problem.groups, problem.scale, problem.bounds,
     )  # fmt: skip
     D = [F(v) for v in p["curvature"]]
-    curvatures = [D] if D and problem.loss == "quadratic" and semidefinite(r.left(D)) else []
+    own = bool(D) and problem.loss == "quadratic" and not p["curvature_split"]
+    curvatures = [D] if own and semidefinite(r.left(D)) else []
+    r.after_split = after_split(p, r, D)
     curvatures += [[r.lam] * len(r.columns)] if r.lam > 0 else []
     claim, upper = F(p["lower"]), r.objective(model)
     limited = limits(p, r, r.columns_of(problem.must_not))
@@ -261,6 +263,15 @@ def closes(p: dict[str, Any], level: Semidefinite | Patterns, S: set[int], C: se
             return False
         return level.strong.closes(S, C, point(p, number))
     return ~w + 1 < len(p["splits"]) and level.split(S, C, split(p, ~w))
+
+
+def after_split(p: dict[str, Any], r: Regression, D: list[F]) -> tuple[list[F], dict[tuple[int, int], F]] | None:
+    """The curvature and E where the file names a split that leaves it; None where it does not."""
+    if not p["curvature_split"] or not D or r.loss != "quadratic" or len(r.groups) < len(r.columns):
+        return None
+    E = taken(r.k, {*range(len(r.columns))}, split(p, p["curvature_split"][0]), r.squares)
+    left = [[v - E.get((i, j), F(0)) for j, v in enumerate(row)] for i, row in enumerate(r.left(D))]
+    return (D, E) if semidefinite(left) else None
 
 
 def witnessed(p: dict[str, Any], r: Regression, witness: int, curvatures: list[list[F]]) -> list[Bound]:

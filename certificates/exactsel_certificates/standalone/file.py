@@ -19,8 +19,8 @@ TYPES = {"<f8": "d", "<f4": "f", "<f2": "e", "<i4": "i", "<u2": "H", "u1": "B"}
 ARRAYS = {
     "curvature": ["<f8"], "model_value": ["<f8"], "point_value": ["<f8", "<f4"], "dual_value": ["<f8"],
     "split_scale": ["<f8"], "model_index": ["<i4"], "point_size": ["<i4"], "tree": ["<i4"], "split_size": ["<i4"],
-    "minorant_point": ["<i4"], "minorant_width": ["<f4"], "limit_point": ["<i4"], "split_value": ["<f2"],
-    "point_index": ["<i4", "<u2", "u1"], "split_column": ["<i4", "<u2", "u1"],
+    "minorant_point": ["<i4"], "minorant_width": ["<f4"], "limit_point": ["<i4"], "curvature_split": ["<i4"],
+    "split_value": ["<f2"], "point_index": ["<i4", "<u2", "u1"], "split_column": ["<i4", "<u2", "u1"],
 }  # fmt: skip
 """In the order they are stored, each with the types it may have; those that are empty may be left out."""
 
@@ -80,6 +80,8 @@ def read(data: bytes) -> dict[str, Any]:
     touched = len(proof["minorant_point"])
     need(touched <= 8 and len(proof["minorant_width"]) == 2 * proof["n"] * (touched > 0), "minorant")
     need(len(proof["limit_point"]) <= 1, "point of the limits")
+    named = proof["curvature_split"]
+    need(len(named) <= 1 and all(0 <= v < len(proof["split_size"]) for v in named), "split of the curvature")
     return proof | {"lower": lower, "upper": upper, "points": [0, *accumulate(proof["point_size"])]}
 
 

@@ -58,6 +58,8 @@ class Regression:
         self.ridge = [self.lam * s for s in self.squares]
         self.sizes: list[F] = []
         """How large coefficients of the data as given can be, where that is known (limits.py)."""
+        self.after_split: tuple[list[F], dict[tuple[int, int], F]] | None = None
+        """The curvature that is left after a split, and the split's E, where the file has one."""
 
     def free(self) -> Regression:
         """The same problem without bounds of coefficients."""
@@ -98,11 +100,13 @@ class Regression:
         """Gx."""
         return [dot([row[i] for i in x], [*x.values()]) for row in self.G]
 
-    def curved(self, x: dict[int, F], D: Sequence[F]) -> Bound:
-        """Formula (3), D as it is for prepared columns."""
+    def curved(self, x: dict[int, F], D: Sequence[F], E: dict[tuple[int, int], F] | None = None) -> Bound:
+        """Formula (3), D as it is for prepared columns; with the entries of E that have been taken off, too."""
         Mx = self.times(x)
         for j, v in x.items():
             Mx[j] += (self.ridge[j] - D[j] * self.squares[j]) * v
+        for (i, j), v in (E or {}).items():
+            Mx[i] -= v * x.get(j, F(0))
         slopes = [m - b for m, b in zip(Mx, self.b, strict=True)]
         terms = [self.taken_by(j, g, e * s) for j, (g, e, s) in enumerate(zip(slopes, D, self.squares, strict=True))]
         return self.c - sum((v * Mx[j] for j, v in x.items()), F(0)) / 2, terms
@@ -179,7 +183,8 @@ class Regression:
         x = self.given(prepared)
         if self.loss == "quadratic":
             flat = [] if self.lam or not self.sizes else [[v - t for v, t in zip(self.predict(x), self.y, strict=True)]]
-            return [self.curved(x, D) for D in curvatures] + [self.sloped(g) for g in flat]
+            split = [] if self.after_split is None else [self.curved(x, *self.after_split)]
+            return split + [self.curved(x, D) for D in curvatures] + [self.sloped(g) for g in flat]
         if self.lam == 0 and not self.sizes:
             return []
         return [self.sloped(slopes(self.loss, self.delta, self.predict(x), self.y))]
