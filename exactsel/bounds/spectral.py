@@ -29,7 +29,7 @@ from exactsel.algebra.threads import one_thread
 from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.fit import FitBound
-from exactsel.bounds.split import SplitBound
+from exactsel.bounds.split import SPLIT_UP_TO, SplitBound
 from exactsel.bounds.split_point import rounded, split_matrix
 from exactsel.bounds.witness import ModelPoint, Proof, SpectralPoint, SplitPoint
 from exactsel.errors import UnsupportedError, option
@@ -42,6 +42,13 @@ LEVELS = (0.2, 0.1)
 
 CLIPPED = 2.0
 """Standard deviations of the entries of N at which they are clipped (9 cost more than they lift, 1.5 lift less)."""
+
+SECONDS, SHARE_OF_TIME = 3e-10, 0.5
+"""What the eigenvalues take, times the cube of the columns, and the part of a time limit that they may take."""
+
+ALIKE = 4.0
+"""Times the squared cosines that columns of noise have with all others, in the mean, from which no split is looked for:
+of genes and spectra, which have ten times as much, none is found."""
 
 KEPT = 0.99
 """Part of the smallest eigenvalue that is taken for the curvature."""
@@ -71,10 +78,15 @@ class SpectralBound(BoundSolver):
                 f"the bound 'spectral' needs quadratic loss, but the loss is {problem.loss.name}; use "
                 f"{option('bound', 'apg')}."
             )
-        found = spectral_split(problem)
+        found = spectral_split(problem) if _affordable(problem.d, options.seconds) else None
         if found is not None:
             return PreparedSpectral(problem, options, found)
-        return SplitBound().prepare(problem, options)
+        beside = AcceleratedGradientBound() if problem.lam > 0 else FitBound()
+        return (SplitBound() if problem.d <= SPLIT_UP_TO else beside).prepare(problem, options)
+
+
+def _affordable(d: int, seconds: float | None) -> bool:
+    return seconds is None or SECONDS * d**3 <= SHARE_OF_TIME * seconds
 
 
 def spectral_split(problem: Problem) -> Spectral | None:
@@ -92,7 +104,10 @@ def _found(problem: Problem) -> Spectral | None:
     lengths = np.sqrt(np.diagonal(H))
     if not np.all(lengths > 0.0):
         return None
-    values, vectors = np.linalg.eigh(H / np.outer(lengths, lengths))
+    unit = H / np.outer(lengths, lengths)
+    if float(np.vdot(unit, unit)) / d - 1.0 > ALIKE * d / problem.n:
+        return None
+    values, vectors = np.linalg.eigh(unit)
     room = 2.0 * shift(d, gamma(problem.gram.roundings + problem.k + 16))
     for level in LEVELS:
         lifted = np.maximum(level - values, 0.0)

@@ -18,6 +18,7 @@ from exactsel.bounds.boxed_fit import BoxedFitBound
 from exactsel.bounds.eigenvalue import PreparedEigenvalue
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
+from exactsel.bounds.split import SPLIT_UP_TO
 from exactsel.errors import UnsupportedError, option
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.trees import Tree
@@ -62,9 +63,6 @@ def _bound_in_box(problem: Any) -> BoundSolver:
 
 SPECTRAL_UP_TO = 3000
 """With more columns than this the one eigendecomposition of the spectral split takes more than a few seconds."""
-
-SPLIT_UP_TO = 1200
-"""With more columns than this one eigendecomposition takes seconds."""
 
 
 @dataclass(frozen=True)
