@@ -78,6 +78,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     per_group = cast("int | None", None)
     positive = False
     criterion = cast("str | None", None)
+    penalty = cast("float | None", None)
     class_weight = cast("Any", None)
     loss = ""
 
@@ -236,8 +237,15 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     def _searched(self, problem: Problem, options: dict[str, Any]) -> Result:
         """The best model of at most k columns, or of any size up to k by a criterion."""
         if self.criterion is None:
+            if self.penalty is not None:
+                raise InputError(
+                    f"penalty is {shown(self.penalty)}, but there is no criterion; give criterion='l0' for "
+                    f"P(x) + penalty ||x||_0, or leave penalty out."
+                )
             return solve(problem, **options)
-        self.best_models_ = best_model(problem, criterion=self.criterion, k_max=problem.k, **options)
+        self.best_models_ = best_model(
+            problem, criterion=self.criterion, k_max=problem.k, penalty=self.penalty, **options
+        )
         self.k_ = self.best_models_.k
         self.criterion_ = self.best_models_.criterion.shown(self.best_models_.value)
         return self.best_models_.result
@@ -274,6 +282,7 @@ class GivenSize(BestSubsetBase):
     per_group: int | None = None
     positive: bool = False
     criterion: str | None = None
+    penalty: float | None = None
 
     def _best_model(
         self, X: FloatArray, y: FloatArray, weights: FloatArray | None, **split: Any

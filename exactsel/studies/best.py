@@ -1,4 +1,4 @@
-"""The best model over all sizes by an information criterion, and the models next to it, with proof."""
+"""The best model over all sizes by a criterion, and the models next to it, with proof."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def best_model(
         Data come with ``y`` and options of :meth:`exactsel.Problem.prepared`. The k of a problem is not looked at.
     y : array (n,), optional
     criterion : str
-        ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or ``custom`` with ``penalty``.
+        ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or with ``penalty`` ``custom`` or
+        ``l0``, the penalised objective P(x) + penalty ||x||_0.
     k_max : int, optional
         The largest number of columns, or terms; by default all, or as many as the criterion has a meaning for.
     top, within : int, float, optional
@@ -67,7 +68,8 @@ def best_model(
     gamma : float
         Of EBIC; 0 is BIC.
     penalty : float or callable
-        Of a custom criterion: the price of a parameter (2 is AIC's), or a function of the size, added to -2 log L.
+        Of ``l0`` the price of a column; of a custom criterion the price of a parameter (2 is AIC's), or a function of
+        the size, added to -2 log L.
     cap : int
         Models of one size after which a list is cut short, and says so.
     proof : path, optional
