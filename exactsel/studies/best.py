@@ -21,6 +21,7 @@ from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.limits import GroupLimits
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
+from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import EVERY_COLUMN, problem_asked
 from exactsel.solving.entry import solve
@@ -32,6 +33,7 @@ from exactsel.solving.unattained import infima_will_do, refuse_unattained
 from exactsel.studies.best_list import BestList, report_of
 from exactsel.studies.best_models import BestModels, claim_over_sizes, first_stop
 from exactsel.studies.best_of_terms import best_of_terms
+from exactsel.studies.best_penalised import bound_all_sizes
 from exactsel.studies.best_search import AcrossSizes
 from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.listed import CAP, check_cap
@@ -99,9 +101,12 @@ def best_model(
     measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
     sizes = sizes_of(asked, measure, k_max)
     _check(top, within, cap)
+    up_to = sizes[-1]
+    if measure.name == "l0" and top == 1 and within is None:
+        sizes = worth_their_price(asked, measure, sizes)
     across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
     across.on_size = None if (tell := teller(verbose)) is None else _Told(across, tell)
-    return _searched(across, BestList(across, top, within, cap))
+    return replace(_searched(across, BestList(across, top, within, cap)), up_to=up_to)
 
 
 class _Told:
@@ -133,6 +138,8 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
     signals = across.options.get("signals", ())
     with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
         with infima_will_do():
+            across.note_first()
+            bound_all_sizes(across)
             across.begin()
             listing.look()
             across.run()
@@ -206,6 +213,14 @@ def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: i
             f"or demand less."
         )
     return sizes
+
+
+def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion, sizes: list[int]) -> list[int]:
+    """The sizes whose columns alone do not cost as much as the smallest model, so that one of them may be the best."""
+    smallest = problem.replace(k=sizes[0])
+    support = smallest.units.completed(smallest.units.must_have, sizes[0]) or ()
+    known = criterion.value(statement_of(smallest).upper(smallest.fit(support)), len(support))
+    return [size for size in sizes if size == sizes[0] or criterion.below(problem.infimum, size) < known]
 
 
 def _unlimited(problem: Problem | BoxedProblem) -> Problem:

@@ -105,6 +105,13 @@ class BestModels(Readable):
     """A restriction of what is proven, in words."""
     time: float = 0.0
     """Seconds."""
+    up_to: int = 0
+    """The largest size that is spoken of: the columns of those beyond ``sizes`` alone cost more than the best model."""
+
+    @property
+    def last_size(self) -> int:
+        """The largest size that is spoken of."""
+        return max(self.sizes[-1].size, self.up_to)
 
     @property
     def best(self) -> RankedModel:
@@ -199,7 +206,7 @@ class BestModels(Readable):
             "gap": finite(self.gap) if criterion.name == "l0" else None, "k": self.k, "df": self.best.df,
             "support": list(self.support), "claim": self.claim.value,
             "claim_text": self.claim_text, "termination": self.termination, "scope": self.scope,
-            "complete": self.complete, "threshold": shown(self.threshold),
+            "complete": self.complete, "threshold": shown(self.threshold), "up_to": self.last_size,
             "models": [
                 {
                     "support": list(model.support), "feature_names": names and [names[j] for j in model.support],
@@ -237,7 +244,7 @@ class BestModels(Readable):
             f"best model   {title} {self._shown(self.value)} with {self._how_large}: {listed(self.support, names)}",
             f"claim        {self.claim_text}",
             f"{self._side:<12} {self._shown(self.lower)}   {self._gap_text}, over all sizes from "
-            f"{self.sizes[0].size} to {self.sizes[-1].size}",
+            f"{self.sizes[0].size} to {self.last_size}",
         ]
         demands = demands_text(self.result.problem)
         lines += [f"demands      {demands}"] if demands else []
@@ -273,7 +280,7 @@ class BestModels(Readable):
     @property
     def claim_text(self) -> str:
         """What is proven, in one sentence."""
-        title, first, last = self.criterion.title, self.sizes[0].size, self.sizes[-1].size
+        title, first, last = self.criterion.title, self.sizes[0].size, self.last_size
         beyond, better = self._words
         only = f" among {self.scope}" if self.scope else ""
         allowed = " that meets the demands" if restricted(self.result.problem) else ""
