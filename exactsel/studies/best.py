@@ -52,8 +52,7 @@ def best_model(
 ) -> BestModels:  # fmt: skip
     """Find the best model over all sizes and prove it: ``best_model(X, y, criterion="bic")``.
 
-    The criteria are in :mod:`exactsel.studies.size_criterion`, the likelihood in :mod:`exactsel.solving.likelihood`;
-    with lam > 0 it is the penalised one, which is what is minimised for each set of columns.
+    The criteria are in :mod:`exactsel.studies.size_criterion`, the likelihood in :mod:`exactsel.solving.likelihood`.
 
     Parameters
     ----------
@@ -70,8 +69,7 @@ def best_model(
     gamma : float
         Of EBIC; 0 is BIC.
     penalty : float or callable
-        Of ``l0`` the price of a column; of a custom criterion the price of a parameter (2 is AIC's), or a function of
-        the size, added to -2 log L.
+        Price of a column (``l0``) or of a parameter (``custom``); or a function of the size, added to -2 log L.
     cap : int
         Models of one size after which a list is cut short, and says so.
     proof : path, optional
@@ -95,18 +93,16 @@ def best_model(
     """
     asked, settings = _asked(problem, y, options, k_max)
     settings |= {"signals": signals, "time_limit": time_limit}
-    if asked.units.grouped:
-        measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
-        return _over_terms(asked, measure, settings, proof, k_max=k_max, top=top, within=within, cap=cap)
     measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
-    sizes = sizes_of(asked, measure, k_max)
+    if asked.units.grouped:
+        return _over_terms(asked, measure, settings, proof, k_max=k_max, top=top, within=within, cap=cap)
+    sizes = every = sizes_of(asked, measure, k_max)
     _check(top, within, cap)
-    up_to = sizes[-1]
     if measure.name == "l0" and top == 1 and within is None:
-        sizes = worth_their_price(asked, measure, sizes)
+        sizes = worth_their_price(asked, measure, every)
     across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
     across.on_size = None if (tell := teller(verbose)) is None else _Told(across, tell)
-    return replace(_searched(across, BestList(across, top, within, cap)), up_to=up_to)
+    return replace(_searched(across, BestList(across, top, within, cap)), up_to=every[-1])
 
 
 class _Told:

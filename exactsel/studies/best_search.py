@@ -203,7 +203,7 @@ class AcrossSizes:
         which is on the scale of the tolerances, that much less.
         """
         best = self.known.best
-        return best if self.criterion.name != "l0" else best - self._finest(best)
+        return best if self.criterion.name != "l0" else best - SLIGHTLY_LESS * self._finest(best)
 
     def level(self, size: int) -> float:
         """The objective at which so many columns come to the target."""
