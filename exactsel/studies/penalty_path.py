@@ -65,10 +65,7 @@ def penalty_ranges(results: Sequence[Result]) -> tuple[PenaltyRange, ...]:
             "a path over lam0 is that of one ridge weight, but there are several or none; give one of lams at a time."
         )
     corners = _hull(results)
-    slopes = [
-        (left.objective - right.objective) / (right.size - left.size)
-        for left, right in pairwise(corners)
-    ]
+    slopes = [(left.objective - right.objective) / (right.size - left.size) for left, right in pairwise(corners)]
     floors = _floors(results)
     ranges = []
     for corner, high, low in zip(corners, [math.inf, *slopes], [*slopes, 0.0], strict=True):
