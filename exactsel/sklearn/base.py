@@ -239,7 +239,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         if self.criterion is None:
             check_no_penalty(self.penalty)
             return solve(problem, **options)
-        chosen = {"criterion": self.criterion, "penalty": self.penalty, "k_max": problem.k}
+        chosen: dict[str, Any] = {"criterion": self.criterion, "penalty": self.penalty, "k_max": problem.k}
         self.best_models_ = best_model(problem, **chosen, **options)
         self.k_ = self.best_models_.k
         self.criterion_ = self.best_models_.criterion.shown(self.best_models_.value)

@@ -131,17 +131,18 @@ class _Told:
 def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
     """Search, list what is asked for, and say what has come of it."""
     began = clock.now()
-    signals = across.options.get("signals", ())
+    signals, asked = across.options.get("signals", ()), listing.top > 1 or listing.within is not None
     with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
         with infima_will_do():
             across.note_first()
             bound_all_sizes(across)
             across.begin()
-            listing.look()
+            if asked or not all(map(across.settled, across.sizes)):
+                listing.look()
             across.run()
             if isinstance(across.on_size, _Told):
                 across.on_size.rest()
-            if listing.top > 1 or listing.within is not None:
+            if asked:
                 listing.run()
         return replace(_best_models(across, listing), time=clock.now() - began)
 

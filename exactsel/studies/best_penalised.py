@@ -80,7 +80,7 @@ class _Run:
         problem = across.places[max(across.sizes)].problem
         assert isinstance(problem, Problem)
         self.problem = problem
-        self._cutoff = (math.inf, math.inf)
+        self._cutoff: float | None = None
         self.tree = PenalisedTree(problem, self.price, self._meet, self.cutoff, watch.flag, across.time_left)
 
     def run(self, work: float) -> None:
@@ -100,17 +100,16 @@ class _Run:
 
     def cutoff(self) -> float:
         """The penalised objective, in the numbers that are searched, at which no model of any size is better."""
+        if self._cutoff is not None:
+            return self._cutoff
         across, statement = self.across, self.across.known.statement
-        best = across.known.best
-        if self._cutoff[0] == best:
-            return self._cutoff[1]
         most = -math.inf
         for size in across.sizes:
             level = across.level(size)
             if level >= 0.0:
                 most = max(most, statement.needed(level, "") + self.price * size)
-        self._cutoff = (best, most + ROUNDING * abs(most))
-        return self._cutoff[1]
+        self._cutoff = most + ROUNDING * abs(most)
+        return self._cutoff
 
     def _note_floors(self) -> None:
         across, proven = self.across, self.tree.lower
@@ -141,6 +140,7 @@ class _Run:
         fit = self.problem.fit(support)
         if fit.value + self.price * len(support) < before:
             across.known.note(support, across.known.statement.upper(fit))
+            self._cutoff = None
         return across.known.best < before
 
     def _neighbours(self, support: tuple[int, ...]) -> list[tuple[int, ...]]:
