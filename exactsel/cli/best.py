@@ -29,6 +29,7 @@ from exactsel.cli.talk import say
     examples=(
         "best instances/diabetes.npz --criterion bic --k-max 6 --time-limit 60",
         "best instances/diabetes.npz --k-max 6 --top 20 --time-limit 60 --report best.html",
+        "best instances/diabetes.npz --criterion l0 --penalty 0.05 --time-limit 60",
         "best instances/cars.csv --target mpg --drop 'name,model year,origin' --missing mean --top 10",
     ),
 )
@@ -36,13 +37,15 @@ from exactsel.cli.talk import say
 @click.option("--k-max", type=int, help="The largest size; all columns by default, whatever k the instance names.")
 @click.option(
     "--criterion",
-    type=click.Choice(["aic", "aicc", "bic", "ebic", "hqic", "cp", "adjr2", "custom"]),
+    type=click.Choice(["aic", "aicc", "bic", "ebic", "hqic", "cp", "adjr2", "custom", "l0"]),
     default="bic",
     show_default=True,
-    help="What a model is judged by; custom with --penalty.",
+    help="What a model is judged by; l0 is P(x) + lam0 ||x||_0. custom and l0 need --penalty.",
 )
 @click.option("--gamma", type=float, default=1.0, show_default=True, help="Of EBIC; 0 is BIC.")
-@click.option("--penalty", type=float, help="Of a custom criterion: the price of a parameter, 2 in AIC.")
+@click.option(
+    "--penalty", type=float, help="Price of a column, lam0 of l0; of a custom criterion that of a parameter, 2 in AIC."
+)
 @search_options
 @click.option("--top", type=int, default=1, show_default=True, help="How many of the best models to list.")
 @click.option("--within", type=float, help="List all models whose criterion is at most this above the best.")

@@ -25,6 +25,7 @@ from exactsel.cli.talk import say
 from exactsel.cli.workers import worker_options, workers_of
 
 if TYPE_CHECKING:
+    from exactsel.studies.criteria import Compared
     from exactsel.studies.crossval import ValidationErrors
     from exactsel.studies.path import SolutionPath
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     cls=Command,
     examples=(
         "path instances/diabetes.npz --k-max 8 --cv 5 --report path.html",
+        "path instances/diabetes.npz --k-max 8 --criterion l0",
         "path instances/diabetes.npz --k-max 8 --checkpoint path.ckpt --time-limit 10",
         "path instances/diabetes.npz --k-max 10 --resume path.ckpt",
     ),
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 @click.option("--k-max", type=int, help="All sizes from 1 to this; by default the k of the instance, or 10.")
 @click.option("--ks", help="Sizes, separated by commas, instead of --k-max.")
 @click.option("--lams", help="Ridge weights, separated by commas; the instance's own by default.")
+@click.option(
+    "--criterion", type=click.Choice(["l0"]), help="Also show the path of P(x) + lam0 ||x||_0: which size wins where."
+)
 @search_options
 @checkpoint_options
 @worker_options
@@ -61,8 +66,8 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option("--report", type=OutputFile(), help="Write a self-contained HTML page of the path to this file.")
 def command(
-    k_max: int | None, ks: str | None, lams: str | None, folds: str | None, near: float | None, cap: int,
-    plot: str | None, as_json: bool, report: str | None, **arguments: Any,
+    k_max: int | None, ks: str | None, lams: str | None, criterion: str | None, folds: str | None, near: float | None,
+    cap: int, plot: str | None, as_json: bool, report: str | None, **arguments: Any,
 ) -> int:  # fmt: skip
     """Find the best model of every size (and for every ridge weight), each with its certified gap.
 
@@ -75,8 +80,7 @@ def command(
     from exactsel.cli.output import attempted
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
-    from exactsel.observers.terminal import terminal_width
-    from exactsel.report.path import draw_path, path_table
+    from exactsel.report.path import draw_path
     from exactsel.studies.criteria import Compared
     from exactsel.studies.path import USUAL_SIZES, solve_path
 
@@ -105,7 +109,7 @@ def command(
             compared = Compared(path, _errors(path, problem, cv, arguments))
         except KeyboardInterrupt:
             interrupted = True
-    say(compared.to_json() if as_json else path_table(compared, terminal_width(sys.stdout)))
+    say(_shown(compared, as_json, criterion is not None))
     if plot is not None:
         with attempted():
             write_bytes(plot, draw_path(compared, str(style)))
@@ -116,6 +120,19 @@ def command(
         with attempted():
             write_bytes(report, page.encode())
     return exit_code(path.reached and path.complete, "interrupted" if interrupted else "")
+
+
+def _shown(compared: Compared, as_json: bool, priced: bool) -> str:
+    """The path as the command prints it, with that over the price of a column where it is asked for."""
+    from exactsel.observers.terminal import terminal_width
+    from exactsel.plain import strict_json
+    from exactsel.report.path import path_table, penalty_table
+
+    path = compared.path
+    if as_json:
+        more = {"penalty_ranges": [part.as_dict() for part in path.penalty_ranges]} if priced else {}
+        return strict_json(compared.as_dict() | more)
+    return path_table(compared, terminal_width(sys.stdout)) + (f"\n\n{penalty_table(path)}" if priced else "")
 
 
 def _errors(path: SolutionPath, problem: Any, cv: int | str, arguments: dict[str, Any]) -> ValidationErrors:

@@ -48,7 +48,7 @@ def _claim(best: BestModels) -> str:
         ("absolute gap", f"{best.absolute_gap:.2g}"),
         *(best.result.quality.facts() if best.result.quality is not None else ()),
         ("models listed", f"{len(best.models):,}"),
-        ("sizes looked at", f"{best.sizes[0].size} to {best.sizes[-1].size}"),
+        ("sizes looked at", f"{best.sizes[0].size} to {best.last_size}"),
         ("seconds", f"{best.time:.2f}"),
     ]
     return "\n".join([paragraph(said + scope, "lead good" if best.reached else "lead warn"), tiles(facts)])

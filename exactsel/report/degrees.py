@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from exactsel.solving.result import Result
 from exactsel.studies.best_models import BestModels, RankedModel
-from exactsel.studies.size_criterion import OF_LEAST_SQUARES, SizeCriterion
+from exactsel.studies.size_criterion import LINEAR, SizeCriterion
 
 BESIDE = ("aic", "aicc", "bic", "ebic")
 """Criteria shown beside the one a list was made by."""
@@ -19,7 +19,7 @@ def degrees_of_freedom(model: RankedModel | Result) -> int:
 
 def criteria_shown(best: BestModels) -> list[SizeCriterion]:
     """The criterion of the list first, then the usual ones."""
-    if best.criterion.name in OF_LEAST_SQUARES:
+    if best.criterion.name in LINEAR:
         return [best.criterion]
     others = [replace(best.criterion, name=name, price=None) for name in BESIDE if name != best.criterion.name]
     return [best.criterion, *others]

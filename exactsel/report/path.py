@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 from exactsel.errors import UnsupportedError
@@ -59,6 +60,21 @@ def path_table(compared: Compared, width: int | None = None) -> str:
         where = f"k = {result.problem['k']}" + (f", lam = {result.problem['lam']:g}" if several else "")
         what = ONE_ERROR if name == "one_standard_error" else f"{TITLES[name]} is smallest"
         lines.append(f"{what} at {where}{among}")
+    return "\n".join(lines)
+
+
+def penalty_table(path: SolutionPath) -> str:
+    """Which model has the smallest P(x) + lam0 ||x||_0 at which lam0."""
+    names = path.results[0].problem["feature_names"]
+    lines = [f"{'lam0 from':>12} {'to':>12} {'size':>5} {'objective':>16} {'gap':>9}  columns"]
+    for part in path.penalty_ranges:
+        high = "inf" if part.high == math.inf else f"{part.high:.6g}"
+        # Groups have names of their own; their columns have numbers.
+        columns = listed(part.columns, None if path.results[0].problem.get("groups") else names)
+        lines.append(
+            f"{part.low:>12.6g} {high:>12} {part.size:>5} {part.objective:>16.10g} {part.gap:>9.2g}  {columns}"
+        )
+    lines += ["", "gap: of objective + lam0 size, at most, anywhere in the range, among the sizes of this path"]
     return "\n".join(lines)
 
 

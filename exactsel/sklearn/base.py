@@ -24,7 +24,7 @@ from exactsel.problem.preparing import checked_weights, wants_intercept
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
 from exactsel.sklearn.factors import coded_factors_of, coded_rows, knowing_coding
-from exactsel.sklearn.given import SPARSE, dense, numbered_names, tell_of_rounding_in, two_classes
+from exactsel.sklearn.given import SPARSE, check_no_penalty, dense, numbered_names, tell_of_rounding_in, two_classes
 from exactsel.solving.entry import solve
 from exactsel.solving.result import Result
 from exactsel.studies.best import best_model
@@ -79,6 +79,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     positive = False
     max_coef = cast("float | None", None)
     criterion = cast("str | None", None)
+    penalty = cast("float | None", None)
     class_weight = cast("Any", None)
     loss = ""
 
@@ -238,8 +239,10 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     def _searched(self, problem: Problem, options: dict[str, Any]) -> Result:
         """The best model of at most k columns, or of any size up to k by a criterion."""
         if self.criterion is None:
+            check_no_penalty(self.penalty)
             return solve(problem, **options)
-        self.best_models_ = best_model(problem, criterion=self.criterion, k_max=problem.k, **options)
+        chosen: dict[str, Any] = {"criterion": self.criterion, "penalty": self.penalty, "k_max": problem.k}
+        self.best_models_ = best_model(problem, **chosen, **options)
         self.k_ = self.best_models_.k
         self.criterion_ = self.best_models_.criterion.shown(self.best_models_.value)
         return self.best_models_.result
@@ -277,6 +280,7 @@ class GivenSize(BestSubsetBase):
     positive: bool = False
     max_coef: float | None = None
     criterion: str | None = None
+    penalty: float | None = None
 
     def _best_model(
         self, X: FloatArray, y: FloatArray, weights: FloatArray | None, **split: Any
@@ -329,11 +333,6 @@ class LinearRegressor(RegressorMixin, BestSubsetBase):  # type: ignore[misc]
         return predicted
 
 
-def _has_probabilities(estimator: Any) -> bool:
-    """Whether scores are log-odds."""
-    return bool(estimator.loss == "logistic")
-
-
 class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
     """The part of a classifier of two classes that is about labels and predictions."""
 
@@ -382,7 +381,7 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(np.intp)]
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(lambda estimator: estimator.loss == "logistic")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the two classes; with logistic loss only.
 

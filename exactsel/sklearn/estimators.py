@@ -63,9 +63,11 @@ class BestSubsetRegressor(LinearRegressor, ChoiceOfLoss, GivenSize):
         No coefficient is larger than this in size; what is proven is about such models. With many more columns than
         rows that is what makes proofs short (:func:`exactsel.boxed`).
     criterion : str, optional
-        ``"aic"``, ``"aicc"``, ``"bic"``, ``"ebic"``, ``"hqic"``, ``"cp"`` or ``"adjr2"``: the best model of any size
-        up to k by it, proven over these sizes, too (:func:`exactsel.best_model`). ``best_models_``, ``k_`` and
-        ``criterion_`` then say more.
+        ``"aic"``, ``"aicc"``, ``"bic"``, ``"ebic"``, ``"hqic"``, ``"cp"``, ``"adjr2"``, or ``"l0"`` with a
+        ``penalty``: the best model of any size up to k by it, proven over these sizes, too
+        (:func:`exactsel.best_model`). ``best_models_``, ``k_`` and ``criterion_`` then say more.
+    penalty : float, optional
+        The price of a column of criterion ``"l0"``, which is P(x) + penalty ||x||_0.
     solver_options : dict, optional
         Further options of :func:`exactsel.solve`.
 
@@ -82,7 +84,7 @@ class HuberBestSubsetRegressor(LinearRegressor, HuberThreshold, GivenSize):
     Parameters
     ----------
     k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, max_coef, criterion, solver_options
+    hierarchy_kind, per_group, positive, max_coef, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -105,7 +107,7 @@ class PoissonBestSubsetRegressor(LinearRegressor, GivenSize):
         Ridge weight; 1 by default. It is n times ``alpha`` of :class:`sklearn.linear_model.PoissonRegressor`, which
         takes the mean over rows.
     fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, criterion, solver_options
+    hierarchy_kind, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -154,7 +156,7 @@ class BestSubsetClassifier(LinearClassifier, GivenSize):
     class_weight : mapping or "balanced", optional
         How much the rows of each class count, as in scikit-learn; multiplied by ``sample_weight``.
     fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, max_coef, criterion, solver_options
+    hierarchy_kind, per_group, positive, max_coef, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -176,7 +178,7 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
     Parameters
     ----------
     k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, max_coef, criterion, solver_options
+    hierarchy_kind, per_group, positive, max_coef, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
     loss : str
         ``"quadratic"``, ``"huber"``, or ``"logistic"`` or ``"squared_hinge"`` for labels of two classes.

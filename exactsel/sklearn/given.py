@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from exactsel.arguments import shown
 from exactsel.errors import InputError
 from exactsel.problem.doubles import as_array, tell_of_rounding
 from exactsel.problem.frames import frame_columns, is_frame, tell_of_column
@@ -55,3 +56,12 @@ def two_classes(y: Any) -> tuple[Any, FloatArray]:
     if len(classes) < 2:
         raise InputError(f"the target holds one class, {classes[0]!r}, but a classifier needs two; give rows of both.")
     return classes, np.where(y == classes[1], 1.0, -1.0)
+
+
+def check_no_penalty(penalty: Any) -> None:
+    """:class:`InputError` for the price of a column where no criterion has one."""
+    if penalty is not None:
+        raise InputError(
+            f"penalty is {shown(penalty)}, but there is no criterion; give criterion='l0' for "
+            f"P(x) + penalty ||x||_0, or leave penalty out."
+        )

@@ -1,4 +1,4 @@
-"""The best model over all sizes by an information criterion, and the models next to it, with proof."""
+"""The best model over all sizes by a criterion, and the models next to it, with proof."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.limits import GroupLimits
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
+from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import EVERY_COLUMN, problem_asked
 from exactsel.solving.entry import solve
@@ -32,6 +33,7 @@ from exactsel.solving.unattained import infima_will_do, refuse_unattained
 from exactsel.studies.best_list import BestList, report_of
 from exactsel.studies.best_models import BestModels, claim_over_sizes, first_stop
 from exactsel.studies.best_of_terms import best_of_terms
+from exactsel.studies.best_penalised import bound_all_sizes
 from exactsel.studies.best_search import AcrossSizes
 from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.listed import CAP, check_cap
@@ -50,8 +52,7 @@ def best_model(
 ) -> BestModels:  # fmt: skip
     """Find the best model over all sizes and prove it: ``best_model(X, y, criterion="bic")``.
 
-    The criteria are in :mod:`exactsel.studies.size_criterion`, the likelihood in :mod:`exactsel.solving.likelihood`;
-    with lam > 0 it is the penalised one, which is what is minimised for each set of columns.
+    The criteria are in :mod:`exactsel.studies.size_criterion`, the likelihood in :mod:`exactsel.solving.likelihood`.
 
     Parameters
     ----------
@@ -59,7 +60,8 @@ def best_model(
         Data come with ``y`` and options of :meth:`exactsel.Problem.prepared`. The k of a problem is not looked at.
     y : array (n,), optional
     criterion : str
-        ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or ``custom`` with ``penalty``.
+        ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or with ``penalty`` ``custom`` or
+        ``l0``, the penalised objective P(x) + penalty ||x||_0.
     k_max : int, optional
         The largest number of columns, or terms; by default all, or as many as the criterion has a meaning for.
     top, within : int, float, optional
@@ -67,7 +69,7 @@ def best_model(
     gamma : float
         Of EBIC; 0 is BIC.
     penalty : float or callable
-        Of a custom criterion: the price of a parameter (2 is AIC's), or a function of the size, added to -2 log L.
+        Price of a column (``l0``) or of a parameter (``custom``); or a function of the size, added to -2 log L.
     cap : int
         Models of one size after which a list is cut short, and says so.
     proof : path, optional
@@ -91,15 +93,16 @@ def best_model(
     """
     asked, settings = _asked(problem, y, options, k_max)
     settings |= {"signals": signals, "time_limit": time_limit}
-    if asked.units.grouped:
-        measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
-        return _over_terms(asked, measure, settings, proof, k_max=k_max, top=top, within=within, cap=cap)
     measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
-    sizes = sizes_of(asked, measure, k_max)
+    if asked.units.grouped:
+        return _over_terms(asked, measure, settings, proof, k_max=k_max, top=top, within=within, cap=cap)
+    sizes = every = sizes_of(asked, measure, k_max)
     _check(top, within, cap)
+    if measure.name == "l0" and top == 1 and within is None:
+        sizes = worth_their_price(asked, measure, every)
     across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
     across.on_size = None if (tell := teller(verbose)) is None else _Told(across, tell)
-    return _searched(across, BestList(across, top, within, cap))
+    return replace(_searched(across, BestList(across, top, within, cap)), up_to=every[-1])
 
 
 class _Told:
@@ -128,15 +131,18 @@ class _Told:
 def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
     """Search, list what is asked for, and say what has come of it."""
     began = clock.now()
-    signals = across.options.get("signals", ())
+    signals, asked = across.options.get("signals", ()), listing.top > 1 or listing.within is not None
     with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
         with infima_will_do():
+            across.note_first()
+            bound_all_sizes(across)
             across.begin()
-            listing.look()
+            if asked or not all(map(across.settled, across.sizes)):
+                listing.look()
             across.run()
             if isinstance(across.on_size, _Told):
                 across.on_size.rest()
-            if listing.top > 1 or listing.within is not None:
+            if asked:
                 listing.run()
         return replace(_best_models(across, listing), time=clock.now() - began)
 
@@ -204,6 +210,14 @@ def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: i
             f"or demand less."
         )
     return sizes
+
+
+def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion, sizes: list[int]) -> list[int]:
+    """The sizes whose columns alone do not cost as much as the smallest model, so that one of them may be the best."""
+    smallest = problem.replace(k=sizes[0])
+    support = smallest.units.completed(smallest.units.must_have, sizes[0]) or ()
+    known = criterion.value(statement_of(smallest).upper(smallest.fit(support)), len(support))
+    return [size for size in sizes if size == sizes[0] or criterion.below(problem.infimum, size) < known]
 
 
 def _unlimited(problem: Problem | BoxedProblem) -> Problem:

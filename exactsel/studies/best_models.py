@@ -105,6 +105,13 @@ class BestModels(Readable):
     """A restriction of what is proven, in words."""
     time: float = 0.0
     """Seconds."""
+    up_to: int = 0
+    """The largest size that is spoken of: the columns of those beyond ``sizes`` alone cost more than the best model."""
+
+    @property
+    def last_size(self) -> int:
+        """The largest size that is spoken of."""
+        return max(self.sizes[-1].size, self.up_to)
 
     @property
     def best(self) -> RankedModel:
@@ -132,6 +139,11 @@ class BestModels(Readable):
         return self.value - self.lower
 
     @property
+    def gap(self) -> float:
+        """(value - lower)/|value|: the relative gap where the criterion is a penalised objective."""
+        return self.absolute_gap / abs(self.value) if self.absolute_gap > 0.0 else 0.0
+
+    @property
     def reached(self) -> bool:
         """Whether the best model is proven best over all sizes, to the tolerance asked for."""
         return self.claim.reached
@@ -144,12 +156,13 @@ class BestModels(Readable):
     @property
     def has_weights(self) -> bool:
         """Whether differences of the criterion are on the scale of 2 log L, so that models have weights."""
-        return self.criterion.name != "adjr2"
+        return self.criterion.name not in ("adjr2", "l0")
 
     @property
     def weights(self) -> tuple[float, ...]:
         """exp(-delta/2) of each model, as a part of all listed ones (Akaike weights; of BIC, approximate posterior
-        probabilities among these models). Empty for adjusted R², which is no multiple of a log-likelihood.
+        probabilities among these models). Empty for adjusted R² and the penalised objective, which are no multiples of
+        a log-likelihood.
         """
         if not self.has_weights:
             return ()
@@ -189,10 +202,11 @@ class BestModels(Readable):
             "penalty": criterion.price if isinstance(criterion.price, float | int) else None,
             "rows": criterion.likelihood.rows, "parameters_beside_columns": criterion.likelihood.beside_columns,
             "value": shown(self.value), "lower": shown(self.lower),
-            "absolute_gap": finite(self.absolute_gap), "k": self.k,
-            "df": self.best.df, "support": list(self.support), "claim": self.claim.value,
+            "absolute_gap": finite(self.absolute_gap),
+            "gap": finite(self.gap) if criterion.name == "l0" else None, "k": self.k, "df": self.best.df,
+            "support": list(self.support), "claim": self.claim.value,
             "claim_text": self.claim_text, "termination": self.termination, "scope": self.scope,
-            "complete": self.complete, "threshold": shown(self.threshold),
+            "complete": self.complete, "threshold": shown(self.threshold), "up_to": self.last_size,
             "models": [
                 {
                     "support": list(model.support), "feature_names": names and [names[j] for j in model.support],
@@ -229,8 +243,8 @@ class BestModels(Readable):
         lines = [
             f"best model   {title} {self._shown(self.value)} with {self._how_large}: {listed(self.support, names)}",
             f"claim        {self.claim_text}",
-            f"{self._side:<12} {self._shown(self.lower)}   absolute gap {self.absolute_gap:.3g}, over all sizes from "
-            f"{self.sizes[0].size} to {self.sizes[-1].size}",
+            f"{self._side:<12} {self._shown(self.lower)}   {self._gap_text}, over all sizes from "
+            f"{self.sizes[0].size} to {self.last_size}",
         ]
         demands = demands_text(self.result.problem)
         lines += [f"demands      {demands}"] if demands else []
@@ -242,6 +256,11 @@ class BestModels(Readable):
 
     def _shown(self, value: float) -> str:
         return f"{self.criterion.shown(value):.10g}"
+
+    @property
+    def _gap_text(self) -> str:
+        absolute = f"absolute gap {self.absolute_gap:.3g}"
+        return f"{absolute}, relative gap {self.gap:.3g}" if self.criterion.name == "l0" else absolute
 
     @property
     def _side(self) -> str:
@@ -261,7 +280,7 @@ class BestModels(Readable):
     @property
     def claim_text(self) -> str:
         """What is proven, in one sentence."""
-        title, first, last = self.criterion.title, self.sizes[0].size, self.sizes[-1].size
+        title, first, last = self.criterion.title, self.sizes[0].size, self.last_size
         beyond, better = self._words
         only = f" among {self.scope}" if self.scope else ""
         allowed = " that meets the demands" if restricted(self.result.problem) else ""
@@ -344,7 +363,7 @@ def claim_over_sizes(
     gap = value - lower
     if not (math.isfinite(value) and math.isfinite(lower) and gap >= 0):
         return Claim.HEURISTIC_ONLY
-    rounding = 1e-12 * (abs(value) + criterion.likelihood.rows)
+    rounding = 1e-12 * (abs(value) + (0.0 if criterion.name == "l0" else criterion.likelihood.rows))
     if gap <= criterion.resolution(objective, OPTIMAL_SHARE, size) + rounding:
         return Claim.OPTIMAL
     return Claim.WITHIN_EPS if settled else Claim.BOUNDED

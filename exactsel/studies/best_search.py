@@ -197,12 +197,27 @@ class AcrossSizes:
         """No model of this size has a smaller criterion."""
         return self.criterion.below(self.lower_of(size)[0], size)
 
-    def begin(self) -> None:
-        """The model on what must be in, and where there is one to be had at once a bound for models of any size."""
+    @property
+    def target(self) -> float:
+        """A criterion that no model needs to be shown to miss by more: the best known, and of the penalised objective,
+        which is on the scale of the tolerances, that much less.
+        """
+        best = self.known.best
+        return best if self.criterion.name != "l0" else best - SLIGHTLY_LESS * self._finest(best)
+
+    def level(self, size: int) -> float:
+        """The objective at which so many columns come to the target."""
+        return self.criterion.level(self.target, size)
+
+    def note_first(self) -> None:
+        """The model on what must be in."""
         units = self.problem.units
         support = sorted({*units.must_have, *(units.completed((), self.sizes[0]) or ())})
         self.known.note(support, self.known.statement.upper(self.known.fitted(tuple(support))))
-        if self.limited:
+
+    def begin(self) -> None:
+        """Where there is one to be had at once, a bound for models of any size."""
+        if self.limited and not all(map(self.settled, self.sizes)):
             # Where all columns may be in, the first region's fit is the best model.
             self.search(max(self.places), self.tolerance["eps"], heuristics=())
 
@@ -230,7 +245,7 @@ class AcrossSizes:
         """Search a size until no model of it can be better than the best known, or is the best to the tolerance."""
         place = self.places[size]
         for _ in range(ROUNDS):
-            level = self.criterion.level(self.known.best, size)
+            level = self.level(size)
             if self.is_over() or self.lower_of(size)[0] >= level:
                 return
             if place.result is None:
@@ -255,7 +270,7 @@ class AcrossSizes:
 
     def settles(self, size: int, lower: float) -> bool:
         """Whether a lower bound of the objectives of a size says so."""
-        if lower >= self.criterion.level(self.known.best, size):
+        if lower >= self.level(size):
             return True
         upper = self.upper_of(size)
         if not (upper < math.inf and upper - lower <= self._finest(upper)):
@@ -319,7 +334,7 @@ class AcrossSizes:
         since, best = 0, math.inf
         for size in self.sizes:
             if self.places[size].result is None and not self.settled(size):
-                if since >= PATIENCE or self.criterion_below(size) >= self.known.best:
+                if since >= PATIENCE or self.criterion_below(size) >= self.target:
                     continue
                 self.search(size, eps=NO_BOUND)
             since, best = (0, self.known.best) if self.known.best < best else (since + 1, best)

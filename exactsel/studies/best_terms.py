@@ -213,6 +213,7 @@ class AcrossTerms:
         if part.lower > -math.inf:
             across.floors = dict.fromkeys(sizes, part.lower)
         try:
+            across.note_first()
             across.begin()
             across.run()
         except InputError:  # columns that make no terms may fit every row
@@ -301,6 +302,7 @@ class AcrossTerms:
         if part.lower > -math.inf and not self.scope:
             across.floors = dict.fromkeys(sizes, part.lower)
         listing = BestList(across, self.top, self.within, self.cap)
+        across.note_first()
         across.begin()
         if look:
             listing.look()

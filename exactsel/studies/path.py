@@ -25,6 +25,7 @@ from exactsel.solving.result import Result
 from exactsel.studies.course import Course, Reach, Step, key_of, limit, list_at, walk_in_memory
 from exactsel.studies.course_saved import Asked, walk_saved
 from exactsel.studies.listed import CAP, NearOptimal, check_near
+from exactsel.studies.penalty_path import PenaltyRange, penalty_ranges
 
 if TYPE_CHECKING:
     from exactsel.studies.criteria import Compared
@@ -149,6 +150,11 @@ class SolutionPath(Readable):
         ``one_standard_error`` with a cross-validation.
         """
         return self._compared.best
+
+    @property
+    def penalty_ranges(self) -> tuple[PenaltyRange, ...]:
+        """The path of P(x) + lam0 ||x||_0 over lam0: which of these models is best where, with its certified gap."""
+        return penalty_ranges(self.results)
 
     @property
     def best_cv(self) -> Result:

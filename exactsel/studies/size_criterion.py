@@ -11,9 +11,11 @@ where that is estimated), N rows, s columns in the model and d to choose from:
     cp     RSS/sigma^2 - N + 2q                             Mallows 1973
     adjr2  1 - (RSS/(N - q))/(TSS/(N - 1))                  Theil 1961; TSS/N and the sum of y^2 without an intercept
     custom -2 log L + price * p, or + a function of s
+    l0     P + lam0 s                                       the penalised form of L0Learn, L0BnB and El0ps
 
-q is p without the variance, and sigma^2 is RSS/(N - q) of the model of all columns. The last but one is the larger the
-better; here its negative stands. With terms of several columns s and d count terms in ebic.
+P is the objective itself, whose loss need be no likelihood, and lam0 the price of a column. q is p without the
+variance, and sigma^2 is RSS/(N - q) of the model of all columns. Adjusted R² is the larger the better; here its
+negative stands. With terms of several columns s and d count terms in ebic.
 
 Smaller is better. Of two models of one size the one with the smaller objective is better by each of them: so the best
 model by a criterion is the best model of its size, and a bound on the objective is a bound on the criterion.
@@ -22,6 +24,7 @@ model by a criterion is the best model of its size, and a bound on the objective
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -34,16 +37,46 @@ from exactsel.solving.likelihood import EXACT_FIT, ROUNDING, Likelihood
 OF_LEAST_SQUARES = ("cp", "adjr2")
 """Criteria of the residual sum of squares itself."""
 
-NAMES = ("aic", "aicc", "bic", "ebic", "hqic", *OF_LEAST_SQUARES, "custom")
+LINEAR = (*OF_LEAST_SQUARES, "l0")
+"""Criteria that are a multiple of the objective and a constant of the size."""
+
+NAMES = ("aic", "aicc", "bic", "ebic", "hqic", *OF_LEAST_SQUARES, "custom", "l0")
 """The criteria, all of them better when smaller; of adjusted R² that is its negative."""
 
 TITLES = {
     "aic": "AIC", "aicc": "AICc", "bic": "BIC", "ebic": "EBIC", "hqic": "HQIC", "cp": "Cp", "adjr2": "adjusted R²",
-    "custom": "criterion",
+    "custom": "criterion", "l0": "penalised objective",
 }  # fmt: skip
 
 Penalty = float | Callable[[int], float]
 """The price of a parameter, or what is added for a number of columns."""
+
+
+def check_price(name: str, price: Penalty | None, columns: int) -> None:
+    """:class:`InputError` for a penalty that the criterion of this name does not take, or lacks."""
+    given = option("penalty", "0.1")
+    if price is None:
+        if name == "custom":
+            raise InputError(f"criterion custom has no penalty, the price of a parameter; give one, as {given}.")
+        if name == "l0":
+            raise InputError(f"criterion l0 has no penalty, lam0 in P(x) + lam0 ||x||_0; give one, as {given}.")
+        return
+    if name not in ("custom", "l0"):
+        raise InputError(
+            f"a penalty was given with criterion {name}, but only custom and l0 take one; give "
+            f"{option('criterion', 'l0')} for P(x) + penalty ||x||_0, or leave the penalty out."
+        )
+    if callable(price):
+        if name == "l0":
+            raise InputError(
+                f"the penalty is a function, but that of criterion l0 is a number, the price of a column; give a "
+                f"number, or {option('criterion', 'custom')}."
+            )
+        return
+    if not (isinstance(price, numbers.Real) and math.isfinite(price) and price >= 0):
+        raise InputError(f"the penalty is {shown(price)}, but it must be a finite number that is not negative.")
+    if not math.isfinite(float(price) * (columns + 1)):
+        raise InputError(f"the penalty is {price}, and {columns} times it is beyond doubles; give a smaller one.")
 
 
 def unit_of(problem: Any, name: str) -> float:
@@ -92,7 +125,7 @@ class SizeCriterion:
     gamma: float = 1.0
     """Of EBIC: 0 is BIC."""
     price: Penalty | None = None
-    """Of a custom criterion."""
+    """Of a custom criterion; lam0 of l0."""
     unit: float = 1.0
     """Of Cp the variance of the errors in the model of all columns; of adjusted R² that of the target."""
     beyond: int = 0
@@ -114,15 +147,9 @@ class SizeCriterion:
                 f"criterion is {shown(name)}, but it must be one of {', '.join(NAMES)}"
                 f"{did_you_mean(str(name), NAMES)}; choose one of them."
             )
-        if (name == "custom") != (price is not None):
-            raise InputError(
-                "a penalty is the price of a parameter in a criterion of one's own; give it with criterion custom, and "
-                "with no other."
-            )
+        check_price(name, price, problem.units.columns)
         if not (math.isfinite(gamma) and gamma >= 0):
             raise InputError(f"gamma is {gamma}, but it must be a number that is not negative; 1 is usual.")
-        if price is not None and not callable(price) and not (math.isfinite(price) and price >= 0):
-            raise InputError(f"the penalty is {price}, but a price must be a number that is not negative.")
         unit = unit_of(problem, name) if name in OF_LEAST_SQUARES else 1.0
         made = cls(name, Likelihood.of(problem), problem.units.d, gamma, price, unit)
         if name == "hqic" and made.likelihood.rows < 3:
@@ -145,6 +172,8 @@ class SizeCriterion:
         p, rows = self.parameters(size), self.likelihood.rows
         if self.name in OF_LEAST_SQUARES:
             return 2.0 * (p - 1) - rows if self.name == "cp" else 0.0
+        if self.name == "l0":
+            return self.lam0 * size
         if self.name == "custom":
             return self._own_price(size, p)
         if self.name == "hqic":
@@ -170,13 +199,13 @@ class SizeCriterion:
 
     def value(self, objective: float, size: int) -> float:
         """The criterion of a model with this objective on so many columns."""
-        if self.name in OF_LEAST_SQUARES:
+        if self.name in LINEAR:
             return 2.0 * objective / self._divisor(size) + self._constant(size)
         return self.likelihood.deviance(objective) + self.penalty(size)
 
     def below(self, objective: float, size: int) -> float:
         """The criterion, rounding taken off: no model with this objective or a larger one has a smaller one."""
-        if self.name in OF_LEAST_SQUARES:
+        if self.name in LINEAR:
             value = self.value(objective, size)
             return value - ROUNDING * (abs(value) + 2.0 * abs(self._constant(size))) if value > -math.inf else value
         deviance, penalty = self.likelihood.deviance(objective), self.penalty(size)
@@ -188,7 +217,7 @@ class SizeCriterion:
         """The objective at which so many columns come to a criterion of ``value``, rounded up: every model of this size
         with a larger objective has a larger criterion.
         """
-        if self.name in OF_LEAST_SQUARES:
+        if self.name in LINEAR:
             constant = self._constant(size)
             room = ROUNDING * (abs(value) + 2.0 * abs(constant))
             return math.inf if value == math.inf else 0.5 * self._divisor(size) * (value - constant + room)
@@ -200,11 +229,21 @@ class SizeCriterion:
         return self.likelihood.objective(value - penalty + ROUNDING * (abs(value) + abs(penalty)))
 
     def _divisor(self, size: int) -> float:
-        """What the residual sum of squares of so many columns is divided by, of Cp and adjusted R²."""
+        """What twice the objective of so many columns is divided by, of criteria that are linear in it."""
+        if self.name == "l0":
+            return 2.0
         return self.unit if self.name == "cp" else self.unit * (self.likelihood.rows - self.parameters(size) + 1.0)
 
     def _constant(self, size: int) -> float:
-        return self.penalty(size) if self.name == "cp" else -1.0
+        return -1.0 if self.name == "adjr2" else self.penalty(size)
+
+    @property
+    def lam0(self) -> float:
+        """The price of a column in the penalised objective."""
+        assert self.name == "l0"
+        assert self.price is not None
+        assert not callable(self.price)
+        return float(self.price)
 
     def shown(self, value: float) -> float:
         """A value of the criterion as people know it: adjusted R² is the larger the better."""
@@ -212,7 +251,7 @@ class SizeCriterion:
 
     def resolution(self, objective: float, share: float, size: int) -> float:
         """What a change of the objective of a model on so many columns by this share of it is in the criterion."""
-        if self.name in OF_LEAST_SQUARES:
+        if self.name in LINEAR:
             return 2.0 * share * abs(objective) / self._divisor(size)
         if self.likelihood.gaussian:
             return self.likelihood.rows * math.log1p(share)
@@ -224,6 +263,8 @@ class SizeCriterion:
         With an estimated variance and no ridge that leaves one row at least to estimate it from.
         """
         limits = []
+        if self.name == "l0":
+            return None
         if self.likelihood.gaussian and not self.likelihood.ridge:
             limits.append(self.likelihood.least_rows - 1 - int(self.likelihood.intercept))
         if self.name == "aicc":
@@ -243,7 +284,7 @@ class SizeCriterion:
 
     def check_fit(self, objective: float, support: tuple[int, ...], null: float) -> None:
         """:class:`InputError` for a model that fits exactly, whose likelihood is unbounded."""
-        if self.likelihood.gaussian and objective <= EXACT_FIT * null:
+        if self.name != "l0" and self.likelihood.gaussian and objective <= EXACT_FIT * null:
             raise InputError(
                 f"the model on columns {', '.join(map(str, support)) or 'none'} fits the target exactly, so that its "
                 f"likelihood has no bound and the criterion no meaning; give a smaller {option('k_max')} or lam > 0."

@@ -67,6 +67,60 @@ def test_the_command_refuses_in_one_sentence(file):
         assert said.exit_code == 2 or isinstance(said.exception, exactsel.ExactselError)
 
 
+def test_a_price_of_columns_on_the_command_line(file):
+    said = run("best", file, "--intercept", "--lam", 0.1, "--criterion", "l0", "--penalty", 5)
+    assert said.exit_code == 0
+    assert "no model with 0 to 5 features has a lower penalised objective" in said.output or "within" in said.output
+    assert "relative gap" in said.output
+    asked = ("best", file, "--lam", 0.1, "--criterion", "l0", "--penalty", 5, "--top", 3, "--json")
+    plain = json.loads(run(*asked).output)
+    assert plain["penalty"] == 5.0
+    assert plain["gap"] <= 1e-6
+    assert plain["up_to"] == 5
+    assert plain["models"][0]["weight"] is None
+    assert not plain["inclusion"]
+    for more in (["--criterion", "l0"], ["--criterion", "l0", "--penalty", -1], ["--penalty", 1]):
+        said = run("best", file, *more)
+        assert said.exit_code == 2 or isinstance(said.exception, exactsel.ExactselError)
+
+
+def test_the_path_over_the_price_is_that_of_each_price():
+    A, y = data(d=6)
+    path = exactsel.solve_path(A, y, ks=range(1, 7), lam=0.5, intercept=True, signals=(), threads=1)
+    ranges = path.penalty_ranges
+    assert [part.low for part in ranges] == [part.high for part in ranges[1:]] + [0.0]
+    assert ranges[0].high == math.inf
+    for part in ranges:
+        assert part.gap < 1e-6
+        for price in (part.low + 1e-6 * (1 + part.low), min(part.high * (1 - 1e-6), 2 * part.low + 1.0)):
+            found = best_model(A, y, criterion="l0", penalty=price, lam=0.5, intercept=True, **QUIET)
+            assert found.value == pytest.approx(part.objective + price * part.size, rel=1e-6)
+    with pytest.raises(InputError, match="one ridge weight"):
+        _ = exactsel.solve_path(A, y, ks=[1, 2], lams=[0.1, 1.0], signals=(), threads=1).penalty_ranges
+
+
+def test_the_command_shows_the_path_over_the_price(file):
+    said = run("path", file, "--k-max", 3, "--lam", 0.1, "--criterion", "l0")
+    assert said.exit_code == 0
+    assert "lam0 from" in said.output
+    plain = json.loads(run("path", file, "--k-max", 3, "--lam", 0.1, "--criterion", "l0", "--json").output)
+    assert plain["penalty_ranges"][0]["high"] is None
+    assert plain["penalty_ranges"][-1]["low"] == 0.0
+
+
+def test_an_estimator_takes_a_price_of_columns():
+    from exactsel.sklearn import BestSubsetRegressor
+
+    A, y = data()
+    model = BestSubsetRegressor(k=5, lam=0.1, criterion="l0", penalty=5.0).fit(A, y)
+    assert model.get_support(indices=True).tolist() == [0, 3]
+    assert model.criterion_ == pytest.approx(model.objective_ + 10.0)
+    with pytest.raises(InputError, match="there is no criterion"):
+        BestSubsetRegressor(k=5, penalty=5.0).fit(A, y)
+    with pytest.raises(InputError, match="lam0 in P"):
+        BestSubsetRegressor(k=5, criterion="l0").fit(A, y)
+
+
 def least_squares(A, y, weights=None):
     X = np.column_stack([np.ones(len(y)), A])
     w = np.ones(len(y)) if weights is None else weights

@@ -1,0 +1,165 @@
+"""The penalised objective P(x) + lam0 ||x||_0 over all sizes together, before sizes are searched one by one.
+
+One tree bounds models of every size (:mod:`exactsel.walks.penalised`). What it proves of the penalised objective is,
+less the price of its columns, a bound for each size; and the dual vector of its root bounds each size by itself, as it
+is a bound for models of at most k columns whatever k is. A tree that is not finished within its work has still done
+that, and sizes that are left are searched.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext, suppress
+
+import numpy as np
+
+from exactsel._jit import interpreted
+from exactsel.algebra.threads import one_thread
+from exactsel.errors import UnsupportedError
+from exactsel.problem.regression import Problem
+from exactsel.search.watch import Watch
+from exactsel.solving.small import is_small
+from exactsel.studies.best_search import AcrossSizes
+from exactsel.walks.penalised import PenalisedTree
+
+PORTION = 4e9
+"""Multiplications the tree may take at first. The next portion is twice as large, and so on, ..."""
+
+ALMOST = 0.1
+"""... as long as no more than this part of the distance from the root's bound to the cut-off is left, and half of what
+was left before."""
+
+WORK = 2e11
+"""Multiplications after which the tree is given up in any case."""
+
+SHARE = 0.5
+"""Part of the time left that the tree may take."""
+
+ROUNDING = 2.0**-48
+"""Times a penalised objective and its price: more than what rounding does to their difference."""
+
+LIKELY = 10
+"""Columns that are tried as additions to a model, those with the largest slopes."""
+
+EXCHANGES = 20
+"""Better neighbours a model is replaced by in turn."""
+
+
+def serves(across: AcrossSizes) -> bool:
+    """Whether one tree may bound all sizes: columns are chosen freely, one by one."""
+    problem = across.problem
+    return (
+        across.criterion.name == "l0"
+        and across.proofs is None
+        and isinstance(problem, Problem)
+        and not problem.units.grouped
+        and problem.units.constraint is None
+        and not problem.scope
+    )
+
+
+def bound_all_sizes(across: AcrossSizes, work: float = WORK) -> None:
+    """Note good models, and what one tree proves of each size."""
+    if not serves(across):
+        return
+    left = across.time_left
+    signals = across.options.get("signals", ())
+    compiled = nullcontext() if is_small(across.problem) else interpreted(False)
+    with Watch(None if left is None else SHARE * left, signals) as watch, one_thread(), compiled:
+        with suppress(UnsupportedError):
+            _Run(across, watch).run(work)
+        if watch.interrupted:
+            across.terminations.append("interrupted")
+
+
+class _Run:
+    """A tree, and the models it meets."""
+
+    def __init__(self, across: AcrossSizes, watch: Watch) -> None:
+        self.across, self.price = across, across.criterion.lam0
+        problem = across.places[max(across.sizes)].problem
+        assert isinstance(problem, Problem)
+        self.problem = problem
+        self._cutoff: float | None = None
+        self.tree = PenalisedTree(problem, self.price, self._meet, self.cutoff, watch.flag, across.time_left)
+
+    def run(self, work: float) -> None:
+        """Run the tree, and note what it proves."""
+        if self.cutoff() == math.inf:
+            return
+        self.tree.run(1.0)  # the root
+        root, portion, missing = self.tree.lower, min(PORTION, work), 2.0 * ALMOST
+        while not self.tree.done and self.tree.work < work:
+            self.tree.run(self.tree.work + portion)
+            cutoff = self.cutoff()
+            left = (cutoff - self.tree.lower) / (cutoff - root) if root < cutoff else 0.0
+            if left > 0.5 * missing or self.tree.stop[0]:
+                break
+            portion, missing = 2.0 * portion, left
+        self._note_floors()
+
+    def cutoff(self) -> float:
+        """The penalised objective, in the numbers that are searched, at which no model of any size is better."""
+        if self._cutoff is not None:
+            return self._cutoff
+        across, statement = self.across, self.across.known.statement
+        most = -math.inf
+        for size in across.sizes:
+            level = across.level(size)
+            if level >= 0.0:
+                most = max(most, statement.needed(level, "") + self.price * size)
+        self._cutoff = most + ROUNDING * abs(most)
+        return self._cutoff
+
+    def _note_floors(self) -> None:
+        across, proven = self.across, self.tree.lower
+        closed = self.tree.done
+        for size in across.sizes:
+            level, charged = across.level(size), self.price * size
+            bound = proven - charged - ROUNDING * (abs(proven) + charged)
+            if self.tree.root_floors is not None:
+                bound = max(bound, float(self.tree.root_floors[size]))
+            if (closed and proven >= self.cutoff()) or bound >= across.known.statement.needed(level, ""):
+                floor = level
+            else:
+                floor = across.known.statement.lower(bound, min(level, across.upper_of(size)), "")
+            across.floors[size] = max(floor, across.floors.get(size, -math.inf))
+
+    def _meet(self, support: tuple[int, ...]) -> None:
+        """Note a model that is better than the best, and its better neighbours."""
+        across = self.across
+        for _ in range(EXCHANGES):
+            if len(support) not in across.sizes or not self._better(support):
+                return
+            near = self._neighbours(support)
+            values = self._values(near)
+            support = near[int(np.argmin(values))]
+
+    def _better(self, support: tuple[int, ...]) -> bool:
+        across, before = self.across, self.across.known.best
+        fit = self.problem.fit(support)
+        if fit.value + self.price * len(support) < before:
+            across.known.note(support, across.known.statement.upper(fit))
+            self._cutoff = None
+        return across.known.best < before
+
+    def _neighbours(self, support: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Models with a column more, a column less, or another one, of the likeliest columns."""
+        problem, inside = self.problem, set(support)
+        slopes = np.abs(problem.gradient(problem.fit(support).coef)) / np.maximum(problem.norms, 1e-300)
+        slopes[list({*inside, *problem.must_not})] = -1.0
+        added = [j for j in np.argsort(-slopes, kind="stable")[:LIKELY].tolist() if slopes[j] >= 0.0]
+        dropped = [j for j in support if j not in problem.must_have]
+        near = [inside | {j} for j in added] + [inside - {j} for j in dropped]
+        near += [(inside | {i}) - {j} for i in added for j in dropped]
+        return [tuple(sorted(each)) for each in near if len(each) in self.across.places] or [support]
+
+    def _values(self, near: list[tuple[int, ...]]) -> list[float]:
+        """About what models cost, each with its price."""
+        width = max(len(each) for each in near) or 1
+        padded = np.full((len(near), width), -1, dtype=np.int64)
+        for row, each in enumerate(near):
+            padded[row, : len(each)] = each
+        costs = self.problem.objectives(padded, self.across.threads)
+        prices = self.price * np.count_nonzero(padded >= 0, axis=1)
+        return [float(v) if np.isfinite(v) else math.inf for v in costs + prices]

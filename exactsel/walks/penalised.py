@@ -1,0 +1,221 @@
+"""One tree over all sizes for the penalised form, P(x) + lam0 ||x||_0, best first (:mod:`exactsel.kernels.penalised`).
+
+    open <- the root
+    while the smallest bound of an open node is below the cut-off:
+        relax it; the columns it uses are a model to fit, which may lower the cut-off
+        close it at the cut-off, else fix the columns one of whose children reaches it, and divide by one in between
+
+A node is columns that are in, columns that are out and columns that are open, of any number up to the largest size. The
+lower bound is the smallest of what closed nodes, fixed children and open nodes have, or the cut-off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from exactsel.bounds.apg import AcceleratedGradientBound, curved_data, gains, may_gain
+from exactsel.bounds.base import BoundOptions
+from exactsel.errors import UnsupportedError
+from exactsel.kernels.node import FREE, IN, OUT, node_columns
+from exactsel.kernels.penalised import PenalisedGram, PenalisedRows, evaluate, penalised_bound, relax_penalised
+from exactsel.problem.regression import Problem
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+
+MOST_MEMORY = 1e9
+"""Bytes of open nodes, about, after which the tree is given up."""
+
+MOST_HELD = 2000
+"""Columns whose products are kept."""
+
+ROUNDED = 0.5
+"""Columns whose relaxed indicator is at least this make the model of a node."""
+
+
+def penalised_data(problem: Problem, price: float, seconds: float | None) -> tuple[PenalisedGram | PenalisedRows, Any]:
+    """A problem as the kernel takes it, and by what coefficients are multiplied there.
+
+    Raises
+    ------
+    UnsupportedError
+        Where neither a ridge nor the columns have curvature, and for a loss without a smoothness.
+    """
+    objective = problem.objective
+    if may_gain(problem) and problem.is_quadratic:
+        curvature = AcceleratedGradientBound().known_curvature(problem, BoundOptions(seconds=seconds))
+        if curvature is not None and gains(curvature, problem.lam):
+            gram = curved_data(problem, problem.hessian, curvature)[0]
+            return PenalisedGram(*gram[:5], 1.0, price), np.sqrt(curvature)
+    smoothness = float(objective.loss.smoothness)
+    if problem.lam == 0.0 or not math.isfinite(smoothness):
+        raise UnsupportedError("one tree over all sizes needs a ridge and a smooth loss; search the sizes.")
+    AT, weights = objective.AT, 1.0 if objective.weights is None else objective.weights
+    bends = np.full(problem.n, smoothness) * weights
+    squares = np.array([float((row * row) @ bends) for row in AT])
+    most = min(problem.d, MOST_HELD)
+    return PenalisedRows(
+        problem.row_loss, objective.raw.AT, AT, problem.y, objective.raw.norms, bends, squares, problem.lam, price,
+        np.full(problem.d, -1), np.zeros(most + 1, dtype=np.int64), np.empty((most, most)),
+    ), np.ones(problem.d)  # fmt: skip
+
+
+@dataclass(order=True)
+class _Node:
+    """Models with some columns, without others."""
+
+    bound: float
+    number: int
+    state: StateArray = field(compare=False)
+    used: IntArray = field(compare=False)
+    """Columns of the relaxed model to begin with, ..."""
+    coef: FloatArray = field(compare=False)
+    """... and its coefficients."""
+
+
+@dataclass
+class PenalisedTree:
+    """The tree for one problem and price; :meth:`run` goes on with it."""
+
+    problem: Problem
+    """Its k is the largest size."""
+    price: float
+    meet: Callable[[tuple[int, ...]], None]
+    """Told of models that may be good ones; may change what ``cutoff`` says."""
+    cutoff: Callable[[], float]
+    """Nodes with this bound are closed."""
+    stop: BoolArray
+    seconds: float | None = None
+    """The time there is, for how much to prepare."""
+    nodes: int = 0
+    work: float = 0.0
+    """Multiplications so far."""
+    min_pruned_bound: float = math.inf
+    """The smallest bound of what has been closed."""
+    root_floors: FloatArray | None = None
+    """(k + 1,) of each size a lower bound of P, without the price; from the root's dual vector."""
+
+    def __post_init__(self) -> None:
+        data, self.scale = penalised_data(self.problem, self.price, self.seconds)
+        self.data: Any = data
+        self._numbers, self._met = 0, set[tuple[int, ...]]()
+        self._open: list[_Node] = []
+        self._push(-math.inf, self.problem.root_state, np.empty(0, dtype=np.int64), np.empty(0))
+
+    @property
+    def lower(self) -> float:
+        """No model of any size up to k has a smaller penalised objective than this, or than the cut-off."""
+        return min(self.min_pruned_bound, self._open[0].bound if self._open else math.inf)
+
+    @property
+    def done(self) -> bool:
+        """Whether no open node is below the cut-off."""
+        return not self._open or self._open[0].bound >= self.cutoff()
+
+    def run(self, work: float) -> None:
+        """Go on until all is closed, told to stop, out of memory, or so many multiplications are done."""
+        most = max(1000.0, MOST_MEMORY / (self.problem.d + 1000))
+        while not self.done and self.work < work and not self.stop[0] and len(self._open) < most:
+            self._expand(heappop(self._open))
+
+    def _push(self, bound: float, state: StateArray, used: IntArray, coef: FloatArray) -> None:
+        self._numbers += 1
+        heappush(self._open, _Node(bound, self._numbers, state, used, coef))
+
+    def _expand(self, node: _Node) -> None:
+        state, price = node.state, self.price
+        columns, fixed = node_columns(state)
+        places = self.problem.k - fixed
+        if places <= 0 or columns.size == fixed:
+            self._close_leaf(node, columns[:fixed])
+            return
+        x = np.zeros(self.problem.d)
+        x[node.used] = node.coef
+        compact = x[columns]
+        bound_in, bound_out, kept = np.empty(columns.size), np.empty(columns.size), np.empty(columns.size + 1)
+        bound, work = relax_penalised(
+            self.data, columns, fixed, places, self.cutoff(), compact, self.stop, bound_in, bound_out, kept
+        )
+        self.nodes, self.work = self.nodes + 1, self.work + work
+        bound = max(bound, node.bound)
+        if self.nodes == 1:
+            self.root_floors = self._floors(kept, fixed)
+        shares = np.minimum(1.0, np.abs(compact) / math.sqrt(2.0 * price / self.data.lam)) if price > 0.0 else (
+            (compact != 0.0).astype(np.float64)
+        )  # fmt: skip
+        shares[:fixed] = 1.0
+        self._round(columns, shares, fixed, places)
+        cutoff = self.cutoff()
+        if bound >= cutoff or self.stop[0]:
+            self._prune(node, bound, state, columns, compact)
+            return
+        state = state.copy()
+        never, always = bound_in >= cutoff, bound_out >= cutoff
+        never[:fixed] = always[:fixed] = False
+        for which, bounds, decided in ((never, bound_in, OUT), (always & ~never, bound_out, IN)):
+            if np.any(which):
+                self.min_pruned_bound = min(self.min_pruned_bound, float(bounds[which].min()))
+                state[columns[which]] = decided
+        compact[never] = 0.0
+        self._divide(bound, state, columns, compact, shares, bound_in, bound_out)
+
+    def _prune(self, node: _Node, bound: float, state: StateArray, columns: IntArray, x: FloatArray) -> None:
+        """Close a node, or where it was broken off put it back."""
+        if bound >= self.cutoff():
+            self.min_pruned_bound = min(self.min_pruned_bound, bound)
+        else:
+            self._push(bound, state, columns[x != 0.0], x[x != 0.0])
+
+    def _divide(
+        self, bound: float, state: StateArray, columns: IntArray, x: FloatArray, shares: FloatArray,
+        bound_in: FloatArray, bound_out: FloatArray,
+    ) -> None:  # fmt: skip
+        """Two children, by the open column that is most undecided."""
+        used = x != 0.0
+        free = state[columns] == FREE
+        if not np.any(free):
+            self._push(bound, state, columns[used], x[used])
+            return
+        undecided = np.where(free, 0.5 - np.abs(shares - 0.5), -1.0)
+        if undecided.max() <= 0.0:  # all or nothing: then the one of the largest share, and the largest gain
+            undecided = np.where(free, shares, -1.0)
+        i = int(np.argmax(undecided))
+        for decided, least in ((IN, bound_in[i]), (OUT, bound_out[i])):
+            child, begin = state.copy(), used.copy()
+            child[columns[i]] = decided
+            begin[i] = begin[i] and decided == IN
+            self._push(max(bound, float(least)), child, columns[begin], x[begin])
+
+    def _close_leaf(self, node: _Node, inside: IntArray) -> None:
+        """One set of columns: its best model, and the bound at its dual vector."""
+        problem, support = self.problem, tuple(sorted(inside.tolist()))
+        self.meet(support)
+        q, v, low, high = (np.empty(inside.size) for _ in range(4))
+        coef = (problem.fit(support).coef * self.scale)[inside]
+        base = evaluate(self.data, inside, coef, np.empty(problem.n), q, v)
+        bound = penalised_bound(base, q, inside.size, 0, self.data.lam, self.price, low, high)
+        self.min_pruned_bound = min(self.min_pruned_bound, max(bound, node.bound))
+
+    def _round(self, columns: IntArray, shares: FloatArray, fixed: int, places: int) -> None:
+        """Meet the model on the columns with large shares; at the root also those with the largest few."""
+        order = np.argsort(-shares, kind="stable")[: fixed + places]
+        count = int(np.count_nonzero(shares[order] >= ROUNDED))
+        nested = range(fixed, min(count + 10, order.size) + 1) if self.nodes == 1 else (count,)
+        for size in nested:
+            support = tuple(sorted(columns[order[:size]].tolist()))
+            if support not in self._met:
+                self._met.add(support)
+                self.meet(support)
+
+    def _floors(self, kept: FloatArray, fixed: int) -> FloatArray:
+        """Formula (2) for every size at one dual vector: base and q of it."""
+        q, base = kept[:-1], float(kept[-1])
+        free = np.sort(q[fixed:])[::-1]
+        sums = np.concatenate([[0.0], np.cumsum(free)]) + q[:fixed].sum()
+        sizes = np.minimum(np.maximum(np.arange(self.problem.k + 1) - fixed, 0), free.size)
+        taken = sums[sizes] * (1.0 + (2 * q.size + 16) * 2.0**-52) / (2.0 * self.data.lam)
+        return np.asarray(base - taken - 2.0**-50 * (abs(base) + taken))

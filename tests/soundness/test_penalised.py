@@ -1,0 +1,268 @@
+"""The penalised objective P(x) + lam0 ||x||_0 over all sizes, against every set of columns."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from exactsel import Problem, best_model
+from exactsel.errors import InputError
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.kernels.penalised import best_coefficient, penalised_bound, price_of
+from exactsel.problem.boxed import boxed
+from exactsel.studies import best_penalised
+from exactsel.walks import penalised
+from exactsel.walks.penalised import PenalisedTree
+
+LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
+QUIET = {"signals": (), "threads": 1}
+
+
+def drawn(seed, loss=None, ridgeless=False):
+    """A small awkward problem, and a price."""
+    rng = np.random.default_rng(seed)
+    loss = str(rng.choice(LOSSES)) if loss is None else loss
+    n, d = int(rng.integers(3, 16)), int(rng.integers(1, 7))
+    A = rng.normal(size=(n, d))
+    kind = seed % 6
+    if d > 1 and kind == 1:
+        A[:, -1] = A[:, 0] * rng.choice([1.0, -1.0])
+    if kind == 2:
+        A = np.sign(A)
+    if kind == 3:
+        A[:, 0] = 1.0
+    if kind == 4:
+        A *= 10.0 ** rng.integers(-3, 4, size=d)
+    y = A[:, : max(1, d // 2)].sum(axis=1) * rng.uniform(0.2, 1.0) + 0.3 * rng.normal(size=n)
+    if loss in ("logistic", "squared_hinge"):
+        y = np.where(y > 0, 1.0, -1.0)
+        y[:2] = (-1.0, 1.0)
+    if loss == "poisson":
+        y = np.floor(np.exp(np.clip(y, -2.0, 2.0)))
+        y[0] = 1.0
+    lam = float(rng.choice([1e-3, 0.1, 2.0]))
+    if ridgeless and loss == "quadratic" and seed % 2:
+        lam = 0.0
+    options = {"delta": 0.7} if loss == "huber" else {}
+    if rng.integers(2) and loss != "squared_hinge":
+        options["weights"] = rng.integers(1, 4, size=n).astype(float)
+    demands = {}
+    if d > 2 and rng.integers(3) == 0:
+        demands = {"must_have": [int(d - 1)], "must_not": [0]}
+    problem = Problem.prepared(A, y, d, loss=loss, lam=lam, intercept=bool(rng.integers(2)), **options, **demands)
+    empty = problem.fit(problem.must_have).value
+    return problem, float(rng.choice([0.0, 1e-3, 0.02, 0.1, 0.4, 100.0])) * empty
+
+
+def every(problem, price, k_max=None):
+    """The penalised objective of every set of columns there may be."""
+    most = problem.d if k_max is None else k_max
+    free = [j for j in range(problem.d) if j not in problem.must_have and j not in problem.must_not]
+    found = {}
+    for size in range(most - len(problem.must_have) + 1):
+        for more in combinations(free, size):
+            support = tuple(sorted({*problem.must_have, *more}))
+            found[support] = problem.fit(support).value + price * len(support)
+    return found
+
+
+def check(problem, price, k_max=None, **options):
+    """Hold what is said against all sets."""
+    values = every(problem, price, k_max)
+    least = min(values.values())
+    room = 1e-8 * (abs(least) + 1e-3 * problem.null_objective)
+    found = best_model(problem, criterion="l0", penalty=price, k_max=k_max, **QUIET, **options)
+    assert found.lower <= least + 1e-3 * room
+    for size in found.sizes:
+        ours = [value for support, value in values.items() if len(support) == size.size]
+        assert size.lower <= min(ours, default=math.inf) + 1e-3 * room
+    assert found.value >= least - room
+    if found.reached and not found.scope:
+        assert found.value <= least + 2e-6 * abs(least) + room
+        assert values[found.support] == pytest.approx(found.value, rel=1e-7, abs=room)
+    return found
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_best_model_is_that_of_trying_every_set(loss):
+    for seed in range(12):
+        problem, price = drawn(seed + 100 * LOSSES.index(loss), loss)
+        assert check(problem, price).reached
+
+
+@pytest.mark.smoke
+def test_one_tree_and_sizes_alone_agree(monkeypatch):
+    """With the tree, with a tree that is broken off at its root, and without."""
+    for seed in range(18):
+        problem, price = drawn(1000 + seed)
+        values = []
+        for work, serves in ((None, best_penalised.serves), (1.0, best_penalised.serves), (None, lambda across: False)):
+            monkeypatch.setattr(best_penalised, "serves", serves)
+            monkeypatch.setattr(best_penalised, "PORTION", 4e9 if work is None else work)
+            monkeypatch.setattr(best_penalised, "ALMOST", 0.1 if work is None else 0.0)
+            values.append(check(problem, price).value)
+            monkeypatch.undo()
+        assert values == pytest.approx([values[0]] * 3, rel=3e-6, abs=1e-9)
+
+
+def test_the_largest_size_is_kept():
+    for seed in range(24):
+        problem, price = drawn(2000 + seed)
+        k_max = max(len(problem.must_have), problem.d // 2)
+        found = check(problem, 0.01 * price, k_max)
+        assert found.k <= k_max
+
+
+@pytest.mark.slow
+def test_hundreds_of_awkward_problems():
+    for seed in range(1500):
+        problem, price = drawn(5000 + seed, ridgeless=True)
+        try:
+            check(problem, price, **({"rel_eps": 0.0} if seed % 3 == 0 else {}))
+        except InputError:
+            continue  # separated classes, exact fits that have no best model
+
+
+def tree_of(problem, price):
+    """A tree with the best model it meets."""
+    best = [problem.fit(problem.must_have).value + price * len(problem.must_have)]
+
+    def meet(support):
+        best[0] = min(best[0], problem.fit(support).value + price * len(support))
+
+    return PenalisedTree(problem, price, meet, lambda: best[0], np.zeros(1, dtype=np.bool_)), best
+
+
+@pytest.mark.parametrize("held", [2000, 1])
+def test_a_tree_claims_no_more_than_it_knows_wherever_it_stops(monkeypatch, held):
+    """And its root bounds each size; by products of columns, and by their rows."""
+    monkeypatch.setattr(penalised, "MOST_HELD", held)
+    for seed in range(60):
+        problem, price = drawn(3000 + seed, LOSSES[seed % 4], ridgeless=held == 1)
+        try:
+            tree, best = tree_of(problem, price)
+        except Exception as error:  # no curvature at all
+            assert "ridge" in str(error)  # noqa: PT017
+            continue
+        values = every(problem, price)
+        least = min(values.values())
+        room = 1e-11 * (abs(least) + problem.null_objective)
+        for work in (1.0, 200.0, 2e3, 1e9):
+            tree.run(work)
+            assert min(tree.lower, best[0]) <= least + room
+        assert tree.done
+        assert best[0] == pytest.approx(least, rel=1e-7, abs=1e-9 * problem.null_objective)
+        for size, floor in enumerate(tree.root_floors if tree.root_floors is not None else ()):
+            ours = [v - price * len(support) for support, v in values.items() if len(support) <= size]
+            assert floor <= min(ours, default=math.inf) + room
+
+
+def exactly(base, lam, price, inside, outside, places):
+    """Formula (4) in fractions."""
+    lam, price = Fraction(lam), Fraction(price)
+    gains = sorted((max(Fraction(0), v / (2 * lam) - price) for v in outside), reverse=True)
+    taken = sum(inside, Fraction(0)) / (2 * lam) + sum(gains[: max(places, 0)], Fraction(0))
+    return Fraction(base) + price * len(inside) - taken
+
+
+def test_the_bound_is_the_formula_and_never_above_it():
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        m = int(rng.integers(1, 9))
+        fixed = int(rng.integers(0, m + 1))
+        places = int(rng.integers(0, m + 2))
+        q, base = rng.exponential(size=m) * 10.0 ** rng.integers(-3, 3), float(rng.normal())
+        if seed % 3 == 0:
+            q[:] = q[0]
+        lam, price = float(rng.uniform(0.01, 3.0)), float(rng.choice([0.0, 0.1, 1.0]))
+
+        exact, low, high = [Fraction(v) for v in q], np.empty(m), np.empty(m)
+        bound = penalised_bound(base, q, fixed, places, lam, price, low, high)
+        inside, outside = exact[:fixed], exact[fixed:]
+        formula = partial(exactly, base, lam, price)
+        whole = formula(inside, outside, places)
+        assert Fraction(bound) <= whole
+        assert bound == pytest.approx(float(whole), rel=1e-12, abs=1e-12 * (1 + q.sum() / lam))
+        for i in range(fixed, m):
+            rest = outside[: i - fixed] + outside[i - fixed + 1 :]
+            assert places == 0 or Fraction(low[i]) <= formula([*inside, exact[i]], rest, places - 1)
+            assert Fraction(high[i]) <= formula(inside, rest, places)
+
+
+def test_a_coefficient_is_the_best_one():
+    rng = np.random.default_rng(0)
+    grid = np.linspace(-4.0, 4.0, 4001)
+    for _ in range(15):
+        u, square, lam, price = rng.normal(), rng.uniform(0.2, 3.0), rng.uniform(0.1, 2.0), rng.choice([0.0, 0.1, 0.5])
+        for inside in (False, True):
+            beside = np.array([price_of(float(x), lam, float(price)) for x in np.abs(grid)])
+            cost = 0.5 * lam * grid**2 if inside else beside
+            least = float(grid[np.argmin(0.5 * square * grid**2 - u * grid + cost)])
+            assert best_coefficient(u, square, lam, price, inside) == pytest.approx(least, abs=3e-3)
+
+
+def test_constraints_groups_and_limits_are_served():
+    rng = np.random.default_rng(4)
+    A = rng.normal(size=(20, 5))
+    y = A[:, 0] - A[:, 3] + 0.3 * rng.normal(size=20)
+    problem = Problem(A, y, 5, lam=0.1, hierarchy={3: [1]})
+    values = {s: v for s, v in every(problem, 0.3).items() if 3 not in s or 1 in s}
+    found = best_model(problem, criterion="l0", penalty=0.3, **QUIET)
+    assert found.reached
+    assert found.value == pytest.approx(min(values.values()), rel=1e-6)
+    limited = boxed(Problem(A, y, 5, lam=0.1), bounds=[(j, -0.5, 0.5) for j in range(5)])
+    found = best_model(limited, criterion="l0", penalty=0.3, **QUIET)
+    sets = [s for size in range(6) for s in combinations(range(5), size)]
+    assert found.reached
+    assert found.value == pytest.approx(min(limited.fit(s).value + 0.3 * len(s) for s in sets), rel=1e-6)
+    grouped = Problem(A, y, 3, lam=0.1, groups=[0, 0, 1, 2, 2])
+    found = best_model(grouped, criterion="l0", penalty=0.3, **QUIET)
+    sets = [s for size in range(4) for s in combinations(range(3), size)]
+    least = min(grouped.fit(s).value + 0.3 * sum(len(grouped.groups[g]) for g in s) for s in sets)
+    assert found.reached
+    assert found.value == pytest.approx(least, rel=1e-6)
+
+
+def test_more_columns_than_rows_without_a_ridge():
+    rng = np.random.default_rng(6)
+    A, y = rng.normal(size=(5, 8)), rng.normal(size=5)
+    found = best_model(A, y, criterion="l0", penalty=1.0, lam=0.0, **QUIET)
+    values = every(Problem(A, y, 8, lam=0.0), 1.0, 5)
+    assert found.lower <= min(values.values()) + 1e-9
+    assert found.value <= min(values.values()) + 1e-6
+
+
+def test_a_price_no_column_is_worth_gives_the_empty_model():
+    problem, _ = drawn(7, "logistic")
+    found = best_model(problem.replace(must_have=[], must_not=[]), criterion="l0", penalty=1e6, **QUIET)
+    assert found.support == ()
+    assert found.reached
+    assert found.last_size == problem.d
+    assert f"0 to {problem.d} features" in found.claim_text
+    assert len(found.sizes) == 1
+
+
+def refused(**options):
+    problem, _ = drawn(8, "quadratic")
+    with pytest.raises(InputError) as caught:
+        best_model(problem, **QUIET, **options)
+    return str(caught.value)
+
+
+def test_what_is_no_penalty_is_refused_in_one_sentence():
+    assert "criterion l0 has no penalty, lam0" in refused(criterion="l0")
+    assert "the penalty is -1.0, but it must be a finite number" in refused(criterion="l0", penalty=-1.0)
+    assert "the penalty is nan" in refused(criterion="l0", penalty=math.nan)
+    assert "the penalty is '3'" in refused(criterion="l0", penalty="3")
+    assert "beyond doubles" in refused(criterion="l0", penalty=1e308)
+    assert "is a function" in refused(criterion="l0", penalty=lambda size: 1.0)
+    assert "only custom and l0 take one" in refused(criterion="bic", penalty=1.0)
+
+
+def test_states_are_what_the_tree_takes_them_for():
+    assert (OUT, FREE, IN) == (0, 1, 2)
