@@ -23,7 +23,11 @@ from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
 from exactsel.walks.effort import Effort
-from exactsel.walks.strong import Products, StrongColumns, TooMuchAlikeError, WeakColumns
+from exactsel.walks.like_columns import LikeColumns
+from exactsel.walks.products import Products
+from exactsel.walks.strong import StrongColumns
+from exactsel.walks.touching import graphs
+from exactsel.walks.weak_columns import TooMuchAlikeError, WeakColumns
 from exactsel_certificates.container import CLOSE, FIRST_STRONG, read_proof, written
 from exactsel_certificates.reference.semidefinite import strong_bound
 from exactsel_certificates.rigorous import RigorousBounds
@@ -84,7 +88,7 @@ def closed_here(problem, state, strong, level):
         return False
     mask = state[strong] == IN if places == 0 else state[strong] != OUT
     below = columns.below(mask, level)
-    return below is not None and columns.holds(below, np.full(len(weak), places > 0), places)
+    return below is not None and LikeColumns(columns, next(graphs(columns))).holds(below, places)
 
 
 @pytest.mark.parametrize("cases", [80, pytest.param(20_000, marks=pytest.mark.slow)])
@@ -146,7 +150,8 @@ def test_single_precision_says_nearly_as_much_and_no_more(n, d, lam):
     problem, strong = Problem(A, rng.normal(size=n), 3, lam=lam), np.arange(0, d, 17)
     weak = np.setdiff1d(np.arange(d), strong)
     exactly = dominance(problem, strong, weak, 2)
-    found = WeakColumns(Products(problem), strong, weak, 2).dominance
+    columns = WeakColumns(Products(problem), strong, weak, 2)
+    found = (1.0 - LikeColumns(columns, next(graphs(columns)))._sums) / columns._inverse[:, None] ** 2
     assert np.all(found <= exactly)
     assert np.all(found >= exactly - 1e-3)
     assert np.all(found > 0.0)
