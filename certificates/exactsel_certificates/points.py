@@ -38,6 +38,11 @@ class Points:
         first = int(self._first[number])
         return self._index[first : first + int(self._size[number])].astype(np.intp)
 
+    def largest(self, number: int) -> float:
+        """The largest value of a point; 0 where it holds none."""
+        first = int(self._first[number])
+        return float(np.max(self._value[first : first + int(self._size[number])], initial=0.0))
+
     def __len__(self) -> int:
         return len(self._size)
 

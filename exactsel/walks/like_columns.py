@@ -179,6 +179,11 @@ class LikeColumns:
             likeness[:, 1:] *= spread[:, None]
             self._sets[m] = Sets(each, roots, spread, likeness, np.zeros(len(each), dtype=np.bool_))
 
+    @property
+    def threshold(self) -> FloatArray:
+        """(1,) tau; (0,) where no columns are taken together."""
+        return np.array([self._graph.tau] if self._graph.neighbours.size else [])
+
     def too_much_alike(self) -> IntArray:
         """The weak columns that keep open every region with all places free."""
         return self._weak.weak[self._sums[:, self._weak.places - 1] >= 1.0]

@@ -152,7 +152,7 @@ class _Tree:
 
     def __init__(self, columns: WeakColumns, bound: LikeColumns, k: int, level: float) -> None:
         self._columns, self._bound, self._k, self._level = columns, bound, k, level
-        self._proof = StrongPoint(columns.strong.astype(np.int32))
+        self._proof = StrongPoint(columns.strong.astype(np.int32), bound.threshold)
         self.in_the_way: list[int] = []
         """Weak columns that leave regions open, those first that do so most often."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -10,12 +11,19 @@ import pytest
 from exactsel import _jit
 from exactsel.bounds.base import never_stop
 from exactsel.kernels import connected
+from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.regression import Problem
+from exactsel.proofs.instance import instance_of
 from exactsel.walks.cosines import LeftColumns, tournament
 from exactsel.walks.like_columns import LikeColumns, factors, partitions
 from exactsel.walks.products import Products
 from exactsel.walks.touching import graph_above, graphs
 from exactsel.walks.weak_columns import TooMuchAlikeError, WeakColumns
+from exactsel_certificates.reference.semidefinite import strong_bound
+from exactsel_certificates.rigorous import RigorousBounds
+from exactsel_certificates.standalone.regression import Regression
+from exactsel_certificates.standalone.strong import StrongColumns as Exactly
+from exactsel_certificates.strong import StrongColumns as Checked
 
 
 def correlated(rng, n, d):
@@ -53,8 +61,13 @@ def weak_of(rng, problem):
 
 
 def cosines_left(problem, weak):
-    """The slow twin of what elimination leaves, by an inverse."""
-    H, strong, rest = problem.hessian, weak.strong, weak.weak
+    """The slow twin of what elimination leaves, by an inverse; None where that is not to be trusted."""
+    strong, rest = weak.strong, weak.weak
+    length = np.sqrt(np.einsum("ij,ij->j", problem.A, problem.A) + problem.lam)
+    unit = problem.A / length
+    H = unit.T @ unit + np.diag(problem.lam / length**2)
+    if len(strong) and np.linalg.cond(H[np.ix_(strong, strong)]) > 1e6:
+        return None
     M = H[np.ix_(rest, rest)] - H[np.ix_(rest, strong)] @ np.linalg.solve(
         H[np.ix_(strong, strong)], H[np.ix_(strong, rest)]
     )
@@ -77,6 +90,8 @@ def test_no_set_of_weak_columns_gains_more_than_its_bound(cases):
         if below is None or not bound.listed:
             continue
         C = cosines_left(problem, weak)
+        if C is None:
+            continue
         for count in range(1, weak.places + 1):
             gains = bound._gains(below)
             cheap = bound._worst(gains, below, count)
@@ -106,6 +121,8 @@ def test_sets_and_their_likeness_are_those_of_a_slow_twin():
             continue
         tau = float(rng.uniform(0.1, 0.6))
         bound, C = LikeColumns(weak, graph_above(weak, tau)), cosines_left(problem, weak)
+        if C is None:
+            continue
         touching = np.abs(C) >= tau
         for m in range(2, weak.places + 1):
             expected = [chosen for chosen in combinations(range(len(C)), m) if _connected(touching, chosen)]
@@ -206,3 +223,68 @@ def test_partitions_and_weights():
     assert np.all(factors((2, 1), (np.inf, 1.0)) == np.inf)
     x, y = factors((2, 1), (3.0, 1.0))
     assert x * y == pytest.approx(3.0)  # of two parts the weights only shift how much each of them gives
+
+
+def case_of(rng):
+    """A region of a small problem with strong columns, and a threshold."""
+    n, d = int(rng.integers(4, 80)), int(rng.integers(5, 9))
+    A = correlated(rng, n, d)
+    y = A @ np.where(rng.random(d) < 0.4, 1.0, 0.0) + 10.0 ** rng.integers(-2, 1) * rng.normal(size=n)
+    problem = Problem(A, y, int(rng.integers(2, 5)), lam=float(rng.choice([0.0, 0.0, 1e-2, 1.0])))
+    state = np.full(d, FREE, dtype=np.int8)
+    order = rng.permutation(d)
+    state[order[: rng.integers(0, 2)]] = IN
+    state[order[2 : 2 + rng.integers(0, 2)]] = OUT
+    strong = np.unique(np.append(np.flatnonzero(state == IN), order[4 : 4 + rng.integers(0, 3)]))
+    return problem, state, strong, float(rng.uniform(0.1, 0.9))
+
+
+def closed_here(problem, state, strong, tau, level):
+    places = problem.k - int(np.count_nonzero(state == IN))
+    weak = np.setdiff1d(np.flatnonzero(state == FREE), strong)
+    try:
+        columns = WeakColumns(Products(problem), strong, weak, places, most_alike=99)
+    except (np.linalg.LinAlgError, TooMuchAlikeError):
+        return False
+    below = columns.below(state[strong] != OUT, level)
+    return below is not None and LikeColumns(columns, graph_above(columns, tau)).holds(below, places)
+
+
+def models_of(problem, state):
+    inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+    sizes = range(problem.k - len(inside) + 1)
+    return [problem.fit([*inside, *chosen]).value for size in sizes for chosen in combinations(free, size)]
+
+
+@pytest.mark.parametrize("cases", [60, pytest.param(6_000, marks=pytest.mark.slow)])
+def test_no_region_with_a_better_model_is_closed_here_or_by_a_checker(cases):
+    rng, closed, agreed = np.random.default_rng(16), 0, 0
+    for _ in range(cases):
+        problem, state, strong, tau = case_of(rng)
+        best = min(models_of(problem, state))
+        if best <= 1e-9 * problem.null_objective:
+            continue
+        instance = instance_of(problem)
+        S, C = ({*np.flatnonzero(state == kind).tolist()} for kind in (IN, FREE))
+        regression = Regression(instance.A.tolist(), instance.y.tolist(), problem.k, "quadratic", problem.lam, 1.0)
+
+        def said(at, problem=problem, state=state, strong=strong, tau=tau, instance=instance, S=S, C=C, r=regression):
+            return (
+                Checked(RigorousBounds(instance), at).closes(state.astype(np.uint8), strong, tau),
+                Exactly(r, Fraction(at)).closes(S, C, strong.tolist(), Fraction(tau)),
+                strong_bound(instance, sorted(S), sorted(C), strong.tolist(), tau),
+            )
+
+        first, second, bound = said(best * (1.0 + 1e-6))
+        assert not closed_here(problem, state, strong, tau, best * (1.0 + 1e-6))
+        assert not first
+        assert not second
+        # The slow twin allows for no rounding.
+        assert bound <= best * (1.0 + 1e-9) + 1e-10 * problem.null_objective
+        level = best * rng.choice([0.3, 0.6, 0.9, 1.0 - 1e-7])
+        if closed_here(problem, state, strong, tau, level):
+            closed += 1
+            first, second, bound = said(level)
+            agreed += first and second and bound >= level * (1.0 - 1e-6)
+    assert closed > 0.1 * cases
+    assert agreed >= 0.98 * closed
