@@ -1,7 +1,7 @@
 """What any r weak columns can take off a fit, those that are much like each other taken together (FORMAT.md, LIKE).
 
-C holds the cosines of the weak columns, as elimination leaves them. Columns touch where |C_ij| >= tau, and any r of them
-fall into connected parts. With R_a'R_a = C_a^-1 for a part a, and L_a no less than its largest eigenvalue, block
+C holds the cosines of the weak columns, as elimination leaves them. Columns touch where |C_ij| >= tau, and any r of
+them fall into connected parts. With R_a'R_a = C_a^-1 for a part a, and L_a no less than its largest eigenvalue, block
 diagonal dominance with weights w gives u'C^-1 u <= sum |R_a u_a|^2 / (1 - t_a) where all t_a < 1,
 
     t_a^2 = (sum over the other parts b of w_b L_b) / w_a  x  the likeness of a,
@@ -43,8 +43,14 @@ MOST_NUMBERS = 80_000_000
 MOST_EDGES = 64
 """Pairs of columns that touch, at most, by the columns there are."""
 
-GROWN, MOST_GROWN, LOOKED = 1 << 20, 1 << 22, 64
-"""Sets that are made at a time, or, of one smallest column, at most; and such whose likeness is worked out at a time."""
+GROWN, MOST_GROWN = 1 << 20, 1 << 22
+"""Sets that are made at a time, and, of one smallest column, at most."""
+
+LOOKED, MOST_LOOKED = 64, 4096
+"""Sets whose likeness is worked out together; twice as many more each time they do not suffice, up to a limit."""
+
+TABLE = 1 << 25
+"""Cosines of all columns with all that are kept, at most."""
 
 STEPS = 40
 """Steps towards weights that balance the parts."""
@@ -53,7 +59,7 @@ STEPS = 40
 class Left(NamedTuple):
     """What elimination of the strong columns leaves of the weak ones."""
 
-    count: int
+    columns: int
     error: float
     """By which two values of one cosine may differ."""
     rows: Callable[[Columns], FloatArray]
@@ -100,38 +106,45 @@ class LikeColumns:
     """
 
     def __init__(self, left: Left, tau: float, most: int, parts: list[Columns]) -> None:
-        self._left, self._tau, self._most = left, tau, min(most, left.count)
+        self._left, self._tau, self._most = left, tau, min(most, left.columns)
         self._sets: dict[int, _Sets] = {}
-        self.usable = 0.0 < tau and self._most <= MOST_PLACES and self._pass(parts)
+        small = left.columns**2 <= TABLE
+        self._table = np.empty((left.columns, left.columns)) if small else None
+        self.usable = tau > 0.0 and self._most <= MOST_PLACES and self._pass(parts)
         if self.usable:
             self.usable = self._list()
 
     def _pass(self, parts: list[Columns]) -> bool:
         """Which columns touch, and the sums of what is below; False where too many do."""
-        edges, sums, squares = [], [], []
+        edges: list[NDArray[np.int64]] = []
+        sums: list[FloatArray] = []
+        squares: list[FloatArray] = []
         for part in parts:
             look()
-            sizes = np.abs(self._left.rows(part))
+            found = self._left.rows(part)
+            if self._table is not None:
+                self._table[part] = found
+            sizes = np.abs(found)
             sizes[range(len(part)), part] = 0.0
             touch = sizes >= self._tau
-            edges.append(np.argwhere(touch) + (part[0], 0))
-            if sum(map(len, edges)) > MOST_EDGES * self._left.count:
+            edges.append(np.argwhere(touch) + np.array([part[0], 0]))
+            if sum(map(len, edges)) > MOST_EDGES * self._left.columns:
                 return False
             sizes[touch] = 0.0
             most = self._most - 1
             last = sizes.shape[1] - most
             largest = -np.sort(-np.partition(sizes, last, axis=1)[:, last:], axis=1) if most else sizes[:, :0]
-            for found, values in ((sums, largest), (squares, (largest + self._left.error) ** 2)):
-                found.append(np.cumsum(np.column_stack([np.zeros(len(part)), values]), axis=1) * (1.0 + SLACK))
+            for kept, values in ((sums, largest), (squares, (largest + self._left.error) ** 2)):
+                kept.append(np.cumsum(np.column_stack([np.zeros(len(part)), values]), axis=1) * (1.0 + SLACK))
         self._sums, self._squares = np.concatenate(sums), np.concatenate(squares)
         both = np.concatenate(edges)
         self._neighbours = both[:, 1].astype(np.int32)
-        self._starts = np.searchsorted(both[:, 0], np.arange(self._left.count + 1))
+        self._starts = np.searchsorted(both[:, 0], np.arange(self._left.columns + 1))
         return True
 
     def _list(self) -> bool:
         """Make all connected sets and factorise their matrices; False where there are too many."""
-        count, numbers = self._left.count, 0
+        count, numbers = self._left.columns, 0
         sets = np.arange(count, dtype=np.int32)[None]
         for m in range(2, self._most + 1):
             grown = self._grown(sets, (MOST_NUMBERS - numbers) // (m * (m + 3) // 2 + self._most))
@@ -196,7 +209,7 @@ class LikeColumns:
 
     def _matrices(self, sets: NDArray[np.int32]) -> FloatArray:
         """Below the diagonal the cosines of each set, row by row."""
-        m, count = len(sets), self._left.count
+        m, count = len(sets), self._left.columns
         pairs = [sets[b].astype(np.int64) * count + sets[a] for a in range(m) for b in range(a)]
         known, where = np.unique(np.concatenate(pairs), return_inverse=True)
         values = self._left.pairs(known // count, known % count)
@@ -209,28 +222,33 @@ class LikeColumns:
         with np.errstate(all="ignore"):
             gains = {m: sets.gains(u) for m, sets in self._sets.items() if m <= count}
             ways = [way for way in _ways(count, count) if all(m == 1 or m in gains for m in way)]
-            return all(self._gains_less(way, u, gains, count, enough) for way in ways)
+            return not any(self._gains_more(way, u, gains, count, enough) for way in ways)
 
-    def _gains_less(
+    def _gains_more(
         self, way: tuple[int, ...], u: FloatArray, gains: dict[int, FloatArray], count: int, enough: float
     ) -> bool:
-        """Whether parts of these sizes do."""
+        """Whether parts of these sizes may."""
         factors = _factors(way, [self._sets[m].worst if m > 1 else 1.0 for m in way])
         if not all(np.isfinite(factors)):
-            return False
+            return True
         of_size, times = dict(zip(way, factors, strict=True)), Counter(way)
         ones = self._of_ones(u, of_size.get(1, 0.0), times[1], count) if times[1] else 0.0
+        many = LOOKED
         while True:
             values = {m: _values(gains[m], of_size[m] * self._sets[m].likeness[:, count - m]) for m in times if m > 1}
             total = ones + sum(times[m] * float(np.max(each)) for m, each in values.items())
             if total * (1.0 + SLACK) <= enough:
-                return True
+                return False
             closer = [m for m in values if m < count and not self._sets[m].looked[np.argmax(values[m])]]
             if not closer or not ones + sum(times[m] * float(np.max(gains[m])) for m in values) <= enough:
-                return False
+                return True
+            many = min(2 * many, MOST_LOOKED)
             for m in closer:
                 each = np.where(self._sets[m].looked, -1.0, values[m])
-                self._look(m, np.argsort(-each, kind="stable")[:LOOKED])
+                first = max(0, len(each) - many)
+                chosen = np.sort(np.argpartition(each, first)[first:])
+                for some in np.array_split(chosen, -(-len(chosen) // LOOKED)):
+                    self._look(m, some)
 
     def _of_ones(self, u: FloatArray, factor: float, ones: int, count: int) -> float:
         """What so many columns that touch no other can take off."""
@@ -244,11 +262,12 @@ class LikeColumns:
         if not chosen.size:
             return
         members = sets.members[:, chosen]
-        columns, where = np.unique(members, return_inverse=True)
-        spend(float(chosen.size) * self._left.count * (m + 2.0) ** 2)
+        columns, where = np.unique(members.astype(np.intp), return_inverse=True)
+        spend(float(chosen.size) * self._left.columns * (m + 2.0) ** 2)
         R = np.zeros((len(chosen), m, m))
-        R[:, *np.tril_indices(m)] = sets.R[:, chosen].T
-        like = np.sum((R @ self._left.rows(columns)[where.reshape(m, -1).T]) ** 2, axis=1)
+        R[(slice(None), *np.tril_indices(m))] = sets.R[:, chosen].T
+        rows = self._left.rows(columns) if self._table is None else self._table[columns]
+        like = np.sum((R @ rows[where.reshape(m, -1).T]) ** 2, axis=1)
         for member in members:
             like[range(len(chosen)), member] = 0.0
             like[self._touching(member)] = 0.0
@@ -274,7 +293,7 @@ def _ways(total: int, largest: int) -> list[tuple[int, ...]]:
 
 
 def _factors(way: tuple[int, ...], inverse: list[float]) -> list[float]:
-    """For each part the sum of w_b L_b / w_a over the others, w from some steps towards the eigenvector they balance at."""
+    """For each part the sum of w_b L_b / w_a over the others, w from some steps towards what balances them."""
     if len(way) == 1:
         return [0.0]
     weights, r = [1.0] * len(way), sum(way)
@@ -309,7 +328,8 @@ def _inverse_factors(C: FloatArray) -> tuple[FloatArray, FloatArray]:
                 rest = (a == b) - sum((factor[a, c] * R[c, b] for c in range(b, a)), np.zeros(C.shape[1]))
                 R[a, b] = rest / factor[a, a]
         rows = [
-            sum(abs(sum(R[c, a] * R[c, b] for c in range(max(a, b), m))) for b in range(m)) for a in range(m)
+            np.sum([np.abs(np.sum([R[c, a] * R[c, b] for c in range(max(a, b), m)], axis=0)) for b in range(m)], axis=0)
+            for a in range(m)
         ]
         largest = np.max(rows, axis=0) * (1.0 + SLACK)
     packed = np.array([R[a, b] for a in range(m) for b in range(a + 1)])

@@ -94,9 +94,7 @@ class LeftColumns:
         return sizes, others
 
 
-def _in_rounds(
-    rounds: Iterator[list[tuple[int, int]]], look: Callable[[tuple[int, int]], None], threads: int
-) -> None:
+def _in_rounds(rounds: Iterator[list[tuple[int, int]]], look: Callable[[tuple[int, int]], None], threads: int) -> None:
     if threads == 1:
         for pairs in rounds:
             for pair in pairs:

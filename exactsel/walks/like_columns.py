@@ -17,9 +17,9 @@ With L_b >= ||C_b^-1||, ||E_ab||^2 <= L_b ||C_a^-1/2 C_ab||^2 in Frobenius' norm
 The latter is at most the sum of the r - |a| largest such terms over all columns that touch none of the part: its
 likeness, which is no more than L_a times the sum of the squares of so many cosines of each of its columns with those it
 does not touch. w_a and L_b, the largest of any part with as many columns, depend on the sizes of the parts only, and w
-is such that the t_a would be alike if likeness were in proportion to |a| (r - |a|). Where each part is a single column the plain sum of cosines below tau
-will do for t_a. The gain of any r columns is then at most the largest sum, over the ways to write r as a sum, of the
-largest value of any part of each size.
+is such that the t_a would be alike if likeness were in proportion to |a| (r - |a|). Where each part is a single column
+the plain sum of cosines below tau will do for t_a. The gain of any r columns is then at most the largest sum, over the
+ways to write r as a sum, of the largest value of any part of each size.
 
 Connected sets are listed once, each with the inverse of its Cholesky factor. Their likeness takes a pass over all
 columns a set, and is worked out for those only that stand in the way.
@@ -206,7 +206,9 @@ class LikeColumns:
             worst = self._worst(gains, below, count)
             if worst.gain <= most:
                 return True
-            if not (thorough or self._weak.table is not None or looks < BRIEF) or not self._look_closer(worst, gains, count):
+            if not (thorough or self._weak.table is not None or looks < BRIEF) or not self._look_closer(
+                worst, gains, count
+            ):
                 return False
             looks += 1
 
@@ -308,7 +310,7 @@ class LikeColumns:
         sets, weak, graph = self._sets[m], self._weak, self._graph
         rows, table = np.arange(len(weak.weak)), weak.table
         if table is None:
-            columns = np.unique(sets.members[chosen])
+            columns = np.unique(sets.members[chosen].astype(np.int64))
             rows[columns], table = np.arange(len(columns)), weak.columns.block(columns)
         most = sets.likeness.shape[1] - 1
         found = np.empty((len(chosen), most))

@@ -1,4 +1,4 @@
-"""Products of a problem's columns, each divided by its length: exact ones up to doubles, and quick ones up to floats."""
+"""Products of a problem's columns, each divided by its length: in double precision."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ class Products:
 
     def of_pairs(self, left: IntArray, right: IntArray) -> FloatArray:
         """Those of pairs of different columns."""
-        if self.table is None:
-            found = np.einsum("ij,ij->i", self.AT[left], self.AT[right])
-        else:
-            found = self.table[left, right]
+        table = self.table
+        found = np.einsum("ij,ij->i", self.AT[left], self.AT[right]) if table is None else table[left, right]
         return np.asarray(found * self.inverse[left] * self.inverse[right])

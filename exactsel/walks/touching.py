@@ -38,7 +38,6 @@ class Graph(NamedTuple):
     neighbours: NDArray[np.int32]
 
 
-
 def graphs(weak: WeakColumns) -> Iterator[Graph]:
     """One without edges, then some with more and more of them."""
     count, most = len(weak.weak), weak.places

@@ -9,7 +9,7 @@ twice where M is, so that the exact M is no less than the computed one, whatever
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,7 +163,7 @@ class WeakColumns:
         return Below(rest, (of_weak - z @ sides) * self._inverse, drop)
 
 
-def _solved(factor: FloatArray, side: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.float64]]:
+def _solved(factor: NDArray[np.floating[Any]], side: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Of R R' = factor and its transpose: R^-1 side, its solution, and the inverse."""
     z = dense.solve_triangular(factor, side, lower=True, check_finite=False)
     x, inverse = (dense.cho_solve((factor, True), given, check_finite=False) for given in (side, np.eye(len(side))))

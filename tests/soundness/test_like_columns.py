@@ -34,7 +34,8 @@ def correlated(rng, n, d):
         for j in range(1, d):
             A[:, j] = rho * A[:, j - 1] + np.sqrt(1.0 - rho**2) * A[:, j]
     if kind == 1:
-        A = np.sqrt(1.0 - rho) * A + np.sqrt(rho) * np.repeat(rng.normal(size=(n, d)), rng.integers(2, 5), axis=1)[:, :d]
+        blocks = np.repeat(rng.normal(size=(n, d)), rng.integers(2, 5), axis=1)[:, :d]
+        A = np.sqrt(1.0 - rho) * A + np.sqrt(rho) * blocks
     for change in rng.choice(6, size=rng.integers(0, 3), replace=False):
         i, j, m = rng.choice(d, size=3, replace=False)
         noise = 10.0 ** rng.integers(-9, 0) * rng.normal(size=n)

@@ -71,7 +71,7 @@ class LikeColumns:
 
     def connected(self) -> Iterator[tuple[int, ...]]:
         """Every connected set of two columns and more, once."""
-        known = {(i,) for i in range(self.count)}
+        known: set[tuple[int, ...]] = {(i,) for i in range(self.count)}
         for _ in range(2, self.most + 1):
             tally(sum(len(self.touch[i]) + 1 for columns in known for i in columns))
             known = {
@@ -109,7 +109,9 @@ class LikeColumns:
         }
         ones = [as_float(value * value / (left * self.M[i][i])) * (1.0 + ROOM) for i, value in enumerate(u)]
         tally(sum(len(parts) * m * m for m, parts in self.parts.items()) + len(u))
-        ways = [way for way in partitions(count, count) if all(m == 1 or self.parts[m] or m in self.spread for m in way)]
+        ways = [
+            way for way in partitions(count, count) if all(m == 1 or self.parts[m] or m in self.spread for m in way)
+        ]
         return max((self.of_way(way, gains, ones, count) for way in ways), default=0.0)
 
     def of_way(self, way: tuple[int, ...], gains: dict[int, list[float]], ones: list[float], count: int) -> float:

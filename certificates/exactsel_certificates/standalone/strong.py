@@ -49,9 +49,9 @@ class StrongColumns:
             return left > 0 and not W
         tally(len(B) * len(W), left.denominator.bit_length())
         if tau is not None:
-            u = [b[w] - sum((v * self.r.G[w][j] for j, v in zip(B, x[0], strict=True)), F(0)) for w in W]
+            over = [b[w] - sum((v * self.r.G[w][j] for j, v in zip(B, x[0], strict=True)), F(0)) for w in W]
             like = self.like(tuple(sorted(j for j in F_ if self.product(j, j))), tuple(W), tau, places)
-            return like.usable and like.most_gain(u, left, min(places, len(W))) <= 1.0
+            return like.usable and like.most_gain(over, left, min(places, len(W))) <= 1.0
         gains = []
         for w, D in zip(W, self.dominance(sorted(j for j in F_ if self.product(j, j)), W), strict=True):
             u = b[w] - sum((v * self.r.G[w][j] for j, v in zip(B, x[0], strict=True)), F(0))
