@@ -35,7 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -126,12 +126,16 @@ class LikeColumns:
     def __init__(self, weak: WeakColumns, graph: Graph) -> None:
         self._weak, self._graph, self._looks = weak, graph, 0.0
         self._squares, self._sums = self._of_singles()
-        self._sets: dict[int, Sets] = {}
         self._factors: dict[tuple[tuple[int, ...], int], dict[int, float]] = {}
-        self.listed = True
+
+    @property
+    def listed(self) -> bool:
         """Whether all connected sets could be listed."""
-        if graph.neighbours.size:
-            self._list()
+        return self._found is not None
+
+    @property
+    def _sets(self) -> dict[int, Sets]:
+        return self._found or {}
 
     def _of_singles(self) -> tuple[FloatArray, FloatArray]:
         """Of 0, 1, ... cosines of each column with those it does not touch, the squares summed, and the sizes."""
@@ -146,38 +150,39 @@ class LikeColumns:
             np.concatenate([zeros, np.cumsum(part, axis=1)], axis=1) * (1.0 + ALLOWANCE) for part in (below**2, below)
         )  # type: ignore[return-value]
 
-    def _list(self) -> None:
-        """List the connected sets and factorise their matrices."""
+    @cached_property
+    def _found(self) -> dict[int, Sets] | None:
+        """The connected sets of each size, their matrices factorised; None where not all could be listed."""
         weak, graph, most = self._weak, self._graph, self._weak.places
         counts, first = np.zeros(most + 1, dtype=np.int64), np.zeros(most + 2, dtype=np.int64)
-        nothing, sizes = np.zeros(0, dtype=np.int32), np.arange(most + 1)
-        limit = MOST_NUMBERS
-        self.listed = connected_sets(graph.starts, graph.neighbours, most, limit, counts, first, nothing, weak.stop)
-        self.listed &= numbers_of(counts) <= MOST_NUMBERS
-        if not self.listed:
-            return
-        first[1:] = np.cumsum(counts * sizes)
+        nothing, limit = np.zeros(0, dtype=np.int32), MOST_NUMBERS
+        if not graph.neighbours.size:
+            return {}
+        listed = connected_sets(graph.starts, graph.neighbours, most, limit, counts, first, nothing, weak.stop)
+        if not listed or numbers_of(counts) > MOST_NUMBERS:
+            return None
+        first[1:] = np.cumsum(counts * np.arange(most + 1))
         members, again = np.zeros(first[-1], dtype=np.int32), np.zeros_like(counts)
-        self.listed = connected_sets(graph.starts, graph.neighbours, most, limit, again, first, members, weak.stop)
+        if not connected_sets(graph.starts, graph.neighbours, most, limit, again, first, members, weak.stop):
+            return None
         found = {m: members[first[m] : first[m + 1]].reshape(-1, m) for m in range(2, most + 1) if counts[m]}
-        if not self.listed or not found:
-            return
-        count = len(weak.weak)
-        pairs = np.unique(np.concatenate([_pairs_of(each, count) for each in found.values()]))
-        cosines = np.concatenate(
-            [
-                weak.columns.of_pairs(*np.divmod(part, count))
-                for part in np.array_split(pairs, -(-len(pairs) // PAIRS))
-            ]
-        )  # fmt: skip
-        for m, each in found.items():
-            roots, spread = np.empty((len(each), m * (m + 1) // 2)), np.empty(len(each))
-            factorise_sets(each, pairs, cosines, count, roots, spread)
-            likeness = np.zeros((len(each), most - m + 1))
-            for a in range(m):
-                likeness += self._squares[each[:, a], : most - m + 1]
-            likeness[:, 1:] *= spread[:, None]
-            self._sets[m] = Sets(each, roots, spread, likeness, np.zeros(len(each), dtype=np.bool_))
+        if not found:
+            return {}
+        pairs = np.unique(np.concatenate([_pairs_of(each, len(weak.weak)) for each in found.values()]))
+        parts = np.array_split(pairs, -(-len(pairs) // PAIRS))
+        cosines = np.concatenate([weak.columns.of_pairs(*np.divmod(part, len(weak.weak))) for part in parts])
+        return {m: self._factorised(each, pairs, cosines) for m, each in found.items()}
+
+    def _factorised(self, members: NDArray[np.int32], pairs: IntArray, cosines: FloatArray) -> Sets:
+        """Sets of one size with their factors, and likeness as far as squares tell."""
+        count, m = members.shape
+        roots, spread = np.empty((count, m * (m + 1) // 2)), np.empty(count)
+        factorise_sets(members, pairs, cosines, len(self._weak.weak), roots, spread)
+        likeness = np.zeros((count, self._weak.places - m + 1))
+        for a in range(m):
+            likeness += self._squares[members[:, a], : likeness.shape[1]]
+        likeness[:, 1:] *= spread[:, None]
+        return Sets(members, roots, spread, likeness, np.zeros(count, dtype=np.bool_))
 
     @property
     def threshold(self) -> FloatArray:

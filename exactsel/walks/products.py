@@ -7,6 +7,9 @@ import numpy as np
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray
 
+BY_MATRIX = 64
+"""Products a matrix product may form for each that is asked for: one by one they wait for memory."""
+
 
 class Products:
     """Products of a problem's columns, which are made one long, the ridge included; of wide data no table is made."""
@@ -33,6 +36,12 @@ class Products:
 
     def of_pairs(self, left: IntArray, right: IntArray) -> FloatArray:
         """Those of pairs of different columns."""
-        table = self.table
-        found = np.einsum("ij,ij->i", self.AT[left], self.AT[right]) if table is None else table[left, right]
+        found = self._formed(left, right) if self.table is None else self.table[left, right]
         return np.asarray(found * self.inverse[left] * self.inverse[right])
+
+    def _formed(self, left: IntArray, right: IntArray) -> FloatArray:
+        """Each pair by itself, or all pairs of the columns where that is no more than a product of matrices likes."""
+        (rows, at_row), (columns, at_column) = (np.unique(each, return_inverse=True) for each in (left, right))
+        if len(rows) * len(columns) > BY_MATRIX * len(left):
+            return np.asarray(np.einsum("ij,ij->i", self.AT[left], self.AT[right]))
+        return np.asarray((self.AT[rows] @ self.AT[columns].T)[at_row, at_column])

@@ -86,7 +86,7 @@ def _threshold(falling: NDArray[np.float64], end: float, edges: int) -> float:
 
 def graph_above(weak: WeakColumns, tau: float) -> Graph:
     """Columns touch where the size of their cosine is no less than ``tau``."""
-    rows, places = np.nonzero(weak.sizes >= tau)
+    rows, places = np.nonzero(weak.sizes >= np.float64(tau))  # as doubles, like those that count neighbours
     neighbours = weak.others[rows, places]
     kept = neighbours >= 0
     starts = np.zeros(len(weak.weak) + 1, dtype=np.int64)
