@@ -116,7 +116,7 @@ class StrongColumns:
                 parts = tree.divide(state)
                 if parts is not None or self.stopped:
                     return parts
-                in_the_way = tree.in_the_way
+                in_the_way = tree.in_the_way[:MOST_BLAMED]
             if not 0 < len(in_the_way) <= MOST_BLAMED:
                 return None
             strong = self._independent([*strong.tolist(), *in_the_way[:MORE]])
