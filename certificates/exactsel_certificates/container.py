@@ -78,6 +78,9 @@ MINORANT = SPLIT
 FIRST_STRONG = 1 << 24
 """Where SPLIT has an argument from here on, that much more than the number of a point, this names strong columns."""
 
+FIRST_LIKE = 2 * FIRST_STRONG
+"""The same from here on: strong columns, the others taken together where they are like each other."""
+
 INFIMUM, FIT, EIGENVALUES, FIRST_POINT = 0, 1, 2, 3
 """Witnesses as the argument of USE: 3 + 2p is point p, 4 + 2p dual vector p."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.container import LEAVE_OUT, Proof
+from exactsel_certificates.container import FIRST_STRONG, LEAVE_OUT, Proof
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.radii import Radii, radii, within_box, within_scope
 from exactsel_certificates.semidefinite import Split
@@ -33,10 +35,16 @@ class Points:
         N[np.tril_indices(end - first, -1)] = values[low:high]
         return Split(columns[first:end].astype(np.intp), scale[first:end].astype(np.float64), N + N.T)
 
-    def columns(self, number: int) -> NDArray[np.intp]:
-        """The columns a point holds."""
-        first = int(self._first[number])
-        return self._index[first : first + int(self._size[number])].astype(np.intp)
+    def has_strong(self, words: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which arguments, less FIRST_STRONG, name strong columns that are there."""
+        return (words >= 0) & (words < 2 * FIRST_STRONG) & (words % FIRST_STRONG < len(self))
+
+    def strong(self, word: int) -> tuple[NDArray[np.intp], float]:
+        """Strong columns, and the cosine from which on others are taken together; infinite where none are."""
+        like, number = divmod(word, FIRST_STRONG)
+        first, size = int(self._first[number]), int(self._size[number])
+        columns = self._index[first : first + size].astype(np.intp)
+        return columns, float(np.max(self._value[first : first + size], initial=0.0)) if like else math.inf
 
     def __len__(self) -> int:
         return len(self._size)

@@ -103,7 +103,7 @@ class RegressionRegions:
             (known & dense, self._at_dual_vectors, numbers),
             ((leaves.witness == BY_COUNTING) & self.quadratic, self._by_counting, numbers),
             (splits & single, self._at_splits, ~leaves.witness),
-            ((strong >= 0) & (strong < len(self.points)) & single, self._by_strong, strong),
+            (self.points.has_strong(strong) & single, self._by_strong, strong),
         ):
             if (rows := np.flatnonzero(chosen)).size:
                 result[rows] = np.maximum(method(leaves.states[rows], given[rows]), 0.0)
@@ -147,8 +147,8 @@ class RegressionRegions:
         return np.where([self.semidefinite.split(state, self.k, one) for state, one in given], self.target, -np.inf)
 
     def _by_strong(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
-        given = zip(states, map(self.points.columns, numbers.tolist()), strict=True)
-        return np.where([self.strong.closes(state, columns) for state, columns in given], self.target, -np.inf)
+        given = zip(states, map(self.points.strong, numbers.tolist()), strict=True)
+        return np.where([self.strong.closes(state, *columns) for state, columns in given], self.target, -np.inf)
 
     def _at_points(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         distinct, which = np.unique(numbers, return_inverse=True)

@@ -9,7 +9,7 @@ F leaves M on W, and for every r columns of W x'Mx >= sum D_w x_w^2 by diagonal 
 
 Less of F leaves more. So with B the columns of F in a region, t what elimination of B leaves of the target's 1 and u
 what it leaves of v on W, the region holds nothing below L where t > 0 and the r largest u_w^2 / D_w sum up to no more
-than t.
+than t. With LIKE (like_columns.py), D is not asked for: sets of columns with large cosines are taken together.
 
 Rounding. Computed entries of K are off by at most e = gamma(p + 8) (1 + w) and some units, w^2 = ||y||^2 / T (T is
 rounded downwards); those of the columns by half of that, since w is at least 1 for levels of 0 and more. An elimination
@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray
+from exactsel_certificates.like_columns import Left, LikeColumns
 from exactsel_certificates.rigorous import RigorousBounds, U, gamma
-from exactsel_certificates.sums import product_roundings, products
+from exactsel_certificates.sums import blocked_sums, product_roundings, products
 from exactsel_certificates.walk import FREE, IN
 from exactsel_certificates.work import look, of_fits, spend
 
@@ -39,6 +40,9 @@ STEEPEST = 1e6
 ROWS = 256
 """Columns whose products with all others are looked at together."""
 
+LEAST_LEFT = 1e-3
+"""Where elimination leaves less of a weak column's square like columns are not taken together."""
+
 Columns = NDArray[np.intp]
 
 
@@ -47,6 +51,8 @@ class StrongColumns:
 
     def __init__(self, bounds: RigorousBounds, level: float) -> None:
         self._k, self._known = bounds.instance.k, dict[tuple[bytes, bytes], FloatArray]()
+        self._most = max(1, self._k - len(bounds.instance.must_have))
+        self._like: dict[tuple[bytes, bytes, float], tuple[FloatArray, LikeColumns]] = {}
         with np.errstate(all="ignore"):
             squares, many = products(bounds.y[None], bounds.y[:, None]), product_roundings(bounds.n)
             T = (float(squares[0, 0]) * (1.0 - gamma(many)) - 2.0 * level) * (1.0 - 8 * U)
@@ -64,8 +70,11 @@ class StrongColumns:
             self._v = products(bounds.y[None], self._unit)[0] / math.sqrt(T)
             self._error = 1.01 * (gamma(many + 8) * (1.0 + w) + 8 * U)
 
-    def closes(self, state: NDArray[np.uint8], strong: Columns) -> bool:
-        """Whether a region, of which a state (d,) is given, holds nothing below the level."""
+    def closes(self, state: NDArray[np.uint8], strong: Columns, tau: float = math.inf) -> bool:
+        """Whether a region, of which a state (d,) is given, holds nothing below the level.
+
+        Weak columns with cosines of at least ``tau`` are taken together.
+        """
         if not self.usable:
             return False
         inside, places = (state == IN) & self._used, max(0, self._k - int(np.count_nonzero(state == IN)))
@@ -86,9 +95,13 @@ class StrongColumns:
             rest = (1.0 - mu - float(z @ z)) * (1.0 - 8 * U)
             if not rest > 0.0 or not W.size or places == 0:
                 return rest > 0.0
+            u = self._v[W] - z @ X
+            if tau < math.inf:
+                root, like = self._alike(F, W, tau)
+                return like.usable and like.most(u / root, min(places, len(W)), rest)
             D = self._dominance(F, W)[:, min(places, len(W)) - 1]
             # Also where u is 0: a column with D < 0 may still take from the others.
-            gains = np.where(D > 0.0, (self._v[W] - z @ X) ** 2 / D, np.inf)
+            gains = np.where(D > 0.0, u**2 / D, np.inf)
             return bool(np.sum(-np.sort(-gains)[:places]) * (1.0 + gamma(places + 16)) <= rest)
 
     def _room(self, strong: int) -> float:
@@ -104,38 +117,76 @@ class StrongColumns:
         """D on W for 1, 2, ... places; not positive where elimination leaves nothing to be sure of."""
         key = F.tobytes(), W.tobytes()
         if key not in self._known:
-            spend(2.0 * (len(self._unit) + len(F) + 16.0) * len(W) ** 2)
+            spend(32.0 * len(W) ** 2)
             self._known.clear()  # regions of one tree have the same
             self._known[key] = self._row_by_row(F, W, 2.0 * self._room(len(F)))
         return self._known[key]
 
-    def _row_by_row(self, F: Columns, W: Columns, taken: float) -> FloatArray:
-        k = min(self._k, len(W))
-        D = np.full((len(W), k), -1.0)
+    def _alike(self, F: Columns, W: Columns, tau: float) -> tuple[FloatArray, LikeColumns]:
+        """The roots of what is left of the squares of W, and what is known of sets of like columns."""
+        key = F.tobytes(), W.tobytes(), tau
+        if key not in self._like:
+            spend(32.0 * len(W) ** 2)
+            self._like.clear()  # regions of one tree have the same
+            X, left = self._left(F, W, 2.0 * self._room(len(F)))
+            usable = bool(X is not None and np.all(left > LEAST_LEFT))
+            root = np.sqrt(left) if usable else np.ones(len(W))
+            columns = Left(
+                len(W), 2.0 * (self._error + 2.0 * gamma(2 * len(F) + 8)) / LEAST_LEFT + 8 * U,
+                lambda part: self._cosines(W, X, root, part), lambda i, j: self._pairs(W, X, root, i, j),
+            )  # fmt: skip
+            self._like[key] = root, LikeColumns(columns, tau if usable else 0.0, self._most, _parts_of(len(W)))
+        return self._like[key]
+
+    def _left(self, F: Columns, W: Columns, taken: float) -> tuple[FloatArray | None, FloatArray]:
+        """What elimination of F takes off products of W is X'X, and what it leaves of their squares."""
         inner = self._products(F, F)
         inner[range(len(F)), range(len(F))] += self._ridge[F] - taken
         X = _eliminated(inner, self._products(F, W))
         if X is None:
+            return None, np.zeros(len(W))
+        squares = [np.diagonal(self._products(W[part], W[part])) for part in _parts_of(len(W))]
+        return X, np.concatenate(squares) + self._ridge[W] - taken - np.sum(X * X, axis=0)
+
+    def _cosines(self, W: Columns, X: FloatArray | None, root: FloatArray, part: Columns) -> FloatArray:
+        """Those of some columns of W with all, once F is eliminated; anything for a column with itself."""
+        assert X is not None
+        spend(2.0 * (len(self._unit) + len(X)) * len(part) * len(W))
+        return np.asarray((self._products(W[part], W) - X[:, part].T @ X) / root[part, None] / root)
+
+    def _pairs(self, W: Columns, X: FloatArray | None, root: FloatArray, i: Columns, j: Columns) -> FloatArray:
+        """Those of pairs."""
+        assert X is not None
+        spend(4.0 * len(self._unit) * len(i))
+        return np.concatenate(
+            [
+                blocked_sums((self._unit[:, W[i[some]]] * self._unit[:, W[j[some]]]).T)
+                - np.sum(X[:, i[some]] * X[:, j[some]], axis=0)
+                for some in _parts_of(len(i))
+            ]
+        ) / (root[i] * root[j])  # fmt: skip
+
+    def _row_by_row(self, F: Columns, W: Columns, taken: float) -> FloatArray:
+        k = min(self._k, len(W))
+        D = np.full((len(W), k), -1.0)
+        X, left = self._left(F, W, taken)
+        if X is None:
             return D
-        squares = np.concatenate([np.diagonal(self._products(part, part)) for part in _parts(W)])
-        left = squares + self._ridge[W] - taken - np.sum(X * X, axis=0)
-        root, first = np.sqrt(np.where(left > 0.0, left, np.inf)), 0
-        for part in _parts(W):
+        root, most = np.sqrt(np.where(left > 0.0, left, np.inf)), k - 1
+        for part in _parts_of(len(W)):
             look()
-            rows = slice(first, first + len(part))
-            M = np.abs(self._products(part, W) - X[:, rows].T @ X) / root[rows, None] / root
-            M[range(len(M)), range(rows.start, rows.stop)] = 0.0
-            most = k - 1
+            M = np.abs(self._cosines(W, X, root, part))
+            M[range(len(M)), part] = 0.0
             M = -np.sort(-np.partition(M, len(W) - most, axis=1)[:, len(W) - most :], axis=1) if most else M[:, :0]
             sums = np.cumsum(np.column_stack([np.zeros(len(part)), M]), axis=1)
-            D[rows] = left[rows, None] * (1.0 - sums * (1.0 + gamma(k + 16))) * (1.0 - 8 * U)
-            first += len(part)
+            D[part] = left[part, None] * (1.0 - sums * (1.0 + gamma(k + 16))) * (1.0 - 8 * U)
         D[~(left > 0.0)] = -1.0
         return D
 
 
-def _parts(columns: Columns) -> list[Columns]:
-    return np.array_split(columns, math.ceil(len(columns) / ROWS))
+def _parts_of(count: int) -> list[Columns]:
+    """All numbers below one, some at a time."""
+    return np.array_split(np.arange(count), math.ceil(count / ROWS))
 
 
 def _eliminated(inner: FloatArray, sides: FloatArray) -> FloatArray | None:

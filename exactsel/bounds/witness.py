@@ -112,6 +112,8 @@ class StrongPoint:
 
     columns: NDArray[np.int32]
     """(m,) ascending."""
+    threshold: FloatArray
+    """(1,) where the cosine of weak columns is no smaller they are taken together; (0,) where none are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,9 @@ register(
         "entries": Field("float16", ("any",), "finite", shared=True),
     },
 )  # fmt: skip
-register(StrongPoint, {"columns": Field("int32", ("any",), "column")})
+register(
+    StrongPoint,
+    {"columns": Field("int32", ("any",), "column"), "threshold": Field("float64", ("any",), "finite")},
+)
 for _empty in (FitPoint, EigenvaluePoint, InfimumPoint):
     register(_empty, {})

@@ -30,6 +30,8 @@ class CloseByStrong(RegionSolver):
     problem: SubsetProblem
     tolerance: Tolerance
     strong: StrongColumns
+    scope: str = ""
+    """A restriction, in words, without which nothing could be said of the data as given."""
     name = "strong"
     words = "strong columns divided, weak ones bounded by their cosines"
 
@@ -57,7 +59,9 @@ class CloseByStrong(RegionSolver):
                     work.offer(proposed(self.problem, np.flatnonzero(part.state == IN)))
             if len(work.models) == known:
                 children = tuple(self._region(part, cutoff) for part in parts)
-                return SubtreeResult(task.node, task.region, self.name, children, nodes=len(parts), closed=0)
+                return SubtreeResult(
+                    task.node, task.region, self.name, children, nodes=len(parts), closed=0, scope=self.scope
+                )
             support = work.models[-1].support
         return None
 

@@ -230,8 +230,10 @@ class _Stored:
                 self._splits.append(of)
             return self._store(ModelPoint(point.index, point.value), rows)
         if isinstance(point, StrongPoint):
-            self._models.append(ModelPoint(point.columns, np.ones(len(point.columns))))
-            return ~(fmt.FIRST_STRONG + len(self._models) - 1)
+            values = np.ones(len(point.columns)) * (point.threshold if point.threshold.size else 1.0)
+            self._models.append(ModelPoint(point.columns, values))
+            first = fmt.FIRST_LIKE if point.threshold.size else fmt.FIRST_STRONG
+            return ~(first + len(self._models) - 1)
         return fmt.INFIMUM
 
     def as_proof(self, instance: Instance, curvature: FloatArray, target: float, scope: str) -> fmt.Proof:

@@ -91,8 +91,12 @@ class Witnesses:
             self.duals += 1
             return 8 * (fmt.FIRST_POINT + 2 * (self.duals - 1) + 1) + fmt.USE, POINT_BYTES + point.beta.nbytes
         if isinstance(point, StrongPoint):
-            number = self.store_all(point.columns, np.ones(len(point.columns)), np.array([len(point.columns)]))
-            return 8 * (fmt.FIRST_STRONG + number) + fmt.SPLIT, POINT_BYTES + 12 * len(point.columns)
+            # A threshold is no coefficient: powers of two round nothing.
+            of_units = np.ones(len(point.columns)) if self._even is None else self._even[point.columns]
+            values = of_units * (point.threshold if point.threshold.size else 1.0)
+            number = self.store_all(point.columns, values, np.array([len(point.columns)]))
+            first = fmt.FIRST_LIKE if point.threshold.size else fmt.FIRST_STRONG
+            return 8 * (first + number) + fmt.SPLIT, POINT_BYTES + 12 * len(point.columns)
         if isinstance(point, CurvedPoint | SpectralPoint):
             self.keep_curvature(point.curvature)
         if isinstance(point, SpectralPoint) and self.curvature_split < 0:

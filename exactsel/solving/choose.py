@@ -233,7 +233,8 @@ class Methods:
         if problem.family not in ("regression", "boxed") or problem.units.grouped or not free.is_quadratic:
             return None
         asked = self._walks and self.settings.node_limit is None and self.settings.batch is None
-        return StrongColumns(free, support, options.stop) if asked and StrongColumns.is_quick(free) else None
+        quick = asked and StrongColumns.is_quick(free)
+        return StrongColumns(free, support, options.stop, options.threads) if quick else None
 
     def lister(
         self, problem: Any, prepared: PreparedBound, coef: FloatArray, options: BoundOptions, shown: bool

@@ -19,6 +19,7 @@ from exactsel import clock
 from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_steps, interprets, steps_leaving_half
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.closers.base import RegionSolver
 from exactsel.closers.listing import CountCells, ListRoot
 from exactsel.closers.strong import CloseByStrong
@@ -27,7 +28,7 @@ from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, di
 from exactsel.nodes.node import root_node
 from exactsel.observers.history import History
 from exactsel.problem.fit import Fit
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.problem.model import Model, PreparedModel, column_ratio
 from exactsel.proofs.statement import statement_of
 from exactsel.search.count_parts import CountParts
@@ -258,7 +259,8 @@ class Search:
         statement = self.state.statement or statement_of(self.problem)
         tolerance = self.settings.tolerance.of(self.problem).for_search(statement.taken)
         strong = self._methods.strong(self.problem, self.state.incumbent.columns.tolist(), options)
-        ways: list[RegionSolver] = [] if strong is None else [CloseByStrong(self.problem, tolerance, strong)]
+        scope = self._scope_of_the_whole(statement)
+        ways: list[RegionSolver] = [] if strong is None else [CloseByStrong(self.problem, tolerance, strong, scope)]
         if not self._listing:
             return ways
         assert self._bound is not None
@@ -266,6 +268,12 @@ class Search:
         cells = self._methods.cells(self.problem, self._bound, options, self._shown)
         listing: list[RegionSolver] = [] if lister is None else [ListRoot(lister)]
         return [*listing, *([] if cells is None else [CountCells(cells)]), *ways]
+
+    def _scope_of_the_whole(self, statement: Statement) -> str:
+        """Without a ridge what preparing the data rounds may say nothing unless models are limited."""
+        value = self.state.incumbent.value
+        limited = self.problem.family == "regression" and statement.lower(value, value, "") <= 0.0
+        return BOUNDED_MODELS if limited and statement.lower(value, value, BOUNDED_MODELS) > 0.0 else ""
 
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
         state, settings = self.state, self.settings

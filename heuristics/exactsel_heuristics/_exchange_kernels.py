@@ -24,6 +24,9 @@ from exactsel.types import BoolArray, FloatArray, IntArray
 DEPENDENT = 1e-10
 """A column counts as dependent when no more than this share of its squared length is left."""
 
+MOST_ROWS, KEPT_ENTRIES = 512, 1 << 24
+"""Rows of G, and their entries, that are kept at most where G is not formed."""
+
 MOST_ROUNDS = 100
 """Over a support; a few are the rule."""
 
@@ -32,7 +35,8 @@ class Table(NamedTuple):
     """The chosen columns and what is known of all others; of T, K and ``columns`` the first m places are in use.
 
     ``columns`` (k,), ``T`` (k, d), ``K`` (k, k), ``pivots`` and ``scores`` (d,), which are 0 for chosen columns,
-    ``free`` (d,): what may join, ``row`` and ``other`` (d,): room to work in.
+    ``free`` (d,): what may join, ``row`` and ``other`` (d,): room to work in; ``rows`` (any, d): rows of G that were
+    worked out, row q where q modulo their number is, and ``rows_of`` (any,): which these are, -1 for none.
     """
 
     columns: IntArray
@@ -43,6 +47,8 @@ class Table(NamedTuple):
     free: BoolArray
     row: FloatArray
     other: FloatArray
+    rows: FloatArray
+    rows_of: IntArray
 
 
 class LeastSquares(NamedTuple):
@@ -64,19 +70,26 @@ class Reconstruction(NamedTuple):
 
 
 @choose_by_type("objective")
-def write_row(objective: Any, q: int, out: FloatArray) -> None:
-    """Row q of G."""
-    out[:] = objective.G[q]
+def write_row(objective: Any, table: Table, q: int) -> None:
+    """Write row q of G into ``row``."""
+    table.row[:] = objective.G[q]
 
 
 @write_row.register(LeastSquares)
-def _row_of_data(objective: Any, q: int, out: FloatArray) -> None:
+def _row_of_data(objective: Any, table: Table, q: int) -> None:
+    out = table.row
     if objective.G.shape[0] > 0:
         out[:] = objective.G[q]
-    else:
+        return
+    place = q % table.rows_of.size
+    if table.rows_of[place] != q:
+        # Columns join again and again, and a row is a pass over the data.
+        kept = table.rows[place]
         for j in range(out.size):
-            out[j] = dot(objective.AT[q], objective.AT[j])
-        out[q] += objective.lam
+            kept[j] = dot(objective.AT[q], objective.AT[j])
+        kept[q] += objective.lam
+        table.rows_of[place] = q
+    out[:] = table.rows[place]
 
 
 @choose_by_type("objective")
@@ -181,7 +194,7 @@ def join(objective: Any, table: Table, m: int, q: int) -> None:
     """Let column q, of which enough is left, join the m chosen ones."""
     T, K, t, columns = table.T, table.K, table.row, table.columns
     # Row q of G less what the chosen columns have of it; T holds the identity at these.
-    write_row(objective, q, t)
+    write_row(objective, table, q)
     for a in range(m):
         add_scaled(t, -t[columns[a]], T[a])
     inverse = 1.0 / t[q]
@@ -348,9 +361,10 @@ def descend_some(
     objective, and how many rounds over the support that took.
     """
     k, d = supports.shape[1], allowed.size
+    rows = min(MOST_ROWS, max(1, KEPT_ENTRIES // max(1, d))) if objective.G.shape[0] == 0 else 0
     table = Table(
         np.empty(k, np.int64), np.empty((k, d)), np.empty((k, k)), np.empty(d), np.empty(d),
-        np.empty(d, np.bool_), np.empty(d), np.empty(d),
+        np.empty(d, np.bool_), np.empty(d), np.empty(d), np.empty((rows, d)), np.full(rows, -1, np.int64),
     )  # fmt: skip
     for r in range(first, supports.shape[0], step):
         m, rounds[r] = descend(objective, table, supports[r], forced, allowed, least)

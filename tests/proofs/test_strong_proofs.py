@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,10 +16,10 @@ from exactsel import boxed, solve, verify
 from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates import standalone
-from exactsel_certificates.container import COUNTED, FIRST_STRONG
+from exactsel_certificates.container import COUNTED, FIRST_LIKE, FIRST_STRONG
 from exactsel_certificates.reference.semidefinite import strong_bound
 
-STRONG = 8 * FIRST_STRONG + 7
+STRONG, LIKE = 8 * FIRST_STRONG + 7, 8 * FIRST_LIKE + 7
 
 
 def verdicts(case, lower, upper, tree, points):
@@ -89,3 +90,59 @@ def test_limits_on_groups_leave_no_region_that_is_not_a_part(tmp_path):
     result = solve(problem, proof=tmp_path / "p.exsel", signals=())
     assert result.reached
     assert verify(problem, tmp_path / "p.exsel").verified
+
+
+def alike(d, rho, n=40):
+    """Columns each of which is like the one before, and a target."""
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(n, d))
+    for j in range(1, d):
+        A[:, j] = rho * A[:, j - 1] + math.sqrt(1.0 - rho**2) * A[:, j]
+    return A, A[:, 1] - A[:, 3] + 0.1 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("tau", [0.3, 0.1, 0.9, 1.0, 1.5, 1e-9, 0.0, -0.3, 1e300])
+@pytest.mark.parametrize("rho", [0.0, 0.6, 0.999999])
+def test_no_threshold_proves_more_than_there_is(tau, rho):
+    A, y = alike(6, rho)
+    best = Problem(A, y, 3).fit((1, 3)).value
+    case = Case(A.tolist(), y.tolist(), 3, "quadratic", 0.0)
+    least = min(Problem(A, y, 3).fit(chosen).value for chosen in combinations(range(6), 3))
+    for points in ([{0: tau}], [{}], [{0: -1.0, 2: tau}]):
+        verified, said, instance = verdicts(case, least * 1.0001, best * 1.001, [LIKE, CLOSE], points)
+        assert not verified
+        assert said != ""
+        strong = [*points[0]]
+        assert strong_bound(instance, [], list(range(6)), strong, max([*points[0].values(), 1e-12])) <= least * 1.0001
+
+
+def test_a_word_that_names_no_point_proves_nothing():
+    A, y = alike(6, 0.5)
+    case = Case(A.tolist(), y.tolist(), 2, "quadratic", 0.0)
+    for word in (LIKE + 8, LIKE + 8 * FIRST_STRONG, 8 * (FIRST_LIKE - 1) + 7):
+        verified, said, _ = verdicts(case, 1e-6, 1e3, [word, CLOSE], [{0: 0.5}])
+        assert not verified
+        assert said != ""
+
+
+def test_columns_that_all_touch_are_not_listed_for_ever():
+    d, rng = 400, np.random.default_rng(2)
+    A = rng.normal(size=(600, d)) + 3.0 * rng.normal(size=(600, 1))
+    y = rng.normal(size=600)
+    case = Case(A.tolist(), y.tolist(), 12, "quadratic", 0.0)
+    data = written(case, [LIKE, CLOSE], {}, 1e-3, 1e3, points=[{0: 0.05}]).data()
+    tracemalloc.start()
+    assert not check(data, instance_of(Problem(A, y, 12))).verified
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1e9
+
+
+def test_columns_that_are_copies_prove_nothing():
+    A, y = alike(4, 0.3)
+    A = np.column_stack([A, A[:, 0], -A[:, 1]])
+    case = Case(A.tolist(), y.tolist(), 2, "quadratic", 0.0)
+    best = min(Problem(A, y, 2).fit(chosen).value for chosen in combinations(range(6), 2))
+    verified, said, _ = verdicts(case, best * 1.01, best * 2.0, [LIKE, CLOSE], [{2: 0.4}])
+    assert not verified
+    assert said != ""

@@ -23,8 +23,12 @@ from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
 from exactsel.walks.effort import Effort
-from exactsel.walks.strong import Products, StrongColumns, TooMuchAlikeError, WeakColumns
-from exactsel_certificates.container import CLOSE, FIRST_STRONG, read_proof, written
+from exactsel.walks.like_columns import LikeColumns
+from exactsel.walks.products import Products
+from exactsel.walks.strong import StrongColumns
+from exactsel.walks.touching import graphs
+from exactsel.walks.weak_columns import TooMuchAlikeError, WeakColumns
+from exactsel_certificates.container import CLOSE, FIRST_LIKE, FIRST_STRONG, read_proof, written
 from exactsel_certificates.reference.semidefinite import strong_bound
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.standalone.regression import Regression
@@ -84,7 +88,7 @@ def closed_here(problem, state, strong, level):
         return False
     mask = state[strong] == IN if places == 0 else state[strong] != OUT
     below = columns.below(mask, level)
-    return below is not None and columns.holds(below, np.full(len(weak), places > 0), places)
+    return below is not None and LikeColumns(columns, next(graphs(columns))).holds(below, places)
 
 
 @pytest.mark.parametrize("cases", [80, pytest.param(20_000, marks=pytest.mark.slow)])
@@ -146,7 +150,8 @@ def test_single_precision_says_nearly_as_much_and_no_more(n, d, lam):
     problem, strong = Problem(A, rng.normal(size=n), 3, lam=lam), np.arange(0, d, 17)
     weak = np.setdiff1d(np.arange(d), strong)
     exactly = dominance(problem, strong, weak, 2)
-    found = WeakColumns(Products(problem), strong, weak, 2).dominance
+    columns = WeakColumns(Products(problem), strong, weak, 2)
+    found = (1.0 - LikeColumns(columns, next(graphs(columns)))._sums) / columns._inverse[:, None] ** 2
     assert np.all(found <= exactly)
     assert np.all(found >= exactly - 1e-3)
     assert np.all(found > 0.0)
@@ -243,6 +248,39 @@ def test_an_intercept_weights_and_forced_columns(asked_always, seed, tmp_path):
     assert result.lower <= best * (1.0 + 1e-9) + 1e-12 * problem.null_objective
     assert result.upper <= best * (1.0 + 1e-6) + 1e-9 * problem.null_objective
     assert verify(problem, tmp_path / "p.exsel").verified
+
+
+def correlated(n, d, rho):
+    """Columns each of which is like the one before, and a target of three of them."""
+    rng = np.random.default_rng(10)
+    A = rng.normal(size=(n, d))
+    for j in range(1, d):
+        A[:, j] = rho * A[:, j - 1] + np.sqrt(1.0 - rho**2) * A[:, j]
+    return A, A[:, [5, 25, 45]].sum(axis=1) + 0.5 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("weights", [None, 2.0])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("lam", [0.0, 1.0])
+def test_correlated_columns_are_closed_and_proven(asked_always, lam, intercept, weights, tmp_path):
+    A, y = correlated(300, 60, 0.6)
+    weights = None if weights is None else np.where(np.arange(300) % 2, weights, 1.0)
+    problem, path = Problem.prepared(A, y, 3, lam=lam, intercept=intercept, weights=weights), tmp_path / "p.exsel"
+    result = solve(problem, proof=path, signals=())
+    assert result.claim == "within_eps"
+    assert "strong" in result.settings["closers"]
+    words = read_proof(path).tree
+    assert np.any((words & 7 == 7) & (words >= 8 * FIRST_LIKE))
+    assert verify(problem, path).verified
+
+
+def test_wide_data_with_an_intercept_and_no_ridge_speak_of_bounded_models(asked_always, tmp_path):
+    A, y = correlated(150, 200, 0.4)
+    problem, path = Problem.prepared(A + 3.0, y + 1.0, 3, lam=0.0, intercept=True), tmp_path / "p.exsel"
+    result = solve(problem, proof=path, signals=())
+    assert result.claim == "within_eps"
+    assert result.scope.startswith("models with")
+    assert verify(problem, path).verified
 
 
 def test_a_column_without_a_slope_keeps_a_region_open():

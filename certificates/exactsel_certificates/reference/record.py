@@ -14,6 +14,7 @@ the formulas of :mod:`exactsel_certificates.reference.bounds` to get that bound.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -60,6 +61,8 @@ class Strong(NamedTuple):
     """Strong columns (m,), apart from which the others are weak."""
 
     columns: tuple[int, ...]
+    threshold: float = math.inf
+    """Where the cosine of others is no smaller they are taken together."""
 
 
 class Infimum(NamedTuple):

@@ -180,7 +180,7 @@ def recomputed_bound(
     if isinstance(witness, Split):
         return split_bound(instance, S, C, *witness)
     if isinstance(witness, Strong):
-        return strong_bound(instance, S, C, witness.columns)
+        return strong_bound(instance, S, C, *witness)
     raise ReplayError(f"a witness of type {type(witness).__name__} is not known.")
 
 

@@ -6,6 +6,7 @@ and C of c - b'x + x'(H - E)x/2: c - b'(H - E)^-1 b / 2 where H - E is positive 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.reference.bounds import fit_bound
+from exactsel_certificates.reference.like_columns import like_gain
 
 CUT = 1e-13
 """Part of the largest eigenvalue, in columns of length one, that counts as none."""
@@ -72,10 +74,13 @@ def split_bound(
     return float(0.5 * (instance.y @ instance.y) - 0.5 * np.sum(along[kept] ** 2 / values[kept]))
 
 
-def strong_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int], strong: Sequence[int]) -> float:
+def strong_bound(
+    instance: Instance, inside: Sequence[int], candidates: Sequence[int], strong: Sequence[int], tau: float = math.inf
+) -> float:
     """The bound of a region by strong columns: the fit on all of them, less the most r others can take off it.
 
-    -inf where elimination of the strong columns leaves too little of another one.
+    -inf where elimination of the strong columns leaves too little of another one. Those with a cosine of at least tau
+    are taken together.
     """
     if instance.loss != "quadratic" or instance.groups:
         return -np.inf
@@ -91,6 +96,10 @@ def strong_bound(instance: Instance, inside: Sequence[int], candidates: Sequence
     squares = np.diagonal(left)
     if np.min(squares) <= 0.0:
         return -np.inf
+    if tau < math.inf:
+        root = np.sqrt(squares)
+        u = A[:, W].T @ residual / root
+        return value - 0.5 * like_gain(left / np.outer(root, root), u, tau, min(places, len(W)))
     cosines = np.abs(left) / np.sqrt(np.outer(squares, squares)) - np.eye(len(W))
     D = squares * (1.0 - np.sum(-np.sort(-cosines, axis=1)[:, : places - 1], axis=1))
     if np.min(D) <= 0.0:  # a column without a slope of its own may still take from the others

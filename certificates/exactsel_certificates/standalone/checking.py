@@ -19,7 +19,7 @@ from .algebra import as_float, semidefinite
 from .counting import Semidefinite, least_squares, taken
 from .domain import Outside, Problem, problem_of
 from .estimate import Asked, Most, asked, default_limits
-from .file import BY_COUNTING, FIRST_STRONG, FLAGS, point, read, regions, split
+from .file import BY_COUNTING, FIRST_LIKE, FIRST_STRONG, FLAGS, point, read, regions, split
 from .hierarchy import GROUP_LIMITS, KINDS, Demands, Limits
 from .limits import sizes, sizes_in_bounds, sizes_in_scope
 from .minorant import below_minorant
@@ -258,10 +258,12 @@ def closes(p: dict[str, Any], level: Semidefinite | Patterns, S: set[int], C: se
     if p["loss"] != "quadratic":
         return w == ~0 and level.on_all(S, C)
     if ~w >= FIRST_STRONG:
-        number = ~w - FIRST_STRONG
+        together = ~w >= FIRST_LIKE
+        number = ~w - (FIRST_LIKE if together else FIRST_STRONG)
         if level.strong is None or number + 1 >= len(p["points"]):
             return False
-        return level.strong.closes(S, C, point(p, number))
+        columns = point(p, number)
+        return level.strong.closes(S, C, columns, max(columns.values(), default=F(0)) if together else None)
     return ~w + 1 < len(p["splits"]) and level.split(S, C, split(p, ~w))
 
 

@@ -30,6 +30,9 @@ FLAGS = ("weights", "intercept", "scale", "bounds")
 FIRST_STRONG = 2**24
 """Where kind 7 has an argument from here on, that much more than the number of a point, this names strong columns."""
 
+FIRST_LIKE = 2**25
+"""The same from here on: strong columns, the others taken together where they are like each other."""
+
 BY_COUNTING = -(1 << 40)
 """The witness of a region closed by counting; that of split p is ~p."""
 

@@ -11,6 +11,7 @@ from fractions import Fraction as F
 from itertools import accumulate
 
 from .algebra import Matrix, as_float, solve
+from .like_columns import LikeColumns
 from .regression import Regression
 from .work import tally
 
@@ -28,13 +29,14 @@ class StrongColumns:
         self.r, self.k, self.T = r, r.k, 2 * (r.c - level)
         self.usable = r.loss == "quadratic" and self.T > 0 and all(len(group) == 1 for group in r.groups)
         self.known: dict[tuple[tuple[int, ...], tuple[int, ...]], list[list[float]]] = {}
+        self.alike: dict[tuple[tuple[int, ...], tuple[int, ...], F], LikeColumns] = {}
 
     def product(self, i: int, j: int) -> F:
         """An entry of H."""
         return self.r.G[i][j] + (self.r.ridge[i] if i == j else 0)
 
-    def closes(self, S: set[int], C: set[int], strong: Iterable[int]) -> bool:
-        """Whether a region holds nothing below the level."""
+    def closes(self, S: set[int], C: set[int], strong: Iterable[int], tau: F | None = None) -> bool:
+        """Whether a region holds nothing below the level; columns are taken together from a cosine of tau on."""
         if not self.usable:
             return False
         F_, places = {*strong} | S, max(0, self.k - len(S))
@@ -46,6 +48,10 @@ class StrongColumns:
         if len(kept) < len(B) or left <= 0 or not W:
             return left > 0 and not W
         tally(len(B) * len(W), left.denominator.bit_length())
+        if tau is not None:
+            over = [b[w] - sum((v * self.r.G[w][j] for j, v in zip(B, x[0], strict=True)), F(0)) for w in W]
+            like = self.like(tuple(sorted(j for j in F_ if self.product(j, j))), tuple(W), tau, places)
+            return like.usable and like.most_gain(over, left, min(places, len(W))) <= 1.0
         gains = []
         for w, D in zip(W, self.dominance(sorted(j for j in F_ if self.product(j, j)), W), strict=True):
             u = b[w] - sum((v * self.r.G[w][j] for j, v in zip(B, x[0], strict=True)), F(0))
@@ -54,6 +60,14 @@ class StrongColumns:
                 return False
             gains.append(as_float(u * u / (left * self.product(w, w))) / D[min(places, len(W)) - 1])
         return sum(sorted(gains, reverse=True)[:places]) * (1.0 + ROOM) <= 1.0
+
+    def like(self, strong: tuple[int, ...], W: tuple[int, ...], tau: F, places: int) -> LikeColumns:
+        """What is known of sets of weak columns that are like each other."""
+        key = strong, W, tau
+        if key not in self.alike or self.alike[key].most < min(places, len(W)):
+            self.alike.clear()  # Regions of one tree have the same.
+            self.alike[key] = LikeColumns(self.eliminated(strong, W), tau, places)
+        return self.alike[key]
 
     def dominance(self, strong: Sequence[int], W: Sequence[int]) -> list[list[float]]:
         """D of each weak column, as a part of its own square, for 1, 2, ... places."""
