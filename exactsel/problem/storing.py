@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.kernels.columns import END, EQUAL, FIRST, PLACE, VALUES, Columns, RawData
+from exactsel.problem.design import SparseColumns
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 from exactsel_certificates.mapped import nameless_beside, room_like
@@ -32,8 +33,22 @@ LOOKED_AT = 101
 
 def raw_data(AT: FloatArray, y: FloatArray, levelled: bool) -> RawData:
     """The data as kernels take them; see :func:`stored_columns`."""
+    if isinstance(AT, SparseColumns):
+        return _by_entries(AT, y)
     columns, norms = stored_columns(AT, levelled)
     return RawData(*columns, y, norms)
+
+
+def _by_entries(AT: SparseColumns, y: FloatArray) -> RawData:
+    """Columns that are stored by their entries already; their bases are zero."""
+    d, n = AT.shape
+    where = np.zeros((d, 5), dtype=np.int64)
+    where[:, PLACE], where[:, FIRST], where[:, END] = -1, AT.starts[:-1], AT.starts[1:]
+    where[:, VALUES] = AT.starts[:-1] + np.arange(d)
+    whole, values = np.empty((0, n)), np.insert(AT.values, AT.starts[:-1], 0.0)
+    whole.flags.writeable = False
+    norms: FloatArray = np.sqrt(AT.as_given.squares()) * (1.0 + (n + 8) * UNIT)
+    return RawData(whole, where, AT.rows.astype(np.uint32), values, y, norms)
 
 
 def stored_columns(AT: FloatArray, levelled: bool) -> tuple[Columns, FloatArray]:

@@ -76,6 +76,7 @@ def instance_of(problem: SubsetProblem) -> AnyInstance:
             f"a proof file cannot speak of '{objective.loss.name}', which its checker does not know; leave the proof "
             f"out, or use a loss that comes with exactsel."
         )
+    objective.refuse_design("a table of the data")
     units, made = problem.units, objective.preparation
     chosen: dict[str, Any] = {
         "k": problem.k, "loss": objective.loss.name, "lam": objective.asked_lam,

@@ -28,6 +28,7 @@ from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.executors import executor_for
 from exactsel.solving.observed import Callback, Files, observed, only
 from exactsel.solving.result import Result
+from exactsel.solving.screening import is_screened, refuse_files, solve_screened
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
 from exactsel.solving.solver import Search
@@ -82,6 +83,13 @@ def solve(
     """
     asked, settings = problem_asked(problem, y, k, options)
     record, details, audit = map(switch, ("record", "details", "audit"), (record, details, audit))
+    if is_screened(asked):
+        refuse_files(
+            proof=proof, trace=trace, checkpoint=checkpoint, resume=resume, record=record, details=details, audit=audit,
+            executor=executor, workers=workers, on_incumbent=on_incumbent, on_bound=on_bound,
+        )  # fmt: skip
+        told_signals = signal_numbers("signals", signals)
+        return solve_screened(asked, Settings(**settings), start=start, signals=told_signals)
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
     by, watching = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)

@@ -1,0 +1,256 @@
+"""A design matrix that is asked for products and for some columns, and never held as a table.
+
+Dense data are numpy arrays: :class:`Objective` and the methods multiply them as they are. Data that no memory holds as
+a table answer the same expressions, ``AT @ b``, ``x @ AT``, ``AT[columns]``, in the transposed layout (d, n) that the
+code has. What is taken off each column, its mean, is taken off products: nothing is filled in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel.rounding import UNIT
+from exactsel.types import FloatArray, IntArray
+
+MOST_TABLE_BYTES = 2**28
+"""Bytes of A, or of A'A, up to which sparse data become a table of doubles: there everything is quicker with it."""
+
+MOST_ENTRIES = 0.2
+"""Part of the entries that may differ from zero where data stay sparse; with more of them a table takes less."""
+
+
+class DesignColumns(ABC):
+    """The columns (d, n) of A, each less its mean where :attr:`means` says so."""
+
+    __array_ufunc__ = None
+    """So that ``x @ self`` is asked of this class and not of numpy."""
+
+    ndim = 2
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, d: int, n: int, means: FloatArray | None = None) -> None:
+        self.shape = (d, n)
+        self.means = means
+        """(d,) what is taken off the columns; None for nothing."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def T(self) -> DesignMatrix:
+        """The same as a matrix (n, d)."""
+        return DesignMatrix(self)
+
+    @property
+    @abstractmethod
+    def as_given(self) -> DesignColumns:
+        """The columns with nothing taken off."""
+
+    @abstractmethod
+    def centred(self, means: FloatArray) -> DesignColumns:
+        """The columns as given less ``means`` (d,); nothing is copied."""
+
+    @abstractmethod
+    def of_columns(self, columns: IntArray) -> DesignColumns:
+        """Some of the columns (m,), less what is taken off them."""
+
+    @abstractmethod
+    def stored(self, columns: IntArray) -> FloatArray:
+        """Some columns (m, n), nothing taken off, as a table."""
+
+    @abstractmethod
+    def products(self, b: FloatArray) -> FloatArray:
+        """A'b (d,), nothing taken off."""
+
+    @abstractmethod
+    def combined(self, x: FloatArray) -> FloatArray:
+        """Ax (n,), nothing taken off."""
+
+    @abstractmethod
+    def sums(self, of: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """For each column (d,) the sum of a function of its entries that is zero where they are."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> IntArray:
+        """(d,) rows in which the columns are not zero, at most."""
+
+    @abstractmethod
+    def touched(self, values: FloatArray) -> FloatArray:
+        """For each column (d,) the sum of ``values`` (n,) over the rows in which it is not zero."""
+
+    @abstractmethod
+    def feed(self, digest: Any) -> None:
+        """Have a hash take in what defines the columns as given."""
+
+    def __matmul__(self, b: FloatArray) -> FloatArray:
+        product = self.products(b)
+        return product if self.means is None else product - self.means * float(np.sum(b))
+
+    def __rmatmul__(self, x: FloatArray) -> FloatArray:
+        combined = self.combined(x)
+        return combined if self.means is None else combined - float(self.means @ x)
+
+    def __getitem__(self, key: Any) -> FloatArray:
+        """``self[j]`` (n,), ``self[columns]`` (m, n) or ``self[columns, rows]``, as tables."""
+        columns, rows = key if isinstance(key, tuple) else (key, slice(None))
+        if isinstance(columns, slice):
+            columns = np.arange(*columns.indices(len(self)))
+        chosen = np.asarray(columns)
+        if chosen.dtype == np.bool_:
+            chosen = np.flatnonzero(chosen)
+        table = self.stored(np.atleast_1d(chosen))
+        if self.means is not None:
+            table = table - self.means[np.atleast_1d(chosen), None]
+        part = table if chosen.ndim else table[0]
+        return np.asarray(part[..., rows])
+
+    def squares(self) -> FloatArray:
+        """Squared lengths of the columns (d,), less their means where these are taken off."""
+        whole = self.sums(np.square)
+        if self.means is None:
+            return whole
+        n = self.shape[1]
+        off: FloatArray = whole - 2.0 * self.means * self.sums(lambda values: values) + n * self.means**2
+        # A constant column leaves nothing but rounding.
+        return np.where(off > 64.0 * n * UNIT * whole, off, 0.0)
+
+
+class SparseColumns(DesignColumns):
+    """Columns stored by their entries: those of column j are the places ``starts[j]`` up to ``starts[j + 1]``."""
+
+    def __init__(
+        self, starts: IntArray, rows: NDArray[np.int32], values: FloatArray, n: int, means: FloatArray | None = None
+    ) -> None:
+        super().__init__(starts.size - 1, n, means)
+        self.starts, self.rows, self.values = starts, rows, values
+        """(d + 1,); the rows of the entries, ascending in each column; what they hold."""
+
+    @classmethod
+    def of(cls, rows: IntArray, columns: IntArray, values: NDArray[Any], shape: tuple[int, int]) -> SparseColumns:
+        """From entries in any order, no two in one place."""
+        n, d = shape
+        order = np.lexsort((rows, columns))
+        starts = np.zeros(d + 1, dtype=np.int64)
+        np.cumsum(np.bincount(columns, minlength=d), out=starts[1:])
+        return cls(starts, rows[order].astype(np.int32), np.asarray(values[order], dtype=np.float64), n)
+
+    @property
+    def as_given(self) -> SparseColumns:
+        return SparseColumns(self.starts, self.rows, self.values, self.shape[1])
+
+    def centred(self, means: FloatArray) -> SparseColumns:
+        return SparseColumns(self.starts, self.rows, self.values, self.shape[1], means)
+
+    def of_columns(self, columns: IntArray) -> SparseColumns:
+        places, lengths = self._places(columns)
+        starts, means = np.append(0, np.cumsum(lengths)), None if self.means is None else self.means[columns]
+        return SparseColumns(starts, self.rows[places], self.values[places], self.shape[1], means)
+
+    def stored(self, columns: IntArray) -> FloatArray:
+        table = np.zeros((columns.size, self.shape[1]))
+        places, lengths = self._places(columns)
+        table[np.repeat(np.arange(columns.size), lengths), self.rows[places]] = self.values[places]
+        return table
+
+    def products(self, b: FloatArray) -> FloatArray:
+        return self._added_up(self.values * b[self.rows])
+
+    def combined(self, x: FloatArray) -> FloatArray:
+        used = np.flatnonzero(x)
+        if 2 * used.size < len(self):
+            places, lengths = self._places(used)
+            weights = self.values[places] * np.repeat(x[used], lengths)
+            return np.bincount(self.rows[places], weights=weights, minlength=self.shape[1])
+        weights = self.values * np.repeat(x, self.counts)
+        return np.bincount(self.rows, weights=weights, minlength=self.shape[1])
+
+    def sums(self, of: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        return self._added_up(of(self.values))
+
+    @property
+    def counts(self) -> IntArray:
+        return np.diff(self.starts)
+
+    def touched(self, values: FloatArray) -> FloatArray:
+        return self._added_up(values[self.rows])
+
+    def feed(self, digest: Any) -> None:
+        for part, kind in ((self.starts, "<i8"), (self.rows, "<i4"), (self.values, "<f8")):
+            digest.update(np.ascontiguousarray(part, dtype=kind).data)
+
+    def _places(self, columns: IntArray) -> tuple[IntArray, IntArray]:
+        """Where the entries of some columns are, one column after the other, and how many each has."""
+        first, lengths = self.starts[columns], self.starts[columns + 1] - self.starts[columns]
+        ends = np.cumsum(lengths)
+        total = int(ends[-1]) if ends.size else 0
+        return np.repeat(first - (ends - lengths), lengths) + np.arange(total), lengths
+
+    def _added_up(self, terms: FloatArray) -> FloatArray:
+        """Sums of the terms of each column (d,)."""
+        filled = np.flatnonzero(self.counts)
+        total = np.zeros(len(self))
+        if filled.size:
+            total[filled] = np.add.reduceat(terms, self.starts[filled])
+        return total
+
+
+class DesignMatrix:
+    """A matrix (n, d) whose columns are :class:`DesignColumns`."""
+
+    __array_ufunc__ = None
+    ndim = 2
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, columns: DesignColumns) -> None:
+        self.T = columns
+        self.shape = columns.shape[::-1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> FloatArray:
+        """``self[:, columns]`` (n, m), or ``self[:, j]`` (n,), as tables."""
+        rows, columns = key
+        return np.asarray(self.T[columns, rows].T)
+
+    def of_columns(self, columns: Any) -> DesignMatrix:
+        """The matrix with some of its columns."""
+        return self.T.of_columns(np.asarray(columns, dtype=np.int64)).T
+
+
+def is_design(data: Any) -> bool:
+    """Whether data are not held as a table."""
+    return isinstance(data, DesignColumns | DesignMatrix)
+
+
+def stays_sparse(rows: int, columns: int, entries: int) -> bool:
+    """Whether a sparse matrix of this size is worked on as it is, and not as a table."""
+    table = 8 * columns * max(rows, columns)
+    return table > MOST_TABLE_BYTES and entries <= MOST_ENTRIES * rows * columns
+
+
+def some_of(AT: Any, columns: IntArray) -> Any:
+    """Some of the columns (d, n), as a table where all of them are one."""
+    return AT.of_columns(columns) if isinstance(AT, DesignColumns) else AT[columns]
+
+
+def squared_lengths(AT: Any) -> FloatArray:
+    """Squared lengths of columns (d, n)."""
+    return AT.squares() if isinstance(AT, DesignColumns) else np.einsum("ij,ij->i", AT, AT)
+
+
+def design_hash(header: bytes, AT: DesignColumns, *vectors: FloatArray | None) -> str:
+    """sha256 over ``header``, the columns as given, and the ``vectors`` there are."""
+    digest = hashlib.sha256(b"exactsel-design-v1\0" + header)
+    AT.feed(digest)
+    for vector in vectors:
+        if vector is not None:
+            digest.update(vector.astype("<f8").tobytes())
+    return digest.hexdigest()
