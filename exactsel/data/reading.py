@@ -45,6 +45,7 @@ from exactsel.errors import InputError, UnsupportedError, option, warn_of_data
 from exactsel.files import is_file
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import row_numbers
+from exactsel.problem.design import stays_sparse
 from exactsel.problem.doubles import EXACT, rounding_of_texts, say
 from exactsel.problem.factors import AUTO as AUTOMATIC
 from exactsel.problem.frames import Column, is_frame
@@ -287,10 +288,14 @@ def _svmlight(file: Path) -> Instance:
     text = read_bytes(file, budget).removeprefix(codecs.BOM_UTF8)
     budget.take(TEXT_BYTES * text.count(b":"))
     matrix, y = load_svmlight_file(io.BytesIO(text))
-    budget.take_table(*matrix.shape)
+    sparse = stays_sparse(*matrix.shape, matrix.nnz)
+    if sparse:
+        budget.take_lines(*matrix.shape)
+    else:
+        budget.take_table(*matrix.shape)
     if max(np.abs(matrix.data).max(initial=0.0), np.abs(y).max(initial=0.0)) >= EXACT:
         _tell_of_svmlight(text, file)
-    return Instance(matrix.toarray(), y, intercept=AUTO)
+    return Instance(matrix if sparse else matrix.toarray(), y, intercept=AUTO)
 
 
 def _tell_of_svmlight(text: bytes, file: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.errors import UnsupportedError
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
@@ -23,6 +24,9 @@ MOST_TABLE_BYTES = 2**28
 
 MOST_ENTRIES = 0.2
 """Part of the entries that may differ from zero where data stay sparse; with more of them a table takes less."""
+
+MOST_PART_BYTES = 2**30
+"""Bytes of some of the columns as a table."""
 
 
 class DesignColumns(ABC):
@@ -89,6 +93,9 @@ class DesignColumns(ABC):
     def feed(self, digest: Any) -> None:
         """Have a hash take in what defines the columns as given."""
 
+    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+        raise _as_table(self.shape)
+
     def __matmul__(self, b: FloatArray) -> FloatArray:
         product = self.products(b)
         return product if self.means is None else product - self.means * float(np.sum(b))
@@ -105,6 +112,8 @@ class DesignColumns(ABC):
         chosen = np.asarray(columns)
         if chosen.dtype == np.bool_:
             chosen = np.flatnonzero(chosen)
+        if 8 * chosen.size * self.shape[1] > MOST_PART_BYTES:
+            raise _as_table((chosen.size, self.shape[1]))
         table = self.stored(np.atleast_1d(chosen))
         if self.means is not None:
             table = table - self.means[np.atleast_1d(chosen), None]
@@ -215,6 +224,9 @@ class DesignMatrix:
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+        raise _as_table(self.shape)
+
     def __getitem__(self, key: Any) -> FloatArray:
         """``self[:, columns]`` (n, m), or ``self[:, j]`` (n,), as tables."""
         rows, columns = key
@@ -223,6 +235,14 @@ class DesignMatrix:
     def of_columns(self, columns: Any) -> DesignMatrix:
         """The matrix with some of its columns."""
         return self.T.of_columns(np.asarray(columns, dtype=np.int64)).T
+
+
+def _as_table(shape: tuple[int, ...]) -> UnsupportedError:
+    size = 8 * shape[0] * shape[1] / 2**20
+    return UnsupportedError(
+        f"a table of {shape[0]} x {shape[1]} numbers ({size:.4g} MiB) is needed here, but the data are sparse and stay "
+        f"so; use another method or command, such as exactsel heuristic forward, or keep fewer columns."
+    )
 
 
 def is_design(data: Any) -> bool:

@@ -102,11 +102,11 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
 
 def _of_design(objective: Objective, columns: IntArray) -> Fit:
     """The same of data that are not held as a table: a fit on the columns alone, which are."""
-    AT = objective.AT[columns]
+    AT = objective.AT[columns if columns.size else np.zeros(1, dtype=np.int64)]  # a table has a column
     own = replace(objective, AT=AT, preparation=None, before=None, even=None, shared={})
     fit = fit_support(own, np.arange(columns.size))
     coef = np.zeros(objective.d)
-    coef[columns] = fit.coef
+    coef[columns] = fit.coef[: columns.size]
     return replace(fit, columns=columns, coef=coef)
 
 

@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.errors import UnsupportedError
 from exactsel.kernels.columns import END, EQUAL, FIRST, PLACE, VALUES, Columns, RawData
 from exactsel.problem.design import SparseColumns
 from exactsel.rounding import UNIT
@@ -34,21 +35,33 @@ LOOKED_AT = 101
 def raw_data(AT: FloatArray, y: FloatArray, levelled: bool) -> RawData:
     """The data as kernels take them; see :func:`stored_columns`."""
     if isinstance(AT, SparseColumns):
-        return _by_entries(AT, y)
+        if AT.means is not None:
+            raise UnsupportedError(
+                "this takes the entries of the columns, but means have been taken off sparse data that stay so; use "
+                "another method, such as forward, or leave the intercept out."
+            )
+        norms = np.sqrt(AT.squares()) * (1.0 + (AT.shape[1] + 8) * UNIT)
+        return RawData(*columns_by_entries(AT), y, norms)
     columns, norms = stored_columns(AT, levelled)
     return RawData(*columns, y, norms)
 
 
-def _by_entries(AT: SparseColumns, y: FloatArray) -> RawData:
-    """Columns that are stored by their entries already; their bases are zero."""
+def columns_by_entries(AT: SparseColumns) -> Columns:
+    """Columns that are stored by their entries already; what is taken off them, their means, are their bases."""
     d, n = AT.shape
     where = np.zeros((d, 5), dtype=np.int64)
     where[:, PLACE], where[:, FIRST], where[:, END] = -1, AT.starts[:-1], AT.starts[1:]
     where[:, VALUES] = AT.starts[:-1] + np.arange(d)
-    whole, values = np.empty((0, n)), np.insert(AT.values, AT.starts[:-1], 0.0)
+    whole, bases = np.empty((0, n)), 0.0 if AT.means is None else -AT.means
     whole.flags.writeable = False
-    norms: FloatArray = np.sqrt(AT.as_given.squares()) * (1.0 + (n + 8) * UNIT)
-    return RawData(whole, where, AT.rows.astype(np.uint32), values, y, norms)
+    return Columns(whole, where, AT.rows.astype(np.uint32), np.insert(AT.values, AT.starts[:-1], bases))
+
+
+def columns_of_none(n: int) -> Columns:
+    """No columns, where kernels are handed another form of the data."""
+    whole = np.empty((0, n))
+    whole.flags.writeable = False
+    return Columns(whole, np.zeros((0, 5), dtype=np.int64), np.zeros(0, dtype=np.uint32), np.zeros(0))
 
 
 def stored_columns(AT: FloatArray, levelled: bool) -> tuple[Columns, FloatArray]:

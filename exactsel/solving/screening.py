@@ -42,8 +42,13 @@ if TYPE_CHECKING:
 FIRST_COLUMNS, GROWTH = 250, 4
 """Columns of the first table, besides the model's own, and how many times more the next one has."""
 
-TABLES = 6
-"""Tables, of n x m and of m x m numbers, that a search of m columns holds at a time, at most."""
+TABLES, PART_FOR_TABLES = 6, 0.25
+"""Tables, of n x m and of m x m numbers, that a search of m columns holds at a time, at most; the part of the memory
+limit that they may take, the rest being for open nodes."""
+
+PRODUCTS, PART_FOR_TABLE = 2e9, 0.5
+"""Multiplications a second of what a search of m columns begins with, n m^2 and some m^3 of them; the part of the time
+left that it may take, for it asks seldom what time it is."""
 
 PART_FOR_BOUNDS = 0.25
 """Part of the time left that gradient steps towards a dual vector may take."""
@@ -121,12 +126,24 @@ def search_screened(
             return _timed(best, watch)
         if result.upper < found.fit.value:
             found = found._replace(fit=problem.fit(result.support), source=result.source)
-        size *= GROWTH
+        size = min(GROWTH * size, _affordable(problem, PART_FOR_TABLE * watch.time_left))
+        if min(size, most) <= columns.size:
+            return replace(best, termination=Termination.TIME_LIMIT)
+
+
+def _affordable(problem: Problem, seconds: float) -> int:
+    """Columns of a table over which a search takes so many seconds before it bounds its first node, roughly."""
+    if np.isinf(seconds):
+        return problem.d
+    size, work = problem.d, seconds * PRODUCTS
+    while size > 1 and float(size) ** 2 * (problem.n + 4.0 * size) > work:
+        size = int(0.8 * size)
+    return size
 
 
 def most_columns(problem: Problem, settings: Settings) -> int:
     """Columns of a table that a search may be given within its memory limit."""
-    room = settings.memory_limit * MEBIBYTE / (8.0 * TABLES)
+    room = PART_FOR_TABLES * settings.memory_limit * MEBIBYTE / (8.0 * TABLES)
     n = float(problem.n)
     return int(min(problem.d, 0.5 * (np.sqrt(n * n + 4.0 * room) - n)))
 
@@ -147,8 +164,7 @@ def _chosen(problem: Problem, settings: Settings, found: _Found, size: int) -> I
     cutoff = found.fit.value - tolerance.absolute(found.fit.value)
     needed = order[: int(np.count_nonzero(allowed < cutoff))]
     own = {*found.fit.columns.tolist(), *problem.must_have}
-    if not own and np.isfinite(allowed[order[0]]):
-        own = {int(order[0])}
+    own = own or {int(order[0])}  # a table has a column
     chosen = [*own, *(j for j in needed[: size + len(own)].tolist() if j not in own)]
     return np.array(sorted(chosen[: max(size, len(own))]), dtype=np.int64)
 
@@ -217,6 +233,7 @@ def problem_of(problem: Problem, columns: IntArray) -> Problem:
     return Problem.prepared(
         AT[columns].T, y, min(problem.k, columns.size), fit_intercept=made is not None and made.centred,
         loss=objective.loss, lam=objective.asked_lam, must_have=[place[j] for j in problem.must_have],
+        must_not=[place[j] for j in problem.must_not if j in place],
         feature_names=None if names is None else [names[j] for j in columns],
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import choose_by_type, njit
+from exactsel.kernels.columns import Columns, centred_products
 from exactsel.kernels.linalg import add_scaled, dot
 from exactsel.types import BoolArray, FloatArray, IntArray
 
@@ -46,13 +47,16 @@ class Table(NamedTuple):
 
 
 class LeastSquares(NamedTuple):
-    """Quadratic loss: ``G`` (d, d), or (0, 0) where it is too large, then from ``AT`` (d, n); ``diagonal`` of G."""
+    """Quadratic loss: ``G`` (d, d), or (0, 0) where it is too large, then from ``AT`` (d, n), or where the data are
+    sparse from the columns of ``sparse``; ``diagonal`` of G.
+    """
 
     G: FloatArray
     AT: FloatArray
     diagonal: FloatArray
     lam: float
     b: FloatArray
+    sparse: Columns
 
 
 class Reconstruction(NamedTuple):
@@ -73,6 +77,9 @@ def write_row(objective: Any, q: int, out: FloatArray) -> None:
 def _row_of_data(objective: Any, q: int, out: FloatArray) -> None:
     if objective.G.shape[0] > 0:
         out[:] = objective.G[q]
+    elif objective.sparse.where.shape[0] > 0:
+        centred_products(objective.sparse, q, out)
+        out[q] += objective.lam
     else:
         for j in range(out.size):
             out[j] = dot(objective.AT[q], objective.AT[j])
