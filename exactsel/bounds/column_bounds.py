@@ -158,7 +158,7 @@ def _of_squares(problem: Problem, allowed: BoolArray, b: FloatArray) -> ColumnBo
     b, v = t * b, AT.products(t * b)
     room = 1.01 * (y.size + 64) * UNIT
     length, sum_ = float(np.linalg.norm(b)) * (1.0 + room), abs(math.fsum(b)) * (1.0 + 4 * UNIT)
-    lengths = np.sqrt(AT.sums(np.square)) * (1.0 + room)
+    lengths = np.sqrt(AT.summary.squares) * (1.0 + room)
     # Less its mean the vector is no longer, its products with columns change by the mean times the sums of these.
     moved = sum_ / math.sqrt(y.size) if intercept else 0.0
     upper = (np.abs(v) + lengths * (room * length + moved)) * (1.0 + 4 * UNIT)

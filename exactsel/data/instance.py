@@ -389,7 +389,8 @@ def _yes_or_no(name: str, value: Any) -> bool | str:
 def _array(name: str, value: Any) -> NDArray[Any]:
     refuse_masked(value, name)
     if is_design(value):
-        return value
+        design: NDArray[Any] = value
+        return design
     try:
         return as_array(value)
     except ValueError:

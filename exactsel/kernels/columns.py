@@ -113,7 +113,7 @@ def _some_entries_dot(rows: IntArray, values: FloatArray, step: int, b: FloatArr
 
 @njit
 def centred_dot(AT: Columns, i: int, j: int, n: int) -> float:
-    """a_i'a_j of two columns of n rows stored by their entries, each one's own, whose bases are their negative means."""
+    """a_i'a_j of columns of n rows stored by entries with a value each, whose bases are their negative means."""
     s, t, total = AT.where[i, FIRST], AT.where[j, FIRST], 0.0
     at_s, at_t = AT.where[i, VALUES] + 1 - s, AT.where[j, VALUES] + 1 - t
     while s < AT.where[i, END] and t < AT.where[j, END]:

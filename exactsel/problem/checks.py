@@ -13,7 +13,7 @@ from exactsel import registry
 from exactsel.arguments import shown
 from exactsel.errors import InputError, did_you_mean, either, option, warn_of_data
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
-from exactsel.problem.design import DesignMatrix, is_design
+from exactsel.problem.design import checked_design, is_design
 from exactsel.problem.doubles import as_array, tell_of_rounding, to_doubles
 from exactsel.problem.frames import frame_matrix
 from exactsel.problem.numbered import as_name, check_position
@@ -86,33 +86,13 @@ def checked_data(
 ) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
     """The data column by column (d, n), the target (n,), and the column names, which a data frame brings itself."""
     given, names = frame_matrix(A, names)
-    matrix, target = given if is_design(given) else checked_matrix(given), checked_vector(y)
-    if is_design(matrix):
-        _check_design(matrix)
+    matrix: Any = checked_design(given, SMALLEST_SIZE, LARGEST_ENTRY) if is_design(given) else checked_matrix(given)
+    target = checked_vector(y)
     if matrix.shape[0] != target.size:
         raise InputError(
             f"the data have {matrix.shape[0]} rows but y has {target.size} entries; they must describe the same rows."
         )
     return matrix.T if is_design(matrix) else np.ascontiguousarray(matrix.T), target, names
-
-
-def _check_design(matrix: DesignMatrix) -> None:
-    """:class:`InputError` as for a table where the numbers of data that are not held as one cannot be used."""
-    if 0 in matrix.shape:
-        raise InputError(f"A is empty (shape {matrix.shape[0]} x {matrix.shape[1]}); give at least one row and column.")
-    AT = matrix.T.as_given
-    bad = int(AT.sums(lambda values: (~np.isfinite(values)).astype(np.float64)).sum())
-    if bad:
-        raise InputError(
-            f"A holds {bad} value(s) that are NaN or infinite; remove or fill in those entries first."
-        )
-    for limit, wrong in ((LARGEST_ENTRY, np.greater), (SMALLEST_SIZE, np.less)):
-        found = np.flatnonzero(AT.sums(lambda values: wrong(np.abs(values), limit).astype(np.float64)))  # noqa: B023
-        if found.size:
-            raise InputError(
-                f"column {found[0]} of A holds a value beyond {limit:g} in size (entries that are not zero lie between "
-                f"{SMALLEST_SIZE:g} and {LARGEST_ENTRY:g}); rescale the column."
-            )
 
 
 def refuse_masked(values: Any, name: str) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel.errors import UnsupportedError
+from exactsel.errors import InputError, UnsupportedError
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
@@ -27,6 +26,21 @@ MOST_ENTRIES = 0.2
 
 MOST_PART_BYTES = 2**30
 """Bytes of some of the columns as a table."""
+
+
+class Summary(NamedTuple):
+    """What one pass over the numbers of a matrix tells."""
+
+    unusable: int
+    """Entries that are no finite numbers."""
+    smallest: float
+    """Size of the smallest that is not zero, ..."""
+    largest: float
+    """... and of the largest."""
+    totals: FloatArray
+    """(d,) sums of the columns, ..."""
+    squares: FloatArray
+    """(d,) ... and of their squares, in doubles."""
 
 
 class DesignColumns(ABC):
@@ -42,6 +56,7 @@ class DesignColumns(ABC):
         self.shape = (d, n)
         self.means = means
         """(d,) what is taken off the columns; None for nothing."""
+        self._summary: Summary | None = None
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -77,8 +92,15 @@ class DesignColumns(ABC):
         """Ax (n,), nothing taken off."""
 
     @abstractmethod
-    def sums(self, of: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """For each column (d,) the sum of a function of its entries that is zero where they are."""
+    def summed_up(self) -> Summary:
+        """What one pass over the numbers as given tells."""
+
+    @property
+    def summary(self) -> Summary:
+        """The same, remembered."""
+        if self._summary is None:
+            self._summary = self.summed_up()
+        return self._summary
 
     @property
     @abstractmethod
@@ -122,13 +144,12 @@ class DesignColumns(ABC):
 
     def squares(self) -> FloatArray:
         """Squared lengths of the columns (d,), less their means where these are taken off."""
-        whole = self.sums(np.square)
+        known, n = self.summary, self.shape[1]
         if self.means is None:
-            return whole
-        n = self.shape[1]
-        off: FloatArray = whole - 2.0 * self.means * self.sums(lambda values: values) + n * self.means**2
+            return known.squares
+        off: FloatArray = known.squares - 2.0 * self.means * known.totals + n * self.means**2
         # A constant column leaves nothing but rounding.
-        return np.where(off > 64.0 * n * UNIT * whole, off, 0.0)
+        return np.where(off > 64.0 * n * UNIT * known.squares, off, 0.0)
 
 
 class SparseColumns(DesignColumns):
@@ -152,47 +173,69 @@ class SparseColumns(DesignColumns):
 
     @property
     def as_given(self) -> SparseColumns:
-        return SparseColumns(self.starts, self.rows, self.values, self.shape[1])
+        """See :class:`DesignColumns`."""
+        return self._with_means(None)
 
     def centred(self, means: FloatArray) -> SparseColumns:
-        return SparseColumns(self.starts, self.rows, self.values, self.shape[1], means)
+        """See :class:`DesignColumns`."""
+        return self._with_means(means)
 
     def of_columns(self, columns: IntArray) -> SparseColumns:
+        """See :class:`DesignColumns`."""
         places, lengths = self._places(columns)
         starts, means = np.append(0, np.cumsum(lengths)), None if self.means is None else self.means[columns]
         return SparseColumns(starts, self.rows[places], self.values[places], self.shape[1], means)
 
     def stored(self, columns: IntArray) -> FloatArray:
+        """See :class:`DesignColumns`."""
         table = np.zeros((columns.size, self.shape[1]))
         places, lengths = self._places(columns)
         table[np.repeat(np.arange(columns.size), lengths), self.rows[places]] = self.values[places]
         return table
 
     def products(self, b: FloatArray) -> FloatArray:
+        """See :class:`DesignColumns`."""
         return self._added_up(self.values * b[self.rows])
 
     def combined(self, x: FloatArray) -> FloatArray:
+        """See :class:`DesignColumns`."""
         used = np.flatnonzero(x)
         if 2 * used.size < len(self):
             places, lengths = self._places(used)
             weights = self.values[places] * np.repeat(x[used], lengths)
-            return np.bincount(self.rows[places], weights=weights, minlength=self.shape[1])
+            return np.asarray(np.bincount(self.rows[places], weights, self.shape[1]), dtype=np.float64)
         weights = self.values * np.repeat(x, self.counts)
-        return np.bincount(self.rows, weights=weights, minlength=self.shape[1])
+        return np.asarray(np.bincount(self.rows, weights, self.shape[1]), dtype=np.float64)
 
-    def sums(self, of: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        return self._added_up(of(self.values))
+    def summed_up(self) -> Summary:
+        """See :class:`DesignColumns`."""
+        values, sizes = self.values, np.abs(self.values)
+        known = np.isfinite(values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            totals, squares = self._added_up(values), self._added_up(values * values)
+        return Summary(
+            int(np.count_nonzero(~known)), float(sizes[values != 0.0].min(initial=np.inf)),
+            float(sizes.max(initial=0.0)), totals, squares,
+        )  # fmt: skip
 
     @property
     def counts(self) -> IntArray:
+        """See :class:`DesignColumns`."""
         return np.diff(self.starts)
 
     def touched(self, values: FloatArray) -> FloatArray:
+        """See :class:`DesignColumns`."""
         return self._added_up(values[self.rows])
 
     def feed(self, digest: Any) -> None:
+        """See :class:`DesignColumns`."""
         for part, kind in ((self.starts, "<i8"), (self.rows, "<i4"), (self.values, "<f8")):
             digest.update(np.ascontiguousarray(part, dtype=kind).data)
+
+    def _with_means(self, means: FloatArray | None) -> SparseColumns:
+        made = SparseColumns(self.starts, self.rows, self.values, self.shape[1], means)
+        made._summary = self._summary
+        return made
 
     def _places(self, columns: IntArray) -> tuple[IntArray, IntArray]:
         """Where the entries of some columns are, one column after the other, and how many each has."""
@@ -233,21 +276,56 @@ class DesignMatrix:
         return np.asarray(self.T[columns, rows].T)
 
     def of_columns(self, columns: Any) -> DesignMatrix:
-        """The matrix with some of its columns."""
+        """The matrix with some of its columns; itself where these are all."""
+        if np.array_equal(columns, np.arange(self.shape[1])):
+            return self
         return self.T.of_columns(np.asarray(columns, dtype=np.int64)).T
 
 
 def _as_table(shape: tuple[int, ...]) -> UnsupportedError:
     size = 8 * shape[0] * shape[1] / 2**20
     return UnsupportedError(
-        f"a table of {shape[0]} x {shape[1]} numbers ({size:.4g} MiB) is needed here, but the data are sparse and stay "
-        f"so; use another method or command, such as exactsel heuristic forward, or keep fewer columns."
+        f"a table of {shape[0]} x {shape[1]} numbers ({size:.4g} MiB) is needed here, but the data are held "
+        f"as none; use another method or command, such as exactsel heuristic forward, or keep fewer columns."
     )
 
 
 def is_design(data: Any) -> bool:
     """Whether data are not held as a table."""
     return isinstance(data, DesignColumns | DesignMatrix)
+
+
+def refuse_design(AT: Any, what: str) -> None:
+    """:class:`UnsupportedError` where data (d, n) are not held as a table."""
+    if isinstance(AT, DesignColumns):
+        raise UnsupportedError(
+            f"{what} is needed here, but the data, {AT.shape[1]} x {len(AT)}, are held as no table; use another method, "
+            f"such as forward, or keep fewer columns."
+        )
+
+
+def freeze(AT: Any, y: FloatArray) -> None:
+    """Make the data read-only; those that are not held as a table are never written to."""
+    if not is_design(AT):
+        AT.flags.writeable = False
+    y.flags.writeable = False
+
+
+def checked_design(matrix: DesignMatrix, smallest: float, largest: float) -> DesignMatrix:
+    """The matrix; :class:`InputError` where its numbers cannot be used, entries beyond the two sizes among them."""
+    if 0 in matrix.shape:
+        raise InputError(f"A is empty (shape {matrix.shape[0]} x {matrix.shape[1]}); give at least one row and column.")
+    known = matrix.T.summary
+    if known.unusable:
+        raise InputError(
+            f"A holds {known.unusable} value(s) that are NaN or infinite; remove or fill in those entries first."
+        )
+    if known.smallest < smallest or known.largest > largest:
+        raise InputError(
+            f"A holds entries from {known.smallest:.3g} to {known.largest:.3g} in size, but between {smallest:g} and "
+            f"{largest:g} was expected, so that no square underflows or overflows; rescale its columns."
+        )
+    return matrix
 
 
 def stays_sparse(rows: int, columns: int, entries: int) -> bool:

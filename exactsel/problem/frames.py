@@ -141,7 +141,7 @@ def tell_of_column(column: Column, where: str) -> None:
 
 
 def frame_matrix(A: Any, names: Sequence[str] | None, rounded: bool = False) -> tuple[Any, Sequence[str] | None]:
-    """A matrix and its column names: a data frame brings both, anything else passes through, sparse ones if small dense.
+    """A matrix and its column names: a data frame brings both, others pass through, small sparse ones dense.
 
     ``rounded`` as for :func:`numeric_matrix`.
     """
@@ -150,7 +150,7 @@ def frame_matrix(A: Any, names: Sequence[str] | None, rounded: bool = False) -> 
         return numeric_matrix(columns, rounded=rounded), [column.name for column in columns] if names is None else names
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(A):
-        if A.ndim == 2 and A.dtype.kind in "biuf" and stays_sparse(*A.shape, A.nnz):
+        if A.ndim == 2 and A.dtype.kind in "biuf" and stays_sparse(A.shape[0], A.shape[1], A.nnz):
             return _sparse_design(A), names
         return A.toarray(), names
     return A, names

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 from exactsel._jit import available_threads, interpreted, parallel_section
 from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.algebra.triangle import triangle
-from exactsel.errors import UnsupportedError
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.forms import GramData
@@ -32,7 +31,7 @@ from exactsel.losses.logistic import Logistic
 from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.checks import checked_lam, make_loss
-from exactsel.problem.design import is_design, squared_lengths
+from exactsel.problem.design import freeze, is_design, refuse_design, squared_lengths
 from exactsel.problem.gram_data import gram_data, multiplied
 from exactsel.problem.identity import data_hash, prepared_hash
 from exactsel.problem.infinitesimal import Vanishing
@@ -97,7 +96,7 @@ class Objective:
         type, with which every kernel would be compiled again.
         """
         self.__dict__.update(state)
-        _freeze(self.AT, self.y)
+        freeze(self.AT, self.y)
         if "raw" in state:
             self.raw.whole.flags.writeable = self.raw.y.flags.writeable = False
         if "gram" in state:
@@ -110,7 +109,7 @@ class Objective:
         """The objective on data that are known to be usable, see :func:`exactsel.problem.checks.checked_data`."""
         made = make_loss(loss, delta, y)
         made.check_target(y)
-        _freeze(AT, y)
+        freeze(AT, y)
         return cls(AT, y, made, checked_lam(lam, made.name, isinstance(made, Quadratic), isinstance(made, FREE)))
 
     def prepared(self, made: Preparation) -> Objective:
@@ -250,21 +249,13 @@ class Objective:
     @cached_property
     def gram(self) -> GramData:
         """G = A'A, A'y and ||y||^2/2: all the quadratic loss needs; A itself where it is smaller than G."""
-        self.refuse_design("a Gram matrix of all columns")
+        refuse_design(self.AT, "a Gram matrix of all columns")
         return gram_data(self.AT, self.y, self.norms)
 
     @property
     def on_demand(self) -> bool:
         """Whether the data are not held as a table (:mod:`exactsel.problem.design`)."""
         return is_design(self.AT)
-
-    def refuse_design(self, what: str) -> None:
-        """:class:`UnsupportedError` where the data are not held as a table."""
-        if self.on_demand:
-            raise UnsupportedError(
-                f"{what} is needed here, but the data, {self.n} x {self.d}, are sparse and stay so; use another "
-                f"method, such as forward, or keep fewer columns."
-            )
 
     @property
     def hessian(self) -> FloatArray:
@@ -411,10 +402,3 @@ class Objective:
                 tolerance = self.gradient_tolerance(1e-8)
                 newton_objectives(self.row_loss, self.raw.AT, self.y, self.lam, padded, tolerance, values)
         return values
-
-
-def _freeze(AT: Any, y: FloatArray) -> None:
-    """Make the data read-only; those that are not held as a table are never written to."""
-    if not is_design(AT):
-        AT.flags.writeable = False
-    y.flags.writeable = False

@@ -88,15 +88,17 @@ class Preparation:
             )
         d, n = AT.shape
         inside = centre and loss == "quadratic"
-        means = AT.sums(lambda values: values) / n if inside else np.zeros(d)
+        means = AT.summary.totals / n if inside else np.zeros(d)
         middle = math.fsum(y) / n if inside else 0.0
         target, nothing = y - middle, np.zeros(d)
         target.flags.writeable = y.flags.writeable = False
+        prepared: Any = AT.centred(means) if inside else AT
+        given: Any = AT
         made = Prepared(
-            AT.centred(means) if inside else AT, target, None, centre and not inside, np.stack([means, nothing]),
+            prepared, target, None, centre and not inside, np.stack([means, nothing]),
             (middle, 0.0), np.ones(d), nothing, nothing, 0.0, 0.0, 0.0,
         )  # fmt: skip
-        return cls(AT, y, weights, centre, scale, loss, made, exposure)
+        return cls(given, y, weights, centre, scale, loss, made, exposure)
 
     @property
     def weighted(self) -> bool:

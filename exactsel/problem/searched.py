@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from exactsel.errors import UnsupportedError, option
+from exactsel.problem.design import refuse_design
 from exactsel.problem.even import with_even_columns
 from exactsel.problem.long_columns import with_long_columns_divided
 from exactsel.problem.objective import Objective
@@ -17,7 +18,7 @@ def to_search_with(objective: Objective, units: Units, k: int) -> Objective:
     """
     if objective.on_demand:
         if units.grouped or units.constraint is not None:
-            objective.refuse_design("a table of the columns of groups or of a hierarchy")
+            refuse_design(objective.AT, "a table of the columns of groups or of a hierarchy")
         if objective.lam == 0.0 and not objective.is_quadratic:
             raise UnsupportedError(
                 f"{option('lam')} is 0, which with {objective.loss.name} loss sparse data that stay sparse cannot be "

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.columns import END, EQUAL, FIRST, PLACE, VALUES, Columns, RawData
-from exactsel.problem.design import SparseColumns
+from exactsel.problem.design import SparseColumns, refuse_design
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 from exactsel_certificates.mapped import nameless_beside, room_like
@@ -42,6 +42,7 @@ def raw_data(AT: FloatArray, y: FloatArray, levelled: bool) -> RawData:
             )
         norms = np.sqrt(AT.squares()) * (1.0 + (AT.shape[1] + 8) * UNIT)
         return RawData(*columns_by_entries(AT), y, norms)
+    refuse_design(AT, "a table of the data")
     columns, norms = stored_columns(AT, levelled)
     return RawData(*columns, y, norms)
 

@@ -18,6 +18,7 @@ from exactsel.errors import InputError
 from exactsel.observers.lines import teller
 from exactsel.observers.log import ProgressLog
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.pool import SHARD, Executor
@@ -28,7 +29,7 @@ from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.executors import executor_for
 from exactsel.solving.observed import Callback, Files, observed, only
 from exactsel.solving.result import Result
-from exactsel.solving.screening import is_screened, refuse_files, solve_screened
+from exactsel.solving.screening import refuse_files, solve_screened
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
 from exactsel.solving.solver import Search
@@ -83,7 +84,7 @@ def solve(
     """
     asked, settings = problem_asked(problem, y, k, options)
     record, details, audit = map(switch, ("record", "details", "audit"), (record, details, audit))
-    if is_screened(asked):
+    if isinstance(asked, Problem) and asked.objective.on_demand:
         refuse_files(
             proof=proof, trace=trace, checkpoint=checkpoint, resume=resume, record=record, details=details, audit=audit,
             executor=executor, workers=workers, on_incumbent=on_incumbent, on_bound=on_bound,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,9 +35,6 @@ from exactsel.start.heuristic import Context
 from exactsel.start.models import given_support, starting_models
 from exactsel.start.portfolio import AUTO
 from exactsel.types import IntArray
-
-if TYPE_CHECKING:
-    from exactsel.problem.interface import SubsetProblem
 
 FIRST_COLUMNS, GROWTH = 250, 4
 """Columns of the first table, besides the model's own, and how many times more the next one has."""
@@ -67,11 +64,6 @@ class _Found(NamedTuple):
     source: str
     bounds: ColumnBounds
     seconds: dict[str, float]
-
-
-def is_screened(problem: SubsetProblem) -> bool:
-    """Whether a problem is solved in this way: its data are not held as a table."""
-    return isinstance(problem, Problem) and problem.objective.on_demand
 
 
 def solve_screened(
@@ -190,9 +182,7 @@ def _searched(
     return _of_all(problem, found, columns, result, lower, time.perf_counter() - began)
 
 
-def _of_all(
-    problem: Problem, found: _Found, columns: IntArray, result: Result, lower: float, seconds: float
-) -> Result:
+def _of_all(problem: Problem, found: _Found, columns: IntArray, result: Result, lower: float, seconds: float) -> Result:
     """A result on some of the columns as one on all of them."""
     upper, support = result.upper, tuple(int(j) for j in columns[list(result.support)])
     fit = problem.fit(support)

@@ -36,7 +36,7 @@ from exactsel.solving.at_hand import run_in_time, with_bound_at_hand
 from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
-from exactsel.solving.screening import is_screened, search_screened
+from exactsel.solving.screening import search_screened
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
@@ -257,7 +257,7 @@ def _bounded(
 ) -> Result:
     """Search from the support while there is time, or only bound the root where nobody limits that."""
     first = dataclasses.replace(settings, time_limit=0.0) if interrupted else settings
-    if isinstance(problem, Problem) and is_screened(problem):
+    if isinstance(problem, Problem) and problem.objective.on_demand:
         spent = clock.now() - began
         left = 0.0 if interrupted else None if first.time_limit is None else max(0.0, first.time_limit - spent)
         with Watch(left, signals) as watch:

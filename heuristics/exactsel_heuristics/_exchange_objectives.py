@@ -12,7 +12,7 @@ import numpy as np
 from exactsel._jit import available_threads, working_threads
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import FREE, IN
-from exactsel.problem.design import SparseColumns
+from exactsel.problem.design import SparseColumns, refuse_design
 from exactsel.problem.storing import columns_by_entries, columns_of_none
 from exactsel.types import BoolArray, FloatArray, IntArray
 from exactsel_heuristics._exchange_kernels import LeastSquares, Reconstruction, descend_some
@@ -130,6 +130,7 @@ def least_squares_descents(problem: Problem) -> Descents:
         G, b, AT = data.G + lam * np.eye(d), data.b, NOTHING
         diagonal, join_work = np.diagonal(G).copy(), 4.0 * d
     else:
+        refuse_design(problem.AT, "a table of the data")
         G, AT, b = np.zeros((0, 0)), problem.AT, problem.AT @ problem.y
         diagonal, join_work = np.einsum("ij,ij->i", AT, AT) + lam, (4.0 + problem.n) * d
     objective = LeastSquares(G, AT, diagonal, lam, np.array(b), sparse)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem.design import SparseColumns
+from exactsel.problem.design import SparseColumns, refuse_design
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._greedy_rls_selection import LeaveOneOutSelection
 from exactsel_heuristics._greedy_rls_sparse import SparseLeaveOneOutSelection
@@ -110,6 +110,7 @@ class GreedyRegularizedLeastSquares:
         if isinstance(problem.AT, SparseColumns):
             selection = SparseLeaveOneOutSelection(problem.AT, problem.y, lam, labels)
         else:
+            refuse_design(problem.AT, "a cache of the size of the data")
             selection = LeaveOneOutSelection(problem.AT, problem.y, lam, labels, context.threads)
         selection.extend(problem.k, context.should_stop)
         return selection

@@ -70,7 +70,8 @@ def test_bounds_hold_for_all_models_and_for_those_with_a_column(seed, on_demand)
     A, y, k, options = drawn(seed)
     table = Problem.prepared(A, y, k, **options)
     problem = Problem.prepared(scipy.sparse.csc_matrix(A), y, k, **options)
-    assert problem.objective.on_demand and not table.objective.on_demand
+    assert problem.objective.on_demand
+    assert not table.objective.on_demand
     best, with_column = brute_force(table, k)
     room = ROOM * table.null_objective
     for coef in (np.zeros(problem.d), problem.fit(range(min(k, 1))).coef):
