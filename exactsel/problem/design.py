@@ -76,6 +76,10 @@ class DesignColumns(ABC):
         """The columns as given less ``means`` (d,); nothing is copied."""
 
     @abstractmethod
+    def divided(self, by: FloatArray) -> DesignColumns:
+        """The columns, and what is taken off them, divided by powers of two (d,)."""
+
+    @abstractmethod
     def of_columns(self, columns: IntArray) -> DesignColumns:
         """Some of the columns (m,), less what is taken off them."""
 
@@ -232,6 +236,11 @@ class SparseColumns(DesignColumns):
         for part, kind in ((self.starts, "<i8"), (self.rows, "<i4"), (self.values, "<f8")):
             digest.update(np.ascontiguousarray(part, dtype=kind).data)
 
+    def divided(self, by: FloatArray) -> SparseColumns:
+        """See :class:`DesignColumns`."""
+        values, means = self.values / np.repeat(by, self.counts), None if self.means is None else self.means / by
+        return SparseColumns(self.starts, self.rows, values, self.shape[1], means)
+
     def _with_means(self, means: FloatArray | None) -> SparseColumns:
         made = SparseColumns(self.starts, self.rows, self.values, self.shape[1], means)
         made._summary = self._summary
@@ -299,8 +308,8 @@ def refuse_design(AT: Any, what: str) -> None:
     """:class:`UnsupportedError` where data (d, n) are not held as a table."""
     if isinstance(AT, DesignColumns):
         raise UnsupportedError(
-            f"{what} is needed here, but the data, {AT.shape[1]} x {len(AT)}, are held as no table; use another method, "
-            f"such as forward, or keep fewer columns."
+            f"{what} is needed here, but the data, {AT.shape[1]} x {len(AT)}, are held as no table; use another "
+            f"method, such as forward, or keep fewer columns."
         )
 
 

@@ -31,9 +31,12 @@ def stays_mapped(rows: int, columns: int, kind: np.dtype[Any]) -> bool:
 class MappedColumns(DesignColumns):
     """Columns of an array (n, d) that is mapped from a file, row by row or column by column."""
 
-    def __init__(self, table: NDArray[Any], means: FloatArray | None = None) -> None:
+    def __init__(
+        self, table: NDArray[Any], means: FloatArray | None = None, divisors: FloatArray | None = None
+    ) -> None:
         super().__init__(table.shape[1], table.shape[0], means)
-        self.table = table
+        self.table, self.divisors = table, divisors
+        """The numbers in the file; (d,) powers of two that columns are divided by when they are looked at."""
 
     @property
     def as_given(self) -> MappedColumns:
@@ -48,15 +51,16 @@ class MappedColumns(DesignColumns):
         """See :class:`DesignColumns`; some of the columns are a table in memory."""
         if 8 * columns.size * self.shape[1] > MOST_BYTES:
             raise UnsupportedError(
-                f"{columns.size} of {len(self)} columns are asked for, but a table of this size stays in its file as it "
-                f"is; give the target in a file of its own, and drop columns with {option('must_not')}."
+                f"{columns.size} of {len(self)} columns are asked for, but a table of this size stays in its file "
+                f"as it is; give the target in a file of its own, and drop columns with {option('must_not')}."
             )
         means = None if self.means is None else self.means[columns]
         return MappedColumns(self.stored(columns).T, means)
 
     def stored(self, columns: IntArray) -> FloatArray:
         """See :class:`DesignColumns`."""
-        return np.ascontiguousarray(self.table[:, columns].T, dtype=np.float64)
+        table = np.ascontiguousarray(self.table[:, columns].T, dtype=np.float64)
+        return table if self.divisors is None else table / self.divisors[columns, None]
 
     def products(self, b: FloatArray) -> FloatArray:
         """See :class:`DesignColumns`."""
@@ -104,8 +108,16 @@ class MappedColumns(DesignColumns):
         for _, _, block in self._blocks():
             digest.update(np.ascontiguousarray(block).data)
 
+    def divided(self, by: FloatArray) -> MappedColumns:
+        """See :class:`DesignColumns`."""
+        divisors = by if self.divisors is None else self.divisors * by
+        made = MappedColumns(self.table, None if self.means is None else self.means / by, divisors)
+        known = self.summary
+        made._summary = known._replace(totals=known.totals / by, squares=known.squares / by**2)
+        return made
+
     def _with_means(self, means: FloatArray | None) -> MappedColumns:
-        made = MappedColumns(self.table, means)
+        made = MappedColumns(self.table, means, self.divisors)
         made._summary = self._summary
         return made
 
@@ -115,11 +127,12 @@ class MappedColumns(DesignColumns):
         whole = slice(None)
         if self.table.flags.f_contiguous:
             step = max(1, AT_ONCE // n)
-            for first in range(0, d, step):
-                columns = slice(first, first + step)
-                yield whole, columns, np.array(self.table[:, columns], dtype=np.float64)
-            return
-        step = max(1, AT_ONCE // d)
-        for first in range(0, n, step):
-            rows = slice(first, first + step)
-            yield rows, whole, np.array(self.table[rows], dtype=np.float64)
+            parts = [(whole, slice(first, first + step)) for first in range(0, d, step)]
+        else:
+            step = max(1, AT_ONCE // d)
+            parts = [(slice(first, first + step), whole) for first in range(0, n, step)]
+        for rows, columns in parts:
+            block = np.array(self.table[rows, columns], dtype=np.float64)
+            if self.divisors is not None:
+                block /= self.divisors[columns]
+            yield rows, columns, block

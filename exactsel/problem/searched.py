@@ -24,7 +24,7 @@ def to_search_with(objective: Objective, units: Units, k: int) -> Objective:
                 f"{option('lam')} is 0, which with {objective.loss.name} loss sparse data that stay sparse cannot be "
                 f"served with; give a positive {option('lam')}."
             )
-        return objective
+        return with_even_columns(objective) if objective.lam == 0.0 else objective
     if objective.asked_lam > 0.0:
         return with_long_columns_divided(objective, units, k)
     return with_even_columns(objective) if objective.is_quadratic else without_ridge(objective, units, k)

@@ -77,7 +77,6 @@ def solve_screened(
         Where the columns of one model do not fit into the memory limit.
     """
     began = time.perf_counter()
-    refuse_beyond(problem, settings)
     limit = settings.time_limit
     with Watch(None if limit is None else (1.0 - KEPT_TO_SAY) * limit, signals) as watch:
         fit, source = problem.fit(problem.must_have), "empty model"
@@ -101,6 +100,7 @@ def search_screened(
 
     ``grows`` says whether there is more than one table.
     """
+    refuse_beyond(problem, settings)
     began = time.perf_counter()
     part = PART_FOR_BOUNDS * watch.time_left
     with one_thread(), Watch(None if np.isinf(part) else part, signals) as steps:
@@ -111,7 +111,8 @@ def search_screened(
     while True:
         columns = _chosen(problem, settings, found, 0 if watch.stopped else min(size, most))
         result = _searched(problem, settings, found, columns, watch, signals)
-        best = result if best is None or result.lower >= best.lower else replace(best, upper=best.upper)
+        # Whatever table they come from, all lower bounds are about all columns.
+        best = result if best is None else result._claiming(min(max(result.lower, best.lower), result.upper))
         left = _left_out(found, columns)
         done = result.claim.reached or left >= result.upper or columns.size >= min(problem.d, most)
         if done or not grows or watch.stopped or result.termination is not Termination.MEMORY_LIMIT:
@@ -178,8 +179,12 @@ def _searched(
     chosen = replace(settings, time_limit=left, heuristics=AUTO if settings.heuristics == AUTO else ())
     began = time.perf_counter()
     result = run_in_time(Search(inner, chosen, start=start, signals=signals, listing=True))
-    lower = max(found.bounds.lower, min(result.lower, _left_out(found, columns)))
-    return _of_all(problem, found, columns, result, lower, time.perf_counter() - began)
+    outside = _left_out(found, columns)
+    lower = max(found.bounds.lower, min(result.lower, outside))
+    ended = result.termination
+    if outside < result.lower and ended not in (Termination.TIME_LIMIT, Termination.INTERRUPTED):
+        ended = Termination.MEMORY_LIMIT  # of more columns
+    return _of_all(problem, found, columns, replace(result, termination=ended), lower, time.perf_counter() - began)
 
 
 def _of_all(problem: Problem, found: _Found, columns: IntArray, result: Result, lower: float, seconds: float) -> Result:
@@ -190,8 +195,8 @@ def _of_all(problem: Problem, found: _Found, columns: IntArray, result: Result, 
     upper, lower = above, min(lower, above)
     claim = claim_of(upper, lower, result.tolerance)
     ended = result.termination
-    if ended in (Termination.GAP_CLOSED, Termination.TREE_EXHAUSTED) and not claim.reached:
-        ended = Termination.MEMORY_LIMIT
+    if claim.reached and ended is Termination.MEMORY_LIMIT:
+        ended = Termination.GAP_CLOSED
     times = {**result.times, **found.seconds}
     times["total"] = seconds + sum(found.seconds.values())
     model = Model.of(problem, fit.coef)
