@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -59,8 +58,8 @@ def divided(objective: Objective, even: FloatArray) -> Objective:
 def _quotients(AT: FloatArray, even: FloatArray) -> FloatArray:
     """Columns (d, n) divided by (d,), read-only; in a file of their own where they are in one."""
     if isinstance(AT, DesignColumns):
-        made: Any = AT.divided(even)
-        return made  # type: ignore[no-any-return]
+        made: FloatArray = AT.divided(even)
+        return made
     quotients: FloatArray = room_like(AT, AT.shape)
     for block in column_blocks(quotients):
         np.divide(AT[block], even[block, None], out=quotients[block])

@@ -49,8 +49,8 @@ class Problem:
     Parameters
     ----------
     A : array, sparse matrix or data frame (n, d)
-        One row per observation, one column per candidate variable; finite numbers. float32 is converted, a sparse
-        matrix made dense; a pandas, polars or pyarrow frame brings its column names.
+        One row per observation, one column per candidate variable; finite numbers. float32 is converted, a small
+        sparse matrix made a table (:mod:`exactsel.problem.design`); a pandas, polars or pyarrow frame brings its names.
     y : array (n,)
         Target; for logistic and squared hinge loss labels -1 and +1. 0 and 1, and two texts in alphabetical order, are
         read as these, with a warning.

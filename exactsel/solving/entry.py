@@ -64,12 +64,10 @@ def solve(
     checkpoint, resume : path, optional
         File to save to, at the end and every ``checkpoint_every`` seconds (0: every round); such a file, to go
         on from by the same tree, and to save to: limits may change, all else stays, a proof is gone on with.
-    signals : sequence of int
-        Signals that end the search with a result (main thread only).
     audit, failures : bool, path
         Evaluate every bound anew (:mod:`exactsel.proofs.audit`); folder for what is kept of failures.
-    executor, workers, scheduler, verbose : optional
-        Who expands nodes (:func:`exactsel.solving.executors.executor_for`); 1 shows progress on stderr, with the gap.
+    executor, workers, scheduler, verbose, signals : optional
+        Who expands nodes (:mod:`exactsel.solving.executors`); 1 shows progress; what ends it with a result (main thread).
     **options
         Fields of :class:`exactsel.Settings`, such as eps, time_limit and threads (or ``n_jobs``).
 
@@ -84,24 +82,31 @@ def solve(
     """
     asked, settings = problem_asked(problem, y, k, options)
     record, details, audit = map(switch, ("record", "details", "audit"), (record, details, audit))
-    if isinstance(asked, Problem) and asked.objective.on_demand:
-        refuse_files(
-            proof=proof, trace=trace, checkpoint=checkpoint, resume=resume, record=record, details=details, audit=audit,
-            executor=executor, workers=workers, on_incumbent=on_incumbent, on_bound=on_bound,
-        )  # fmt: skip
-        told_signals = signal_numbers("signals", signals)
-        return solve_screened(asked, Settings(**settings), start=start, signals=told_signals)
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
     by, watching = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
+    if isinstance(asked, Problem) and asked.objective.on_demand:
+        return _screened(asked, Settings(**settings), files, how, by, (on_incumbent, on_bound), start, signals)
     told = (_auditor(asked) if audit else None, *watching, _table(verbose, asked, settings))
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}
     more: dict[str, Any] = {"start": start, "signals": signal_numbers("signals", signals), "executor": by}
     if files.saved:
         return solve_saved(asked, settings, how, files, told, record=record, **more)
     with interpreted(is_small(asked) and executor is None):
-        run = _search(asked, Settings(**settings), how, compiled=executor is not None, **more)
-        return observed(run, told, files, record)
+        more["compiled"] = executor is not None
+        return observed(_search(asked, Settings(**settings), how, **more), told, files, record)
+
+
+def _screened(
+    problem: Problem, settings: Settings, files: Files, how: How, executor: Executor | None, watching: Sequence[Any],
+    start: Sequence[int] | None, signals: Sequence[int],
+) -> Result:  # fmt: skip
+    """Solve a problem whose data are not held as a table."""
+    refuse_files(
+        proof=files.proof, trace=files.trace, checkpoint=files.checkpoint, resume=files.resume, details=how.details,
+        executor=executor, on_incumbent=watching[0], on_bound=watching[1],
+    )  # fmt: skip
+    return solve_screened(problem, settings, start=start, signals=signal_numbers("signals", signals))
 
 
 OPTIONS = (

@@ -112,12 +112,7 @@ def score_sparse(
     """
     n, m = y.size, elsewhere.size
     own, others = np.zeros(n), n - rows.size
-    whole, whole_squared, level = 0.0, 0.0, 1.0
-    for i in range(n):
-        if not touched[i]:
-            whole += residual[i]
-            whole_squared += residual[i] * residual[i]
-            level = slack[i]
+    whole, whole_squared, level = _untouched(touched, residual, slack)
     for j in range(usable.size):
         if not usable[j]:
             continue
@@ -162,13 +157,33 @@ def score_sparse(
             rest = (whole_squared - few_squared) - 2.0 * shift * (whole - few) + (others - number) * shift * shift
             total += max(rest, 0.0) / (left * left if left > SMALLEST_SLACK else 1.0)
             if labels:
-                for i in range(n):
-                    if not touched[i]:
-                        error = (residual[i] - shift) / (left if left > SMALLEST_SLACK else 1.0)
-                        miss += y[i] * (y[i] - error) <= UNDECIDED
-                for t in range(count):
-                    i = columns.rows[first + t]
-                    if not touched[i]:
-                        error = (residual[i] - shift) / (left if left > SMALLEST_SLACK else 1.0)
-                        miss -= y[i] * (y[i] - error) <= UNDECIDED
+                some = columns.rows[first : first + count]
+                miss += _wrong_elsewhere(y, touched, some, residual, shift, left if left > SMALLEST_SLACK else 1.0)
         squared[j], wrong[j] = total if known else np.inf, miss
+
+
+@njit
+def _untouched(touched: BoolArray, residual: FloatArray, slack: FloatArray) -> tuple[float, float, float]:
+    """Over the rows that the path does not touch: the sums of residuals and of their squares, and the slack of each."""
+    whole, squared, level = 0.0, 0.0, 1.0
+    for i in range(touched.size):
+        if not touched[i]:
+            whole += residual[i]
+            squared += residual[i] * residual[i]
+            level = slack[i]
+    return whole, squared, level
+
+
+@njit
+def _wrong_elsewhere(
+    y: FloatArray, touched: BoolArray, some: IntArray, residual: FloatArray, shift: float, left: float
+) -> float:
+    """Wrong signs in the rows that neither the path nor the column with entries in ``some`` rows touches."""
+    wrong = 0.0
+    for i in range(y.size):
+        if not touched[i]:
+            wrong += y[i] * (y[i] - (residual[i] - shift) / left) <= UNDECIDED
+    for t in range(some.size):
+        if not touched[some[t]]:
+            wrong -= y[some[t]] * (y[some[t]] - (residual[some[t]] - shift) / left) <= UNDECIDED
+    return wrong

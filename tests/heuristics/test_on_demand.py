@@ -10,9 +10,12 @@ from click.testing import CliRunner
 
 from exactsel import Problem, load
 from exactsel.cli.main import cli
-from exactsel.data import arrays
+from exactsel.data import arrays, read_data
+from exactsel.kernels.columns import centred_dot, centred_products
 from exactsel.problem import design, mapped_columns
+from exactsel.problem.design import SparseColumns
 from exactsel.problem.mapped_columns import MappedColumns
+from exactsel.problem.storing import columns_by_entries
 from exactsel.sklearn import BestSubsetRegressor
 from exactsel.studies import heuristics
 
@@ -163,3 +166,50 @@ def test_estimators_keep_sparse_matrices_sparse(on_demand):
     assert "of 25 columns by" in sparse.result_.settings["method"]
     assert sparse.objective_ == pytest.approx(table.objective_, rel=1e-9)
     assert sparse.predict(scipy.sparse.csr_matrix(A)) == pytest.approx(table.predict(A), rel=1e-6)
+
+
+def test_products_of_columns_stored_by_entries():
+    A, _ = drawn(7)
+    A[:, 5] = 1.0
+    n, d = A.shape
+    for centred in (False, True):
+        rows, columns = np.nonzero(A)
+        made = SparseColumns.of(rows, columns, A[rows, columns], A.shape)
+        made = made.centred(A.mean(axis=0)) if centred else made
+        table = (A - A.mean(axis=0) if centred else A).T
+        stored, out = columns_by_entries(made), np.empty(d)
+        assert made[np.arange(d)] == pytest.approx(table, abs=1e-14)
+        assert made.squares() == pytest.approx((table**2).sum(axis=1), abs=1e-11)
+        for i in (0, 2, 4, 5):
+            assert [centred_dot(stored, i, j, n) for j in range(d)] == pytest.approx(table @ table[i], abs=1e-11)
+            if centred:
+                centred_products(stored, i, out)
+                assert out == pytest.approx(table @ table[i], abs=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(10, 2**40), (2**40, 10), (2**20, 2**20)])
+def test_claimed_sizes_are_refused_before_memory_is_taken(shape, tmp_path):
+    scipy.sparse.save_npz(tmp_path / "A.npz", scipy.sparse.coo_matrix(([1.0], ([0], [5])), shape=shape))
+    with pytest.raises(Exception, match=r"more than the \d+ that are read"):
+        read_data(tmp_path / "A.npz")
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "said"), [([0, 70], [1, 2], "damaged or forged"), ([4, 4], [2, 2], "twice")]
+)
+def test_forged_entries_are_refused(rows, columns, said, on_demand, tmp_path):
+    scipy.sparse.save_npz(tmp_path / "A.npz", scipy.sparse.coo_matrix(([1.0, 2.0], ([0, 1], [0, 1])), shape=(60, 9)))
+    with np.load(tmp_path / "A.npz") as archive:
+        parts = dict(archive)
+    parts["row"], parts["col"] = np.array(rows), np.array(columns)
+    np.savez(tmp_path / "A.npz", **parts)
+    with pytest.raises(Exception, match=said):
+        read_data(tmp_path / "A.npz")
+
+
+def test_numbers_that_cannot_be_used_are_refused(on_demand):
+    A, y = drawn(8)
+    for value, said in ((np.nan, "NaN or infinite"), (1e70, "squares?"), (1e-70, "squares?")):
+        A[3, 3] = value
+        with pytest.raises(Exception, match=said):
+            Problem.prepared(scipy.sparse.csr_matrix(A), y, 2)
