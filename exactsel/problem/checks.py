@@ -13,7 +13,7 @@ from exactsel import registry
 from exactsel.arguments import shown
 from exactsel.errors import InputError, did_you_mean, either, option, warn_of_data
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
-from exactsel.problem.design import checked_design, is_design
+from exactsel.problem.design import checked_design, is_design, with_table_for
 from exactsel.problem.doubles import as_array, tell_of_rounding, to_doubles
 from exactsel.problem.frames import frame_matrix
 from exactsel.problem.numbered import as_name, check_position
@@ -82,10 +82,10 @@ def row_numbers(values: ArrayLike, name: str, refuse: bool = True) -> FloatArray
 
 
 def checked_data(
-    A: ArrayLike, y: ArrayLike, names: Sequence[str] | None
+    A: ArrayLike, y: ArrayLike, names: Sequence[str] | None, *asked: Any
 ) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
     """The data column by column (d, n), the target (n,), and the column names, which a data frame brings itself."""
-    given, names = frame_matrix(A, names)
+    given, names = with_table_for(asked, *frame_matrix(A, names))
     matrix: Any = checked_design(given, SMALLEST_SIZE, LARGEST_ENTRY) if is_design(given) else checked_matrix(given)
     target = checked_vector(y)
     if matrix.shape[0] != target.size:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -284,6 +285,13 @@ class DesignMatrix:
         rows, columns = key
         return np.asarray(self.T[columns, rows].T)
 
+    def table(self) -> FloatArray:
+        """All of it as a table, :class:`UnsupportedError` where that is too large."""
+        return self.T[:].T
+
+    def __matmul__(self, x: FloatArray) -> FloatArray:
+        return x @ self.T
+
     def of_columns(self, columns: Any) -> DesignMatrix:
         """The matrix with some of its columns; itself where these are all."""
         if np.array_equal(columns, np.arange(self.shape[1])):
@@ -302,6 +310,12 @@ def _as_table(shape: tuple[int, ...]) -> UnsupportedError:
 def is_design(data: Any) -> bool:
     """Whether data are not held as a table."""
     return isinstance(data, DesignColumns | DesignMatrix)
+
+
+def with_table_for(asked: Iterable[Any], data: Any, names: Any) -> tuple[Any, Any]:
+    """Data (n, d), as a table where anything is ``asked`` for that needs one (neither None nor False), and names."""
+    needed = is_design(data) and any(value is not None and value is not False for value in asked)
+    return data.table() if needed else data, names
 
 
 def refuse_design(AT: Any, what: str) -> None:

@@ -67,7 +67,7 @@ def solve(
     audit, failures : bool, path
         Evaluate every bound anew (:mod:`exactsel.proofs.audit`); folder for what is kept of failures.
     executor, workers, scheduler, verbose, signals : optional
-        Who expands nodes (:mod:`exactsel.solving.executors`); 1 shows progress; what ends it with a result (main thread).
+        Who expands nodes (:mod:`exactsel.solving.executors`); 1 shows progress; what ends it with a result.
     **options
         Fields of :class:`exactsel.Settings`, such as eps, time_limit and threads (or ``n_jobs``).
 

@@ -8,7 +8,7 @@ import scipy.io
 import scipy.sparse
 from click.testing import CliRunner
 
-from exactsel import Problem, load
+from exactsel import ColumnSubsetProblem, Problem, load, solve
 from exactsel.cli.main import cli
 from exactsel.data import arrays, read_data
 from exactsel.kernels.columns import centred_dot, centred_products
@@ -213,3 +213,15 @@ def test_numbers_that_cannot_be_used_are_refused(on_demand):
         A[3, 3] = value
         with pytest.raises(Exception, match=said):
             Problem.prepared(scipy.sparse.csr_matrix(A), y, 2)
+
+
+def test_what_needs_a_table_gets_one_while_it_is_small(on_demand):
+    A, y = drawn(9)
+    sparse, weights = scipy.sparse.csr_matrix(A), np.arange(1.0, 61.0)
+    for options in ({"standardize": True}, {"sample_weight": weights}, {"groups": [j // 2 for j in range(25)]}):
+        made = Problem.prepared(sparse, y, 2, **options)
+        assert not made.objective.on_demand
+        assert made.hash == Problem.prepared(A, y, 2, **options).hash
+    assert ColumnSubsetProblem(sparse, 2).hash == ColumnSubsetProblem(A, 2).hash
+    model = solve(sparse, y, k=2).model
+    assert model.predict(sparse) == pytest.approx(model.predict(A), abs=1e-12)

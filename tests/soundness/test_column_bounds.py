@@ -118,9 +118,6 @@ def test_what_takes_a_table_is_refused_in_one_sentence(on_demand, tmp_path):
         lambda: np.asarray(problem.A),
         lambda: np.asarray(problem.AT),
         lambda: problem.gram,
-        lambda: Problem.prepared(scipy.sparse.csc_matrix(A), y, 1, standardize=True),
-        lambda: Problem.prepared(scipy.sparse.csc_matrix(A), y, 1, sample_weight=np.ones(y.size)),
-        lambda: Problem.prepared(scipy.sparse.csc_matrix(A), y, 1, groups=[1] * A.shape[1]),
     ):
         with pytest.raises(Exception, match=r"; .*\.$") as caught:
             refused()
