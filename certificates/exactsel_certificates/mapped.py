@@ -58,7 +58,7 @@ def room_like(array: Any, shape: tuple[int, ...], kind: Any = np.float64) -> Any
 def some_columns(A: Any, columns: Sequence[int]) -> Any:
     """These columns of a table (n, d): of one that stays in its file in another file."""
     if not is_kept(A):
-        return A[:, columns]
+        return A[:, columns] if isinstance(A, np.ndarray) else A.of_columns(columns)
     made = room_like(A, (len(columns), len(A)))
     for place, j in enumerate(columns):
         made[place] = A[:, j]

@@ -24,6 +24,7 @@ from exactsel.kernels.loss import point_conjugate_derivative
 from exactsel.kernels.node import node_columns
 from exactsel.kernels.rows import total_value
 from exactsel.kernels.selection import prox_k_support
+from exactsel.problem.design import some_of
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
@@ -63,7 +64,7 @@ def bound_at_hand(problem: Problem, coef: FloatArray, should_stop: Callable[[], 
         -inf where the loss lacks the derivative of its conjugate and nothing is proven.
     """
     with one_thread():
-        descent = _Descent(problem)
+        descent = Descent(problem)
         best = descent.proven(coef @ problem.AT)
         last = descent.run(should_stop)
         return best if last is None else max(best, descent.proven(last))
@@ -100,7 +101,7 @@ def selection_bound_at_hand(problem: ColumnSubsetProblem) -> float:
     return float(max(0.0, problem.squared_norm - captured - rounding))
 
 
-class _Descent:
+class Descent:
     """Accelerated proximal gradient steps on the relaxation of the root, with the data alone."""
 
     def __init__(self, problem: Problem) -> None:
@@ -110,7 +111,7 @@ class _Descent:
         if self._places <= 0:
             self._columns, self._places = self._columns[: self._fixed], 0
         everything = self._columns.size == problem.d and bool(np.all(np.diff(self._columns) > 0))
-        self._AT = problem.AT if everything else problem.AT[self._columns]
+        self._AT: Any = problem.AT if everything else some_of(problem.AT, self._columns)
 
     def run(self, should_stop: Callable[[], bool]) -> FloatArray | None:
         """Predictions (n,) where the steps ended; None where there was no time for a single one."""
@@ -178,30 +179,11 @@ class _Descent:
         slopes = np.empty(objective.n)
         self._value(z, slopes)
         bound = self._at(z)
-        if not hasattr(objective.loss, "point_conjugate_derivative"):
-            return bound
         gradient = self._AT @ slopes
         squares = np.sort(gradient[self._fixed :] ** 2)[::-1][: self._places].sum()
         cost = 0.5 * float(squares + np.sum(gradient[: self._fixed] ** 2)) / objective.lam
-
-        def height(t: float) -> float:
-            at = _predictions(objective, t * slopes)
-            return self._value(at, np.empty(at.size)) - t * float(slopes @ at) - t * t * cost
-
-        # The logarithm of t, for the best t may be very small.
-        low, high = LEAST_LOG, 0.0
-        first, second = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        at_first, at_second = height(np.exp(first)), height(np.exp(second))
-        for _ in range(SCALES):
-            if at_first >= at_second:
-                high, second, at_second = second, first, at_first
-                first = high - GOLDEN * (high - low)
-                at_first = height(np.exp(first))
-            else:
-                low, first, at_first = first, second, at_second
-                second = low + GOLDEN * (high - low)
-                at_second = height(np.exp(second))
-        return max(bound, self._at(_predictions(objective, np.exp(0.5 * (low + high)) * slopes)))
+        other = best_multiple(objective, slopes, cost)
+        return bound if other is None else max(bound, self._at(other))
 
     def _at(self, z: FloatArray) -> float:
         """Formula (2) at the dual vector grad L(z); any z will do."""
@@ -209,6 +191,36 @@ class _Descent:
         b, q, v = np.empty(problem.n), np.empty(columns.size), np.empty(columns.size)
         base = dual_at_point(problem.row_loss, problem.raw.AT, problem.y, problem.raw.norms, columns, z.copy(), b, q, v)
         return float(node_bound(base, q, self._fixed, self._places, problem.lam, np.empty(self._places + 1)))
+
+
+def best_multiple(objective: Objective, slopes: FloatArray, cost: float) -> FloatArray | None:
+    """Predictions (n,) at which rows have the multiple of the slopes that is best for formula (2).
+
+    ``cost`` is what the ridge takes of the bound at the slopes themselves. None where the loss lacks the derivative of
+    its conjugate.
+    """
+    if not hasattr(objective.loss, "point_conjugate_derivative"):
+        return None
+
+    def height(t: float) -> float:
+        at = _predictions(objective, t * slopes)
+        value = float(total_value(objective.row_loss, at.copy(), objective.y, np.empty(at.size), np.empty(at.size)))
+        return value - t * float(slopes @ at) - t * t * cost
+
+    # The logarithm of t, for the best t may be very small.
+    low, high = LEAST_LOG, 0.0
+    first, second = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_first, at_second = height(np.exp(first)), height(np.exp(second))
+    for _ in range(SCALES):
+        if at_first >= at_second:
+            high, second, at_second = second, first, at_first
+            first = high - GOLDEN * (high - low)
+            at_first = height(np.exp(first))
+        else:
+            low, first, at_first = first, second, at_second
+            second = low + GOLDEN * (high - low)
+            at_second = height(np.exp(second))
+    return _predictions(objective, np.exp(0.5 * (low + high)) * slopes)
 
 
 def _predictions(objective: Objective, slopes: FloatArray) -> FloatArray:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from exactsel.data.sizes import Budget
 from exactsel.errors import ExactselError, InputError
 from exactsel.problem.doubles import may_round_texts, rounding_of_texts, say, to_doubles
+from exactsel.problem.mapped_columns import stays_mapped
 from exactsel.types import FloatArray
 
 MAGIC = b"\x93NUMPY"
@@ -129,6 +130,20 @@ def read_npy_file(file: Path, budget: Budget) -> NDArray[Any]:
     """The array in an ``.npy`` file, errors as for :func:`read_npy`."""
     with file.open("rb") as stream:
         return read_npy(stream, os.fstat(stream.fileno()).st_size, str(file), budget)
+
+
+def map_npy_file(file: Path) -> NDArray[Any] | None:
+    """The table in an ``.npy`` file left where it is, where it is large (:func:`stays_mapped`); else None.
+
+    What its header says must be what the file holds, to the byte.
+    """
+    with file.open("rb") as stream:
+        shape, by_columns, kind, begun = npy_header(stream)
+        size = os.fstat(stream.fileno()).st_size
+    fits = len(shape) == 2 and min(shape) > 0 and kind.isnative and begun % kind.itemsize == 0
+    if not (fits and stays_mapped(shape[0], shape[1], kind) and size - begun == math.prod(shape) * kind.itemsize):
+        return None  # damage is told by who reads it
+    return np.memmap(file, dtype=kind, mode="r", offset=begun, shape=shape, order="F" if by_columns else "C")
 
 
 def read_bytes(file: Path, budget: Budget) -> bytes:

@@ -47,6 +47,7 @@ from exactsel.losses.base import Loss
 from exactsel.problem.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
 from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.design import is_design
 from exactsel.problem.doubles import as_array
 from exactsel.problem.frames import SHOWN, frame_matrix
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
@@ -351,6 +352,11 @@ def write_instance(path: str | os.PathLike[str], instance: Instance) -> None:
         When the name does not end in ``.npz``, the file cannot be written, or A or y is not real and numeric.
     """
     file = npz_name(path)
+    if is_design(instance.A):
+        raise InputError(
+            "an instance file holds a table, but these data are sparse and stay so; keep the file they came from, or "
+            "write them with scipy.sparse.save_npz."
+        )
     values = {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
     values["intercept"] = None if values["intercept"] is None else bool(values["intercept"])
     del values["coding"]
@@ -382,6 +388,9 @@ def _yes_or_no(name: str, value: Any) -> bool | str:
 
 def _array(name: str, value: Any) -> NDArray[Any]:
     refuse_masked(value, name)
+    if is_design(value):
+        design: NDArray[Any] = value
+        return design
     try:
         return as_array(value)
     except ValueError:

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.arguments import entries, shown, with_aliases
-from exactsel.data.arrays import TEXT_BYTES, read_bytes, read_npy_file, refusing_damage
+from exactsel.data.arrays import TEXT_BYTES, map_npy_file, read_bytes, read_npy_file, refusing_damage
 from exactsel.data.foreign import FOREIGN, read_foreign
 from exactsel.data.instance import Instance, read_instance
 from exactsel.data.shipped import no_such_file
@@ -45,10 +45,12 @@ from exactsel.errors import InputError, UnsupportedError, option, warn_of_data
 from exactsel.files import is_file
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import row_numbers
+from exactsel.problem.design import stays_sparse
 from exactsel.problem.doubles import EXACT, rounding_of_texts, say
 from exactsel.problem.factors import AUTO as AUTOMATIC
 from exactsel.problem.frames import Column, is_frame
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
+from exactsel.problem.mapped_columns import MappedColumns
 from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
@@ -287,10 +289,14 @@ def _svmlight(file: Path) -> Instance:
     text = read_bytes(file, budget).removeprefix(codecs.BOM_UTF8)
     budget.take(TEXT_BYTES * text.count(b":"))
     matrix, y = load_svmlight_file(io.BytesIO(text))
-    budget.take_table(*matrix.shape)
+    sparse = stays_sparse(matrix.shape[0], matrix.shape[1], matrix.nnz)
+    if sparse:
+        budget.take_lines(*matrix.shape)
+    else:
+        budget.take_table(*matrix.shape)
     if max(np.abs(matrix.data).max(initial=0.0), np.abs(y).max(initial=0.0)) >= EXACT:
         _tell_of_svmlight(text, file)
-    return Instance(matrix.toarray(), y, intercept=AUTO)
+    return Instance(matrix if sparse else matrix.toarray(), y, intercept=AUTO)
 
 
 def _tell_of_svmlight(text: bytes, file: Path) -> None:
@@ -305,14 +311,19 @@ def _tell_of_svmlight(text: bytes, file: Path) -> None:
 
 
 def _matrix_market(file: Path) -> Instance:
-    return Instance(read_matrix_market(file), intercept=AUTO)
+    matrix: Any = read_matrix_market(file)
+    return Instance(matrix, intercept=AUTO)
 
 
 def _sparse_archive(file: Path) -> Instance:
-    return Instance(read_sparse_archive(file), intercept=AUTO)
+    matrix: Any = read_sparse_archive(file)
+    return Instance(matrix, intercept=AUTO)
 
 
 def _array(file: Path) -> Instance:
+    if (mapped := map_npy_file(file)) is not None:
+        design: Any = MappedColumns(mapped).T
+        return Instance(design, intercept=AUTO)
     budget = Budget(file)
     array = read_npy_file(file, budget)
     if array.ndim != 2:

@@ -30,6 +30,9 @@ ROW_BYTES = 64
 COLUMN_BYTES = 10 * 2**10
 """... and for each column: its name, and the numbers a search keeps of it."""
 
+SPARSE_COLUMN_BYTES = 256
+"""Allowed for each column of a matrix that stays sparse: some vectors with a number for each."""
+
 
 def read_limit(size: int) -> int:
     """Bytes a file of ``size`` bytes may unpack to.
@@ -69,6 +72,16 @@ class Budget:
         """
         if self.taken + size > self.limit:
             raise InputError(f"{what or self.file} unpacks to {self.taken + size} bytes{self._too_much()}")
+        self.taken += size
+
+    def take_lines(self, rows: int, columns: int) -> None:
+        """Set aside what is kept for each row and column of a sparse matrix; :class:`InputError` as for a table."""
+        size = ROW_BYTES * rows + SPARSE_COLUMN_BYTES * columns
+        if self.taken + size > self.limit:
+            raise InputError(
+                f"{self.file} has {rows} x {columns} entries, and what is kept for each row and column takes {size} "
+                f"bytes{self._too_much()}"
+            )
         self.taken += size
 
     def take_table(self, rows: int, columns: int) -> None:

@@ -1,4 +1,6 @@
-"""Sparse matrices made dense: archives of scipy.sparse and Matrix Market files, every number in them checked first.
+"""Sparse matrices: archives of scipy.sparse and Matrix Market files, every number in them checked first.
+
+Small ones are made tables; the others stay as they are (:mod:`exactsel.problem.design`).
 
 scipy's own readers believe what a file says: an index out of range is written to where it points.
 """
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from exactsel.data.arrays import floats, read_bytes, read_member
 from exactsel.data.sizes import Budget
 from exactsel.errors import InputError
+from exactsel.problem.design import DesignMatrix, SparseColumns, stays_sparse
 from exactsel.problem.doubles import EXACT, may_round_texts, rounding_of_texts, say
 from exactsel.types import FloatArray, IntArray
 
@@ -26,7 +29,7 @@ MARKS = frozenset({"format.npy", "shape.npy", "data.npy"})
 BANNER = "%%MatrixMarket matrix {coordinate, array} {real, integer, pattern} {general, symmetric, skew-symmetric}"
 
 
-class _Entries(NamedTuple):
+class Entries(NamedTuple):
     """What is stored: entry t stands in row ``rows[t]`` and column ``columns[t]``."""
 
     rows: IntArray
@@ -43,8 +46,8 @@ def is_sparse_archive(file: Path) -> bool:
         return False
 
 
-def read_sparse_archive(file: Path) -> FloatArray:
-    """The matrix scipy.sparse.save_npz has stored (csr, csc, coo, bsr or dia), dense.
+def read_sparse_archive(file: Path) -> FloatArray | DesignMatrix:
+    """The matrix scipy.sparse.save_npz has stored (csr, csc, coo, bsr or dia).
 
     Raises
     ------
@@ -62,17 +65,17 @@ def read_sparse_archive(file: Path) -> FloatArray:
         if shape.size != 2 or shape.min() < 0:
             raise InputError(f"{file} has the shape {shape[:5].tolist()}; a table has rows and columns.")
         rows, columns = (int(size) for size in shape)
-        budget.take_table(rows, columns)
+        budget.take_lines(rows, columns)
         names, entries_of = _LAYOUTS[made_text]
         parts = [_whole(read_member(archive, stored[name], budget), name, file) for name in names]
         data = read_member(archive, stored["data"], budget)
     if data.dtype.kind not in "biuf":
         raise InputError(f"{file} has entries of type {data.dtype}; store real numbers.")
-    return _dense(entries_of(data, rows, columns, *parts), rows, columns, file)
+    return matrix_of(entries_of(data, rows, columns, *parts), rows, columns, budget)
 
 
-def read_matrix_market(file: Path) -> FloatArray:
-    """The real matrix in a Matrix Market file, dense.
+def read_matrix_market(file: Path) -> FloatArray | DesignMatrix:
+    """The real matrix in a Matrix Market file.
 
     Raises
     ------
@@ -100,12 +103,15 @@ def read_matrix_market(file: Path) -> FloatArray:
     rows, columns = int(size[0]), int(size[1])
     if words[4] != "general" and rows != columns:
         raise ValueError(f"a matrix of {rows} x {columns} cannot be {words[4]}")
-    budget.take_table(rows, columns)
+    if sparse:
+        budget.take_lines(rows, columns)
+    else:
+        budget.take_table(rows, columns)
     numbers = floats(text)
     stored = _coordinates(numbers, int(size[2]), words[3]) if sparse else _columns(numbers, rows, columns, words[4])
     if words[3] != "pattern":
         tell_of_entries(text.split()[2::3] if sparse else text.split(), stored.columns, stored.values, file)
-    return _dense(_mirrored(stored, words[4]), rows, columns, file)
+    return matrix_of(_mirrored(stored, words[4]), rows, columns, budget, counted=not sparse)
 
 
 def tell_of_entries(words: Sequence[bytes], columns: IntArray, values: FloatArray, where: object) -> None:
@@ -123,31 +129,31 @@ def tell_of_entries(words: Sequence[bytes], columns: IntArray, values: FloatArra
 _MIRRORED = {"general": 0.0, "symmetric": 1.0, "skew-symmetric": -1.0}
 
 
-def _coordinates(numbers: FloatArray, count: int, kind: str) -> _Entries:
+def _coordinates(numbers: FloatArray, count: int, kind: str) -> Entries:
     width = 2 if kind == "pattern" else 3
     if numbers.size != width * count:
         raise ValueError(f"{count} entries are declared, but {numbers.size} numbers follow")
     table = numbers.reshape(count, width)
     values = np.ones(count) if width == 2 else table[:, 2]
-    return _Entries(_from_1(table[:, 0], "row"), _from_1(table[:, 1], "column"), values)
+    return Entries(_from_1(table[:, 0], "row"), _from_1(table[:, 1], "column"), values)
 
 
-def _columns(numbers: FloatArray, rows: int, columns: int, symmetry: str) -> _Entries:
+def _columns(numbers: FloatArray, rows: int, columns: int, symmetry: str) -> Entries:
     """All entries column by column, or where that says all, those below the diagonal."""
     j, i = np.divmod(np.arange(rows * columns), max(rows, 1))
     kept = {"general": i >= 0, "symmetric": i >= j, "skew-symmetric": i > j}[symmetry]
     if numbers.size != np.count_nonzero(kept):
         raise ValueError(f"{np.count_nonzero(kept)} numbers were expected, but {numbers.size} follow")
-    return _Entries(i[kept], j[kept], numbers)
+    return Entries(i[kept], j[kept], numbers)
 
 
-def _mirrored(stored: _Entries, symmetry: str) -> _Entries:
+def _mirrored(stored: Entries, symmetry: str) -> Entries:
     if symmetry == "general":
         return stored
     off = stored.rows != stored.columns
     if symmetry == "skew-symmetric" and not off.all():
         raise ValueError("a skew-symmetric matrix has an entry on its diagonal")
-    return _Entries(
+    return Entries(
         np.concatenate([stored.rows, stored.columns[off]]),
         np.concatenate([stored.columns, stored.rows[off]]),
         np.concatenate([stored.values, _MIRRORED[symmetry] * stored.values[off]]),
@@ -189,23 +195,23 @@ def _compressed(data: NDArray[Any], lines: int, indices: IntArray, indptr: IntAr
     return np.repeat(np.arange(lines), np.diff(indptr)), count
 
 
-def _from_csr(data: NDArray[Any], rows: int, columns: int, indices: IntArray, indptr: IntArray) -> _Entries:
+def _from_csr(data: NDArray[Any], rows: int, columns: int, indices: IntArray, indptr: IntArray) -> Entries:
     lines, count = _compressed(_vector(data), rows, indices, indptr)
-    return _Entries(lines, indices[:count], data[:count])
+    return Entries(lines, indices[:count], data[:count])
 
 
-def _from_csc(data: NDArray[Any], rows: int, columns: int, indices: IntArray, indptr: IntArray) -> _Entries:
+def _from_csc(data: NDArray[Any], rows: int, columns: int, indices: IntArray, indptr: IntArray) -> Entries:
     lines, count = _compressed(_vector(data), columns, indices, indptr)
-    return _Entries(indices[:count], lines, data[:count])
+    return Entries(indices[:count], lines, data[:count])
 
 
-def _from_coo(data: NDArray[Any], rows: int, columns: int, row: IntArray, col: IntArray) -> _Entries:
+def _from_coo(data: NDArray[Any], rows: int, columns: int, row: IntArray, col: IntArray) -> Entries:
     if not _vector(data).size == row.size == col.size:
         raise ValueError(f"{data.size} entries, {row.size} row and {col.size} column numbers")
-    return _Entries(row, col, data)
+    return Entries(row, col, data)
 
 
-def _from_bsr(data: NDArray[Any], rows: int, columns: int, indices: IntArray, indptr: IntArray) -> _Entries:
+def _from_bsr(data: NDArray[Any], rows: int, columns: int, indices: IntArray, indptr: IntArray) -> Entries:
     _, high, wide = _vector(data, 3).shape
     if 0 in (high, wide) or rows % high or columns % wide:
         raise ValueError(f"blocks of {high} x {wide} do not fill {rows} x {columns}")
@@ -213,16 +219,16 @@ def _from_bsr(data: NDArray[Any], rows: int, columns: int, indices: IntArray, in
     i = lines[:, None, None] * high + np.arange(high)[:, None]
     j = indices[:count, None, None] * wide + np.arange(wide)
     i, j = np.broadcast_arrays(i, j)
-    return _Entries(i.reshape(-1), j.reshape(-1), data[:count].reshape(-1))
+    return Entries(i.reshape(-1), j.reshape(-1), data[:count].reshape(-1))
 
 
-def _from_dia(data: NDArray[Any], rows: int, columns: int, offsets: IntArray) -> _Entries:
+def _from_dia(data: NDArray[Any], rows: int, columns: int, offsets: IntArray) -> Entries:
     if _vector(data, 2).shape[0] != offsets.size or np.any(np.abs(offsets) > rows + columns):
         raise ValueError(f"{data.shape[0]} diagonals, but offsets {offsets[:5].tolist()}")
     j = np.broadcast_to(np.arange(data.shape[1]), data.shape)
     i = j - offsets[:, None]
     inside = (i >= 0) & (i < rows) & (j < columns)
-    return _Entries(i[inside], j[inside], data[inside])
+    return Entries(i[inside], j[inside], data[inside])
 
 
 _LAYOUTS: dict[str, tuple[tuple[str, ...], Any]] = {
@@ -234,9 +240,11 @@ _LAYOUTS: dict[str, tuple[tuple[str, ...], Any]] = {
 }
 
 
-def _dense(entries: _Entries, rows: int, columns: int, file: Path) -> FloatArray:
-    """The matrix with its entries, every place checked."""
-    i, j = entries.rows, entries.columns
+def matrix_of(
+    entries: Entries, rows: int, columns: int, budget: Budget, counted: bool = False
+) -> FloatArray | DesignMatrix:
+    """The matrix with its entries, every place checked; ``counted`` says that the budget knows of the table."""
+    i, j, file = entries.rows, entries.columns, budget.file
     outside = np.flatnonzero((i < 0) | (i >= rows) | (j < 0) | (j >= columns))
     if outside.size:
         at = outside[0]
@@ -244,16 +252,20 @@ def _dense(entries: _Entries, rows: int, columns: int, file: Path) -> FloatArray
             f"{file} has an entry in row {i[at]} and column {j[at]} (from 0), but its size is {rows} x {columns}; the "
             f"file is damaged or forged, write it again."
         )
-    places = i * columns + j
-    taken = np.zeros(rows * columns, dtype=bool)
-    taken[places] = True
-    if np.count_nonzero(taken) != places.size:
+    sparse = stays_sparse(rows, columns, i.size)
+    if not (sparse or counted):
+        budget.take_table(rows, columns)
+    places = np.sort(i * columns + j)
+    if np.any(places[1:] == places[:-1]):
         raise InputError(
             f"{file} holds an entry twice, and what is meant is not plain; add such entries up (sum_duplicates in "
             f"scipy) or remove them."
         )
+    if sparse:
+        filled = entries.values != 0
+        return SparseColumns.of(i[filled], j[filled], entries.values[filled], (rows, columns)).T
     # What doubles may not hold is made doubles by the problem, which says what is lost.
     matrix = np.zeros((rows, columns), dtype=entries.values.dtype if entries.values.dtype.itemsize > 4 else np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # what is no finite number is refused later, by name
-        matrix.reshape(-1)[places] = entries.values
+        matrix[i, j] = entries.values
     return matrix

@@ -112,6 +112,32 @@ def _some_entries_dot(rows: IntArray, values: FloatArray, step: int, b: FloatArr
 
 
 @njit
+def centred_dot(AT: Columns, i: int, j: int, n: int) -> float:
+    """a_i'a_j of columns of n rows stored by entries with a value each, whose bases are their negative means."""
+    s, t, total = AT.where[i, FIRST], AT.where[j, FIRST], 0.0
+    at_s, at_t = AT.where[i, VALUES] + 1 - s, AT.where[j, VALUES] + 1 - t
+    while s < AT.where[i, END] and t < AT.where[j, END]:
+        if AT.rows[s] == AT.rows[t]:
+            total += AT.values[at_s + s] * AT.values[at_t + t]
+            s += 1
+            t += 1
+        elif AT.rows[s] < AT.rows[t]:
+            s += 1
+        else:
+            t += 1
+    return float(total - n * AT.values[AT.where[i, VALUES]] * AT.values[AT.where[j, VALUES]])
+
+
+@njit
+def centred_products(AT: Columns, i: int, out: FloatArray) -> None:
+    """A'a_i (d,) of such columns. Less its mean a_i sums to zero, so the means of the others make no difference."""
+    work = np.full(AT.whole.shape[1], AT.values[AT.where[i, VALUES]])
+    add_entries(AT, i, 1.0, work)
+    for j in range(out.size):
+        out[j] = entries_dot(AT, j, work)
+
+
+@njit
 def add_entries(AT: Columns, j: int, scale: float, out: FloatArray) -> None:
     """Add scale a_j to out, for a column stored by its entries, without its base."""
     first, at, step = AT.where[j, FIRST], AT.where[j, VALUES] + 1, 1 - AT.where[j, EQUAL]

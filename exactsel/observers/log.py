@@ -124,7 +124,7 @@ def times_text(times: Mapping[str, float]) -> str:
 def lacks_intercept(problem: SubsetProblem) -> bool:
     """Whether this looks like a regression whose intercept has been forgotten."""
     objective = problem.objective
-    if objective is None or problem.units.grouped or not objective.is_quadratic:
+    if objective is None or problem.units.grouped or not objective.is_quadratic or objective.on_demand:
         return False
     prepared = objective.preparation is not None and objective.preparation.centred
     constant = bool(np.any(np.ptp(objective.AT, axis=1) == 0))  # one of these may serve as an intercept

@@ -13,6 +13,7 @@ from exactsel import registry
 from exactsel.arguments import shown
 from exactsel.errors import InputError, did_you_mean, either, option, warn_of_data
 from exactsel.losses.base import POINT_FUNCTIONS, Loss
+from exactsel.problem.design import checked_design, is_design, with_table_for
 from exactsel.problem.doubles import as_array, tell_of_rounding, to_doubles
 from exactsel.problem.frames import frame_matrix
 from exactsel.problem.numbered import as_name, check_position
@@ -81,16 +82,17 @@ def row_numbers(values: ArrayLike, name: str, refuse: bool = True) -> FloatArray
 
 
 def checked_data(
-    A: ArrayLike, y: ArrayLike, names: Sequence[str] | None
+    A: ArrayLike, y: ArrayLike, names: Sequence[str] | None, *asked: Any
 ) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
     """The data column by column (d, n), the target (n,), and the column names, which a data frame brings itself."""
-    given, names = frame_matrix(A, names)
-    matrix, target = checked_matrix(given), checked_vector(y)
+    given, names = with_table_for(asked, *frame_matrix(A, names))
+    matrix: Any = checked_design(given, SMALLEST_SIZE, LARGEST_ENTRY) if is_design(given) else checked_matrix(given)
+    target = checked_vector(y)
     if matrix.shape[0] != target.size:
         raise InputError(
             f"the data have {matrix.shape[0]} rows but y has {target.size} entries; they must describe the same rows."
         )
-    return np.ascontiguousarray(matrix.T), target, names
+    return matrix.T if is_design(matrix) else np.ascontiguousarray(matrix.T), target, names
 
 
 def refuse_masked(values: Any, name: str) -> None:

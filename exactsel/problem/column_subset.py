@@ -20,6 +20,7 @@ from exactsel.algebra.threads import one_thread
 from exactsel.algebra.triangle import triangle
 from exactsel.plain import html_table
 from exactsel.problem.checks import checked_k, checked_matrix
+from exactsel.problem.design import is_design
 from exactsel.problem.fit import Selection
 from exactsel.problem.frames import frame_matrix
 from exactsel.problem.identity import data_hash
@@ -61,6 +62,7 @@ class ColumnSubsetProblem:
 
     def __init__(self, A: ArrayLike, k: int, *, feature_names: Sequence[str] | None = None) -> None:
         given, feature_names = frame_matrix(A, feature_names)
+        given = given.table() if is_design(given) else given
         self.AT: FloatArray = np.ascontiguousarray(checked_matrix(given).T)
         """The transposed data (d, n), so that a column of A is contiguous; read-only."""
         self.d, self.n = self.AT.shape

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from exactsel.problem.design import DesignColumns
 from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation
 from exactsel.types import FloatArray
@@ -56,6 +57,9 @@ def divided(objective: Objective, even: FloatArray) -> Objective:
 
 def _quotients(AT: FloatArray, even: FloatArray) -> FloatArray:
     """Columns (d, n) divided by (d,), read-only; in a file of their own where they are in one."""
+    if isinstance(AT, DesignColumns):
+        made: FloatArray = AT.divided(even)
+        return made
     quotients: FloatArray = room_like(AT, AT.shape)
     for block in column_blocks(quotients):
         np.divide(AT[block], even[block, None], out=quotients[block])

@@ -66,6 +66,8 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
     solution for lam = 0). Where the gradient is no measure, or comes to no end, Newton's method in rows goes on
     (:mod:`exactsel.problem.row_newton`); ``converged`` says whether it came to one.
     """
+    if objective.on_demand:
+        return _of_design(objective, columns)
     tolerance = min(0.1 * GRADIENT_TOLERANCE * objective.gradient_scale, objective.close_enough)
     compact, z = np.zeros(columns.size), np.zeros(objective.n)
     # All arguments are given: a call that leaves some at their defaults takes numba's slow way, milliseconds long.
@@ -96,6 +98,16 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
         costs = [surely(objective, columns, fit.coef[columns]) for fit in (other, best)]
         best = other if costs[0] < costs[1] or nearer else replace(best, converged=converged)
     return best
+
+
+def _of_design(objective: Objective, columns: IntArray) -> Fit:
+    """The same of data that are not held as a table: a fit on the columns alone, which are."""
+    AT = objective.AT[columns if columns.size else np.zeros(1, dtype=np.int64)]  # a table has a column
+    own = replace(objective, AT=AT, preparation=None, before=None, even=None, shared={})
+    fit = fit_support(own, np.arange(columns.size))
+    coef = np.zeros(objective.d)
+    coef[columns] = fit.coef[: columns.size]
+    return replace(fit, columns=columns, coef=coef)
 
 
 def _nearly_dependent(objective: Objective, columns: IntArray) -> bool:

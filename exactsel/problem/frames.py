@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from exactsel.errors import InputError, UnsupportedError, option
-from exactsel.problem.doubles import EXACT, Rounding, exactly, rounding_between, rounding_of, say
+from exactsel.problem.design import DesignMatrix, SparseColumns, stays_sparse
+from exactsel.problem.doubles import EXACT, Rounding, exactly, rounding_between, rounding_of, say, to_doubles
 from exactsel.problem.numbered import as_name
 from exactsel.types import BoolArray, FloatArray
 
@@ -140,7 +141,7 @@ def tell_of_column(column: Column, where: str) -> None:
 
 
 def frame_matrix(A: Any, names: Sequence[str] | None, rounded: bool = False) -> tuple[Any, Sequence[str] | None]:
-    """A matrix and its column names: a data frame brings both, anything else passes through, a sparse matrix dense.
+    """A matrix and its column names: a data frame brings both, others pass through, small sparse ones dense.
 
     ``rounded`` as for :func:`numeric_matrix`.
     """
@@ -149,8 +150,20 @@ def frame_matrix(A: Any, names: Sequence[str] | None, rounded: bool = False) -> 
         return numeric_matrix(columns, rounded=rounded), [column.name for column in columns] if names is None else names
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(A):
+        if A.ndim == 2 and A.dtype.kind in "biuf" and stays_sparse(A.shape[0], A.shape[1], A.nnz):
+            return _sparse_design(A), names
         return A.toarray(), names
     return A, names
+
+
+def _sparse_design(A: Any) -> DesignMatrix:
+    """A matrix of scipy.sparse as it is worked on; entries in one place count together, as they do there."""
+    entries = A.tocoo(copy=True)
+    entries.sum_duplicates()
+    filled = entries.data != 0
+    rows, columns = (np.asarray(part, dtype=np.int64)[filled] for part in (entries.row, entries.col))
+    values = to_doubles(entries.data[filled], "A")
+    return SparseColumns.of(rows, columns, values, A.shape).T
 
 
 def _column(nw: Any, name: str, series: Any) -> Column:

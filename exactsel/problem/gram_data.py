@@ -7,11 +7,13 @@ import numpy as np
 from exactsel.algebra.extended import inner_products
 from exactsel.algebra.threads import one_thread
 from exactsel.kernels.forms import GramData
+from exactsel.problem.design import refuse_design
 from exactsel.types import FloatArray
 
 
 def gram_data(AT: FloatArray, y: FloatArray, norms: FloatArray) -> GramData:
     """G = A'A, A'y and ||y||^2/2 of columns AT (d, n) with lengths ``norms`` (d,); A itself where it is smaller."""
+    refuse_design(AT, "a Gram matrix of all columns")
     if y.size >= len(AT):
         products, roundings = inner_products(AT, y)
         gram, b = np.ascontiguousarray(products[:-1, :-1]), products[:-1, -1].copy()

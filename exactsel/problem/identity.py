@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactsel.problem.design import DesignColumns, design_hash
 from exactsel.problem.preparing import Preparation
 from exactsel.types import FloatArray
 
@@ -18,6 +19,8 @@ HASHED_AT_ONCE = 1_000_000
 
 def data_hash(header: Mapping[str, Any], AT: FloatArray, *vectors: FloatArray | None) -> str:
     """sha256 over ``header``, the data AT (d, n), row by row, and the ``vectors`` there are."""
+    if isinstance(AT, DesignColumns):
+        return design_hash(json.dumps(dict(header), sort_keys=True).encode(), AT, *vectors)
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(dict(header), sort_keys=True).encode())
     rows = max(1, HASHED_AT_ONCE // len(AT))
     for first in range(0, AT.shape[1], rows):

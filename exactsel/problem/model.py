@@ -16,6 +16,7 @@ from exactsel.files import write_bytes
 from exactsel.plain import html_table
 from exactsel.problem.checks import checked_names
 from exactsel.problem.coding import ColumnCoding
+from exactsel.problem.design import is_design
 from exactsel.problem.frames import Column, frame_matrix, is_frame, numeric_matrix, table_columns
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.objective import Objective
@@ -87,7 +88,7 @@ class Model:
             return by_name + (self.intercept or 0.0)
         given, _ = frame_matrix(A, None, rounded=True)
         try:
-            rows = np.asarray(given, dtype=np.float64)
+            rows: Any = given if is_design(given) else np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(
                 "the rows to predict hold text, but an array has the coded columns of the model; give a data frame, or "

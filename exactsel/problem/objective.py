@@ -31,6 +31,7 @@ from exactsel.losses.logistic import Logistic
 from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.checks import checked_lam, make_loss
+from exactsel.problem.design import freeze, is_design, squared_lengths
 from exactsel.problem.gram_data import gram_data, multiplied
 from exactsel.problem.identity import data_hash, prepared_hash
 from exactsel.problem.infinitesimal import Vanishing
@@ -95,7 +96,7 @@ class Objective:
         type, with which every kernel would be compiled again.
         """
         self.__dict__.update(state)
-        self.AT.flags.writeable = self.y.flags.writeable = False
+        freeze(self.AT, self.y)
         if "raw" in state:
             self.raw.whole.flags.writeable = self.raw.y.flags.writeable = False
         if "gram" in state:
@@ -108,7 +109,7 @@ class Objective:
         """The objective on data that are known to be usable, see :func:`exactsel.problem.checks.checked_data`."""
         made = make_loss(loss, delta, y)
         made.check_target(y)
-        AT.flags.writeable = y.flags.writeable = False
+        freeze(AT, y)
         return cls(AT, y, made, checked_lam(lam, made.name, isinstance(made, Quadratic), isinstance(made, FREE)))
 
     def prepared(self, made: Preparation) -> Objective:
@@ -242,14 +243,17 @@ class Objective:
     @cached_property
     def norms(self) -> FloatArray:
         """Upper estimates of the column norms (d,)."""
-        squares = np.einsum("ij,ij->i", self.AT, self.AT)
-        norms: FloatArray = np.sqrt(squares) * (1.0 + (self.n + 8) * UNIT)
-        return norms
+        return np.asarray(np.sqrt(squared_lengths(self.AT)) * (1.0 + (self.n + 8) * UNIT))
 
     @cached_property
     def gram(self) -> GramData:
         """G = A'A, A'y and ||y||^2/2: all the quadratic loss needs; A itself where it is smaller than G."""
         return gram_data(self.AT, self.y, self.norms)
+
+    @property
+    def on_demand(self) -> bool:
+        """Whether the data are not held as a table (:mod:`exactsel.problem.design`)."""
+        return is_design(self.AT)
 
     @property
     def hessian(self) -> FloatArray:
@@ -274,8 +278,7 @@ class Objective:
     @cached_property
     def spectral_norm_squared(self) -> float:
         """The largest eigenvalue of A'A, or of A' diag(w) A where the loss has weights, slightly enlarged."""
-        smaller = min(self.d, self.n)
-        if smaller > DENSE_UP_TO:
+        if min(self.d, self.n) > DENSE_UP_TO or self.on_demand:
             largest = lanczos_largest(self._normal_product, self.d)
         elif self.d <= self.n:
             largest = largest_eigenvalue(self.gram.G if self.is_quadratic else self._weighted_gram())
@@ -390,8 +393,7 @@ class Objective:
             threads = 1
         with parallel_section(threads or available_threads()):
             if self.is_quadratic:
-                gram = self.gram
-                gram_objectives(gram.G, gram.b, gram.constant, self.lam, padded, values)
+                gram_objectives(*self.gram[:3], self.lam, padded, values)
             else:
                 tolerance = self.gradient_tolerance(1e-8)
                 newton_objectives(self.row_loss, self.raw.AT, self.y, self.lam, padded, tolerance, values)

@@ -15,6 +15,7 @@ what is claimed is always about the data as they were given.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -24,10 +25,11 @@ from numpy.typing import ArrayLike
 
 from exactsel import registry
 from exactsel.arguments import shown
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.losses.adjusted import can_be_adjusted
 from exactsel.losses.base import Loss
 from exactsel.losses.quadratic import Quadratic
+from exactsel.problem.design import DesignColumns, DesignMatrix
 from exactsel.types import FloatArray
 from exactsel_certificates.prepared import Prepared, prepare
 
@@ -62,10 +64,41 @@ class Preparation:
         loss: str = "quadratic", exposure: FloatArray | None = None,
     ) -> Preparation:  # fmt: skip
         """The preparation of data A (n, d), y (n,); a column that is constant, or zero, is left unscaled."""
+        if isinstance(A, DesignMatrix):
+            return cls._of_design(A.T, y, centre, scale, weights, loss, exposure)
         made = prepare(A, y, loss, weights, centre, scale)
         AT, y = np.ascontiguousarray(A.T), y.copy()
         AT.flags.writeable = y.flags.writeable = False
         return cls(AT, y, weights, centre, scale, loss, made, exposure)
+
+    @classmethod
+    def _of_design(
+        cls, AT: DesignColumns, y: FloatArray, centre: bool, scale: bool, weights: FloatArray | None, loss: str,
+        exposure: FloatArray | None,
+    ) -> Preparation:  # fmt: skip
+        """That of data that are not held as a table: means are taken off products, for quadratic loss alone.
+
+        Bounds are worked out for the data as given, so no error is kept account of.
+        """
+        if scale or weights is not None:
+            what = option("standardize", True) if scale else "row weights"
+            raise UnsupportedError(
+                f"{what} cannot be served with sparse data of {AT.shape[1]} x {len(AT)}, which stay sparse; leave "
+                f"it out, or keep fewer columns."
+            )
+        d, n = AT.shape
+        inside = centre and loss == "quadratic"
+        means = AT.summary.totals / n if inside else np.zeros(d)
+        middle = math.fsum(y) / n if inside else 0.0
+        target, nothing = y - middle, np.zeros(d)
+        target.flags.writeable = y.flags.writeable = False
+        prepared: Any = AT.centred(means) if inside else AT
+        given: Any = AT
+        made = Prepared(
+            prepared, target, None, centre and not inside, np.stack([means, nothing]),
+            (middle, 0.0), np.ones(d), nothing, nothing, 0.0, 0.0, 0.0,
+        )  # fmt: skip
+        return cls(given, y, weights, centre, scale, loss, made, exposure)
 
     @property
     def weighted(self) -> bool:

@@ -49,8 +49,8 @@ class Problem:
     Parameters
     ----------
     A : array, sparse matrix or data frame (n, d)
-        One row per observation, one column per candidate variable; finite numbers. float32 is converted, a sparse
-        matrix made dense; a pandas, polars or pyarrow frame brings its column names.
+        One row per observation, one column per candidate variable; finite numbers. float32 is converted, a small
+        sparse matrix made a table (:mod:`exactsel.problem.design`); a pandas, polars or pyarrow frame brings its names.
     y : array (n,)
         Target; for logistic and squared hinge loss labels -1 and +1. 0 and 1, and two texts in alphabetical order, are
         read as these, with a warning.
@@ -107,7 +107,7 @@ class Problem:
     ) -> None:
         name_of_loss(loss)
         check_rows(A, y=y)
-        AT, target, names = checked_data(A, labels_for(loss, y), feature_names)
+        AT, target, names = checked_data(A, labels_for(loss, y), feature_names, groups, hierarchy)
         k = checked_k(k, len(AT))
         objective = Objective.of(AT, target, loss=loss, lam=lam, delta=delta)
         units = units_of(len(AT), names, must_have, must_not, groups, hierarchy, hierarchy_kind, per_group)
@@ -159,7 +159,8 @@ class Problem:
         check_rows(A, y=y, sample_weight=sample_weight, offset=offset)
         name, scale, wanted = name_of_loss(loss), switch("standardize", standardize), fit_intercept
         centre = wants_intercept(wanted if isinstance(wanted, str) else switch("fit_intercept", wanted), loss)
-        AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), options.get("feature_names"))
+        asked, names = (scale, sample_weight, *map(options.get, ("groups", "hierarchy"))), options.get("feature_names")
+        AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), names, *asked)
         counts = None if sample_weight is None else row_numbers(sample_weight, "the weights", refuse=False)
         known, exposure = None if counts is None else checked_weights(counts, target.size, loss), None
         if offset is not None:
@@ -186,8 +187,7 @@ class Problem:
                 f"what is known of the rows is about {tall.errors.size - 1} columns, but there are "
                 f"{self.units.columns}; write the file anew with exactsel gram."
             )
-        before = self.objective.before
-        told = None if before is None else replace(before, tall=tall)
+        told = None if self.objective.before is None else replace(self.objective.before, tall=tall)
         return self.of(replace(self.objective, tall=tall, before=told), self.units, self.k)
 
     def _settle(self, objective: Objective, units: Units, k: int) -> None:

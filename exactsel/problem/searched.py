@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from exactsel.errors import UnsupportedError, option
+from exactsel.problem.design import refuse_design
 from exactsel.problem.even import with_even_columns
 from exactsel.problem.long_columns import with_long_columns_divided
 from exactsel.problem.objective import Objective
@@ -14,6 +16,15 @@ def to_search_with(objective: Objective, units: Units, k: int) -> Objective:
 
     Raises as :func:`exactsel.problem.vanishing.without_ridge` where there is no ridge.
     """
+    if objective.on_demand:
+        if units.grouped or units.constraint is not None:
+            refuse_design(objective.AT, "a table of the columns of groups or of a hierarchy")
+        if objective.lam == 0.0 and not objective.is_quadratic:
+            raise UnsupportedError(
+                f"{option('lam')} is 0, which with {objective.loss.name} loss sparse data that stay sparse cannot be "
+                f"served with; give a positive {option('lam')}."
+            )
+        return with_even_columns(objective) if objective.lam == 0.0 else objective
     if objective.asked_lam > 0.0:
         return with_long_columns_divided(objective, units, k)
     return with_even_columns(objective) if objective.is_quadratic else without_ridge(objective, units, k)

@@ -12,7 +12,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.errors import UnsupportedError
 from exactsel.kernels.columns import END, EQUAL, FIRST, PLACE, VALUES, Columns, RawData
+from exactsel.problem.design import SparseColumns, refuse_design
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 from exactsel_certificates.mapped import nameless_beside, room_like
@@ -32,8 +34,35 @@ LOOKED_AT = 101
 
 def raw_data(AT: FloatArray, y: FloatArray, levelled: bool) -> RawData:
     """The data as kernels take them; see :func:`stored_columns`."""
+    if isinstance(AT, SparseColumns):
+        if AT.means is not None:
+            raise UnsupportedError(
+                "this takes the entries of the columns, but means have been taken off sparse data that stay so; use "
+                "another method, such as forward, or leave the intercept out."
+            )
+        norms = np.sqrt(AT.squares()) * (1.0 + (AT.shape[1] + 8) * UNIT)
+        return RawData(*columns_by_entries(AT), y, norms)
+    refuse_design(AT, "a table of the data")
     columns, norms = stored_columns(AT, levelled)
     return RawData(*columns, y, norms)
+
+
+def columns_by_entries(AT: SparseColumns) -> Columns:
+    """Columns that are stored by their entries already; what is taken off them, their means, are their bases."""
+    d, n = AT.shape
+    where = np.zeros((d, 5), dtype=np.int64)
+    where[:, PLACE], where[:, FIRST], where[:, END] = -1, AT.starts[:-1], AT.starts[1:]
+    where[:, VALUES] = AT.starts[:-1] + np.arange(d)
+    whole, bases = np.empty((0, n)), 0.0 if AT.means is None else -AT.means
+    whole.flags.writeable = False
+    return Columns(whole, where, AT.rows.astype(np.uint32), np.insert(AT.values, AT.starts[:-1], bases))
+
+
+def columns_of_none(n: int) -> Columns:
+    """No columns, where kernels are handed another form of the data."""
+    whole = np.empty((0, n))
+    whole.flags.writeable = False
+    return Columns(whole, np.zeros((0, 5), dtype=np.int64), np.zeros(0, dtype=np.uint32), np.zeros(0))
 
 
 def stored_columns(AT: FloatArray, levelled: bool) -> tuple[Columns, FloatArray]:

@@ -7,9 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel.errors import either, option
+from exactsel.problem.design import DesignColumns
 
 LEAST_ROWS = 5
 """Fewer rows say nothing of what the target is."""
+
+LOOKED_AT = 10
+"""Columns with the target's sum that are compared with it, of data that are not held as a table."""
 
 LARGEST_MEAN = 10.0
 """Of counts: with a larger mean least squares are a fair approximation, and whole numbers may be anything."""
@@ -61,6 +65,9 @@ def copies_of(y: Any, AT: Any) -> list[int]:
         return []
     if not np.any(target != target[0]):
         return []
+    if isinstance(AT, DesignColumns):
+        alike = (AT.counts >= np.count_nonzero(target)) & (AT.summary.totals == target.sum())
+        return [int(j) for j in np.flatnonzero(alike)[:LOOKED_AT] if np.array_equal(AT.as_given[int(j)], target)]
     return [int(j) for j in np.flatnonzero(AT[:, 0] == target[0]) if np.array_equal(AT[j], target)]
 
 

@@ -14,6 +14,7 @@ from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.losses.squared_hinge import SquaredHinge
 from exactsel.problem.boxed import BoxedProblem, objective_of
+from exactsel.problem.design import refuse_design
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.limits import GroupLimits
@@ -76,6 +77,7 @@ def instance_of(problem: SubsetProblem) -> AnyInstance:
             f"a proof file cannot speak of '{objective.loss.name}', which its checker does not know; leave the proof "
             f"out, or use a loss that comes with exactsel."
         )
+    refuse_design(objective.AT, "a table of the data")
     units, made = problem.units, objective.preparation
     chosen: dict[str, Any] = {
         "k": problem.k, "loss": objective.loss.name, "lam": objective.asked_lam,

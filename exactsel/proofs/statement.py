@@ -34,6 +34,8 @@ def statement_of(problem: SubsetProblem) -> Statement:
     # Without a ridge limits are what says how large models are where columns depend on each other.
     kept = isinstance(problem, BoxedProblem) and problem.base.is_quadratic and problem.lam == 0
     problem = problem.unlimited if isinstance(problem, BoxedProblem) and not kept else problem
+    if objective is not None and objective.on_demand:
+        return _Design(problem)
     try:
         instance = instance_of(problem)
     except UnsupportedError:
@@ -76,6 +78,37 @@ class _Regression:
             needed = self.needed(value, scope)
             if math.isfinite(needed):
                 return needed - value
+        return 0.0
+
+
+class _Design:
+    """Data that are not held as a table: bounds are worked out for them as given, models on their own columns."""
+
+    def __init__(self, problem: Any) -> None:
+        self._problem = problem
+
+    def upper(self, fit: Fit) -> float:
+        return self.upper_of(self._problem.objective.coef_as_given(fit.coef))
+
+    def upper_of(self, coef: FloatArray) -> float:
+        objective, used = self._problem.objective, np.flatnonzero(coef)
+        made = objective.preparation
+        AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
+        # A table of no columns would be none of rows either.
+        shown = used if used.size else np.zeros(1, dtype=np.int64)
+        instance = GivenInstance(
+            AT[shown].T, y, shown.size, objective.loss.name, objective.asked_lam,
+            objective.loss_parameters.get("delta", np.inf), intercept=made is not None and made.centred,
+        )  # fmt: skip
+        return objective_above(instance, coef[shown])
+
+    def lower(self, bound: float, upper: float, scope: str) -> float:
+        return min(max(0.0, bound), upper)
+
+    def needed(self, value: float, scope: str) -> float:
+        return value
+
+    def taken(self, value: float) -> float:
         return 0.0
 
 

@@ -24,7 +24,14 @@ from exactsel.problem.preparing import checked_weights, wants_intercept
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
 from exactsel.sklearn.factors import coded_factors_of, coded_rows, knowing_coding
-from exactsel.sklearn.given import SPARSE, check_no_penalty, dense, numbered_names, tell_of_rounding_in, two_classes
+from exactsel.sklearn.given import (
+    SPARSE,
+    as_searched,
+    check_no_penalty,
+    numbered_names,
+    tell_of_rounding_in,
+    two_classes,
+)
 from exactsel.solving.entry import solve
 from exactsel.solving.result import Result
 from exactsel.studies.best import best_model
@@ -309,7 +316,7 @@ class LinearRegressor(RegressorMixin, BestSubsetBase):  # type: ignore[misc]
 
     def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
         X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        return dense(X), np.asarray(y, dtype=np.float64)
+        return as_searched(X), np.asarray(y, dtype=np.float64)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions, see :class:`sklearn.base.RegressorMixin`; rows as for :meth:`fit`."""
@@ -344,7 +351,7 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
     def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
         X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64, ensure_min_samples=2)
         self.classes_, labels = two_classes(y)
-        return dense(X), labels
+        return as_searched(X), labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The part of labels predicted right, see :class:`sklearn.base.ClassifierMixin`; rows as for :meth:`fit`."""

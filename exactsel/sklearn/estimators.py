@@ -17,7 +17,7 @@ from exactsel.sklearn.base import (
     LinearClassifier,
     LinearRegressor,
 )
-from exactsel.sklearn.given import SPARSE, dense, two_classes
+from exactsel.sklearn.given import SPARSE, as_searched, two_classes
 from exactsel.types import BoolArray, FloatArray
 
 
@@ -200,7 +200,7 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
         X, y = validate_data(
             self, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=not labelled, ensure_min_samples=2
         )
-        X = dense(X)
+        X = as_searched(X)
         return X, two_classes(y)[1] if labelled else np.asarray(y, dtype=np.float64)
 
     def transform(self, X: Any) -> Any:

@@ -10,13 +10,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from exactsel.arguments import shown
 from exactsel.errors import InputError
-from exactsel.problem.doubles import as_array, tell_of_rounding
-from exactsel.problem.frames import frame_columns, is_frame, tell_of_column
+from exactsel.problem.doubles import as_array, may_round, tell_of_rounding
+from exactsel.problem.frames import frame_columns, frame_matrix, is_frame, tell_of_column
 from exactsel.problem.numbered import NumberedName, as_name
 from exactsel.types import FloatArray
 
 SPARSE = ("csr", "csc", "coo")
-"""Kinds of sparse matrices that are taken, and made dense."""
+"""Kinds of sparse matrices that are taken."""
 
 
 def numbered_names(X: Any) -> list[str] | None:
@@ -33,13 +33,15 @@ def tell_of_rounding_in(X: Any, y: Any, weights: Any) -> None:
     for name, values in (("X", None if is_frame(X) else X), ("y", y), ("sample_weight", weights)):
         if values is None or (issparse(values) and values.dtype.kind == "f" and values.dtype.itemsize <= 8):
             continue
+        if issparse(values) and not may_round(values.data, values.data.astype(np.float64)):
+            continue
         array = as_array(values.toarray() if issparse(values) else values)
         tell_of_rounding(array, array.astype(np.float64), name, refuse=name != "sample_weight")
 
 
-def dense(X: Any) -> FloatArray:
-    """The matrix with its zeros, as the search takes it."""
-    matrix: FloatArray = X.toarray() if issparse(X) else X
+def as_searched(X: Any) -> FloatArray:
+    """The matrix as the search takes it: with its zeros, unless it is sparse and so large that it stays so."""
+    matrix: FloatArray = frame_matrix(X, None)[0] if issparse(X) else X
     return matrix
 
 

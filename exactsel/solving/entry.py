@@ -18,6 +18,7 @@ from exactsel.errors import InputError
 from exactsel.observers.lines import teller
 from exactsel.observers.log import ProgressLog
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.pool import SHARD, Executor
@@ -28,6 +29,7 @@ from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.executors import executor_for
 from exactsel.solving.observed import Callback, Files, observed, only
 from exactsel.solving.result import Result
+from exactsel.solving.screening import refuse_files, solve_screened
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
 from exactsel.solving.solver import Search
@@ -62,12 +64,10 @@ def solve(
     checkpoint, resume : path, optional
         File to save to, at the end and every ``checkpoint_every`` seconds (0: every round); such a file, to go
         on from by the same tree, and to save to: limits may change, all else stays, a proof is gone on with.
-    signals : sequence of int
-        Signals that end the search with a result (main thread only).
     audit, failures : bool, path
         Evaluate every bound anew (:mod:`exactsel.proofs.audit`); folder for what is kept of failures.
-    executor, workers, scheduler, verbose : optional
-        Who expands nodes (:func:`exactsel.solving.executors.executor_for`); 1 shows progress on stderr, with the gap.
+    executor, workers, scheduler, verbose, signals : optional
+        Who expands nodes (:mod:`exactsel.solving.executors`); 1 shows progress; what ends it with a result.
     **options
         Fields of :class:`exactsel.Settings`, such as eps, time_limit and threads (or ``n_jobs``).
 
@@ -85,14 +85,28 @@ def solve(
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
     by, watching = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
+    if isinstance(asked, Problem) and asked.objective.on_demand:
+        return _screened(asked, Settings(**settings), files, how, by, (on_incumbent, on_bound), start, signals)
     told = (_auditor(asked) if audit else None, *watching, _table(verbose, asked, settings))
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}
     more: dict[str, Any] = {"start": start, "signals": signal_numbers("signals", signals), "executor": by}
     if files.saved:
         return solve_saved(asked, settings, how, files, told, record=record, **more)
     with interpreted(is_small(asked) and executor is None):
-        run = _search(asked, Settings(**settings), how, compiled=executor is not None, **more)
-        return observed(run, told, files, record)
+        more["compiled"] = executor is not None
+        return observed(_search(asked, Settings(**settings), how, **more), told, files, record)
+
+
+def _screened(
+    problem: Problem, settings: Settings, files: Files, how: How, executor: Executor | None, watching: Sequence[Any],
+    start: Sequence[int] | None, signals: Sequence[int],
+) -> Result:  # fmt: skip
+    """Solve a problem whose data are not held as a table."""
+    refuse_files(
+        proof=files.proof, trace=files.trace, checkpoint=files.checkpoint, resume=files.resume, details=how.details,
+        executor=executor, on_incumbent=watching[0], on_bound=watching[1],
+    )  # fmt: skip
+    return solve_screened(problem, settings, start=start, signals=signal_numbers("signals", signals))
 
 
 OPTIONS = (

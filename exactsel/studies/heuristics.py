@@ -36,6 +36,7 @@ from exactsel.solving.at_hand import run_in_time, with_bound_at_hand
 from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
+from exactsel.solving.screening import search_screened
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
@@ -256,6 +257,12 @@ def _bounded(
 ) -> Result:
     """Search from the support while there is time, or only bound the root where nobody limits that."""
     first = dataclasses.replace(settings, time_limit=0.0) if interrupted else settings
+    if isinstance(problem, Problem) and problem.objective.on_demand:
+        spent = clock.now() - began
+        left = 0.0 if interrupted else None if first.time_limit is None else max(0.0, first.time_limit - spent)
+        with Watch(left, signals) as watch:
+            fit, limited = problem.fit(support), dataclasses.replace(first, node_limit=None if left else 1)
+            return search_screened(problem, limited, fit, "given", watch, {}, signals, grows=left is not None)
     if settings.time_limit is None or interrupted:
         return Search(problem, first, start=support, signals=signals, thorough=True).run()
     left = max(KEPT_FOR_BOUND * settings.time_limit, settings.time_limit - (clock.now() - began))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exactsel.problem.design import squared_lengths
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class Elimination:
 
     def __init__(self, problem: Problem, columns: Iterable[int] = ()) -> None:
         self._problem = problem
-        self._whole = problem.d <= GRAM_COLUMNS
-        squares = np.einsum("ij,ij->i", problem.AT, problem.AT)
+        self._whole = problem.d <= GRAM_COLUMNS and not problem.objective.on_demand
+        squares = squared_lengths(problem.AT)
         self._diagonal: FloatArray = (np.diagonal(problem.gram.G) if self._whole else squares) + problem.lam
         self._pivot: FloatArray = self._diagonal.copy()
         self._correlation: FloatArray = problem.gram.b.copy() if self._whole else problem.AT @ problem.y

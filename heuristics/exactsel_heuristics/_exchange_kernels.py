@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import choose_by_type, njit
+from exactsel.kernels.columns import Columns, centred_products
 from exactsel.kernels.linalg import add_scaled, dot
 from exactsel.types import BoolArray, FloatArray, IntArray
 
@@ -52,13 +53,16 @@ class Table(NamedTuple):
 
 
 class LeastSquares(NamedTuple):
-    """Quadratic loss: ``G`` (d, d), or (0, 0) where it is too large, then from ``AT`` (d, n); ``diagonal`` of G."""
+    """Quadratic loss: ``G`` (d, d), or (0, 0) where it is too large, then from ``AT`` (d, n), or where the data are
+    sparse from the columns of ``sparse``; ``diagonal`` of G.
+    """
 
     G: FloatArray
     AT: FloatArray
     diagonal: FloatArray
     lam: float
     b: FloatArray
+    sparse: Columns
 
 
 class Reconstruction(NamedTuple):
@@ -85,8 +89,11 @@ def _row_of_data(objective: Any, table: Table, q: int) -> None:
     if table.rows_of[place] != q:
         # Columns join again and again, and a row is a pass over the data.
         kept = table.rows[place]
-        for j in range(out.size):
-            kept[j] = dot(objective.AT[q], objective.AT[j])
+        if objective.sparse.where.shape[0] > 0:
+            centred_products(objective.sparse, q, kept)
+        else:
+            for j in range(out.size):
+                kept[j] = dot(objective.AT[q], objective.AT[j])
         kept[q] += objective.lam
         table.rows_of[place] = q
     out[:] = table.rows[place]

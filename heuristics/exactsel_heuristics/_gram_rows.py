@@ -7,7 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import atomic_swap, njit
+from exactsel.kernels.columns import Columns, centred_dot
 from exactsel.kernels.linalg import dot
+from exactsel.problem.design import SparseColumns
+from exactsel.problem.storing import columns_by_entries, columns_of_none
 from exactsel.types import FloatArray, IntArray
 
 GRAM_COLUMNS = 4000
@@ -21,7 +24,8 @@ class GramRows(NamedTuple):
     """The symmetric matrix with the entries left[i]'right[j].
 
     ``left``, ``right`` (d, r); ``rows`` (kept, d), row j being rows[row_of[j]] unless ``row_of`` (d,) is -1 there;
-    ``used`` (1,): rows in use; ``diagonal`` (d,).
+    ``used`` (1,): rows in use; ``diagonal`` (d,). Of sparse data the entries are those of the columns of ``sparse``
+    instead: so few multiplications that no row is kept.
     """
 
     left: FloatArray
@@ -30,12 +34,14 @@ class GramRows(NamedTuple):
     row_of: IntArray
     used: IntArray
     diagonal: FloatArray
+    sparse: Columns
 
 
 def whole_matrix(matrix: FloatArray, data: FloatArray) -> GramRows:
     """A matrix (d, d) that is there; ``data`` is not read."""
     d = len(matrix)
-    return GramRows(data, data, matrix, np.arange(d), np.full(1, d), np.diagonal(matrix).copy())
+    none = columns_of_none(data.shape[1])
+    return GramRows(data, data, matrix, np.arange(d), np.full(1, d), np.diagonal(matrix).copy(), none)
 
 
 def rows_on_demand(left: FloatArray, right: FloatArray) -> GramRows:
@@ -43,8 +49,18 @@ def rows_on_demand(left: FloatArray, right: FloatArray) -> GramRows:
     d = len(left)
     # Memory that is not written to is not taken.
     kept = max(1, min(d, ROWS_BYTES // (8 * d)))
+    diagonal = np.einsum("ij,ij->i", left, right)
+    none = columns_of_none(left.shape[1])
+    return GramRows(left, right, np.empty((kept, d)), np.full(d, -1), np.zeros(1, np.int64), diagonal, none)
+
+
+def rows_of_sparse(AT: SparseColumns) -> GramRows:
+    """A'A of sparse columns (d, n) less their means."""
+    d, n = AT.shape
+    nothing = np.empty((0, n))
+    nothing.flags.writeable = False
     return GramRows(
-        left, right, np.empty((kept, d)), np.full(d, -1), np.zeros(1, np.int64), np.einsum("ij,ij->i", left, right)
+        nothing, nothing, np.empty((0, d)), np.full(d, -1), np.zeros(1, np.int64), AT.squares(), columns_by_entries(AT)
     )
 
 
@@ -57,6 +73,8 @@ def entry(gram: GramRows, i: int, j: int) -> float:
     row = gram.row_of[j]
     if row >= 0:
         return float(gram.rows[row, i])
+    if gram.sparse.where.shape[0] > 0:
+        return float(centred_dot(gram.sparse, i, j, gram.sparse.whole.shape[1]))
     return float(dot(gram.left[i], gram.right[j]))
 
 

@@ -14,8 +14,17 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.linalg import dot
+from exactsel.problem.design import SparseColumns, refuse_design
 from exactsel.types import FloatArray
-from exactsel_heuristics._gram_rows import GRAM_COLUMNS, GramRows, entry, keep_row, rows_on_demand, whole_matrix
+from exactsel_heuristics._gram_rows import (
+    GRAM_COLUMNS,
+    GramRows,
+    entry,
+    keep_row,
+    rows_of_sparse,
+    rows_on_demand,
+    whole_matrix,
+)
 from exactsel_heuristics._inverse_updates import DEPENDENT, border_inverse, copy_fit, drop_from_inverse, invert, product
 from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
 
@@ -49,9 +58,13 @@ class QuadraticObjective(NamedTuple):
 
 def quadratic_objective(problem: Problem) -> QuadraticObjective:
     """The objective of a problem with quadratic loss."""
+    if isinstance(problem.AT, SparseColumns):
+        gram = rows_of_sparse(problem.AT)
+        return QuadraticObjective(gram, problem.AT @ problem.y, 0.5 * float(problem.y @ problem.y), problem.lam)
     if problem.d <= GRAM_COLUMNS:
         data = problem.gram
         return QuadraticObjective(whole_matrix(data.G, problem.AT), data.b, data.constant, problem.lam)
+    refuse_design(problem.AT, "a table of the data")
     gram = rows_on_demand(problem.AT, problem.AT)
     return QuadraticObjective(gram, problem.AT @ problem.y, 0.5 * float(problem.y @ problem.y), problem.lam)
 

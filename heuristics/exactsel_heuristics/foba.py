@@ -81,7 +81,8 @@ class ForwardBackward:
             Fewer than k columns when no further column lowers the objective.
         """
         problem = regression(problem, self.name)
-        if problem.is_quadratic and problem.n > problem.d + 1 and problem.n * problem.d**2 <= ROTATED:
+        small = problem.n * problem.d**2 <= ROTATED and not problem.objective.on_demand
+        if problem.is_quadratic and problem.n > problem.d + 1 and small:
             # The same problem on d + 1 rows, on which the many refits are cheap.
             problem = Problem(*problem.reduced, problem.k, lam=problem.lam)
         decrease = smallest_decrease(problem)

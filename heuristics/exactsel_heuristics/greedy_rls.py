@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem.design import SparseColumns, refuse_design
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._greedy_rls_selection import LeaveOneOutSelection
+from exactsel_heuristics._greedy_rls_sparse import SparseLeaveOneOutSelection
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
@@ -101,8 +103,15 @@ class GreedyRegularizedLeastSquares:
         return Proposal.of(selection.path, selection.evaluations, path=selection.path, criterion=selection.errors)
 
     @staticmethod
-    def _select(problem: Problem, context: Context, lam: float, labels: bool) -> LeaveOneOutSelection:
-        selection = LeaveOneOutSelection(problem.AT, problem.y, lam, labels, context.threads)
+    def _select(
+        problem: Problem, context: Context, lam: float, labels: bool
+    ) -> LeaveOneOutSelection | SparseLeaveOneOutSelection:
+        selection: LeaveOneOutSelection | SparseLeaveOneOutSelection
+        if isinstance(problem.AT, SparseColumns):
+            selection = SparseLeaveOneOutSelection(problem.AT, problem.y, lam, labels)
+        else:
+            refuse_design(problem.AT, "a cache of the size of the data")
+            selection = LeaveOneOutSelection(problem.AT, problem.y, lam, labels, context.threads)
         selection.extend(problem.k, context.should_stop)
         return selection
 

@@ -104,7 +104,7 @@ class TestSparseArchives:
             ("data", [[1.0, 2.0, 3.0]], "data has 2 dimensions"),
             ("data", [1j, 2, 3], "has entries of type complex128; store real numbers"),
             ("shape", (2, -3), "has the shape"),
-            ("shape", (10**9, 10**9), "entries, which take .* EXACTSEL_READ_LIMIT"),
+            ("shape", (10**9, 10**9), "for each row and column takes .* EXACTSEL_READ_LIMIT"),
             ("format", np.array(b"lil"), "of the format 'lil'"),
         ],
     )

@@ -1,0 +1,211 @@
+"""Lower bounds of all models, and of those with a given column, from passes over the data: no d x d matrix.
+
+Two of them, which hold for the numbers of the data as given, whatever the intercept:
+
+*Touched rows* (quadratic loss, any lam >= 0). A model changes predictions only in rows in which one of its columns is
+not zero. The others keep the residual y_i - c, so with U the rows that S touches and r = y - m for any number m
+
+    2 P(S)  >=  min over c of  sum_i (r_i - c)^2 - sum_{i in U} (r_i - c)^2
+            >=  min over c of  sum_i (r_i - c)^2 - sum_{j in S} h_j(c),    h_j(c) = sum of (r_i - c)^2 where a_ij != 0,
+
+and no S of k columns has a larger last sum than that of the k largest. h_j is convex in c, so on an interval it is at
+most the larger of its values at both ends; intervals are divided where the bound is lowest. Nothing is asked of a
+ridge, of coefficients or of cosines, which is what makes it of use where columns outnumber rows and lam is 0. It is
+strong where columns have few entries, and says nothing where some k of them fill all rows.
+
+*Formula (2)* (any loss, lam > 0), at the dual vector of predictions z, or a multiple of it. For quadratic loss with an
+intercept the vector less its mean is meant, which is never formed: what its sum can change is taken off.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from exactsel.bounds.at_hand import Descent, best_multiple
+from exactsel.kernels.dual import dual_at_point
+from exactsel.kernels.rows import loss_gradient
+from exactsel.problem.design import DesignColumns
+from exactsel.problem.regression import Problem
+from exactsel.rounding import UNIT
+from exactsel.types import BoolArray, FloatArray
+
+MOST_INTERVALS = 48
+"""Intervals of c: each asks for a few passes over vectors of d numbers."""
+
+
+class ColumnBounds(NamedTuple):
+    """Lower bounds of objectives for the data as given."""
+
+    lower: float
+    """Of all models."""
+    with_column: FloatArray
+    """(d,) of those that use column j; inf where none may."""
+
+    def better(self, other: ColumnBounds) -> ColumnBounds:
+        """The larger of each."""
+        with_column = np.maximum(self.with_column, other.with_column)
+        return ColumnBounds(max(self.lower, other.lower), with_column)
+
+
+def column_bounds(
+    problem: Problem, coef: FloatArray, should_stop: Callable[[], bool], steps: bool = True
+) -> ColumnBounds:
+    """The best of the bounds there are.
+
+    Parameters
+    ----------
+    problem : Problem
+        Over single columns that are not held as a table.
+    coef : array (d,)
+        A good model, whose residuals are one of the dual vectors.
+    should_stop : callable
+        Asked between passes.
+    steps : bool
+        Whether to take gradient steps on the relaxation, until told to stop, where there is a ridge.
+    """
+    allowed = np.ones(problem.d, dtype=np.bool_)
+    allowed[list(problem.must_not)] = False
+    # No loss is below zero anywhere.
+    best = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
+    if problem.is_quadratic:
+        best = best.better(touched_rows(problem, allowed, should_stop))
+    if problem.lam > 0.0 and not should_stop():
+        best = best.better(at_predictions(problem, allowed, coef @ problem.AT))
+        z = Descent(problem).run(should_stop) if steps else None
+        if z is not None:
+            best = best.better(at_predictions(problem, allowed, z))
+    return best
+
+
+def touched_rows(problem: Problem, allowed: BoolArray, should_stop: Callable[[], bool]) -> ColumnBounds:
+    """The bound by touched rows (quadratic loss); ``allowed`` (d,) says which columns a model may use."""
+    AT, y, intercept = _given(problem)
+    k, n = min(problem.k, int(allowed.sum())), y.size
+    nothing = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
+    r = y - np.float64(math.fsum(y) / n) if intercept else y
+    room = 1.01 * (n + 64) * UNIT  # what a sum of n terms that were rounded a few times each is off, relatively
+    # numpy adds up the entries of a column one after the other.
+    squares, sizes, signed, many = (
+        np.where(allowed, part, 0.0)
+        for part in (AT.touched(r * r), AT.touched(np.abs(r)), AT.touched(r), AT.counts.astype(np.float64))
+    )
+    whole, drift = float(r @ r) * (1.0 - room), abs(math.fsum(r)) + room * float(np.abs(r).sum())
+    lowest = whole - _largest(squares * (1.0 + room), k)
+    if not intercept:
+        return _halved(lowest, whole, squares * (1.0 + room), allowed, k, room)
+    left = n - _largest(many, k)
+    if not (left > 0.0 and k > 0):
+        return nothing if k > 0 else _halved(whole - drift**2 / n, whole, squares, allowed, 0, room)
+    reach = 2.02 * (_largest(sizes * (1.0 + room), k) + drift) / left
+    # Beyond that a c costs more in the rows that are left than it saves in the others.
+    found = _halved(lowest, whole, squares * (1.0 + room), allowed, k, room)
+
+    def height(low: float, high: float) -> tuple[float, FloatArray]:
+        most = np.zeros(len(AT))
+        for c in (low, high):
+            off = room * (squares + 2.0 * abs(c) * sizes + c * c * many)
+            np.maximum(most, squares - 2.0 * c * signed + c * c * many + off, out=most)
+        nearest = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+        base = whole + n * nearest * nearest * (1.0 - room) - 2.0 * max(abs(low), abs(high)) * drift
+        return base - _largest(most, k), most
+
+    intervals = [(height(-reach, reach)[0], -reach, reach)]
+    while len(intervals) < MOST_INTERVALS and not should_stop():
+        _, low, high = heapq.heappop(intervals)
+        middle = 0.5 * (low + high)
+        for ends in ((low, middle), (middle, high)):
+            heapq.heappush(intervals, (height(*ends)[0], *ends))
+    for _, low, high in intervals:
+        value, most = height(low, high)
+        there = _halved(value, value + _largest(most, k), most, allowed, k, room)
+        found = ColumnBounds(min(found.lower, there.lower), np.minimum(found.with_column, there.with_column))
+    return ColumnBounds(max(0.0, found.lower), np.maximum(0.0, found.with_column))
+
+
+def at_predictions(problem: Problem, allowed: BoolArray, z: FloatArray) -> ColumnBounds:
+    """Formula (2) at the best multiple of the slopes of the rows at predictions z (n,); lam > 0."""
+    if problem.is_quadratic:
+        return _of_squares(problem, allowed, z - problem.y)
+    objective, slopes = problem.objective, np.empty(z.size)
+    loss_gradient(objective.row_loss, z.copy(), objective.y, slopes)
+    v = np.where(allowed, problem.AT @ slopes, 0.0)
+    cost = 0.5 * float(np.sort(v * v)[::-1][: problem.k].sum()) / problem.lam
+    best = _at_point(problem, allowed, z)
+    other = best_multiple(objective, slopes, cost)
+    return best if other is None else best.better(_at_point(problem, allowed, other))
+
+
+def _at_point(problem: Problem, allowed: BoolArray, z: FloatArray) -> ColumnBounds:
+    objective, d = problem.objective, problem.d
+    b, q, v, raw = np.empty(z.size), np.empty(d), np.empty(d), problem.raw
+    base = dual_at_point(objective.row_loss, raw.AT, objective.y, raw.norms, np.arange(d), z.copy(), b, q, v)
+    return _by_formula(float(base), np.where(allowed, q, 0.0), allowed, problem)
+
+
+def _of_squares(problem: Problem, allowed: BoolArray, b: FloatArray) -> ColumnBounds:
+    """Formula (2) at the best multiple of b (n,), less its mean where there is an intercept; quadratic loss."""
+    AT, y, intercept = _given(problem)
+    r = y - np.float64(math.fsum(y) / y.size) if intercept else y
+    v = AT.products(b)
+    most = _largest(np.where(allowed, v * v, 0.0), problem.k) / problem.lam
+    along = float(b @ b) + most
+    t = -float(b @ r) / along if along > 0.0 else 0.0
+    b, v = t * b, AT.products(t * b)
+    room = 1.01 * (y.size + 64) * UNIT
+    length, sum_ = float(np.linalg.norm(b)) * (1.0 + room), abs(math.fsum(b)) * (1.0 + 4 * UNIT)
+    lengths = np.sqrt(AT.summary.squares) * (1.0 + room)
+    # Less its mean the vector is no longer, its products with columns change by the mean times the sums of these.
+    moved = sum_ / math.sqrt(y.size) if intercept else 0.0
+    upper = (np.abs(v) + lengths * (room * length + moved)) * (1.0 + 4 * UNIT)
+    off = room * length * float(np.linalg.norm(r)) + (sum_ * room * float(np.abs(r).max()) if intercept else 0.0)
+    off += sum_ * abs(math.fsum(r)) / y.size if intercept else 0.0
+    # The target less a constant is rounded, too.
+    base = -0.5 * length * length - float(b @ r) - 1.01 * (off + 2.0 * UNIT * length * float(np.linalg.norm(r)))
+    return _by_formula(base, np.where(allowed, upper * upper * (1.0 + 8 * UNIT), 0.0), allowed, problem)
+
+
+def _by_formula(base: float, q: FloatArray, allowed: BoolArray, problem: Problem) -> ColumnBounds:
+    """Formula (2) from a lower estimate of -L*(b) and upper ones of squared products (d,)."""
+    k = min(problem.k, int(allowed.sum()))
+    grown = q * (1.0 + (2 * k + 16) * UNIT) / (2.0 * problem.lam)
+    room = (2 * k + 16) * UNIT * abs(base)
+    lower, with_column = _less_largest(base - room, grown, allowed, k)
+    return ColumnBounds(lower, with_column)
+
+
+def _halved(value: float, whole: float, gains: FloatArray, allowed: BoolArray, k: int, room: float) -> ColumnBounds:
+    """Half of ``whole`` less the k largest gains, or those with one of them; ``value`` is the first of these."""
+    _, with_column = _less_largest(whole, gains, allowed, k)
+    off = room * abs(whole)
+    return ColumnBounds(0.5 * (value - off), 0.5 * (with_column - off))
+
+
+def _less_largest(whole: float, gains: FloatArray, allowed: BoolArray, k: int) -> tuple[float, FloatArray]:
+    """``whole`` less the k largest gains (d,), and for each column less its own and the k - 1 largest of the others."""
+    if k == 0:
+        return whole, np.full(gains.size, np.inf)
+    ranked = np.sort(np.partition(gains, gains.size - k)[gains.size - k :])
+    first, others = float(ranked.sum()), float(ranked[1:].sum())
+    with_column = np.where(gains >= ranked[0], whole - first, whole - others - gains)
+    return whole - first, np.where(allowed, with_column, np.inf)
+
+
+def _largest(parts: FloatArray, many: int) -> float:
+    """The sum of the ``many`` largest, a little enlarged."""
+    if many == 0:
+        return 0.0
+    first = parts.size - many
+    return float(np.partition(parts, first)[first:].sum()) * (1.0 + (many + 8) * UNIT)
+
+
+def _given(problem: Problem) -> tuple[DesignColumns, FloatArray, bool]:
+    """Columns and target as given, and whether there is an intercept."""
+    made = problem.preparation
+    AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
+    assert isinstance(AT, DesignColumns)
+    return AT.as_given, y, made is not None and made.centred

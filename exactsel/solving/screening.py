@@ -1,0 +1,243 @@
+"""Solve problems whose data are not held as a table: bound each column, and search those that may be in a better model.
+
+A good model comes from heuristics over all columns. Lower bounds of the models that use a given column
+(:mod:`exactsel.bounds.column_bounds`) then say which columns no better model has. The others become a table, and what
+is left is a problem like any other. No model costs less than the smaller of the lower bound of that search and the
+smallest bound of a column outside the table. So any choice of columns is sound: where too many are left, those of the
+lowest bounds are searched first, then more of them, as long as time and memory allow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exactsel.algebra.threads import one_thread
+from exactsel.bounds.column_bounds import ColumnBounds, column_bounds
+from exactsel.errors import InputError, UnsupportedError
+from exactsel.interrupts import dispensable
+from exactsel.problem.fit import Fit
+from exactsel.problem.model import Model, PreparedModel
+from exactsel.problem.regression import Problem
+from exactsel.proofs.statement import statement_of
+from exactsel.search.memory import MEBIBYTE
+from exactsel.search.watch import Watch
+from exactsel.solving.at_hand import run_in_time
+from exactsel.solving.outcome import Termination, claim_of
+from exactsel.solving.result import Result
+from exactsel.solving.settings import Settings
+from exactsel.solving.solver import HEURISTICS_SHARE, Search
+from exactsel.start.heuristic import Context
+from exactsel.start.models import given_support, starting_models
+from exactsel.start.portfolio import AUTO
+from exactsel.types import IntArray
+
+FIRST_COLUMNS, GROWTH = 250, 4
+"""Columns of the first table, besides the model's own, and how many times more the next one has."""
+
+TABLES, PART_FOR_TABLES = 6, 0.25
+"""Tables, of n x m and of m x m numbers, that a search of m columns holds at a time, at most; the part of the memory
+limit that they may take, the rest being for open nodes."""
+
+PRODUCTS, PART_FOR_TABLE = 2e9, 0.5
+"""Multiplications a second of what a search of m columns begins with, n m^2 and some m^3 of them; the part of the time
+left that it may take, for it asks seldom what time it is."""
+
+PART_FOR_BOUNDS = 0.25
+"""Part of the time left that gradient steps towards a dual vector may take."""
+
+KEPT_TO_SAY = 0.05
+"""Part of the time limit that is kept for saying what has been found."""
+
+BEGUN_WITH = ("forward",)
+"""What looks for a model in place of the usual portfolio, most of which the search of the table runs anyway."""
+
+
+class _Found(NamedTuple):
+    """What is known before a table is made."""
+
+    fit: Fit
+    source: str
+    bounds: ColumnBounds
+    seconds: dict[str, float]
+
+
+def solve_screened(
+    problem: Problem, settings: Settings, *, start: Sequence[int] | None, signals: Sequence[int]
+) -> Result:
+    """Solve a problem whose data are not held as a table.
+
+    Raises
+    ------
+    InputError
+        Where the columns of one model do not fit into the memory limit.
+    """
+    began = time.perf_counter()
+    limit = settings.time_limit
+    with Watch(None if limit is None else (1.0 - KEPT_TO_SAY) * limit, signals) as watch:
+        fit, source = problem.fit(problem.must_have), "empty model"
+        if start is not None:
+            fit, source = problem.fit(given_support(start, problem)), "given"
+        part = None if limit is None else HEURISTICS_SHARE * limit
+        with Watch(part, signals) as inner, dispensable():
+            names = BEGUN_WITH if settings.heuristics == AUTO else settings.heuristics
+            context = Context(settings.seed, should_stop=lambda: inner.stopped, threads=settings.threads)
+            for better, name in starting_models(problem, names, fit, context):
+                fit, source = better, name
+        seconds = {"heuristics": time.perf_counter() - began}
+        return search_screened(problem, settings, fit, source, watch, seconds, signals)
+
+
+def search_screened(
+    problem: Problem, settings: Settings, fit: Fit, source: str, watch: Watch, seconds: dict[str, float],
+    signals: Sequence[int], grows: bool = True,
+) -> Result:  # fmt: skip
+    """Bounds, then searches of more and more columns, until they are closed or the watch has stopped.
+
+    ``grows`` says whether there is more than one table.
+    """
+    refuse_beyond(problem, settings)
+    began = time.perf_counter()
+    part = PART_FOR_BOUNDS * watch.time_left
+    with one_thread(), Watch(None if np.isinf(part) else part, signals) as steps:
+        bounds = column_bounds(problem, fit.coef, lambda: steps.stopped or watch.stopped)
+    found = _Found(fit, source, bounds, seconds | {"prepare": time.perf_counter() - began})
+    most, size = most_columns(problem, settings), FIRST_COLUMNS
+    best: Result | None = None
+    while True:
+        columns = _chosen(problem, settings, found, 0 if watch.stopped else min(size, most))
+        result = _searched(problem, settings, found, columns, watch, signals)
+        # Whatever table they come from, all lower bounds are about all columns.
+        best = result if best is None else result._claiming(min(max(result.lower, best.lower), result.upper))
+        left = _left_out(found, columns)
+        done = result.claim.reached or left >= result.upper or columns.size >= min(problem.d, most)
+        if done or not grows or watch.stopped or result.termination is not Termination.MEMORY_LIMIT:
+            return _timed(best, watch)
+        if result.upper < found.fit.value:
+            found = found._replace(fit=problem.fit(result.support), source=result.source)
+        size = min(GROWTH * size, _affordable(problem, PART_FOR_TABLE * watch.time_left))
+        if min(size, most) <= columns.size:
+            return replace(best, termination=Termination.TIME_LIMIT)
+
+
+def _affordable(problem: Problem, seconds: float) -> int:
+    """Columns of a table over which a search takes so many seconds before it bounds its first node, roughly."""
+    if np.isinf(seconds):
+        return problem.d
+    size, work = problem.d, seconds * PRODUCTS
+    while size > 1 and float(size) ** 2 * (problem.n + 4.0 * size) > work:
+        size = int(0.8 * size)
+    return size
+
+
+def most_columns(problem: Problem, settings: Settings) -> int:
+    """Columns of a table that a search may be given within its memory limit."""
+    room = PART_FOR_TABLES * settings.memory_limit * MEBIBYTE / (8.0 * TABLES)
+    n = float(problem.n)
+    return int(min(problem.d, 0.5 * (np.sqrt(n * n + 4.0 * room) - n)))
+
+
+def refuse_beyond(problem: Problem, settings: Settings) -> None:
+    """:class:`InputError` where not even the columns of one model fit into the memory limit."""
+    if most_columns(problem, settings) < max(problem.k, 1):
+        raise InputError(
+            f"a table of {problem.k} columns of {problem.n} rows, and what a search makes of it, takes more than the "
+            f"memory limit of {settings.memory_limit:g} MiB; raise the limit, or keep fewer rows."
+        )
+
+
+def _chosen(problem: Problem, settings: Settings, found: _Found, size: int) -> IntArray:
+    """The columns to search: the model's own, and up to ``size`` of those that may be in a better one."""
+    allowed, order = found.bounds.with_column, np.argsort(found.bounds.with_column, kind="stable")
+    tolerance = settings.tolerance.of(problem)
+    cutoff = found.fit.value - tolerance.absolute(found.fit.value)
+    needed = order[: int(np.count_nonzero(allowed < cutoff))]
+    own = {*found.fit.columns.tolist(), *problem.must_have}
+    own = own or {int(order[0])}  # a table has a column
+    chosen = [*own, *(j for j in needed[: size + len(own)].tolist() if j not in own)]
+    return np.array(sorted(chosen[: max(size, len(own))]), dtype=np.int64)
+
+
+def _left_out(found: _Found, columns: IntArray) -> float:
+    """The smallest bound of a column outside; inf where there is none that a model may use."""
+    others = found.bounds.with_column.copy()
+    others[columns] = np.inf
+    return float(others.min(initial=np.inf))
+
+
+def _searched(
+    problem: Problem, settings: Settings, found: _Found, columns: IntArray, watch: Watch, signals: Sequence[int]
+) -> Result:
+    """The result of a search of some columns, said of all."""
+    inner = problem_of(problem, columns)
+    start = np.searchsorted(columns, found.fit.columns).tolist()
+    left = None if settings.time_limit is None else max(0.0, watch.time_left)
+    chosen = replace(settings, time_limit=left, heuristics=AUTO if settings.heuristics == AUTO else ())
+    began = time.perf_counter()
+    result = run_in_time(Search(inner, chosen, start=start, signals=signals, listing=True))
+    outside = _left_out(found, columns)
+    lower = max(found.bounds.lower, min(result.lower, outside))
+    ended = result.termination
+    if outside < result.lower and ended not in (Termination.TIME_LIMIT, Termination.INTERRUPTED):
+        ended = Termination.MEMORY_LIMIT  # of more columns
+    return _of_all(problem, found, columns, replace(result, termination=ended), lower, time.perf_counter() - began)
+
+
+def _of_all(problem: Problem, found: _Found, columns: IntArray, result: Result, lower: float, seconds: float) -> Result:
+    """A result on some of the columns as one on all of them."""
+    upper, support = result.upper, tuple(int(j) for j in columns[list(result.support)])
+    fit = problem.fit(support)
+    above = statement_of(problem).upper(fit)
+    upper, lower = above, min(lower, above)
+    claim = claim_of(upper, lower, result.tolerance)
+    ended = result.termination
+    if claim.reached and ended is Termination.MEMORY_LIMIT:
+        ended = Termination.GAP_CLOSED
+    times = {**result.times, **found.seconds}
+    times["total"] = seconds + sum(found.seconds.values())
+    model = Model.of(problem, fit.coef)
+    return replace(
+        result, upper=upper, lower=lower, support=support, prepared=PreparedModel.of(problem, fit.coef), claim=claim,
+        termination=ended, source=found.source if result.source == "given" else result.source, times=times,
+        problem=problem.describe(), model=model, history=None, events=None, null_objective=problem.null_objective,
+        settings={**result.settings, "method": _method(problem, columns, result)}, _kept=None,
+    )  # fmt: skip
+
+
+def _method(problem: Problem, columns: IntArray, result: Result) -> str:
+    return f"{columns.size} of {problem.d} columns by {result.settings['method']}, the others by bounds of their own"
+
+
+def _timed(result: Result, watch: Watch) -> Result:
+    """The result, which says that it was interrupted or out of time where it was."""
+    if result.claim.reached or watch.reason is None:
+        return result
+    return replace(result, termination=Termination(watch.reason))
+
+
+def problem_of(problem: Problem, columns: IntArray) -> Problem:
+    """The problem on some of the columns, which become a table."""
+    made, objective = problem.preparation, problem.objective
+    AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
+    place = {int(j): i for i, j in enumerate(columns)}
+    names = problem.units.column_names
+    return Problem.prepared(
+        AT[columns].T, y, min(problem.k, columns.size), fit_intercept=made is not None and made.centred,
+        loss=objective.loss, lam=objective.asked_lam, must_have=[place[j] for j in problem.must_have],
+        must_not=[place[j] for j in problem.must_not if j in place],
+        feature_names=None if names is None else [names[j] for j in columns],
+    )  # fmt: skip
+
+
+def refuse_files(**given: Any) -> None:
+    """:class:`UnsupportedError` for what a search of some columns cannot do yet."""
+    for name, value in given.items():
+        if value:
+            raise UnsupportedError(
+                f"{name} is given, but sparse data that stay sparse are searched by parts of their columns, which "
+                f"have no {name}; leave it out, or keep so few columns that a table of them is made."
+            )
