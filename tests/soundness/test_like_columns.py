@@ -52,7 +52,9 @@ def drawn(rng):
 
 
 def weak_of(rng, problem):
-    """Some strong columns and all others; None where these are too much alike."""
+    """Some strong columns and all others; None where these are too much alike, or columns are zero."""
+    if not np.all(np.any(problem.A, axis=0)):
+        return None
     strong = np.sort(rng.choice(problem.d, size=rng.integers(0, 3), replace=False)).astype(np.int64)
     weak = np.setdiff1d(np.arange(problem.d), strong)
     try:
