@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -78,11 +79,36 @@ class SpectralBound(BoundSolver):
                 f"the bound 'spectral' needs quadratic loss, but the loss is {problem.loss.name}; use "
                 f"{option('bound', 'apg')}."
             )
-        found = spectral_split(problem) if _affordable(problem.d, options.seconds) else None
-        if found is not None:
-            return PreparedSpectral(problem, options, found)
-        beside = AcceleratedGradientBound() if problem.lam > 0 else FitBound()
-        return (SplitBound() if problem.d <= SPLIT_UP_TO else beside).prepare(problem, options)
+        return _Later(problem, options) if problem.d > SPLIT_UP_TO else _prepared(problem, options)
+
+
+def _prepared(problem: Problem, options: BoundOptions) -> PreparedBound:
+    found = spectral_split(problem) if _affordable(problem.d, options.seconds) else None
+    if found is not None:
+        return PreparedSpectral(problem, options, found)
+    beside = AcceleratedGradientBound() if problem.lam > 0 else FitBound()
+    return (SplitBound() if problem.d <= SPLIT_UP_TO else beside).prepare(problem, options)
+
+
+class _Later(PreparedBound):
+    """Prepared once it is asked for: eigenvalues take seconds, and another closer may settle the root before."""
+
+    def __init__(self, problem: Problem, options: BoundOptions) -> None:
+        self._problem, self._options, self._lock = problem, options, Lock()
+        self._inner: PreparedBound | None = None
+
+    @property
+    def scope(self) -> str:
+        """See :class:`exactsel.bounds.base.PreparedBound`."""
+        return "" if self._inner is None else self._inner.scope
+
+    def tighten(
+        self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
+    ) -> Tightened:
+        """See :class:`exactsel.bounds.base.PreparedBound`."""
+        with self._lock:
+            self._inner = self._inner or _prepared(self._problem, self._options)
+        return self._inner.tighten(states, warm, cutoff, upper, known)
 
 
 def _affordable(d: int, seconds: float | None) -> bool:

@@ -60,6 +60,9 @@ FEW, MANY = 256, 4096
 MOST_LOOKS = 4e10
 """Cosines that are looked at for the sake of likeness, in all."""
 
+ROOT = 20.0
+"""Multiplications that a root and a quotient of a set take, and fetching its likeness."""
+
 BRIEF = 3
 """Looks at sets that stand in the way, where the region can be divided as well."""
 
@@ -125,6 +128,8 @@ class LikeColumns:
 
     def __init__(self, weak: WeakColumns, graph: Graph) -> None:
         self._weak, self._graph, self._looks = weak, graph, 0.0
+        self.work = 0.0
+        """Multiplications that gains and likeness of sets have taken."""
         self._squares, self._sums = self._of_singles()
         self._factors: dict[tuple[tuple[int, ...], int], dict[int, float]] = {}
 
@@ -239,6 +244,7 @@ class LikeColumns:
         gains = {}
         for m, sets in self._sets.items():
             gains[m] = np.empty(len(sets.members))
+            self.work += float(len(sets.members)) * m * m
             set_gains(sets.members, sets.roots, sets.spread, below.u, gains[m])
         return gains
 
@@ -271,6 +277,7 @@ class LikeColumns:
                 factor = self._factor(way, m, count)
                 if (m, factor) not in known:
                     of_sets = self._sets[m].likeness[:, count - m]
+                    self.work += ROOT * len(of_sets)
                     known[m, factor] = (math.inf, int(np.argmax(gains[m]))) if factor == math.inf else largest_gain(
                         gains[m], np.ascontiguousarray(of_sets), factor
                     )  # fmt: skip

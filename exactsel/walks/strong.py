@@ -43,7 +43,7 @@ ROUNDS, MORE = 2, 10
 
 SORTED, SHARE = 20, 0.2
 """Multiplications that finding the largest cosines is worth, an entry, and the part of the cube of the columns that all
-passes may take: a root bound of another kind takes as much and more."""
+passes, and all gains of like columns, may take: a root bound of another kind takes as much and more."""
 
 MOST_BLAMED = 40
 """Weak columns in the way after which a tree is given up."""
@@ -74,7 +74,7 @@ class StrongColumns:
 
     def __init__(self, problem: Problem, support: Sequence[int], stop: BoolArray, threads: int = 1) -> None:
         self._problem, self.support, self._stop, self._threads = problem, support, stop, threads
-        self._products = Products(problem)
+        self._products, self._work_left = Products(problem), SHARE * float(problem.d) ** 3
         self._length = self._products.length
 
     @property
@@ -112,9 +112,10 @@ class StrongColumns:
                 in_the_way = bound.too_much_alike().tolist()
                 if in_the_way:
                     continue
-                tree = _Tree(columns, bound, self._problem.k, level)
+                tree = _Tree(columns, bound, self._problem.k, level, self._work_left)
                 parts = tree.divide(state)
-                if parts is not None or self.stopped:
+                self._work_left -= bound.work
+                if parts is not None or self.stopped or self._work_left <= 0.0:
                     return parts
                 in_the_way = tree.in_the_way[:MOST_BLAMED]
             if not 0 < len(in_the_way) <= MOST_BLAMED:
@@ -150,8 +151,8 @@ class StrongColumns:
 class _Tree:
     """The tree over the strong columns of a region."""
 
-    def __init__(self, columns: WeakColumns, bound: LikeColumns, k: int, level: float) -> None:
-        self._columns, self._bound, self._k, self._level = columns, bound, k, level
+    def __init__(self, columns: WeakColumns, bound: LikeColumns, k: int, level: float, most_work: float) -> None:
+        self._columns, self._bound, self._k, self._level, self._most_work = columns, bound, k, level, most_work
         self._proof = StrongPoint(columns.strong.astype(np.int32), bound.threshold)
         self.in_the_way: list[int] = []
         """Weak columns that leave regions open, those first that do so most often."""
@@ -165,7 +166,7 @@ class _Tree:
             nodes += 1
             part, column, blame = self._looked_at(state)
             blamed.update(blame.tolist())
-            if nodes > MOST_NODES or len(blamed) > MOST_BLAMED:
+            if nodes > MOST_NODES or len(blamed) > MOST_BLAMED or self._bound.work > self._most_work:
                 break
             if column < 0:
                 parts.append(part)
