@@ -46,6 +46,8 @@ class RegionSolver(Protocol):
     """What its results are named after (:attr:`exactsel.nodes.regions.SubtreeResult.closer`); empty without any."""
     words: str = ""
     """What results call it; empty for what every search does."""
+    after_bounds: bool = False
+    """Whether it is asked for what bounds have left open, of those that are asked before all others else."""
 
     def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
         """Settle the tasks it can, all of them open; :class:`exactsel.closers.visit.Interrupted` when told to stop."""

@@ -19,6 +19,9 @@ from exactsel.problem.restrictions import proposed
 from exactsel.walks.effort import Effort
 from exactsel.walks.strong import Part, StrongColumns
 
+FAR = 0.25
+"""Part of the cut-off below which a relaxation's bound at the root promises a long search."""
+
 AGAIN = 3
 """How often it is begun again from a better model."""
 
@@ -32,16 +35,25 @@ class CloseByStrong(RegionSolver):
     strong: StrongColumns
     scope: str = ""
     """A restriction, in words, without which nothing could be said of the data as given."""
+    after_bounds: bool = False
+    """Where all coefficients are limited the relaxation often does better, and says so at once."""
     name = "strong"
     words = "strong columns divided, weak ones bounded by their cosines"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
         """Settle the root where all of its parts can be closed."""
         for task in tasks:
-            if task.node.parent < 0 and task.region.warm is None:
+            if task.node.parent < 0 and self._is_asked(task.region, work):
                 began = time.perf_counter()
                 task.outcome = self._settled(task, work)
                 work.seconds.subtrees += time.perf_counter() - began
+
+    def _is_asked(self, region: Region, work: RoundWork) -> bool:
+        """Whether this is the region as it was, or its bound is far from closing it."""
+        if not self.after_bounds:
+            return region.warm is None
+        far = region.bound < FAR * (work.upper - self.tolerance.absolute(work.upper))
+        return far and region.closed is None and not region.fixings
 
     def _settled(self, task: Task, work: RoundWork) -> SubtreeResult | None:
         support = self.strong.support

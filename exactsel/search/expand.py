@@ -49,7 +49,7 @@ class Expander:
         self.problem, self.tree, self.tolerance, self.threads = problem, tree, tolerance, threads
         self.walker, self.subsearcher, self.counter = walker, subsearcher, counter
         visitor = Visitor(problem, bound, Refits(problem, threads), tree.fixes, self.cutoff)
-        ways = [*first]
+        ways = [closer for closer in first if not closer.after_bounds]
         if counter is not None:
             ways.append(CountBegun(problem, tolerance, self.cutoff, counter))
         if subsearcher is not None:
@@ -60,7 +60,7 @@ class Expander:
         if cheaper is not None:
             quick = Visitor(problem, cheaper.bound, visitor.refits, tree.fixes, self.cutoff)
             ways.append(CheaperFirst(cheaper, BoundRegions(quick), divide))
-        ways.append(BoundRegions(visitor))
+        ways += [BoundRegions(visitor), *(closer for closer in first if closer.after_bounds)]
         if walker is not None:
             ways.append(WalkLater(problem, tolerance, self.cutoff, walker))
         if counter is not None:

@@ -27,6 +27,7 @@ from exactsel.errors import CompilingWarning, InputError, UnsupportedError, opti
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
 from exactsel.nodes.node import root_node
 from exactsel.observers.history import History
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.problem.model import Model, PreparedModel, column_ratio
@@ -260,7 +261,9 @@ class Search:
         tolerance = self.settings.tolerance.of(self.problem).for_search(statement.taken)
         strong = self._methods.strong(self.problem, self.state.incumbent.columns.tolist(), options)
         scope = self._scope_of_the_whole(statement)
-        ways: list[RegionSolver] = [] if strong is None else [CloseByStrong(self.problem, tolerance, strong, scope)]
+        limited = isinstance(self.problem, BoxedProblem) and self.problem.all_limited
+        close = CloseByStrong(self.problem, tolerance, strong, scope, after_bounds=limited) if strong else None
+        ways: list[RegionSolver] = [] if close is None else [close]
         if not self._listing:
             return ways
         assert self._bound is not None
