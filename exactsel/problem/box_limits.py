@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,8 +37,8 @@ def largest_size(max_coef: float | None) -> float:
     """How large a coefficient may be; infinite where nothing is said, :class:`InputError` for no positive number."""
     if max_coef is None:
         return math.inf
-    number = not isinstance(max_coef, bool) and isinstance(max_coef, numbers.Real)
-    if not number or not 0.0 < float(max_coef) < math.inf:
+    number = not isinstance(max_coef, bool | np.bool_) and isinstance(max_coef, numbers.Real)
+    if not number or not 0.0 < max_coef <= sys.float_info.max:
         raise InputError(
             f"{option('max_coef')} is {shown(max_coef)}, but a positive number was expected; give the size that no "
             f"coefficient may exceed, or leave it out."

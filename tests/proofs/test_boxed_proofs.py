@@ -149,7 +149,7 @@ def test_a_proof_is_about_its_own_limits(signed):
     free = replace(instance, box=None)
     verdict = check(claiming(proof), free)
     assert "lacks limits on coefficients" in verdict.reason
-    assert "--nonnegative and --bounds" in verdict.reason
+    assert "--nonnegative, --bounds and --max-coef" in verdict.reason
     assert second_opinion(instance, claiming(proof), bounds=None) == "another problem"
     other = Box(instance.box.lower, np.full(4, np.inf))
     assert "other data or parameters" in check(claiming(proof), replace(instance, box=other)).reason
@@ -307,6 +307,25 @@ def test_the_command_lines(tmp_path, monkeypatch, capsys):
             assert "Traceback" not in told
         assert program(["p.exsel", "data.npz", "--bounds", "nowhere.csv"]) == 2
         assert program(["p.exsel", "data.npz", "--nonnegative", "9"]) == 2
+
+
+def test_a_limit_on_every_coefficient_at_the_command_lines(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((8, 12))
+    np.savez("data.npz", A=A, y=A[:, 0] - A[:, 1] + 0.1 * rng.standard_normal(8), k=2, lam=0.0, loss="quadratic")
+    limit = ["--max-coef", "0.75"]
+    assert CliRunner().invoke(cli, ["solve", "data.npz", *limit, "--proof", "p.exsel", "--quiet"]).exit_code == 0
+    for other, code in (([], 0), (["--nonnegative", "all"], 3)):
+        checked = CliRunner().invoke(cli, ["verify", "p.exsel", "data.npz", *limit, *other])
+        assert ("VERIFIED" in checked.stdout.splitlines()) == (code == 0)
+        for program in (first.main, second.main):
+            assert program(["p.exsel", "data.npz", *limit, *other]) == code
+    for program in (first.main, second.main):
+        assert program(["p.exsel", "data.npz", "--max-coef", "1"]) == 3
+        assert program(["p.exsel", "data.npz"]) == 3
+    refused = CliRunner().invoke(cli, ["solve", "data.npz", "--max-coef", "0"])
+    assert "--max-coef is 0.0, but a positive number was expected" in str(refused.exception)
 
 
 WHOLE = 1e-9

@@ -57,7 +57,7 @@ DOORS: dict[str, tuple[Callable[[str], Callable[[Any], Any]], list[str]]] = {
                          [name for name in inspect.signature(Instance.problem).parameters if name != "self"]),
     "columns": (made(ColumnSubsetProblem, A=A, k=2), ["A", "k", "feature_names"]),
     "groups": (made(GroupedProblem, problem=Problem(A, Y, 2, lam=1.0)), ["groups"]),
-    "boxed": (made(boxed, problem=Problem(A, Y, 2, lam=1.0)), ["nonnegative", "bounds"]),
+    "boxed": (made(boxed, problem=Problem(A, Y, 2, lam=1.0)), ["nonnegative", "bounds", "max_coef"]),
     "load": (lambda name: lambda value: load(**{"source": _table(), "k": 1, "lam": 1.0, name: value}),
              list(inspect.signature(load).parameters)),
     "solve": (made(solve, problem=Problem(A, Y, 2, lam=1.0)), ["problem", *OF_SOLVE, *settings_of()]),

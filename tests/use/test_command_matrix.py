@@ -331,7 +331,7 @@ KEEP_NO_DEMANDS = ("scale", "offset", "must_have", "must_not", "hierarchy", "per
 
 REFUSED: dict[tuple[str, str], str] = {
     **{("convert", name): "an instance file holds the columns as they are and no demands" for name in KEEP_NO_DEMANDS},
-    **{(door, name): "alone so far" for door in ("convert", "info") for name in ("nonnegative", "bounds")},
+    **{(door, name): "alone so far" for door in ("convert", "info") for name in ("nonnegative", "bounds", "max_coef")},
 }  # fmt: skip
 """Options that a command refuses, in so many words; anything else it must do right."""
 

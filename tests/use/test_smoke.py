@@ -26,6 +26,7 @@ CHOICES: dict[str, list[list[str]]] = {
     "groups": [["--groups", "g=a,b"]],
     "nonnegative": [["--nonnegative", "all"], ["--nonnegative", "0,1"]],
     "bounds": [["--bounds", "bounds.csv"]],
+    "max_coef": [["--max-coef", "5"]],
     "per_group": [["--per-group", "1"], ["--per-group", "2"]],
     "hierarchy": [["--hierarchy", "parents.txt"], ["--hierarchy", "names"]],
     "loss": [["--loss", "huber"], ["--loss", "logistic"]],
