@@ -30,8 +30,8 @@ from exactsel.algebra.threads import one_thread
 from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
 from exactsel.bounds.fit import FitBound
-from exactsel.bounds.split import SPLIT_UP_TO, SplitBound
-from exactsel.bounds.split_point import rounded, split_matrix
+from exactsel.bounds.split import SplitBound
+from exactsel.bounds.split_point import SPLIT_UP_TO, rounded, split_matrix
 from exactsel.bounds.witness import ModelPoint, Proof, SpectralPoint, SplitPoint
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.node import is_convex, node_columns

@@ -66,9 +66,6 @@ TRIAL_SHARE = 1 / 4
 NO_SPLIT = InfimumPoint()
 """What children are handed where no split was found and the bound beside it leaves nothing: they look for none."""
 
-SPLIT_UP_TO = 1200
-"""Columns beyond which one eigendecomposition takes seconds."""
-
 ROOT_WORK = 6e9
 """Steps times the cube of the columns that may go into the root, beyond the first attempt (about a second)."""
 

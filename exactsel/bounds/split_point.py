@@ -8,6 +8,9 @@ from exactsel.bounds.witness import SplitPoint
 from exactsel.kernels.split import row_sums
 from exactsel.types import FloatArray, IntArray
 
+SPLIT_UP_TO = 1200
+"""Columns beyond which one eigendecomposition takes seconds."""
+
 LARGEST_ENTRY = 1.0
 """Entries of N are kept within this size, so that E is off by no more than H is."""
 

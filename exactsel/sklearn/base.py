@@ -15,14 +15,12 @@ from sklearn.utils.validation import _check_feature_names_in, _check_sample_weig
 from exactsel.arguments import mapping, shown, switch
 from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
-from exactsel.problem.boxed import ALL, boxed
 from exactsel.problem.checks import default_delta
 from exactsel.problem.coding import ColumnCoding
-from exactsel.problem.grouped import GroupedProblem
-from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.preparing import checked_weights, wants_intercept
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
+from exactsel.sklearn.demands import constrained, within_limits
 from exactsel.sklearn.factors import coded_factors_of, coded_rows, knowing_coding
 from exactsel.sklearn.given import (
     SPARSE,
@@ -235,9 +233,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
             feature_names=self._names,
         )  # fmt: skip
         problem = knowing_coding(problem, self._coding)
-        chosen: Any = self._constrained(problem)
-        signs = ALL if switch("positive", self.positive) else ()
-        chosen = boxed(chosen, signs, max_coef=self.max_coef) if signs or self.max_coef is not None else chosen
+        problem = constrained(problem, self._groups, self.per_group, self.hierarchy, self.hierarchy_kind)
+        chosen: Any = within_limits(problem, switch("positive", self.positive), self.max_coef)
         result = self._searched(chosen, self._options() | limits)
         self._note(result)
         assert result.model is not None
@@ -253,16 +250,6 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         self.k_ = self.best_models_.k
         self.criterion_ = self.best_models_.criterion.shown(self.best_models_.value)
         return self.best_models_.result
-
-    def _constrained(self, problem: Problem) -> Problem:
-        """The problem over groups and under a hierarchy, if there are any; more groups than there are count as all."""
-        if self.per_group is not None:
-            problem = problem.limited(self._groups, self.per_group)
-        elif self._groups is not None:
-            grouped = GroupedProblem(problem.replace(k=0), self._groups)
-            problem = grouped.replace(k=min(problem.k, grouped.d))
-        units = under_hierarchy(problem.units, self.hierarchy, self.hierarchy_kind)
-        return problem if units is problem.units else Problem.of(problem.objective, units, problem.k)
 
     def _note(self, result: Result) -> None:
         self.result_ = result

@@ -18,7 +18,7 @@ from exactsel.bounds.boxed_fit import BoxedFitBound
 from exactsel.bounds.eigenvalue import PreparedEigenvalue
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
-from exactsel.bounds.split import SPLIT_UP_TO
+from exactsel.bounds.split_point import SPLIT_UP_TO
 from exactsel.errors import UnsupportedError, option
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.trees import Tree
