@@ -29,12 +29,13 @@ from exactsel.algebra.spectrum import smallest_eigenvalue
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
-from exactsel.bounds.fit import FitBound
+from exactsel.bounds.fit import BOUNDED_MODELS, FitBound
 from exactsel.bounds.split import SplitBound
 from exactsel.bounds.split_point import SPLIT_UP_TO, rounded, split_matrix
 from exactsel.bounds.witness import ModelPoint, Proof, SpectralPoint, SplitPoint
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.node import is_convex, node_columns
+from exactsel.problem.boxed import independent
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, StateArray
 
@@ -160,6 +161,9 @@ class PreparedSpectral(PreparedPerspective):
         )  # fmt: skip
         self._found, self.curvature = found, None  # which others would take for that of H
         self._fit = FitBound().prepare(problem, options) if problem.lam == 0.0 else None
+        # What centring and weights round says nothing of models of any size where no curvature limits them.
+        limited = problem.lam == 0.0 and problem.preparation is not None and problem.preparation.asked
+        self._scope = BOUNDED_MODELS if limited and not independent(problem) else ""
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -167,25 +171,30 @@ class PreparedSpectral(PreparedPerspective):
         """See :class:`exactsel.bounds.base.PreparedBound`."""
         told = super().tighten(states, warm, cutoff, upper, known)
         proofs: list[Proof] = [self._shown(point) for point in told.warm]
+        scope = self._scope
         if self._fit is not None and not self.options.stop[0]:
-            self._solve(states, cutoff, upper, told, proofs)
-        return Tightened(told.answers, proofs, told.warm)
+            scope = self._solve(states, cutoff, upper, told, proofs) or scope
+        return Tightened(told.answers, proofs, told.warm, scope=scope)
 
     def _solve(
         self, states: StateArray, cutoff: float, upper: float, told: Tightened, proofs: list[Proof]
-    ) -> None:  # fmt: skip
-        """Without a ridge: bound nodes of one convex problem by the fit, for what E takes off costs them all of it."""
+    ) -> str:  # fmt: skip
+        """Without a ridge: bound nodes of one convex problem by the fit, for what E takes off costs them all of it.
+
+        Returns the scope of these bounds.
+        """
         answers, k = told.answers, self.problem.k
         convex = [row for row, state in enumerate(states) if is_convex(*node_columns(state), k)]
         rows = np.array([row for row in convex if not answers.bound[row] >= cutoff], dtype=np.intp)
         if not rows.size:
-            return
+            return ""
         assert self._fit is not None
         fitted = self._fit.tighten(states[rows], [None] * rows.size, cutoff, upper)
         for mine, theirs in zip(list[Any](answers), fitted.answers, strict=True):
             mine[rows] = theirs
         for at, row in enumerate(rows.tolist()):
             proofs[row] = fitted.proofs[at]
+        return fitted.scope
 
     def _shown(self, point: ModelPoint) -> SpectralPoint:
         split = self._found.split

@@ -103,3 +103,18 @@ def test_wide_data_that_the_split_alone_left_open_close(lam):
     assert result.reached
     assert result.support == (0, 1, 2, 3, 4)
     assert result.nodes < 2000
+
+
+@pytest.mark.smoke
+def test_with_an_intercept_and_no_ridge_claims_are_about_bounded_models(tmp_path):
+    """What centring rounds says nothing of models of any size; such a search ended with a lower bound of 0."""
+    rng, file = np.random.default_rng(4), tmp_path / "run.exsel"
+    A = rng.standard_normal((20, 30))
+    problem = Problem.prepared(A, A[:, :2].sum(axis=1) + 0.3 * rng.standard_normal(20), 2, intercept=True)
+    result = solve(problem, bound="spectral", signals=(), proof=file)
+    assert result.reached
+    assert result.scope.startswith("models with |x_j| ||a_j|| <=")
+    instance, proof = instance_of(problem), read_proof(file)
+    assert proof.curvature_split.size
+    assert verify(proof, instance).verified
+    assert second_opinion(instance, file.read_bytes(), **relations_of(instance)) == ""
