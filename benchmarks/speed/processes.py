@@ -65,7 +65,12 @@ def peer(name: str, python: str) -> Solver:
 
 def installed(python: str) -> tuple[str, ...]:
     """The peers that interpreter has; :class:`Failed` when it cannot say."""
-    return tuple(_json(_started((python, "-m", PEERS_MODULE, "installed"), GRACE, None)))
+    return tuple(printed((python, "-m", PEERS_MODULE, "installed")))
+
+
+def printed(command: Sequence[str], seconds: float = GRACE) -> Any:
+    """What a process prints as JSON; :class:`Failed` when it prints none."""
+    return _json(_started(command, seconds, None))
 
 
 def solved(solver: Solver, file: Path, demands: Demands, more: Sequence[str] = ()) -> dict[str, Any]:

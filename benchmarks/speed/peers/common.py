@@ -37,6 +37,8 @@ class Task:
     """Price of a column, for solvers that know no size; nan where there is none."""
     time_limit: float
     rel_gap: float
+    stated: float = math.inf
+    """Limit of all coefficients that is part of the problem."""
 
     @cached_property
     def limits(self) -> Any:
@@ -57,8 +59,8 @@ class Task:
 
     @property
     def largest(self) -> float:
-        """The largest of the limits."""
-        return float(self.limits.max())
+        """The limit that is stated, or else the largest of those that are known to hold."""
+        return self.stated if self.stated < math.inf else float(self.limits.max())
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,10 @@ def compile_el0ps(task: Task) -> None:
 
 def _el0ps_terms(task: Task) -> tuple[Any, Any]:
     from el0ps.datafit import Leastsquares, Logistic
-    from el0ps.penalty import L2norm
+    from el0ps.penalty import BigmL2norm, L2norm
 
-    losses = {"quadratic": Leastsquares, "logistic": Logistic}
-    return losses[task.loss](task.y), L2norm(0.5 * task.lam)
+    losses, ridge = {"quadratic": Leastsquares, "logistic": Logistic}, 0.5 * task.lam
+    return losses[task.loss](task.y), L2norm(ridge) if task.stated == math.inf else BigmL2norm(task.stated, ridge)
 
 
 def _recording(time_limit: float, gap: float, **limits: int) -> Any:

@@ -1,0 +1,85 @@
+"""Other solvers on the same instances, side by side."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.paper.tables import Row
+from benchmarks.speed.processes import Demands, Solver, printed, solved
+from benchmarks.wide.designs import Design
+from benchmarks.wide.instances import INSTANCES, to_plain
+from benchmarks.wide.runs import OURS, gap_text
+from exactsel import Problem
+
+NAMES = ("l0bnb", "el0ps", "okridge", "abess")
+
+PRICED = Solver("exactsel, penalised", (sys.executable, "-m", "benchmarks.wide.priced"))
+
+DESIGNS: dict[str, Design] = {
+    name: design
+    for name, design in INSTANCES.items()
+    if isinstance(design, Design) and (name.startswith(("unit", "limits")) or name == "ridge-1500")
+    and design.p <= 10_000
+} | {
+    design.name: design
+    for design in (
+        Design("ridge-1000", 1000, 1000, 10, lam=2.0),
+        Design("tall-3000", 5000, 3000, 10, lam=2.0),
+        Design("unit-1000-free", 1000, 1000, 10, lam=0.02, unit=True),
+        INSTANCES["free-10000"],
+    )
+    if isinstance(design, Design)
+}  # fmt: skip
+"""The instances by name."""
+
+
+def other(name: str, python: str) -> Solver:
+    """Another solver, in the interpreter that has it."""
+    return Solver(name, (python, "-m", "benchmarks.wide.other", name))
+
+
+def installed(python: str) -> list[str]:
+    """The solvers that interpreter has."""
+    found: list[str] = printed((python, "-m", "benchmarks.wide.other", "installed"))
+    return found
+
+
+def rows(design: Design, names: Sequence[str], python: str, demands: Demands) -> Iterator[Row]:
+    """exactsel for k columns and for a price of each, then the others."""
+    with tempfile.TemporaryDirectory() as folder:
+        told, file = Path(folder) / "instance.json", Path(folder) / "instance.npz"
+        told.write_text(json.dumps(to_plain(design)), encoding="utf-8")
+        hints = printed((sys.executable, "-m", "benchmarks.wide.hints", str(told), str(file)))
+        yield _row(design, "exactsel", solved(OURS, told, demands), demands)
+        priced = solved(PRICED, told, demands, ("--penalty", repr(hints["penalty"])))
+        yield _row(design, PRICED.name, priced, demands)
+        for name in names:
+            yield _row(design, name, solved(other(name, python), file, demands), demands)
+
+
+def _row(design: Design, solver: str, answer: dict[str, Any], demands: Demands) -> Row:
+    if "refused" in answer:
+        return {
+            "instance": design.name, "solver": solver, "CPU s": "–", "MB": "–", "gap": answer["refused"], "nodes": "–",
+            "model": "–",
+        }  # fmt: skip
+    support = sorted(answer["support"])
+    gap = None
+    if answer["lower"] is not None and len(support) <= design.k:
+        A, y = design.data()
+        objective = Problem(A, y, design.k, lam=design.lam).fit(support).value
+        gap = max(0.0, (objective - answer["lower"]) / objective)
+    return {
+        "instance": design.name,
+        "solver": solver,
+        "CPU s": float(answer["seconds"]),
+        "MB": round(answer["megabytes"]),
+        "gap": gap_text(gap, answer["finished"], demands.time_limit, demands.gap_of(solver)),
+        "nodes": answer["nodes"],
+        "model": "the target's" if support == design.support else f"{len(support)} columns",
+    }
