@@ -45,6 +45,7 @@ DESIGNS = (
     Design("free-20000-k3", 1000, 20_000, 3, aim=15.0),
     Design("few-rows-5000", 500, 5000, 5, lam=2.0, aim=5.0),
     Design("many-rows-10000", 3000, 10_000, 10, aim=5.0),
+    Design("many-rows-50000", 3000, 50_000, 10, aim=60.0),
     Design("correlated-10000", 1000, 10_000, 5, 0.5, aim=5.0),
     Design("correlated-many-rows-10000", 3000, 10_000, 10, 0.3, aim=10.0),
     Design("correlated-3000", 1000, 3000, 5, 0.7, aim=5.0),

@@ -36,7 +36,7 @@ def measured(instance: Instance, most: float, rel_gap: float) -> dict[str, Any]:
     return {
         "seconds": time.process_time() - began,
         "clock": time.perf_counter() - clock,
-        "compiling": result.times.get("compile", 0.0),
+        "parts": result.times,
         "megabytes": peak(),
         "megabytes_of_data": before,
         "gap": finite(result.gap),
@@ -48,6 +48,7 @@ def measured(instance: Instance, most: float, rel_gap: float) -> dict[str, Any]:
         "closed_by": closers_text(result.settings["closers"]),
         "method": result.settings["method"],
         "finished": result.reached,
+        "termination": str(result.termination.value),
     }
 
 

@@ -40,7 +40,7 @@ def row(run: Run) -> Row:
         "CPU s": float(run["seconds"]),
         "aim": "–" if aim is None else f"{aim:g}",
         "MB": round(run["megabytes"]),
-        "gap": gap_text(run["gap"], run["finished"], run["limit"]),
+        "gap": gap_text(run["gap"], run["termination"] != "time_limit", run["limit"]),
         "nodes": run["nodes"],
         "closed by": run["closed_by"] or run["method"],
     }
@@ -50,7 +50,7 @@ def gap_text(gap: float | None, finished: bool, limit: float, tolerance: float =
     """The relative gap: 0 within the tolerance, otherwise in percent, and the limit that ended the run."""
     if gap is None:
         return "no bound"
-    text = "0" if gap <= tolerance else f"{100.0 * gap:.2g} %"
+    text = "0" if gap <= tolerance else f"{100.0 * gap:.3g} %"
     return text if finished else f"{text} at the limit of {limit:g} s"
 
 
