@@ -34,9 +34,9 @@ DESIGNS = (
     _limited("limits-30000", 30_000, series=LIMITED),
     _limited("limits-100000", 100_000, 30.0, LIMITED),
     _limited("limits-10000-five-times", 10_000, 60.0, times=5.0),
-    _unit("unit-1000-lam.02", 1000, 0.02, 0.06),
-    _unit("unit-1000-lam.002", 1000, 0.002, 0.12),
-    _unit("unit-10000-lam.02", 10_000, 0.02, 0.46),
+    _unit("unit-1000-lam.02", 1000, 0.02, 0.03),
+    _unit("unit-1000-lam.002", 1000, 0.002, 0.06),
+    _unit("unit-10000-lam.02", 10_000, 0.02, 0.23),
     Design("free-1000", 1000, 1000, 5, series=FREE),
     Design("free-3000", 1000, 3000, 5, series=FREE),
     Design("free-10000", 1000, 10_000, 5, series=FREE),
@@ -52,8 +52,12 @@ DESIGNS = (
 )
 
 OTHERS = (
+    Stored("riboflavin-k3", "riboflavin", 3),
     Stored("riboflavin-k4", "riboflavin", 4, aim=120.0),
+    Stored("riboflavin-k4-ridge", "riboflavin", 4, lam=71.0),
+    Stored("colon-cancer-k3", "colon-cancer", 3),
     Stored("colon-cancer-k4", "colon-cancer", 4, aim=10.0),
+    Stored("colon-cancer-k4-ridge", "colon-cancer", 4, lam=62.0),
     Sparse("sparse-54877", 4143, 54_877, 8, 0.004, aim=30.0),
     *(
         Sparse(f"sparse-54877-{method}", 4143, 54_877, 8, 0.004, method, aim=30.0)

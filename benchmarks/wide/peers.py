@@ -20,21 +20,18 @@ NAMES = ("l0bnb", "el0ps", "okridge", "abess")
 
 PRICED = Solver("exactsel, penalised", (sys.executable, "-m", "benchmarks.wide.priced"))
 
+LISTED = (
+    "unit-1000-lam.02", "unit-1000-lam.002", "unit-10000-lam.02", "limits-3000", "limits-10000",
+    "limits-10000-five-times", "free-10000",
+)  # fmt: skip
+
+WITHOUT_LIMITS = (Design("ridge-1000", 1000, 1000, 10, lam=2.0), Design("tall-3000", 5000, 3000, 10, lam=2.0))
+
 DESIGNS: dict[str, Design] = {
-    name: design
-    for name, design in INSTANCES.items()
-    if isinstance(design, Design) and (name.startswith(("unit", "limits")) or name == "ridge-1500")
-    and design.p <= 10_000
-} | {
     design.name: design
-    for design in (
-        Design("ridge-1000", 1000, 1000, 10, lam=2.0),
-        Design("tall-3000", 5000, 3000, 10, lam=2.0),
-        Design("unit-1000-free", 1000, 1000, 10, lam=0.02, unit=True),
-        INSTANCES["free-10000"],
-    )
+    for design in (*(INSTANCES[name] for name in LISTED), *WITHOUT_LIMITS)
     if isinstance(design, Design)
-}  # fmt: skip
+}
 """The instances by name."""
 
 

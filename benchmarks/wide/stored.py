@@ -15,22 +15,24 @@ from exactsel import Problem
 
 @dataclass(frozen=True)
 class Stored:
-    """A data set of the folder that EXACTSEL_DATA names, with an intercept and without a ridge."""
+    """A data set of the folder that EXACTSEL_DATA names, with an intercept."""
 
     name: str
     data: str
     k: int
+    lam: float = 0.0
+    """Of columns scaled to length √n."""
     aim: float | None = None
     series: str = ""
 
     def problem(self) -> Problem:
         """The problem to solve; :class:`benchmarks.folder.MissingData` where the file is not there."""
         A, y = read(self.data)
-        return Problem.prepared(A, y, self.k, lam=0.0, intercept=True)
+        return Problem.prepared(A, y, self.k, lam=self.lam, fit_intercept=True, standardize=True)
 
     def small(self) -> Design | None:
         """A small one of the same kind, to load kernels."""
-        return Design("small", 50, 200, self.k)
+        return Design("small", 50, 200, self.k, lam=self.lam)
 
 
 @dataclass(frozen=True)
