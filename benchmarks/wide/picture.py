@@ -7,6 +7,9 @@ from pathlib import Path
 
 from benchmarks.wide.runs import Run
 
+ROWS = 1000
+"""Of every instance in the picture."""
+
 COLOURS = ("#0b6e99", "#b3541e", "#566072")
 
 
@@ -25,10 +28,11 @@ def draw(runs: Iterable[Run], file: Path) -> None:
     import matplotlib
     from matplotlib.figure import Figure
 
+    kept = list(runs)
     with matplotlib.rc_context({"svg.hashsalt": "exactsel", "font.family": "sans-serif"}):
         figure = Figure(figsize=(9.0, 3.8), layout="constrained")
         panels = figure.subplots(1, 2)
-        for colour, (series, points) in zip(COLOURS, lines(runs).items(), strict=False):
+        for colour, (series, points) in zip(COLOURS, lines(kept).items(), strict=False):
             columns = [point[0] for point in points]
             for axes, which in zip(panels, (1, 2), strict=True):
                 axes.plot(columns, [point[which] for point in points], color=colour, label=series)
@@ -36,8 +40,10 @@ def draw(runs: Iterable[Run], file: Path) -> None:
                     face = colour if point[3] else "white"
                     axes.plot(point[0], point[which], marker="o", color=colour, markerfacecolor=face)
         for axes, label in zip(panels, ("seconds of processor time", "largest memory, MB"), strict=True):
-            axes.set(xscale="log", yscale="log", xlabel="columns p (n = 1000)", ylabel=label)
+            axes.set(xscale="log", yscale="log", xlabel=f"columns ({ROWS:,} rows)", ylabel=label)
             axes.grid(alpha=0.3)
-        panels[0].legend(fontsize=8)
+        widest = sorted({point[0] for points in lines(kept).values() for point in points})
+        panels[1].plot(widest, [8e-6 * ROWS * p for p in widest], "--", color=COLOURS[-1], label="A in doubles")
+        panels[1].legend(fontsize=8)
         file.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(file, metadata={"Date": None, "Creator": None}, facecolor="white")
