@@ -70,7 +70,7 @@ def _row(design: Design, solver: str, answer: dict[str, Any], demands: Demands) 
     if answer["lower"] is not None and len(support) <= design.k:
         A, y = design.data()
         objective = Problem(A, y, design.k, lam=design.lam).fit(support).value
-        gap = max(0.0, (objective - answer["lower"]) / objective)
+        gap = max(0.0, objective - max(0.0, answer["lower"])) / objective
     return {
         "instance": design.name,
         "solver": solver,
