@@ -312,7 +312,7 @@ class _About:
         ):  # fmt: skip
             if theirs != ours and isinstance(ours, bool):
                 has, asks = ("has", "leave out") if theirs is False else ("lacks", "give")
-                option = "--nonnegative and --bounds" if name == "bounds" else f"--{name}"
+                option = "--nonnegative, --bounds and --max-coef" if name == "bounds" else f"--{name}"
                 return (
                     f"the proof is about another problem: this one {has} {FLAG_WORDS[name]}, unlike that of the proof; "
                     f"{asks} {option} as for the solve."

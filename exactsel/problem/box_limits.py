@@ -39,8 +39,8 @@ def largest_size(max_coef: float | None) -> float:
     number = not isinstance(max_coef, bool) and isinstance(max_coef, numbers.Real)
     if not number or not 0.0 < float(max_coef) < math.inf:
         raise InputError(
-            f"{option('max_coef')} is {shown(max_coef)}, but a positive number was expected; give the size that no "
-            f"coefficient may exceed, or leave it out."
+            f"{option('max_coef')} is {shown(max_coef)}, but a positive, finite number was expected; give the size "
+            "that no coefficient may exceed, or leave it out."
         )
     return float(max_coef)
 

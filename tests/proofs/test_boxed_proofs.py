@@ -149,7 +149,7 @@ def test_a_proof_is_about_its_own_limits(signed):
     free = replace(instance, box=None)
     verdict = check(claiming(proof), free)
     assert "lacks limits on coefficients" in verdict.reason
-    assert "--nonnegative and --bounds" in verdict.reason
+    assert "--nonnegative, --bounds and --max-coef" in verdict.reason
     assert second_opinion(instance, claiming(proof), bounds=None) == "another problem"
     other = Box(instance.box.lower, np.full(4, np.inf))
     assert "other data or parameters" in check(claiming(proof), replace(instance, box=other)).reason
