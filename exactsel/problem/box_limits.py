@@ -40,8 +40,8 @@ def largest_size(max_coef: float | None) -> float:
     number = not isinstance(max_coef, bool | np.bool_) and isinstance(max_coef, numbers.Real)
     if not number or not 0.0 < max_coef <= sys.float_info.max:
         raise InputError(
-            f"{option('max_coef')} is {shown(max_coef)}, but a positive number was expected; give the size that no "
-            f"coefficient may exceed, or leave it out."
+            f"{option('max_coef')} is {shown(max_coef)}, but a positive, finite number was expected; give the size "
+            "that no coefficient may exceed, or leave it out."
         )
     return float(max_coef)
 

@@ -78,7 +78,7 @@ class Settings:
         default="auto",
         metadata=_about(
             str,
-            "split, apg, fit, pdal, supergradient, cvxpy; eigenvalue for css, grouped with groups.",
+            "split, spectral, apg, fit, pdal, supergradient, cvxpy; eigenvalue for css, grouped with groups.",
             plug_ins="bounds",
         ),
     )

@@ -14,6 +14,7 @@ from exactsel import Problem, boxed, solve
 from exactsel.bounds import working_set
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.boxed import BoxedBound
+from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.proofs.instance import instance_of
@@ -122,3 +123,9 @@ def test_wide_data_within_limits_close_without_a_product_of_all_columns():
     assert result.reached
     assert result.support == (0, 1)
     assert "gram" not in vars(problem.base)
+
+
+def test_an_infinite_size_of_coefficients_is_refused_in_words_that_are_true():
+    problem = Problem(np.eye(3), np.ones(3), 1)
+    with pytest.raises(InputError, match="max_coef is inf, but a positive, finite number was expected"):
+        boxed(problem, max_coef=np.inf)
