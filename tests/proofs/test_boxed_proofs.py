@@ -325,7 +325,7 @@ def test_a_limit_on_every_coefficient_at_the_command_lines(tmp_path, monkeypatch
         assert program(["p.exsel", "data.npz", "--max-coef", "1"]) == 3
         assert program(["p.exsel", "data.npz"]) == 3
     refused = CliRunner().invoke(cli, ["solve", "data.npz", "--max-coef", "0"])
-    assert "--max-coef is 0.0, but a positive number was expected" in str(refused.exception)
+    assert "--max-coef is 0.0, but a positive, finite number was expected" in str(refused.exception)
 
 
 WHOLE = 1e-9
