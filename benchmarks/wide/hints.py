@@ -1,6 +1,6 @@
-"""Write an instance as the other solvers read it, with what they are told: ``python -m benchmarks.wide.hints``.
+"""Write an instance as other solvers read it, with starting model and limits: ``python -m benchmarks.wide.hints``.
 
-They are told the target's own model, from which L0BnB starts, and the solvers that take a price for each column one at
+They are given the target's own model, from which L0BnB starts, and the solvers that take a price for each column one at
 which no column is worth adding to that model or leaving out of it.
 """
 
@@ -35,7 +35,7 @@ def _gains(A: FloatArray, residual: FloatArray, support: list[int], lam: float) 
 
 
 def main() -> None:
-    """Read the instance, write its arrays, print what is told."""
+    """Read the instance, write its arrays, print what solvers are given."""
     parser = argparse.ArgumentParser(description="An instance for other solvers.")
     parser.add_argument("instance", type=Path)
     parser.add_argument("file", type=Path)

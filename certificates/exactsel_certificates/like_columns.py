@@ -160,7 +160,7 @@ class LikeColumns:
     def _grown(self, sets: NDArray[np.int32], room: int) -> NDArray[np.int32] | None:
         """Every set of one column more, the smallest one staying, once; None where there is no room.
 
-        Sets are told apart by sums of random numbers; those with the same sum are compared.
+        Sets are compared by sums of random numbers, and by their members where the sums are equal.
         """
         degree = np.diff(self._starts)
         each = np.sum(degree[sets], axis=0)

@@ -139,14 +139,8 @@ class WorkingSet:
             columns, fixed = node_columns(state)
             if is_convex(columns, fixed, self.perspective.k):
                 one = slice(row, row + 1)
-                self._by_kernel(
-                    self.perspective,
-                    states[one],
-                    starts[one],
-                    cutoff,
-                    known[one],
-                    Answers(*[cast("Any", array[one]) for array in answers]),
-                )
+                own = Answers(*[cast("Any", array[one]) for array in answers])
+                self._by_kernel(self.perspective, states[one], starts[one], cutoff, known[one], own)
             else:
                 self._relax(columns, fixed, starts[row], cutoff, float(known[row]), answers, row)
         if self.options.stop[0]:

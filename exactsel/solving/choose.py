@@ -57,7 +57,9 @@ def _bound_for_columns(problem: Any, seconds: float | None) -> str:
 
 def _bound_in_box(problem: Any) -> BoundSolver:
     """The perspective relaxation; without any curvature, or limits on all coefficients, for that, the fit."""
-    flat = problem.lam == 0 and not problem.all_limited and not independent(problem.unlimited)
+    # Of groups the relaxation does not know finite limits, which are all there is without a ridge.
+    known = problem.all_limited and not problem.units.grouped
+    flat = problem.lam == 0 and not known and not independent(problem.unlimited)
     return BoxedFitBound() if flat else BoxedBound()
 
 

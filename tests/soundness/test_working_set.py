@@ -113,6 +113,29 @@ def test_a_working_set_comes_to_the_bound_on_all_columns(lam, monkeypatch):
     assert on_few > 0.01 * problem.null_objective
 
 
+@pytest.mark.parametrize("seed", sample(12, 200))
+def test_limits_that_limit_nothing_are_proven_as_far_as_doubles_go(seed, tmp_path):
+    """Without a ridge rounding in a product counts as often as a coefficient may be large: 10^2 to 10^8 times."""
+    rng, file = np.random.default_rng([seed, 179]), tmp_path / "run.exsel"
+    n, k = int(rng.integers(4, 8)), int(rng.integers(1, 4))
+    A, y = rng.standard_normal((n, n + int(rng.integers(1, 5)))), 3.0 * rng.standard_normal(n)
+    problem = boxed(Problem(A, y, k, lam=0.0), max_coef=10.0 ** int(rng.integers(2, 9)))
+    best, null = least(problem, [], range(problem.d)), problem.null_objective
+    result = solve(problem, signals=(), proof=file)
+    assert best - 1e-5 * null <= result.lower <= best + 1e-9 * null
+    verdict = verify(read_proof(file), instance_of(problem))
+    assert verdict.verified, verdict.reason
+
+
+def test_groups_without_a_ridge_are_bounded_by_fits_within_their_limits():
+    rng = np.random.default_rng(1)
+    A, names = rng.standard_normal((5, 8)), ["a", "a", "b", "b", "c", "c", "d", "d"]
+    problem = boxed(Problem(A, rng.standard_normal(5), 2, lam=0.0, groups=names), max_coef=2.0)
+    result = solve(problem, signals=())
+    assert result.settings["bound"] == "boxed-fit"
+    assert result.lower <= least(problem, [], range(problem.d)) * (1.0 + 1e-9)
+
+
 def test_wide_data_within_limits_close_without_a_product_of_all_columns():
     """More columns than a Gram matrix is made of: 60 rows, 5,000 columns, no ridge."""
     rng = np.random.default_rng(5)
