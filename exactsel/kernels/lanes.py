@@ -14,14 +14,39 @@ LANES = 8
 """Numbers in single precision that are taken at a time."""
 
 
-def tile_exceeds(q: Any, i: int, l: int, j: int, top: Any, allowance: Any) -> bool:
-    """Whether (abs(q_yx - q_iy q_ix) + allowance)^2 > (top - q_iy^2)+ (top - q_ix^2)+ for any of LANES rows y
-    from l on and LANES columns x from j on; ``q`` is a C-contiguous matrix in single precision.
+def tile_exceeds(q: Any, row: int, il: int, ij: int, lj: int, top: Any, allowance: Any) -> bool:
+    """Whether (abs(q_lj[y, x] - q_il[row, y] q_ij[row, x]) + allowance)^2 > (top - q_il[row, y]^2)+ (top -
+    q_ij[row, x]^2)+ for any rows y and columns x of LANES; ``q`` is a C-contiguous array (tiles, LANES, LANES) in
+    single precision, and il, ij and lj are the tiles.
     """
-    a, u, tile = q[i, l : l + LANES], q[i, j : j + LANES], q[l : l + LANES, j : j + LANES]
-    off = abs(tile - a[:, None] * u) + allowance
+    a, u = q[il, row], q[ij, row]
+    off = abs(q[lj] - a[:, None] * u) + allowance
     limit = (top - a * a).clip(0)[:, None] * (top - u * u).clip(0)
     return bool((off * off > limit).any())
+
+
+def opens(low_rows: Any, high_rows: Any, row: int, low: Any, high: Any, l: int, at: int, turn: Any) -> int:
+    """Bit by bit, for LANES blocks from ``at`` on, whether three columns may be of which one angle is larger than the
+    two others together, or that go round by more than ``turn``: a ``row``, one of block ``l`` and one of the block.
+
+    Angles of rows with blocks are between ``low_rows`` and ``high_rows``, of blocks with blocks between ``low`` and
+    ``high``, all C-contiguous matrices in single precision.
+    """
+    some = slice(at, at + LANES)
+    smallest, largest = low_rows[row, l], high_rows[row, l]
+    own_low, own_high, other_low, other_high = low_rows[row, some], high_rows[row, some], low[l, some], high[l, some]
+    flags = (largest > own_low + other_low) | (own_high > smallest + other_low) | (other_high > smallest + own_low)
+    flags = flags | (largest + own_high + other_high > turn)
+    return int(sum(1 << lane for lane in range(LANES) if flags[lane]))
+
+
+def _spread(builder: Any, number: Any) -> Any:
+    """The same number in every lane."""
+    from llvmlite import ir
+
+    start = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
+    first = builder.insert_element(start, number, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(first, start, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
 
 
 def _in_vectors(compiled: Any) -> None:
@@ -29,16 +54,13 @@ def _in_vectors(compiled: Any) -> None:
     from llvmlite import ir
 
     cgutils, types = compiled.cgutils, compiled.types
-    single, vector = ir.FloatType(), ir.VectorType(ir.FloatType(), LANES)
+    vector = ir.VectorType(ir.FloatType(), LANES)
     bits_of = ir.VectorType(ir.IntType(32), LANES)
     fused = ("contract",)
-    nothing = ir.Constant(single, 0.0)
 
-    def spread(builder: Any, number: Any) -> Any:
-        """The same number in every lane."""
-        start = ir.Constant(vector, ir.Undefined)
-        first = builder.insert_element(start, number, ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(first, start, ir.Constant(bits_of, [0] * LANES))
+    def lane(builder: Any, numbers: Any, y: int) -> Any:
+        """The number of one lane in every lane."""
+        return builder.shuffle_vector(numbers, numbers, ir.Constant(bits_of, [y] * LANES))
 
     def room_of(builder: Any, number: Any, top: Any, zero: Any) -> Any:
         """(top - number^2)+, of numbers or of vectors."""
@@ -51,40 +73,93 @@ def _in_vectors(compiled: Any) -> None:
         return builder.bitcast(bits, vector)
 
     @compiled.intrinsic
-    def in_lanes(_typing: Any, q: Any, i: Any, l: Any, j: Any, top: Any, allowance: Any) -> Any:
+    def in_lanes(_typing: Any, q: Any, row: Any, il: Any, ij: Any, lj: Any, top: Any, allowance: Any) -> Any:
         """See the plain one above, which is the same."""
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             kind = signature.args[0]
-            array, i, l, j, top, allowance = arguments
+            array, row, il, ij, lj, top, allowance = arguments
             matrix = context.make_array(kind)(context, builder, array)
+            first = ir.Constant(row.type, 0)
 
-            def place(row: Any, column: Any) -> Any:
-                return cgutils.get_item_pointer(context, builder, kind, matrix, [row, column])
+            def place(tile: Any, y: Any, x: Any) -> Any:
+                return cgutils.get_item_pointer(context, builder, kind, matrix, [tile, y, x])
 
-            def lanes(row: Any) -> Any:
-                return builder.load(builder.bitcast(place(row, j), vector.as_pointer()), align=4)
+            def lanes(tile: Any, y: Any) -> Any:
+                return builder.load(builder.bitcast(place(tile, y, first), vector.as_pointer()), align=4)
 
-            u, allowances = lanes(i), spread(builder, allowance)
-            room = room_of(builder, u, spread(builder, top), ir.Constant(vector, [0.0] * LANES))
+            u, allowances = lanes(ij, row), _spread(builder, allowance)
+            room = room_of(builder, u, _spread(builder, top), ir.Constant(vector, [0.0] * LANES))
             exceeds = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [0] * LANES)
+            numbers = lanes(il, row)
+            rooms = room_of(builder, numbers, _spread(builder, top), ir.Constant(vector, [0.0] * LANES))
             for y in range(LANES):
-                row = builder.add(l, ir.Constant(l.type, y))
-                a = builder.load(place(i, row))
-                product = builder.fmul(spread(builder, a), u, flags=fused)
-                off = builder.fadd(size_of(builder, builder.fsub(lanes(row), product, flags=fused)), allowances)
-                limit = builder.fmul(spread(builder, room_of(builder, a, top, nothing)), room)
+                at = ir.Constant(row.type, y)
+                a = lane(builder, numbers, y)
+                product = builder.fmul(a, u, flags=fused)
+                off = builder.fadd(size_of(builder, builder.fsub(lanes(lj, at), product, flags=fused)), allowances)
+                limit = builder.fmul(lane(builder, rooms, y), room)
                 more = builder.fcmp_unordered(">", builder.fmul(off, off), limit)
                 exceeds = builder.or_(exceeds, more)
             mask = builder.bitcast(exceeds, ir.IntType(LANES))
             return builder.icmp_unsigned("!=", mask, ir.Constant(ir.IntType(LANES), 0))
 
         whole, number = types.int64, types.float32
-        return types.boolean(q, whole, whole, whole, number, number), emit
+        return types.boolean(q, whole, whole, whole, whole, number, number), emit
 
     compiled.overload(tile_exceeds, jit_options={"forceinline": True})(
-        lambda q, i, l, j, top, allowance: lambda q, i, l, j, top, allowance: in_lanes(q, i, l, j, top, allowance)
+        lambda q, row, il, ij, lj, top, allowance: (
+            lambda q, row, il, ij, lj, top, allowance: in_lanes(q, row, il, ij, lj, top, allowance)
+        )
     )
 
 
+def _masks(compiled: Any) -> None:
+    """Let compiled kernels call :func:`opens` in vector instructions."""
+    from llvmlite import ir
+
+    cgutils, types = compiled.cgutils, compiled.types
+    vector = ir.VectorType(ir.FloatType(), LANES)
+
+    @compiled.intrinsic
+    def in_lanes(
+        _typing: Any, low_rows: Any, high_rows: Any, row: Any, low: Any, high: Any, l: Any, at: Any, turn: Any
+    ) -> Any:
+        """See the plain one above, which is the same."""
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            _, _, row, _, _, l, at, turn = arguments
+
+            def place(which: int, y: Any, x: Any) -> Any:
+                kind = signature.args[which]
+                array = context.make_array(kind)(context, builder, arguments[which])
+                return cgutils.get_item_pointer(context, builder, kind, array, [y, x])
+
+            def lanes(which: int, y: Any) -> Any:
+                return builder.load(builder.bitcast(place(which, y, at), vector.as_pointer()), align=4)
+
+            def more(one: Any, other: Any) -> Any:
+                return builder.fcmp_unordered(">", one, other)
+
+            smallest, largest = (_spread(builder, builder.load(place(which, row, l))) for which in (0, 1))
+            own_low, own_high, other_low, other_high = lanes(0, row), lanes(1, row), lanes(3, l), lanes(4, l)
+            flags = more(largest, builder.fadd(own_low, other_low))
+            flags = builder.or_(flags, more(own_high, builder.fadd(smallest, other_low)))
+            flags = builder.or_(flags, more(other_high, builder.fadd(smallest, own_low)))
+            around = builder.fadd(builder.fadd(largest, own_high), other_high)
+            flags = builder.or_(flags, more(around, _spread(builder, turn)))
+            return builder.zext(builder.bitcast(flags, ir.IntType(LANES)), ir.IntType(64))
+
+        whole = types.int64
+        return types.int64(low_rows, high_rows, whole, low, high, whole, whole, types.float32), emit
+
+    def emitted(low_rows: Any, high_rows: Any, row: Any, low: Any, high: Any, l: Any, at: Any, turn: Any) -> Any:
+        return lambda low_rows, high_rows, row, low, high, l, at, turn: in_lanes(
+            low_rows, high_rows, row, low, high, l, at, turn
+        )
+
+    compiled.overload(opens, jit_options={"forceinline": True})(emitted)
+
+
 with_compiler(_in_vectors, instead_of=tile_exceeds)
+with_compiler(_masks, instead_of=opens)

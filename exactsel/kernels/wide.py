@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel._jit import atomic_add, njit, prange
-from exactsel.kernels.lanes import LANES, tile_exceeds
+from exactsel.kernels.lanes import LANES, opens, tile_exceeds
 from exactsel.kernels.linalg import dot
 from exactsel.types import BoolArray, FloatArray, IntArray
 
@@ -50,8 +50,17 @@ TOP = np.float32(1.0 - 2.0**-21)
 ALLOWANCE = np.float32(1e-6)
 """By how much the size of c - ab is taken to be larger than computed."""
 
+OWN = np.float32(0.999)
+"""A column's cosine with itself as it is entered: less than 1, so that (l, l, i), which is singular, passes."""
+
 ALIKE = np.float32(1.0 - 2.0**-21)
 """Entries of this size or more are those of a pair that may fail by itself."""
+
+TOGETHER = 8
+"""Blocks of pivots that are counted together, so that a tile that comes from far away serves all of their rows."""
+
+NEAR = 128
+"""Blocks that are looked at in one go, so that the rows' own tiles stay in the cache."""
 
 NOT_COUNTED, OVERFLOW = -2, -1
 """In the place of a block's number of suspects: it was not counted, or there are more than can be noted."""
@@ -110,63 +119,89 @@ def _angles(smallest: float, largest: float) -> tuple[float, float]:
     return np.arccos(min(1.0, largest + ENTRY)) - ANGLE, np.arccos(max(-1.0, smallest - ENTRY)) + ANGLE
 
 
+@njit(inline=True)
+def tile_of(block: int, other: int) -> int:
+    """Where the tile of two blocks, other <= block, is."""
+    return block * (block + 1) // 2 + other
+
+
+@njit
+def complete_tile(tile: SingleArray) -> None:
+    """Enter what is above the diagonal of a tile on the diagonal, and OWN there."""
+    for y in range(LANES):
+        tile[y, y] = OWN
+        for x in range(y):
+            tile[x, y] = tile[y, x]
+
+
 @njit(parallel=True)
 def tile_angles(q: SingleArray, blocks: int, low: SingleArray, high: SingleArray) -> None:
     """Write the smallest and the largest angle of every block of rows with every one before it, itself included."""
     for block in prange(blocks):
         for other in range(block + 1):
             smallest, largest = np.float32(2.0), np.float32(-2.0)
-            for i in range(LANES * block, LANES * block + LANES):
-                for j in range(LANES * other, min(i, LANES * other + LANES)):
-                    smallest, largest = min(smallest, q[i, j]), max(largest, q[i, j])
+            tile = q[tile_of(block, other)]
+            for y in range(LANES):
+                for x in range(LANES if other < block else y):
+                    smallest, largest = min(smallest, tile[y, x]), max(largest, tile[y, x])
             low[block, other], high[block, other] = _angles(smallest, largest)
 
 
 @njit
 def _row_angles(q: SingleArray, i: int, low: SingleArray, high: SingleArray) -> None:
     """Write the smallest and the largest angle of row ``i`` with every block before it."""
-    for block in range(i // LANES + 1):
+    own = i // LANES
+    for block in range(own + 1):
         smallest, largest = np.float32(2.0), np.float32(-2.0)
-        for j in range(LANES * block, min(i, LANES * block + LANES)):
-            smallest, largest = min(smallest, q[i, j]), max(largest, q[i, j])
+        row = q[tile_of(own, block), i % LANES]
+        for x in range(LANES if block < own else i % LANES):
+            smallest, largest = min(smallest, row[x]), max(largest, row[x])
         low[block], high[block] = _angles(smallest, largest)
 
 
 @njit
 def _open_tiles(
-    low: SingleArray, high: SingleArray, low_row: SingleArray, high_row: SingleArray, l: int, opened: IntArray,
-    flags: BoolArray,
+    low: SingleArray, high: SingleArray, low_rows: SingleArray, high_rows: SingleArray, row: int, l: int, first: int,
+    last: int, opened: IntArray,
 ) -> int:  # fmt: skip
-    """Write down the blocks up to ``l`` whose triples with the pivot and block ``l`` are not closed as a whole."""
-    smallest, largest = low_row[l], high_row[l]
-    low_l, high_l = low[l], high[l]
-    for j in range(l + 1):
-        flags[j] = (
-            (largest > low_row[j] + low_l[j])
-            | (high_row[j] > smallest + low_l[j])
-            | (high_l[j] > smallest + low_row[j])
-            | (largest + high_row[j] + high_l[j] > TURN)
-        )
+    """Write down the blocks from ``first`` to before ``last`` of which triples with a row and block ``l`` are open."""
     count = 0
-    for j in range(l + 1):
-        opened[count] = j
-        count += flags[j]
+    for at in range(first, last, LANES):
+        flags = opens(low_rows, high_rows, row, low, high, l, at, TURN)
+        if last < at + LANES:
+            flags &= (1 << (last - at)) - 1
+        if flags != 0:
+            for lane in range(LANES):  # without a jump
+                opened[count] = at + lane
+                count += (flags >> lane) & 1
     return count
+
+
+@njit(inline=True)
+def _cosine(q: SingleArray, i: int, j: int) -> float:
+    """The entry of row ``i`` and column ``j`` < i."""
+    entry: float = q[tile_of(i // LANES, j // LANES), i % LANES, j % LANES]
+    return entry
 
 
 @njit
 def triple_exceeds(q: SingleArray, i: int, l: int, j: int) -> bool:
     """Whether three columns, j < l < i, are suspects in single precision."""
-    a, u = q[i, l], q[i, j]
-    off = abs(q[l, j] - a * u) + ALLOWANCE
+    a, u = _cosine(q, i, l), _cosine(q, i, j)
+    off = abs(_cosine(q, l, j) - a * u) + ALLOWANCE
     zero = np.float32(0.0)
     return bool(off * off > max(TOP - a * a, zero) * max(TOP - u * u, zero))
 
 
 @njit
 def tile_suspect(q: SingleArray, i: int, l: int, j: int) -> bool:
-    """Whether one of the triples of ``i`` with LANES columns from ``l`` and LANES from ``j`` on is a suspect."""
-    return bool(tile_exceeds(q, i, l, j, TOP, ALLOWANCE))
+    """Whether one of the triples of ``i`` with a column of block ``l`` and one of block ``j`` <= l may be a suspect.
+
+    It is so, and exact, where j < l < the block of ``i``. A tile on the diagonal holds triples twice, and some with a
+    column that is in twice, which passes as its cosine with itself is OWN.
+    """
+    own = i // LANES
+    return bool(tile_exceeds(q, i % LANES, tile_of(own, l), tile_of(own, j), tile_of(l, j), TOP, ALLOWANCE))
 
 
 @njit
@@ -192,30 +227,46 @@ def _look_into_tile(
 
 
 @njit
-def _count_row(
-    q: SingleArray, low: SingleArray, high: SingleArray, columns: Columns, size: int, places: int, i: int,
-    low_row: SingleArray, high_row: SingleArray, opened: IntArray, flags: BoolArray, suspects: IntArray, found: int,
+def _count_pairs(
+    q: SingleArray, columns: Columns, size: int, own: int, suspects: IntArray, found: int
 ) -> int:  # fmt: skip
-    """Note the suspects among all pairs and, with three places, triples whose last column is ``i``."""
-    for l in range(i):
-        if abs(q[i, l]) >= ALIKE and not holds(columns, i, l, -1):
-            found = _note(suspects, found, i, l, -1)
-            if found == OVERFLOW:
-                return OVERFLOW
-    if places < 3:
-        return found
-    own = i // LANES
-    _row_angles(q, i, low_row, high_row)
-    for l in range(own + 1):
-        for t in range(_open_tiles(low, high, low_row, high_row, l, opened, flags)):
-            j = opened[t]
-            apart = j < l and l < own
-            if apart and not tile_suspect(q, i, LANES * l, LANES * j):
-                continue
-            found = _look_into_tile(q, columns, size, i, l, j, suspects, found)
-            if found == OVERFLOW:
-                return OVERFLOW
+    """Note the suspects among the pairs whose last column is in the block ``own``."""
+    for i in range(LANES * own, min(size, LANES * own + LANES)):
+        for l in range(i):
+            if abs(_cosine(q, i, l)) >= ALIKE and not holds(columns, i, l, -1):
+                found = _note(suspects, found, i, l, -1)
+                if found == OVERFLOW:
+                    return OVERFLOW
     return found
+
+
+@njit
+def _count_triples(
+    q: SingleArray, low: SingleArray, high: SingleArray, columns: Columns, size: int, first: int, blocks: IntArray,
+    low_rows: SingleArray, high_rows: SingleArray, opened: IntArray, suspects: IntArray, found: IntArray,
+) -> None:  # fmt: skip
+    """Note the suspects among the triples whose last column is in one of the ``blocks``, counted from ``first`` on.
+
+    All their rows go over one block ``l`` before the next, so that its tiles are in the cache.
+    """
+    rows = 0
+    for block in blocks:
+        for i in range(LANES * (first + block), min(size, LANES * (first + block + 1))):
+            _row_angles(q, i, low_rows[rows], high_rows[rows])
+            rows += 1
+    top = first + blocks[-1] + 1
+    for begin in range(0, top, NEAR):
+        for l in range(begin, top):
+            end, row = min(begin + NEAR, l + 1), 0
+            for block in blocks:
+                for i in range(LANES * (first + block), min(size, LANES * (first + block + 1))):
+                    if l <= first + block and found[block] != OVERFLOW:
+                        for at in range(_open_tiles(low, high, low_rows, high_rows, row, l, begin, end, opened)):
+                            if found[block] != OVERFLOW and tile_suspect(q, i, l, opened[at]):
+                                found[block] = _look_into_tile(
+                                    q, columns, size, i, l, opened[at], suspects[block], found[block]
+                                )
+                    row += 1
 
 
 @njit(parallel=True)
@@ -227,10 +278,10 @@ def count_blocks(
 
     Parameters
     ----------
-    q : float32 array (M, M)
-        What is left of Q, scaled to unit diagonal: only what is below the diagonal is read. M is a multiple of LANES.
-        A column that is zero takes part in nothing.
-    low, high : float32 arrays (M / LANES, M / LANES)
+    q : float32 array (B (B + 1) / 2, LANES, LANES)
+        What is left of Q, scaled to unit diagonal, tile by tile (:func:`tile_of`) on and below the diagonal;
+        those on it are complete (:func:`complete_tile`). A column that is zero takes part in nothing.
+    low, high : float32 arrays (B', B'), B' a multiple of LANES
         See :func:`tile_angles`.
     columns : Columns
     size : int
@@ -245,20 +296,21 @@ def count_blocks(
         A zero. ``workers`` share the blocks by it.
     """
     for _ in prange(workers):
-        blocks = (size + LANES - 1) // LANES
-        low_row, high_row = np.empty(blocks, dtype=np.float32), np.empty(blocks, dtype=np.float32)
-        opened, flags = np.empty(blocks + 1, dtype=np.int64), np.empty(blocks, dtype=np.bool_)
+        low_rows = np.zeros((LANES * TOGETHER, low.shape[0]), dtype=np.float32)
+        high_rows = np.zeros((LANES * TOGETHER, low.shape[0]), dtype=np.float32)
+        opened = np.empty(low.shape[0] + LANES, dtype=np.int64)
         while not stop[0]:
-            block = found.size - 1 - atomic_add(counter, 0, 1)
-            if block < 0:
+            last = found.size - TOGETHER * atomic_add(counter, 0, 1)
+            if last <= 0:
                 break
-            count, i = 0, LANES * (first + block)
-            while i < min(size, LANES * (first + block + 1)) and count != OVERFLOW:
-                count = _count_row(
-                    q, low, high, columns, size, places, i, low_row, high_row, opened, flags, suspects[block], count
-                )
-                i += 1
-            found[block] = count
+            some = np.arange(max(0, last - TOGETHER), last)
+            noted = np.zeros(found.size, dtype=np.int64)
+            for block in some:
+                noted[block] = _count_pairs(q, columns, size, first + block, suspects[block], 0)
+            if places == 3:
+                _count_triples(q, low, high, columns, size, first, some, low_rows, high_rows, opened, suspects, noted)
+            for block in some:
+                found[block] = noted[block]
 
 
 @njit(parallel=True)
@@ -269,11 +321,15 @@ def eliminate(base: FloatArray, pivot: int, u: FloatArray, scale: FloatArray, q:
     ``scale`` (pivot,) one over the root of the diagonal that is left, zero for columns that are to take part in
     nothing. What is behind the columns up to the end of their block is set to zero.
     """
-    rows = (pivot + LANES - 1) // LANES * LANES
-    for i in prange(rows):
-        if i >= pivot:
-            q[i, :i] = 0.0
-        else:
+    blocks = (pivot + LANES - 1) // LANES
+    for block in prange(blocks):
+        for y in range(LANES):
+            i = LANES * block + y
+            if i >= pivot:
+                for other in range(block + 1):
+                    q[tile_of(block, other), y] = 0.0
+                continue
             a, s = u[i], scale[i]
             for j in range(i):
-                q[i, j] = (base[i, j] - a * u[j]) * (s * scale[j])
+                q[tile_of(block, j // LANES), y, j % LANES] = (base[i, j] - a * u[j]) * (s * scale[j])
+        complete_tile(q[tile_of(block, block)])

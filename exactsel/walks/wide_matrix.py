@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel.kernels.lanes import LANES
-from exactsel.kernels.wide import Columns, SingleArray, eliminate, tile_angles
+from exactsel.kernels.wide import Columns, SingleArray, complete_tile, eliminate, tile_angles, tile_of
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
@@ -98,7 +98,7 @@ class LevelMatrix:
     failing: IntArray
     """Positions whose own diagonal is not positive; they take part in nothing."""
     q: SingleArray
-    """(M, M) scaled to unit diagonal, below the diagonal; see :func:`exactsel.kernels.wide.count_blocks`."""
+    """Scaled to unit diagonal, in tiles; see :func:`exactsel.kernels.wide.count_blocks`."""
     low: SingleArray
     high: SingleArray
     base: FloatArray | None
@@ -138,7 +138,8 @@ def level_matrix(
     if eliminated is None:
         return None
     m, padded = len(X), max(1, -(-len(X) // LANES)) * LANES
-    q = np.zeros((padded, padded), dtype=np.float32)
+    blocks = padded // LANES
+    q = np.zeros((blocks * (blocks + 1) // 2, LANES, LANES), dtype=np.float32)
     base = np.empty((m, m)) if keep else None
     diagonal = (np.einsum("ij,ij->i", X, X) + lam) * (1.0 - mu) - b * b / T - (eliminated**2).sum(axis=0)
     scale, failing = _scale(diagonal)
@@ -152,14 +153,27 @@ def level_matrix(
             base[first:last, :last] = rows
         rows *= scale[first:last, None]
         rows *= scale[:last]
-        q[first:last, :last] = rows
+        into_tiles(rows, first, q)
     if base is not None:
         base[np.diag_indices(m)] = diagonal
     if not np.isfinite(q).all():
         return None
-    low, high = (np.zeros((padded // LANES, padded // LANES), dtype=np.float32) for _ in range(2))
-    tile_angles(q, padded // LANES, low, high)
+    wide = -(-blocks // LANES) * LANES
+    low, high = (np.zeros((wide, wide), dtype=np.float32) for _ in range(2))
+    tile_angles(q, blocks, low, high)
     return LevelMatrix(Columns(X, b, eliminated, lam, T, mu), failing, q, low, high, base)
+
+
+def into_tiles(rows: FloatArray, first: int, q: SingleArray) -> None:
+    """Write rows (r, first + r) of the matrix, ``first`` a multiple of LANES, into their tiles."""
+    for at in range(0, len(rows), LANES):
+        some = rows[at : at + LANES, : first + at + LANES]
+        block = (first + at) // LANES
+        strip = np.zeros((LANES, LANES * (block + 1)), dtype=np.float32)
+        strip[: len(some), : some.shape[1]] = some
+        tiles = strip.reshape(LANES, block + 1, LANES).transpose(1, 0, 2)
+        q[tile_of(block, 0) : tile_of(block, block) + 1] = tiles
+        complete_tile(q[tile_of(block, block)])
 
 
 def _scale(diagonal: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -25,6 +25,7 @@ from exactsel.kernels.wide import (
     count_blocks,
     holds,
     tile_angles,
+    tile_of,
     tile_suspect,
     triple_exceeds,
 )
@@ -33,7 +34,7 @@ from exactsel.solving import choose
 from exactsel.solving.solver import Search
 from exactsel.walks import wide
 from exactsel.walks.wide import CountingWalker
-from exactsel.walks.wide_matrix import alike_in_order, duplicates, level_matrix, margin
+from exactsel.walks.wide_matrix import alike_in_order, duplicates, into_tiles, level_matrix, margin
 from exactsel.walks.wide_parts import Stopped
 
 
@@ -156,9 +157,22 @@ def test_a_region_without_candidates_is_not_closed_unseen():
     assert walker.explore(problem.root_state, 1.0, below(1e-9)) is None
 
 
+def entry(q, i, j):
+    """The entry of a matrix in tiles."""
+    return q[tile_of(i // LANES, j // LANES), i % LANES, j % LANES]
+
+
+def in_tiles(matrix):
+    """A matrix (m, m), m a multiple of LANES, in tiles."""
+    q = np.zeros((tile_of(len(matrix) // LANES, 0), LANES, LANES), dtype=np.float32)
+    into_tiles(matrix, 0, q)
+    return q
+
+
 def all_suspects(q, columns, size, places):
     """Slow twin of :func:`count_blocks`: every pair, every triple, one by one."""
-    found = {(i, l, -1) for i in range(size) for l in range(i) if abs(q[i, l]) >= TOP and not holds(columns, i, l, -1)}
+    pairs = ((i, l) for i in range(size) for l in range(i))
+    found = {(i, l, -1) for i, l in pairs if abs(entry(q, i, l)) >= TOP and not holds(columns, i, l, -1)}
     if places == 3:
         triples = ((i, l, j) for i in range(size) for l in range(i) for j in range(l))
         found |= {(i, l, j) for i, l, j in triples if triple_exceeds(q, i, l, j) and not holds(columns, i, l, j)}
@@ -178,7 +192,7 @@ def counted_suspects(matrix, columns, size, places, room, threads=1):
 
 
 @examples(60, 120)
-@given(st.integers(0, 2**32 - 1), st.integers(2, 30), st.floats(0.3, 1.2), st.sampled_from([2, 3]))
+@given(st.integers(0, 2**32 - 1), st.integers(2, 90), st.floats(0.3, 1.2), st.sampled_from([2, 3]))
 def test_the_kernel_notes_what_its_slow_twin_does(seed, size, height, places):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((6, size)) + rng.standard_normal((6, 1)) * rng.choice([0.0, 3.0])
@@ -187,7 +201,7 @@ def test_the_kernel_notes_what_its_slow_twin_does(seed, size, height, places):
     X = A.T[order] * signs[:, None]
     level = height * 0.3 * float(y @ y)
     matrix = level_matrix(X[:0], X, y, 0.01, min(level, 0.49 * float(y @ y)), 1e-12, keep=False)
-    noted = counted_suspects(matrix, matrix.columns, size, places, room=5000)
+    noted = counted_suspects(matrix, matrix.columns, size, places, room=40_000)
     assert len(noted) == len(set(noted))
     assert set(noted) == all_suspects(matrix.q, matrix.columns, size, places)
 
@@ -196,10 +210,14 @@ def test_the_kernel_notes_what_its_slow_twin_does(seed, size, height, places):
 @given(st.integers(0, 2**32 - 1))
 def test_a_tile_is_suspect_where_one_of_its_triples_is(seed):
     rng = np.random.default_rng(seed)
-    q = rng.uniform(-1.0, 1.0, (3 * LANES, 3 * LANES)).astype(np.float32) * np.float32(rng.choice([0.3, 0.55, 1.0]))
-    i, l, j = 2 * LANES + int(rng.integers(LANES)), LANES, 0
-    by_one = any(triple_exceeds(q, i, l + y, j + x) for y in range(LANES) for x in range(LANES))
-    assert tile_suspect(q, i, l, j) == by_one
+    q = in_tiles(rng.uniform(-1.0, 1.0, (3 * LANES, 3 * LANES)) * rng.choice([0.3, 0.55, 0.9]))
+    i = 2 * LANES + int(rng.integers(LANES))
+    by_one = any(triple_exceeds(q, i, LANES + y, x) for y in range(LANES) for x in range(LANES))
+    assert tile_suspect(q, i, 1, 0) == by_one
+    for l, j in ((1, 1), (2, 0), (2, 2)):
+        pairs = [(a, b) for a in range(LANES * l, LANES * l + LANES) for b in range(LANES * j, LANES * j + LANES)]
+        by_one = any(triple_exceeds(q, i, a, b) for a, b in pairs if b < a < i)
+        assert tile_suspect(q, i, l, j) >= by_one
 
 
 def exact_determinant(a, b, c):
@@ -219,15 +237,15 @@ def test_nothing_that_is_not_definite_passes_in_single_precision():
         a, b, c = np.cos([first, second, min(third, 2 * np.pi - third)])
         if rng.random() < 0.5:
             a, c = -a, -c
-        q = np.zeros((LANES, LANES), dtype=np.float32)
-        q[2, 1], q[2, 0], q[1, 0] = rng.permutation([a, b, c])
+        matrix = np.zeros((LANES, LANES))
+        matrix[2, 1], matrix[2, 0], matrix[1, 0] = rng.permutation([a, b, c])
         definite = exact_determinant(a, b, c) >= 0
-        low, high, row_low, row_high = (np.zeros((1, 1), dtype=np.float32) for _ in range(4))
+        q = in_tiles(matrix)
+        low, high, row_low, row_high = (np.zeros((LANES, LANES), dtype=np.float32) for _ in range(4))
         tile_angles(q, 1, low, high)
         _row_angles(q, 2, row_low[0], row_high[0])
-        opened = np.empty(2, dtype=np.int64)
-        suspect = triple_exceeds(q, 2, 1, 0)
-        closed = not _open_tiles(low, high, row_low[0], row_high[0], 0, opened, np.empty(1, dtype=np.bool_))
+        suspect = triple_exceeds(q, 2, 1, 0) and tile_suspect(q, 2, 0, 0)
+        closed = not _open_tiles(low, high, row_low, row_high, 0, 0, 0, 1, np.empty(LANES, dtype=np.int64))
         missed += not definite and (closed or not suspect)
         passed += definite and not suspect
     assert missed == 0
@@ -241,18 +259,17 @@ def test_blocks_closed_by_their_angles_hold_definite_triples_only():
         rows = rng.standard_normal((4, 1)) * rng.uniform(0, 3) + rng.standard_normal((4, 3 * LANES))
         rows /= np.linalg.norm(rows, axis=0)
         exact = rows.T @ rows + rng.uniform(-0.4, 0.4) * np.ones((3 * LANES, 3 * LANES))
-        q = np.tril(exact, -1).clip(-1.1, 1.1).astype(np.float32)
-        low, high = np.zeros((3, 3), dtype=np.float32), np.zeros((3, 3), dtype=np.float32)
+        entries = np.tril(exact, -1).clip(-1.1, 1.1).astype(np.float32).astype(float)
+        q = in_tiles(entries)
+        low, high, row_low, row_high = (np.zeros((LANES, LANES), dtype=np.float32) for _ in range(4))
         tile_angles(q, 3, low, high)
         i = 2 * LANES + int(rng.integers(LANES))
-        row_low, row_high = np.zeros(3, dtype=np.float32), np.zeros(3, dtype=np.float32)
-        _row_angles(q, i, row_low, row_high)
-        opened, flags = np.empty(4, dtype=np.int64), np.empty(3, dtype=np.bool_)
-        count = _open_tiles(low, high, row_low, row_high, 1, opened, flags)
+        _row_angles(q, i, row_low[0], row_high[0])
+        opened = np.empty(LANES, dtype=np.int64)
+        count = _open_tiles(low, high, row_low, row_high, 0, 1, 0, 2, opened)
         if 0 in opened[:count]:
             continue
         closed += 1
-        entries = q.astype(float)
         for l in range(LANES, 2 * LANES):
             for j in range(LANES):
                 assert exact_determinant(entries[i, l], entries[i, j], entries[l, j]) >= 0
