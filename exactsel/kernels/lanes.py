@@ -153,12 +153,13 @@ def _masks(compiled: Any) -> None:
         whole = types.int64
         return types.int64(low_rows, high_rows, whole, low, high, whole, whole, types.float32), emit
 
-    def emitted(low_rows: Any, high_rows: Any, row: Any, low: Any, high: Any, l: Any, at: Any, turn: Any) -> Any:
-        return lambda low_rows, high_rows, row, low, high, l, at, turn: in_lanes(
-            low_rows, high_rows, row, low, high, l, at, turn
+    compiled.overload(opens, jit_options={"forceinline": True})(
+        lambda low_rows, high_rows, row, low, high, l, at, turn: (
+            lambda low_rows, high_rows, row, low, high, l, at, turn: in_lanes(
+                low_rows, high_rows, row, low, high, l, at, turn
+            )
         )
-
-    compiled.overload(opens, jit_options={"forceinline": True})(emitted)
+    )
 
 
 with_compiler(_in_vectors, instead_of=tile_exceeds)
