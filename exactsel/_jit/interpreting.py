@@ -229,9 +229,12 @@ def interprets() -> bool:
 
 def steps(wanted: bool, sequence: Iterable[T]) -> Iterator[T]:
     """The same steps; kernels are interpreted on the way to each, but not by whoever looks at them."""
+    if not (wanted and CHOOSES):
+        yield from sequence
+        return
     iterator = iter(sequence)
     while True:
-        with session(wanted):
+        with session(True):
             try:
                 step = next(iterator)
             except StopIteration:

@@ -58,7 +58,7 @@ POWER_STEPS, ENLARGED = 12, 1.15
 """Of the power method for the step length, and what it is enlarged by: the steps are not checked, and too long ones
 make a bound weak, never wrong."""
 
-MOST_KEPT = 2000
+MOST_KEPT = 4000
 """Columns whose products with each other are kept."""
 
 
@@ -94,11 +94,13 @@ class KnownProducts:
     def _add(self, new: IntArray) -> None:
         known = self._columns.size
         self._columns = np.concatenate([self._columns, new])
-        self._place[new] = np.arange(known, self._columns.size)
-        grown = np.empty((self._columns.size, self._columns.size))
-        grown[:known, :known] = self._G
-        pair_products(self._AT, self._columns, known, grown)
-        self._G = grown
+        size = self._columns.size
+        self._place[new] = np.arange(known, size)
+        if size > len(self._G):
+            grown = np.empty((size + size // 2, size + size // 2))
+            grown[:known, :known] = self._G[:known, :known]
+            self._G = grown
+        pair_products(self._AT, self._columns, known, self._G)
 
 
 class Evaluated(NamedTuple):

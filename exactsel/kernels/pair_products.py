@@ -7,11 +7,18 @@ from exactsel.kernels.linalg import dot
 from exactsel.types import FloatArray, IntArray
 
 
+TOGETHER = 16
+"""Rows that stay in the cache while others pass by."""
+
+
 @njit
 def pair_products(AT: FloatArray, columns: IntArray, known: int, out: FloatArray) -> None:
     """Write a_i'a_j of the listed columns into ``out`` (m, m), whose first ``known`` rows and columns are there."""
-    for i in range(known, columns.size):
-        for j in range(i + 1):
-            product = dot(AT[columns[i]], AT[columns[j]])
-            out[i, j] = product
-            out[j, i] = product
+    for first in range(known, columns.size, TOGETHER):
+        last = min(first + TOGETHER, columns.size)
+        for j in range(last):
+            row = AT[columns[j]]
+            for i in range(max(first, j), last):
+                product = dot(AT[columns[i]], row)
+                out[i, j] = product
+                out[j, i] = product

@@ -77,10 +77,8 @@ def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bo
     """Commit what became of one node; ``details`` tells also what the kernels did one by one."""
     node, region = outcome.node, outcome.region
     yield from _commit_visits(state, node.id, region)
-    for i, fixing in enumerate(region.fixings):
-        state.drop(fixing.bound, partial(closed_child, node, region.fixings, i, expander.problem))
-        state.record(b"fixed", node.id, fixing.column, fixing.inside, values=(fixing.bound,))
-        yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
+    if region.fixings:
+        yield from _commit_fixings(state, node, region.fixings, expander.problem)
     if expander.counts_work:
         _note_work(state, outcome, expander)
     if isinstance(outcome, SubtreeResult):
@@ -89,6 +87,17 @@ def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bo
         yield from _commit_divided(state, outcome)
     else:
         yield from _settle(state, node.id, region, node.parent, node.depth)
+
+
+def _commit_fixings(
+    state: SearchState, node: Node, fixings: Sequence[Fixing], problem: SubsetProblem
+) -> Iterator[Event]:
+    """There may be one for each column of the data in every node: they are recorded together."""
+    sides = [2 * fixing.column + fixing.inside for fixing in fixings]
+    state.record(b"fixed", node.id, *sides, values=[fixing.bound for fixing in fixings])
+    for i, fixing in enumerate(fixings):
+        state.drop(fixing.bound, partial(closed_child, node, fixings, i, problem))
+        yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
 
 
 def _commit_divided(state: SearchState, outcome: NodeDivided) -> Iterator[Event]:

@@ -17,7 +17,7 @@ from exactsel.kernels.node import FREE
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.boxed_fit import in_closed_form
 from exactsel.problem.fit import Fit
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._limits import objective_of
 from exactsel_heuristics._perturbing import perturbed
 from exactsel_heuristics._scoring import IMPROVEMENT, guaranteed_decrease, largest, padded, smallest_decrease
@@ -61,12 +61,12 @@ def forward_by_refits(problem: Limited, context: Context, shortlist: Shortlist) 
     decrease, value, refits = smallest_decrease(problem), problem.fit(()).value, _Refits(problem, context.should_stop)
     while len(chosen) < problem.k and not context.should_stop():
         candidates = _entering(problem, chosen, refits, shortlist, problem.d * problem.k)
-        values = refits.values([[*chosen, g] for g in candidates])
+        values = refits.values(_with_each(chosen, candidates, len(chosen) + 1))
         best = int(np.argmin(values))
         if not values[best] < value - decrease:
             break
         value = float(values[best])
-        chosen.append(candidates[best])
+        chosen.append(int(candidates[best]))
     return Proposal.of(chosen, refits.done)
 
 
@@ -121,22 +121,24 @@ class _Refits:
     def over(self) -> bool:
         return self.work >= self.limit or self.should_stop()
 
-    def values(self, supports: Sequence[Sequence[int]]) -> FloatArray:
-        """Objectives of sets of units; inf where columns are numerically dependent, and for what was not reached."""
+    def values(self, supports: IntArray) -> FloatArray:
+        """Objectives of sets of units (rows padded with -1); inf where columns are numerically dependent, and for what
+        was not reached.
+        """
         values = np.full(len(supports), np.inf)
         for first in range(0, len(supports), self.at_once):
             if first and self.over():
                 break
             part = supports[first : first + self.at_once]
             self._count(len(part), self.costs[0])
-            found = self.problem.objectives(padded(part, max(len(support) for support in part)))
+            found = self.problem.objectives(part)
             values[first : first + len(part)] = np.where(np.isnan(found), np.inf, found)
         return values
 
     def value(self, support: Sequence[int]) -> float:
         """The objective on a set of units: quick within limits where that works, exact elsewhere."""
         if isinstance(self.problem, BoxedProblem):
-            value = float(self.values([support])[0])
+            value = float(self.values(padded([support], len(support)))[0])
             if value < math.inf:
                 return value
         return self.fit(support).value
@@ -164,13 +166,16 @@ def _local_optimum(
         if len(chosen) < problem.k:
             stays.append(chosen)
         moves = len(stays) * (problem.d - len(chosen))
-        near: list[tuple[int, ...]] = []
+        tables: list[IntArray] = []
         for stay in stays:
-            entering = [] if near and refits.over() else _entering(problem, stay, refits, shortlist, moves)
-            near += [(*stay, g) for g in entering if g not in chosen]
-        if not near:
+            if tables and refits.over():
+                break
+            entering = _entering(problem, stay, refits, shortlist, moves)
+            tables.append(_with_each(stay, entering[~np.isin(entering, chosen)], problem.k))
+        near = np.concatenate(tables) if tables else np.empty((0, problem.k), dtype=np.int64)
+        if not len(near):
             break
-        best = tuple(sorted(near[int(np.argmin(refits.values(near)))]))
+        best = tuple(sorted(int(g) for g in near[int(np.argmin(refits.values(near)))] if g >= 0))
         found = refits.value(best)
         if not found < value - decrease:
             break
@@ -178,11 +183,18 @@ def _local_optimum(
     return chosen, value
 
 
+def _with_each(stay: Sequence[int], entering: IntArray, width: int) -> IntArray:
+    """What stays with each of some units: (m, width), filled up with -1."""
+    rows = np.full((entering.size, width), -1, dtype=np.int64)
+    rows[:, : len(stay)], rows[:, len(stay)] = stay, entering
+    return rows
+
+
 def _entering(
     problem: Limited, stay: Sequence[int], refits: _Refits, shortlist: Shortlist, moves: int
-) -> list[int]:  # fmt: skip
+) -> IntArray:  # fmt: skip
     """The units to try beside what stays: all, or those that are sure to gain most by themselves."""
-    outside = [g for g in range(problem.d) if g not in stay]
+    outside = np.setdiff1d(np.arange(problem.d), stay)
     if not isinstance(problem, BoxedProblem) or _quick(problem) or moves <= shortlist.exhaustive:
         return outside
     objective = objective_of(problem)
@@ -191,7 +203,7 @@ def _entering(
     scores = np.zeros(problem.d)
     np.add.at(scores, problem.units.unit_of, guaranteed_decrease(problem, gradient))
     scores[list(stay)] = -np.inf
-    return [int(g) for g in largest(scores, min(shortlist.count, len(outside)))]
+    return largest(scores, min(shortlist.count, len(outside)))
 
 
 def _quick(problem: Limited) -> bool:
