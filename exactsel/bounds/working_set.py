@@ -76,7 +76,7 @@ class KnownProducts:
 
     def _forget(self) -> None:
         self._place = np.full(len(self._AT), -1, dtype=np.int64)
-        self._columns, self._G = np.empty(0, dtype=np.int64), np.empty((0, 0))
+        self._columns, self._G, self._b = np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0)
 
     def among(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
         """A'A and A'y of some columns (m,): the same numbers in whatever order they were asked for."""
@@ -88,12 +88,12 @@ class KnownProducts:
             if new.size:
                 self._add(new)
             places = self._place[columns]
-            G = self._G[np.ix_(places, places)]
-        return G, np.array([float(self._AT[j] @ self._y) for j in columns])
+            return self._G[np.ix_(places, places)], self._b[places]
 
     def _add(self, new: IntArray) -> None:
         known = self._columns.size
         self._columns = np.concatenate([self._columns, new])
+        self._b = np.concatenate([self._b, [float(self._AT[j] @ self._y) for j in new]])
         size = self._columns.size
         self._place[new] = np.arange(known, size)
         if size > len(self._G):

@@ -17,7 +17,7 @@ from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.relaxation import BoundRegions, Divide
 from exactsel.kernels.node import IN, OUT
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import FailedTrials, NodeDivided, Region, RoundWork, SubtreeResult
+from exactsel.nodes.regions import NO_FIXINGS, FailedTrials, NodeDivided, Region, RoundWork, SubtreeResult
 from exactsel.walks.effort import Effort
 
 BATCH = 4
@@ -131,7 +131,7 @@ class _Trial:
             self._record(part)
 
     def _record(self, region: Region) -> None:
-        region = replace(region, visits=(), fixings=())
+        region = replace(region, visits=(), fixings=NO_FIXINGS)
         if region.closed is not None:
             self.closed.append(replace(region, warm=None))
         else:

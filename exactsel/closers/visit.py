@@ -16,7 +16,7 @@ from exactsel.bounds.witness import Proof
 from exactsel.closers.refits import Refits
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED
 from exactsel.nodes.node import is_convex
-from exactsel.nodes.regions import Fixing, NodeBounds, Region, RoundWork, Visit, constrained
+from exactsel.nodes.regions import Fixings, NodeBounds, Region, RoundWork, Visit, constrained
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray, StateArray
 
@@ -187,15 +187,15 @@ def _fixed(region: Region, tightened: Tightened, i: int, cutoff: float, k: int) 
     put_in = put_in[: k - int(np.count_nonzero(state == IN))]
     if left_out.size + put_in.size == 0:
         return region
-    fixings = [
-        Fixing(int(j), False, float(answers.bound_in[i, j]), tightened.child_proof(i, int(j), True)) for j in left_out
-    ]
-    fixings += [
-        Fixing(int(j), True, float(answers.bound_out[i, j]), tightened.child_proof(i, int(j), False)) for j in put_in
-    ]
+    columns, inside = np.concatenate([left_out, put_in]), np.arange(left_out.size + put_in.size) >= left_out.size
+    bounds = np.concatenate([answers.bound_in[i, left_out], answers.bound_out[i, put_in]])
+
+    def proof_of(place: int) -> Proof:
+        return tightened.child_proof(i, int(columns[place]), not inside[place])
+
     state = state.copy()
     state[left_out], state[put_in] = OUT, IN
     return Region(
         state, region.bound, region.proof, region.warm, region.tight,
-        region.visits, tuple(fixings), region.closed, region.estimate,
+        region.visits, Fixings(columns, inside, bounds, proof_of), region.closed, region.estimate,
     )  # fmt: skip

@@ -6,7 +6,6 @@ from exactsel._jit import njit
 from exactsel.kernels.linalg import dot
 from exactsel.types import FloatArray, IntArray
 
-
 TOGETHER = 16
 """Rows that stay in the cache while others pass by."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from exactsel.nodes.branching import BranchingView
 from exactsel.nodes.node import Node
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.types import IntArray, StateArray
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 from exactsel.walks.effort import CellCount
 
 
@@ -39,6 +39,48 @@ class Fixing:
     proof: Proof
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Fixings(Sequence[Fixing]):
+    """Closed children of a node, one after the other: of wide data one for each of many thousand columns."""
+
+    columns: IntArray
+    """(m,)"""
+    inside: BoolArray
+    """(m,) True: leaving the column out is closed, so it is put in. False: putting it in is closed."""
+    bounds: FloatArray
+    """(m,) of the closed children."""
+    proof_of: Callable[[int], Proof]
+    """What proves the bound of the one at a place."""
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @overload
+    def __getitem__(self, place: int) -> Fixing: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Fixing, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Fixing | tuple[Fixing, ...]:
+        if isinstance(place, slice):
+            return tuple(self[i] for i in range(*place.indices(len(self))))
+        column, inside, bound = self.columns[place], self.inside[place], self.bounds[place]
+        return Fixing(int(column), bool(inside), float(bound), self.proof_of(place))
+
+    @classmethod
+    def of(cls, fixings: Sequence[Fixing]) -> Fixings:
+        """The same ones in arrays."""
+        return cls(
+            np.array([fixing.column for fixing in fixings], dtype=np.int64),
+            np.array([fixing.inside for fixing in fixings], dtype=np.bool_),
+            np.array([fixing.bound for fixing in fixings], dtype=np.float64),
+            lambda place: fixings[place].proof,
+        )
+
+
+NO_FIXINGS = Fixings.of(())
+
+
 @dataclass(frozen=True, slots=True)
 class Region:
     """A part of the search space with its best proven bound; ``closed`` says why it need not be searched."""
@@ -49,7 +91,7 @@ class Region:
     warm: Any = None
     tight: bool = False
     visits: tuple[Visit, ...] = ()
-    fixings: tuple[Fixing, ...] = ()
+    fixings: Fixings = NO_FIXINGS
     closed: str | None = None
     estimate: float = math.inf
     """Objective of the model its relaxation, or the one it comes from, was rounded to."""

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from exactsel.nodes.subtree import count_open
 from exactsel.search.events import (
     Bounded,
@@ -140,9 +142,10 @@ class History:
                 self._note(state)
             case Discarded(_, _, reason, _, _):
                 self.closed[reason] += 1
-            case Fixed(_, _, inside, _, _):
-                self.put_in += inside
-                self.left_out += not inside
+            case Fixed(_, fixings):
+                put_in = int(np.count_nonzero(fixings.inside))
+                self.put_in += put_in
+                self.left_out += len(fixings) - put_in
             case Bounded():
                 self.calls += 1
             case Divided():

@@ -128,8 +128,11 @@ class Trace:
                 return "bounded", {
                     "node": node, "bound": finite(bound), "solved": bool(solved), "iterations": int(iterations),
                 }  # fmt: skip
-            case Fixed(node, column, inside, bound, _):
-                return "fixed", {"node": node, "column": int(column), "inside": bool(inside), "bound": finite(bound)}
+            case Fixed(node, fixings):
+                return "fixed", {
+                    "node": node, "columns": fixings.columns.tolist(), "inside": fixings.inside.tolist(),
+                    "bounds": [finite(bound) for bound in fixings.bounds.tolist()],
+                }  # fmt: skip
             case Divided(node, columns, children, rest):
                 chain = [int(column) for column in columns]
                 return "divided", {"node": node, "columns": chain, "children": list(children), "rest": rest}

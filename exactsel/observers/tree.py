@@ -28,8 +28,9 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
                     graph.add_node(node.id, bound=node.bound, status="open", fixed_in=[], fixed_out=[])
             case Bounded(node, bound, _, _):
                 graph.nodes[node]["bound"] = max(bound, graph.nodes[node]["bound"])
-            case Fixed(node, column, inside, _, _):
-                graph.nodes[node]["fixed_in" if inside else "fixed_out"].append(column)
+            case Fixed(node, fixings):
+                graph.nodes[node]["fixed_in"] += fixings.columns[fixings.inside].tolist()
+                graph.nodes[node]["fixed_out"] += fixings.columns[~fixings.inside].tolist()
             case Divided(node, columns, children, rest):
                 _add_children(graph, node, columns, children, rest)
             case Discarded(node, _, reason, bound, _):

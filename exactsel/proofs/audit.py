@@ -104,10 +104,9 @@ class Audit:
 
     def _fix(self, event: Fixed, state: SearchState) -> None:
         region = self._known(event.node)
-        closed = self._with(region, event.column, OUT if event.inside else IN)
-        self._note_closed(event.bound)
-        self._claim(closed, event.proof, event.bound, event.node, state)
-        self._regions[event.node] = self._with(region, event.column, IN if event.inside else OUT)
+        for fixing in event.fixings:
+            self._note_closed(fixing.bound)
+        self._regions[event.node] = self._after_fixings(region, event.node, event.fixings, state)
 
     def _divide(self, event: Divided) -> None:
         region = self._taken(event.node)
@@ -183,12 +182,15 @@ class Audit:
 
     def look_at_fixings(self, node: Node, fixings: Sequence[Fixing], state: SearchState) -> bytes | None:
         """What fixing columns of a node has closed, whose bounds are to be evaluated; the region that is left."""
-        region: bytes | None = node.state.tobytes()
+        return self._after_fixings(node.state.tobytes(), node.id, fixings, state)
+
+    def _after_fixings(
+        self, region: bytes | None, node: int, fixings: Sequence[Fixing], state: SearchState
+    ) -> bytes | None:
         for fixing in fixings:
-            decision = IN if fixing.inside else OUT
             closed = self._with(region, fixing.column, OUT if fixing.inside else IN)
-            self._claim(closed, fixing.proof, fixing.bound, node.id, state)
-            region = self._with(region, fixing.column, decision)
+            self._claim(closed, fixing.proof, fixing.bound, node, state)
+            region = self._with(region, fixing.column, IN if fixing.inside else OUT)
         return region
 
     def look_at_opened(self, state: SearchState) -> None:

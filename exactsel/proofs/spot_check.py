@@ -162,7 +162,8 @@ class SpotCheck:
                 if _is_search(outcome) and isinstance(event, Fixed | Discarded):
                     # Regions that were left open, and overtaken by a model since, are no part of it.
                     left = isinstance(event, Discarded) and event.node - first in (outcome.numbers or ())
-                    closed = closed if left else min(closed, event.bound)
+                    bounds = (event.bound,) if isinstance(event, Discarded) else event.fixings.bounds
+                    closed = closed if left else min(closed, *bounds)
             state.in_flight = state.in_flight[1:]
             if _is_search(outcome) and not outcome.dropped <= closed:
                 raise InvariantError(

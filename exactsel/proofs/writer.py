@@ -132,8 +132,9 @@ class ProofWriter:
 
     def _take_down(self, event: Event) -> None:
         if isinstance(event, Fixed):
-            kind = fmt.PUT_IN if event.inside else fmt.LEAVE_OUT
-            self._note(event.node, self._witnesses.use(event.proof, event.bound), 8 * event.column + kind)
+            for fixing in event.fixings:
+                kind = fmt.PUT_IN if fixing.inside else fmt.LEAVE_OUT
+                self._note(event.node, self._witnesses.use(fixing.proof, fixing.bound), 8 * fixing.column + kind)
         elif isinstance(event, Divided):
             words = [word for j, child in zip(event.columns, event.children, strict=True) for word in (8 * j, ~child)]
             self._note(event.node, -1, *words, ~event.rest)

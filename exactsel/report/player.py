@@ -95,7 +95,7 @@ class Steps:
         self._lower, self._upper = -math.inf, math.inf
 
     def of(self, events: Sequence[Event]) -> Iterator[Step]:
-        """One step for every event that changes what is seen; a raised lower bound shows from the next step on."""
+        """One step for every change that is seen; a raised lower bound shows from the next step on."""
         pending: Step | None = None
         for event in events:
             if isinstance(event, LowerBoundRaised):
@@ -103,14 +103,19 @@ class Steps:
                 if pending is not None:
                     pending["lower"] = finite(self._lower)
                 continue
-            step = self._step(event)
-            if step is None:
-                continue
-            if pending is not None:
-                yield pending
-            pending = step
+            for step in self._steps(event):
+                if pending is not None:
+                    yield pending
+                pending = step
         if pending is not None:
             yield pending
+
+    def _steps(self, event: Event) -> Iterator[Step]:
+        if isinstance(event, Fixed):
+            for fixing in event.fixings:
+                yield self._fix(event.node, fixing.column, fixing.inside, fixing.bound)
+        elif (step := self._step(event)) is not None:
+            yield step
 
     def _step(self, event: Event) -> Step | None:
         match event:
@@ -130,8 +135,6 @@ class Steps:
                 self._bounds[node] = bound
                 how = "is one convex problem, and its minimum is" if solved else "is bounded: no model in it is below"
                 return self._say("bound", node, f"Node {node} {how} {bound:.6g}.")
-            case Fixed(node, column, inside, bound, _):
-                return self._fix(node, column, inside, bound)
             case Divided(node, columns, children, rest):
                 return self._divide(node, columns, (*children, rest))
             case Discarded(node, state, reason, bound, _):

@@ -16,7 +16,7 @@ from exactsel.bounds.witness import ListedPoints
 from exactsel.kernels.node import IN, OUT
 from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import FailedTrials, Fixing, NodeDivided, Outcome, Region, Round, SubtreeResult
+from exactsel.nodes.regions import FailedTrials, Fixings, NodeDivided, Outcome, Region, Round, SubtreeResult
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.details import events_of
@@ -89,15 +89,15 @@ def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bo
         yield from _settle(state, node.id, region, node.parent, node.depth)
 
 
-def _commit_fixings(
-    state: SearchState, node: Node, fixings: Sequence[Fixing], problem: SubsetProblem
-) -> Iterator[Event]:
-    """There may be one for each column of the data in every node: they are recorded together."""
-    sides = [2 * fixing.column + fixing.inside for fixing in fixings]
-    state.record(b"fixed", node.id, *sides, values=[fixing.bound for fixing in fixings])
-    for i, fixing in enumerate(fixings):
-        state.drop(fixing.bound, partial(closed_child, node, fixings, i, problem))
-        yield Fixed(node.id, fixing.column, fixing.inside, fixing.bound, fixing.proof)
+def _commit_fixings(state: SearchState, node: Node, fixings: Fixings, problem: SubsetProblem) -> Iterator[Event]:
+    """There may be one for each column of the data in every node: they are committed together."""
+    state.record_fixings(node.id, fixings)
+    below = fixings.bounds < state.value
+    if not below.all():
+        state.drop(float(fixings.bounds[~below].min()), None)
+    for i in np.flatnonzero(below).tolist():
+        state.drop(float(fixings.bounds[i]), partial(closed_child, node, fixings, i, problem))
+    yield Fixed(node.id, fixings)
 
 
 def _commit_divided(state: SearchState, outcome: NodeDivided) -> Iterator[Event]:
@@ -192,11 +192,10 @@ def _settle(state: SearchState, number: int, region: Region, parent: int, depth:
     )
 
 
-def closed_child(node: Node, fixings: Sequence[Fixing], i: int, problem: SubsetProblem) -> Node | None:
+def closed_child(node: Node, fixings: Fixings, i: int, problem: SubsetProblem) -> Node | None:
     """The child that a fixing closes, after those before it; None where it holds no model."""
     state, last = node.state.copy(), fixings[i]
-    for fixing in fixings[:i]:
-        state[fixing.column] = IN if fixing.inside else OUT
+    state[fixings.columns[:i]] = np.where(fixings.inside[:i], IN, OUT)
     state[last.column] = OUT if last.inside else IN
     implied = problem.units.implied(state, problem.k)
     if implied is None:

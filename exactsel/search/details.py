@@ -9,6 +9,7 @@ from exactsel.kernels.moves import BRANCHED, CLOSED, PUT_IN
 from exactsel.kernels.node import IN, OUT
 from exactsel.kernels.subsearch_record import BOUNDED, SKIPPED
 from exactsel.nodes.node import Node, is_convex
+from exactsel.nodes.regions import Fixing, Fixings
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Fixed
 from exactsel.types import StateArray
@@ -50,7 +51,7 @@ def events_of(search: KernelSearch, node: Node, name: Callable[[int], int], prob
         else:
             put_in = step.kind == PUT_IN
             states[step.number] = part(state, step.column, IN if put_in else OUT)
-            yield Fixed(number, step.column, put_in, step.bound, proof)
+            yield Fixed(number, Fixings.of([Fixing(step.column, put_in, step.bound, proof)]))
 
 
 def _reason(step: Step, visited: set[int], state: StateArray, k: int) -> str:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from exactsel.bounds.witness import Proof
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import SubtreeResult
+from exactsel.nodes.regions import Fixings, SubtreeResult
 from exactsel.types import FloatArray, StateArray
 
 
@@ -47,15 +47,13 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """One child of a node is closed, so the node continues as the other: the column is in, or out, for good."""
+    """Children of a node are closed, one a column, so the node continues with these columns in, or out, for good.
+
+    Each one is a child of what those before it have left of the node.
+    """
 
     node: int
-    column: int
-    inside: bool
-    """True: leaving the column out is closed, so it is put in. False: putting it in is closed."""
-    bound: float
-    """Bound of the closed child."""
-    proof: Proof
+    fixings: Fixings
 
 
 @dataclass(frozen=True, slots=True)

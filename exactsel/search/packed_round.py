@@ -22,6 +22,7 @@ from exactsel.nodes.objects import MadeObjects
 from exactsel.nodes.regions import (
     FailedTrials,
     Fixing,
+    Fixings,
     NodeDivided,
     NodeKept,
     Outcome,
@@ -157,12 +158,11 @@ def _region_arrays(regions: Sequence[Region], reasons: Sequence[str]) -> dict[st
 
 
 def _fixing_arrays(fixings: Sequence[Fixing], proofs: Sequence[int]) -> dict[str, NDArray[Any]]:
+    together = Fixings.of(fixings)
     return {
-        "fixing.column": np.array([fixing.column for fixing in fixings], dtype=np.int64),
-        "fixing.inside": np.array([fixing.inside for fixing in fixings], dtype=np.bool_),
-        "fixing.bound": np.array([fixing.bound for fixing in fixings], dtype=np.float64),
+        "fixing.column": together.columns, "fixing.inside": together.inside, "fixing.bound": together.bounds,
         "fixing.proof": np.array(proofs, dtype=np.int64),
-    }
+    }  # fmt: skip
 
 
 def unpacked_round(packed: Packed, nodes: Sequence[Node], problem: SubsetProblem) -> Round:
@@ -309,7 +309,7 @@ class _Reading:
         visits = list(map(Visit, bounds, solved, iterations.tolist()))
         return _grouped(visits, self._counts("region.visits", count, len(visits)))
 
-    def _fixings(self, count: int, table: NodeTable, objects: MadeObjects) -> list[tuple[Fixing, ...]]:
+    def _fixings(self, count: int, table: NodeTable, objects: MadeObjects) -> list[Fixings]:
         columns: IntArray = self._column("fixing.column", np.int64)
         counts = self._counts("region.fixings", count, columns.size)
         require(bool(np.all((columns >= 0) & (columns < self.problem.d))), "unknown columns in 'fixing.column'")
@@ -318,7 +318,8 @@ class _Reading:
         proofs = self._column("fixing.proof", np.int64, columns.size)
         check_proofs(proofs, table.objects, _known(self.nodes))
         found = [objects[number] for number in proofs.tolist()]
-        return _grouped(list(map(Fixing, columns.tolist(), inside, bounds, found)), counts)
+        made = _grouped(list(map(Fixing, columns.tolist(), inside, bounds, found)), counts)
+        return [Fixings.of(some) for some in made]
 
 
 def _grouped(things: Sequence[Any], counts: Sequence[int]) -> list[tuple[Any, ...]]:

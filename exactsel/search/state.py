@@ -13,7 +13,7 @@ import numpy as np
 
 from exactsel.closers.visit import Reached
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import Seconds
+from exactsel.nodes.regions import Fixings, Seconds
 from exactsel.nodes.sizes import node_bytes
 from exactsel.nodes.table import NodeTable
 from exactsel.problem.fit import Fit
@@ -298,6 +298,12 @@ class SearchState:
     def tree_hash(self) -> str:
         """sha256 over everything committed so far, in order."""
         return self.digest.hex()
+
+    def record_fixings(self, node: int, fixings: Fixings) -> None:
+        """Add the columns fixed in a node to the tree hash."""
+        sides = 2 * fixings.columns + fixings.inside
+        numbers = np.concatenate([[float(node)], sides, fixings.bounds / self.unit]).astype("<f8")
+        self.digest = hashlib.sha256(self.digest + b"fixed" + numbers.tobytes()).digest()
 
     def record(self, kind: bytes, *numbers: float, values: Sequence[float] = ()) -> None:
         """Add one committed fact to the tree hash: whole numbers, and objective values, which are taken in ``unit``."""

@@ -12,6 +12,6 @@ def perturbed(support: tuple[int, ...], pool: IntArray, k: int, rng: np.random.G
     size = min(k, pool.size)
     replaced = int(rng.integers(min(2, size), max(min(2, size), size // 2) + 1))
     kept = rng.permutation(np.array(support, dtype=np.int64))[: max(0, k - replaced)]
-    others = np.setdiff1d(pool, support)
+    others = pool[~np.isin(pool, support)]
     drawn = rng.choice(others, min(k - kept.size, others.size), replace=False)
     return tuple(np.concatenate([kept, drawn]).tolist())

@@ -194,7 +194,9 @@ def _entering(
     problem: Limited, stay: Sequence[int], refits: _Refits, shortlist: Shortlist, moves: int
 ) -> IntArray:  # fmt: skip
     """The units to try beside what stays: all, or those that are sure to gain most by themselves."""
-    outside = np.setdiff1d(np.arange(problem.d), stay)
+    free = np.ones(problem.d, dtype=np.bool_)
+    free[list(stay)] = False
+    outside = np.flatnonzero(free)
     if not isinstance(problem, BoxedProblem) or _quick(problem) or moves <= shortlist.exhaustive:
         return outside
     objective = objective_of(problem)

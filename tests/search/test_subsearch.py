@@ -126,7 +126,7 @@ def check_steps(problem, state, below, opened, sliver):
         if isinstance(event, Discarded):
             assert event.bound <= min(region_values(problem, event.state).values()) + sliver
         if isinstance(event, Fixed):
-            assert event.bound >= below.dropped
+            assert event.fixings.bounds.min() >= below.dropped
     if np.any(state != FREE):
         return
     regions = [replay.Open(r.number, *map(tuple, sides(r.state)), r.bound, witness(node, r, problem.d)) for r in opened]

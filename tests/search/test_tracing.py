@@ -20,7 +20,7 @@ DIABETES = Path(__file__).resolve().parents[2] / "instances" / "diabetes.npz"
 FIELDS = {
     "run": {"schema", "version", "problem", "objective", "settings"}, "started": {"open"},
     "incumbent": {"support", "coef", "names", "source"}, "bounded": {"node", "bound", "solved", "iterations"},
-    "fixed": {"node", "column", "inside", "bound"}, "divided": {"node", "columns", "children", "rest"},
+    "fixed": {"node", "columns", "inside", "bounds"}, "divided": {"node", "columns", "children", "rest"},
     "discarded": {"node", "reason", "bound"},
     "subtree": {"node", "closer", "nodes", "dropped", "open", "counted"}, "raised": set(), "round": {"round"},
     "finished": {"termination", "open"},

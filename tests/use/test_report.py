@@ -48,7 +48,7 @@ class TestHistory:
         history = result.history
         assert sum(history.closed.values()) == sum(isinstance(e, Discarded) for e in result.events)
         assert history.splits == sum(isinstance(e, Divided) for e in result.events)
-        assert history.put_in + history.left_out == sum(isinstance(e, Fixed) for e in result.events)
+        assert history.put_in + history.left_out == sum(len(e.fixings) for e in result.events if isinstance(e, Fixed))
         found = [e for e in result.events if isinstance(e, IncumbentFound)]
         assert [(i.value, i.support, i.source) for i in history.incumbents] == [
             (e.upper, e.support, e.source) for e in found

@@ -312,7 +312,7 @@ class TestGraph:
                 assert data["status"] == "open"
                 assert data["bound"] == still_open[number].bound
         assert {data["status"] for _, data in graph.nodes(data=True)} <= {*COLOURS}
-        fixings = [event for event in result.events if isinstance(event, Fixed)]
+        fixings = [one for event in result.events if isinstance(event, Fixed) for one in event.fixings]
         fixed = [len(data["fixed_in"]) + len(data["fixed_out"]) for _, data in graph.nodes(data=True)]
         assert sum(fixed) == len(fixings)
 
