@@ -223,11 +223,12 @@ class Polisher:
         gram = self._gram(columns)
         N, unit = as_integers(gram)
         last = 1
-        for i in range(len(columns)):
+        for _ in columns:
             look()
-            if N[i, i]:
-                N, last = (int(N[i, i]) * N - np.multiply.outer(N[:, i], N[i])) // last, int(N[i, i])
-        return Fraction(int(N[-1, -1]), last * unit * 2)
+            pivot, row, N = int(N[0, 0]), N[0, 1:], N[1:, 1:]
+            if pivot:
+                N, last = (pivot * N - np.multiply.outer(row, row)) // last, pivot
+        return Fraction(int(N[0, 0]), last * unit * 2)
 
     def _gram(self, columns: Sequence[int]) -> list[list[Fraction]]:
         """The inner products of some columns and y, with the ridge."""
@@ -270,7 +271,8 @@ def solved(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction
         look()
         if not N[i, i]:
             continue
-        N[i + 1 :] = (int(N[i, i]) * N[i + 1 :] - np.multiply.outer(N[i + 1 :, i], N[i])) // last
+        right_of = N[i + 1 :, i + 1 :]
+        right_of[:] = (int(N[i, i]) * right_of - np.multiply.outer(N[i + 1 :, i], N[i, i + 1 :])) // last
         last = int(N[i, i])
         pivots.append(i)
     numerators = [0] * m
