@@ -64,7 +64,7 @@ def test_the_truth_is_that_of_fits_that_know_nothing_of_it(seed):
 
 
 def test_intervals_are_narrow_where_there_is_a_best_model():
-    truths = [Truth(one) for _, one in ridgeless(0, many(150, 3000)) if one.admissible]
+    truths = [Truth(one) for _, one in ridgeless(0, many(90, 3000)) if one.admissible]
     there = [one for one in truths if not one.separated and not one.dependent]
     plain = [one for one in there if np.abs(one.instance.A).max() < 1e3]
     assert len(plain) > 10
@@ -150,7 +150,7 @@ def test_a_refusal_without_need_is_counted_and_a_solve_without_a_solution_is_a_f
 
 @pytest.mark.parametrize("kind", [BRUTE_FORCE, METAMORPHIC])
 def test_a_sample(kind):
-    outcomes = [Trial(kind)(seed) for seed, _ in ridgeless(500, many(60, 2000))]
+    outcomes = [Trial(kind)(seed) for seed, _ in ridgeless(500, many(36, 2000))]
     assert [outcome for outcome in outcomes if outcome.wrong] == []
     tried = sum(any(count.startswith("tried") for count in outcome.counts) for outcome in outcomes)
     assert tried > 0.4 * len(outcomes)
