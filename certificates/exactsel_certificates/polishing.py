@@ -222,13 +222,19 @@ class Polisher:
         """The smallest objective of a model on some columns, exactly; quadratic loss."""
         gram = self._gram(columns)
         N, unit = as_integers(gram)
-        last = 1
-        for _ in columns:
+        rows, last = [N[i, i:].tolist() for i in range(len(N))], 1
+        for _ in columns:  # what is left is symmetric
             look()
-            pivot, row, N = int(N[0, 0]), N[0, 1:], N[1:, 1:]
+            first, *rows = rows
+            pivot = first[0]
             if pivot:
-                N, last = (pivot * N - np.multiply.outer(row, row)) // last, pivot
-        return Fraction(int(N[0, 0]), last * unit * 2)
+                parts = (first[i:] for i in range(1, len(first)))
+                rows = [
+                    [(pivot * v - part[0] * w) // last for v, w in zip(row, part, strict=True)]
+                    for row, part in zip(rows, parts, strict=True)
+                ]
+                last = pivot
+        return Fraction(rows[0][0], last * unit * 2)
 
     def _gram(self, columns: Sequence[int]) -> list[list[Fraction]]:
         """The inner products of some columns and y, with the ridge."""

@@ -146,7 +146,7 @@ def test_no_set_below_the_threshold_is_closed():
         if search.support is not None:
             taken += 1
             assert values[search.support] < upper, seed
-    assert left > many(5, 50)
+    assert left > many(2, 50)
     assert taken > many(7, 150)
 
 
