@@ -64,7 +64,7 @@ def test_the_truth_is_that_of_fits_that_know_nothing_of_it(seed):
 
 
 def test_intervals_are_narrow_where_there_is_a_best_model():
-    truths = [Truth(one) for _, one in ridgeless(0, many(90, 3000)) if one.admissible]
+    truths = [Truth(one) for _, one in ridgeless(0, many(150, 3000)) if one.admissible]
     there = [one for one in truths if not one.separated and not one.dependent]
     plain = [one for one in there if np.abs(one.instance.A).max() < 1e3]
     assert len(plain) > 10

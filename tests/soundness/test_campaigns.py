@@ -221,7 +221,7 @@ def test_the_reducer_takes_demands_away_with_their_columns():
 
 @pytest.mark.untrue
 def test_a_planted_bug_comes_out_small(high_bound, tmp_path):
-    summary = run_campaign(Trial(BRUTE_FORCE, out=str(tmp_path)), 0, many(12, 60))
+    summary = run_campaign(Trial(BRUTE_FORCE, out=str(tmp_path)), 0, many(20, 60))
     assert summary.faults == len(summary.files) > 0
     for name in summary.files:
         kept = read_reproducer(Path(name))

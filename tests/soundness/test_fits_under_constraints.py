@@ -39,7 +39,7 @@ def best_of(case, state):
 @pytest.mark.parametrize("loss", ["huber", "logistic"])
 def test_bounds_of_groups_hold(loss, fitting):
     rng, begun = np.random.default_rng(6), 0
-    for seed in range(860_000, 860_000 + many(36, 400)):
+    for seed in range(860_000, 860_000 + many(60, 400)):
         case = random_grouped(seed, loss=loss, lam=float(10.0 ** rng.uniform(-5, 1)))
         problem = case.problem()
         if not problem.units.grouped:
@@ -69,7 +69,7 @@ def test_bounds_of_groups_hold(loss, fitting):
 @pytest.mark.parametrize("leads", [False, True])
 def test_bounds_within_limits_hold(leads):
     rng = np.random.default_rng(7)
-    for seed in range(many(36, 600)):
+    for seed in range(many(60, 600)):
         problem = other_case(seed)
         state = rng.choice([OUT, FREE, FREE, IN], problem.d).astype(np.int8)
         sets = supports_of(state, problem.k)
