@@ -14,8 +14,10 @@ os.environ.setdefault("EXACTSEL_JIT", "1")  # what small problems need is compil
 
 import processor_time
 import pytest
+import scipy.linalg  # noqa: F401  it brings a BLAS library of its own
 from clocks import Clock
 from hypothesis import settings
+from threadpoolctl import ThreadpoolController
 
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.boxed import BoxedProblem
@@ -30,6 +32,9 @@ from exactsel.solving.solver import Search
 
 if os.environ["EXACTSEL_JIT"] == "1":
     del os.environ["EXACTSEL_JIT"]  # processes of their own do as a user's
+
+for blas in ThreadpoolController().select(user_api="blas").lib_controllers:
+    blas.set_num_threads(1)  # those of several workers take turns spinning: a tenth of all the time, for small matrices
 
 settings.register_profile("same", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("other", deadline=None, print_blob=True)

@@ -222,12 +222,19 @@ class Polisher:
         """The smallest objective of a model on some columns, exactly; quadratic loss."""
         gram = self._gram(columns)
         N, unit = as_integers(gram)
-        last = 1
-        for i in range(len(columns)):
+        rows, last = [N[i, i:].tolist() for i in range(len(N))], 1
+        for _ in columns:  # what is left is symmetric
             look()
-            if N[i, i]:
-                N, last = (int(N[i, i]) * N - np.multiply.outer(N[:, i], N[i])) // last, int(N[i, i])
-        return Fraction(int(N[-1, -1]), last * unit * 2)
+            first, *rows = rows
+            pivot = first[0]
+            if pivot:
+                parts = (first[i:] for i in range(1, len(first)))
+                rows = [
+                    [(pivot * v - part[0] * w) // last for v, w in zip(row, part, strict=True)]
+                    for row, part in zip(rows, parts, strict=True)
+                ]
+                last = pivot
+        return Fraction(rows[0][0], last * unit * 2)
 
     def _gram(self, columns: Sequence[int]) -> list[list[Fraction]]:
         """The inner products of some columns and y, with the ridge."""
@@ -270,7 +277,8 @@ def solved(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction
         look()
         if not N[i, i]:
             continue
-        N[i + 1 :] = (int(N[i, i]) * N[i + 1 :] - np.multiply.outer(N[i + 1 :, i], N[i])) // last
+        right_of = N[i + 1 :, i + 1 :]
+        right_of[:] = (int(N[i, i]) * right_of - np.multiply.outer(N[i + 1 :, i], N[i, i + 1 :])) // last
         last = int(N[i, i])
         pivots.append(i)
     numerators = [0] * m

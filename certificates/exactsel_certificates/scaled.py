@@ -40,7 +40,7 @@ def scaled(numbers: Any) -> Scaled:
 
 def fraction_of(integer: int, exponent: int) -> Fraction:
     """integer * 2^exponent."""
-    return integer * Fraction(2) ** exponent
+    return Fraction(integer, 1 << -exponent) if exponent < 0 else Fraction(integer << exponent)
 
 
 def decimal_of(value: Fraction) -> Decimal:

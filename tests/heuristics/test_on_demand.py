@@ -7,6 +7,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 from click.testing import CliRunner
+from samples import many
 
 from exactsel import ColumnSubsetProblem, Problem, load, solve
 from exactsel.cli.main import cli
@@ -41,7 +42,7 @@ def on_demand(monkeypatch):
 @pytest.mark.parametrize("lam", [0.0, 2.0])
 @pytest.mark.parametrize("method", METHODS)
 def test_methods_find_on_sparse_columns_what_they_find_on_a_table(method, lam, intercept, on_demand):
-    for seed in range(3):
+    for seed in range(many(1, 3)):
         A, y = drawn(seed)
         options = {"lam": lam, "fit_intercept": intercept}
         found = [
@@ -57,7 +58,7 @@ def test_methods_find_on_sparse_columns_what_they_find_on_a_table(method, lam, i
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("lam", [0.0, 0.5])
 def test_greedy_rls_takes_the_same_path_with_the_same_errors(lam, intercept, criterion, on_demand):
-    for seed in range(8):
+    for seed in range(many(3, 8)):
         A, y = drawn(seed)
         y = np.where(y > np.median(y), 1.0, -1.0) if criterion == "zero-one" else y
         method = heuristics.make("greedy-rls", {"criterion": criterion})

@@ -50,9 +50,9 @@ def soundness(seed):
 
 
 def test_what_is_verified_is_true():
-    outcomes = [soundness(seed) for seed in range(many(40, 80))]
-    assert outcomes.count("tight") > many(15, 30)
-    assert outcomes.count("loose") > many(7, 15)
+    outcomes = [soundness(seed) for seed in range(many(24, 80))]
+    assert outcomes.count("tight") > many(7, 30)
+    assert outcomes.count("loose") > many(3, 15)
 
 
 @pytest.mark.long
@@ -66,7 +66,7 @@ def test_what_is_verified_is_true_thousands_of_times():
 def test_the_last_bit_counts(loss):
     """Fits are exact, so the largest double below the optimum is verified and the next one is not."""
     prepared_ones = 0
-    for seed in range(many(60, 120)):
+    for seed in range(many(36, 120)):
         case = random_case(random.Random(f"bit {seed}"), loss)
         best = optimum(case)
         file = strong_file(case, best)
@@ -81,7 +81,7 @@ def test_the_last_bit_counts(loss):
 def test_points_and_dual_vectors_prove_nearly_everything(loss, with_duals):
     """At the best model of each region, whatever weights, intercept and scale do: bounds lose rounding errors only."""
     tried = 0
-    for seed in range(many(6, 24)):
+    for seed in range(many(4, 24)):
         case = random_case(random.Random(f"points {seed}"), loss)
         if loss != "quadratic" and case.level and len({*case.y}) == 1:
             continue
@@ -113,7 +113,7 @@ def test_with_one_place_left_a_fit_looks_at_each_column():
 def test_margins_thinner_than_the_digits_of_a_point(loss, monkeypatch):
     """Columns far from zero, a small ridge: the best model in doubles does not prove what the best model costs."""
     alone = []
-    for seed in range(many(6, 12)):
+    for seed in range(many(3, 12)):
         rng = random.Random(f"thin {seed}")
         A = [[rng.gauss(0, 1) * 100.0**j + 1e6 for j in range(3)] for _ in range(6)]
         y = [float(rng.choice([-1, 1])) if loss in CLASSES else rng.gauss(0, 100) for _ in range(6)]
@@ -130,7 +130,7 @@ def test_margins_thinner_than_the_digits_of_a_point(loss, monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(checking, "improved", lambda *_: F(0))
             alone.append(said(case, file, lower=claim, upper=HUGE))
-    assert sum(map(bool, alone)) > {"poisson": 0, "quadratic": many(1, 2), "huber": many(1, 2)}.get(loss, many(0, 2))
+    assert sum(map(bool, alone)) > {"poisson": 0, "quadratic": many(0, 2), "huber": many(0, 2)}.get(loss, many(0, 2))
 
 
 @pytest.mark.parametrize("loss", ["quadratic", "huber"])

@@ -11,6 +11,7 @@ import sys
 import pytest
 from forged import forged
 from hand_written import CLOSE, FIT, PUT_IN, SPLIT_IN, USE, slopes, strong_file, written
+from samples import many
 from standalone_says import HUGE, above, established, said
 from tiny_problems import Case, fitted, optimum, random_case, within_scope
 
@@ -138,7 +139,7 @@ def test_labels_in_whole_numbers_and_arguments_of_numpy():
 @pytest.mark.parametrize("value", [1.7976931348623157e308, -1e200, 5e-324])
 def test_numbers_of_any_size_in_a_proof(loss, value):
     """They prove nothing, or little; they do not overflow."""
-    for seed in range(6):
+    for seed in range(many(3, 6)):
         case = random_case(random.Random(f"huge {seed}"), loss)
         if len(case.A[0]) <= len(case.must_not) or case.k == 0:
             continue

@@ -54,7 +54,7 @@ def saved_at_every_round(problem, options, tmp_path, **more):
 def test_from_any_round_to_the_same_end(kind, kernels_at_once, tmp_path):
     make, options = SEARCHES[kind]
     gone_on = 0
-    for seed in (900, 901):
+    for seed in range(900, 900 + many(1, 2)):
         problem, folder = make(seed), tmp_path / str(seed)
         folder.mkdir()
         proof = folder / "run.exsel" if provable(problem) else None
@@ -69,7 +69,7 @@ def test_from_any_round_to_the_same_end(kind, kernels_at_once, tmp_path):
             assert said(again) == said(whole)
             assert proof is None or verify(problem, other).verified
             gone_on += 1
-    assert gone_on > 1
+    assert gone_on > many(0, 1)
 
 
 @pytest.mark.parametrize("ahead", [1, 2])

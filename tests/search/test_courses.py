@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from courses import KINDS, ONE_BY_ONE, listed, problem_of, said, told, wide_tau
+from samples import many
 from stopping import Stopping
 
 from exactsel import InputError, near_optimal, solve, solve_path
@@ -27,7 +28,7 @@ def small_batches(monkeypatch):
 @pytest.mark.parametrize("kind", [pytest.param(KINDS[0], marks=pytest.mark.smoke), *KINDS[1:]])
 def test_a_path_stopped_at_any_node_goes_on_to_the_same_end(kind):
     rng, steps = np.random.default_rng(5), 0
-    for seed in (900, 901):
+    for seed in range(900, 900 + many(1, 2)):
         problem = problem_of(kind, seed)
         whole = solve_path(problem, near=0.2, **ONE_BY_ONE)
         most, limit = max(result.nodes for result in whole.results), int(rng.integers(1, 3))
@@ -48,7 +49,7 @@ def test_a_path_stopped_at_any_node_goes_on_to_the_same_end(kind):
         assert [result is before for result, before in zip(again.results, path.results, strict=True)] == [True] * len(
             path.results
         )
-    assert steps > 2
+    assert steps > many(1, 2)
 
 
 def test_a_path_that_was_interrupted_goes_on_by_the_same_tree():
@@ -101,7 +102,7 @@ def test_ridge_weights_and_sizes_make_a_grid():
 @pytest.mark.parametrize("kind", [pytest.param(KINDS[0], marks=pytest.mark.smoke), *KINDS[1:]])
 def test_a_list_stopped_anywhere_is_what_trying_every_support_gives(kind):
     rng, steps = np.random.default_rng(6), 0
-    for seed in range(900, 904):
+    for seed in range(900, 900 + many(2, 4)):
         problem = problem_of(kind, seed)
         values = {s: problem.fit(s).value for s in combinations(range(problem.d), problem.k)}
         best = min(values.values())
@@ -120,7 +121,7 @@ def test_a_list_stopped_anywhere_is_what_trying_every_support_gives(kind):
         assert found <= {s for s, value in values.items() if value <= best + tau + room}
         assert listed(near)[0] == listed(whole)[0]
         assert near.result.nodes == whole.result.nodes
-    assert steps > 4
+    assert steps > many(2, 4)
 
 
 def test_a_list_that_goes_on_bounds_what_one_nobody_stopped_does():

@@ -103,7 +103,7 @@ def test_damage_is_refused_or_harmless(kind):
     """What is not refused can be packed again, and the search goes on from it."""
     problem, options, *_ = halfway(kind)
 
-    @examples(400, 800)
+    @examples(200, 800)
     @given(damages(kind))
     def check(damage):
         places, packed = damage

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,14 +31,19 @@ def client():
         yield client
 
 
-@pytest.fixture
-def case():
+@cache
+def solved_in_one_process():
     rng = np.random.default_rng(2)
     A = rng.standard_normal((40, 30)) + rng.standard_normal((40, 1))
     y = A[:, :6].sum(axis=1) + 3 * rng.standard_normal(40)
     options = {"heuristics": (), "subtrees": False, "shard": 8, "batch": 32, "signals": ()}
     problem = Problem(A, y, 6, lam=0.5, loss="huber", delta=1.0)
     return problem, options, solve(problem, **options, executor="serial")
+
+
+@pytest.fixture
+def case():
+    return solved_in_one_process()
 
 
 def told_in_bytes(data):

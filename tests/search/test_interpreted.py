@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import pytest
 from instances_for_tests import optimum_of, random_case
 from own_loss import PseudoHuber
-from samples import sample
+from samples import many, sample
 
 from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, Search, Settings, _jit, registry, solve, verify
 from exactsel._jit import interpreting, kernel, njit
@@ -21,6 +22,7 @@ from exactsel.search.events import Started
 from exactsel.search.watch import Watch
 from exactsel.solving.small import MOST_COLUMNS, is_small
 from exactsel.testing import check_branching, check_loss
+from exactsel.testing.cases import small_problems
 
 pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="everything is interpreted")
 
@@ -359,6 +361,8 @@ def test_only_in_a_session_and_only_where_it_is_wanted(chooses, monkeypatch):
     "kit", [partial(check_branching, "half"), partial(check_loss, "quadratic")], ids=["branching", "loss"]
 )  # fmt: skip
 def test_conformance_kits_compile_nothing_and_leave_the_allowance(kit, nothing_compiled, monkeypatch):
+    some = [*islice(small_problems(), 0, None, many(3, 1))]  # they come in tens of a size: so of all kinds
+    monkeypatch.setattr("exactsel.testing.order.small_problems", lambda: some)
     monkeypatch.setattr(allowance, "left", 17)
     kit()
     assert allowance.left == 17

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -111,10 +112,15 @@ LIES = {
 }  # fmt: skip
 
 
+@cache
+def larger_in_one_process():
+    problem, options = larger()
+    return problem, options, solve(problem, **options, executor="serial", signals=())
+
+
 @pytest.mark.parametrize("lie", LIES)
 def test_a_worker_that_lies_once_in_a_while(lie, kernels_at_once):
-    problem, options = larger()
-    serial = solve(problem, **options, executor="serial", signals=())
+    problem, options, serial = larger_in_one_process()
     executor = lying(LIES[lie], lambda number: number % 7 == 1)
     assert same(solve(problem, **options, executor=executor, signals=()), serial)
     assert executor.given > 10

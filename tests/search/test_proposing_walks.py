@@ -85,7 +85,7 @@ def held(walk, support, k):
 def test_no_support_below_the_threshold_is_closed(of, monkeypatch):
     monkeypatch.setattr(spans_module, "MOST_TAKING_PART", 0.9)
     below = proposed = lost_by_adopting = closed = 0
-    for seed in range(many(10, 24) if of is reduced else many(24, 64)):
+    for seed in range(many(10, 24) if of is reduced else many(14, 64)):
         found = of(seed)
         if found is None:
             continue
@@ -117,7 +117,7 @@ def test_no_support_below_the_threshold_is_closed(of, monkeypatch):
         if walk.support is not None:
             proposed += 1
             assert exact_value(problem, walker, walk.support) <= upper + rounding
-    assert below > many(10, 30)
+    assert below > many(5, 30)
     assert lost_by_adopting > many(1, 8)
-    assert closed > many(20, 60)
+    assert closed > many(10, 60)
     assert proposed > many(1, 5)

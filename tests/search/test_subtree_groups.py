@@ -200,7 +200,7 @@ def test_searches_walk_by_default_and_come_to_the_same_end(seed):
 def test_solves_of_tiny_groups_against_every_union(block):
     """Uneven groups, singular blocks, copies, lam = 0, k = 1 and k = all."""
     solved = 0
-    for seed in range(block * 400, block * 400 + many(75, 400)):
+    for seed in range(block * 400, block * 400 + many(45, 400)):
         rng = np.random.default_rng([45, seed])
         plain = awkward_problem(seed, most=9)
         labels = [str(g) for g in rng.integers(0, max(1, int(rng.integers(1, plain.d + 1))), plain.d)]
@@ -218,4 +218,4 @@ def test_solves_of_tiny_groups_against_every_union(block):
         assert Fraction(result.lower) <= best, seed
         assert float(best) <= result.upper * (1 + 1e-9) + 1e-9 * problem.inner.gram.constant
         assert result.upper <= float(best) * (1 + 2e-6) + 1e-6 * problem.inner.gram.constant, seed
-    assert solved > many(37, 200)
+    assert solved > many(18, 200)

@@ -93,7 +93,7 @@ def test_a_better_model_closes_all_that_is_open(tried, monkeypatch):
 
     monkeypatch.setattr(trial._Trial, "close_from", noting)
     monkeypatch.setattr(trial, "BATCH", 1)
-    for seed in range(many(150, 1000)):
+    for seed in range(many(90, 1000)):
         problem = instance(seed)
         least = min(problem.fit(support).value for support in itertools.combinations(range(problem.d), problem.k))
         assert solve(problem, heuristics=(), signals=()).lower <= least + 1e-9 * problem.null_objective

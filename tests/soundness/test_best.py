@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from instances_for_tests import random_case
 from likelihoods_by_hand import deviance
+from samples import many
 
 from exactsel import ColumnSubsetProblem, Problem, best_model, verify
 from exactsel.errors import InputError, UnsupportedError
@@ -17,6 +18,9 @@ from exactsel.studies.best_known import KnownModels
 from exactsel.studies.size_criterion import SizeCriterion
 
 CRITERIA = ("aic", "aicc", "bic", "ebic", "hqic", "custom")
+LOSSES = (("quadratic", 0.0), ("quadratic", 0.1), ("huber", 0.01), ("logistic", 0.01))
+"""And their ridges."""
+
 LEFT_ALONE = {"signals": (), "threads": 1}
 
 
@@ -82,11 +86,12 @@ def check(problem, name, top, values, **options):
 
 
 @pytest.mark.parametrize("name", CRITERIA)
-@pytest.mark.parametrize(("loss", "lam"), [("quadratic", 0.0), ("quadratic", 0.1), ("huber", 0.01), ("logistic", 0.01)])
+@pytest.mark.parametrize(("loss", "lam"), LOSSES)
 def test_the_best_models_are_those_of_trying_every_set(loss, lam, name):
-    for seed in range(3):
-        problem = awkward(seed + 10 * CRITERIA.index(name), loss, lam)
-        check(problem, name, (1, 4, 40)[seed], every(name, problem))
+    place, cells = CRITERIA.index(name) + len(CRITERIA) * LOSSES.index((loss, lam)), len(CRITERIA) * len(LOSSES)
+    for turn in range(many(1, 3)):
+        problem = awkward(place + cells * turn, loss, lam)
+        check(problem, name, (1, 4, 40)[(place + turn) % 3], every(name, problem))
 
 
 @pytest.mark.smoke
@@ -99,7 +104,7 @@ def test_one_criterion_against_every_set():
 
 def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):
     monkeypatch.setattr(best_at_once, "FEW_SETS", 0)
-    for seed, (loss, lam) in enumerate([("quadratic", 0.0), ("quadratic", 0.1), ("huber", 0.01), ("logistic", 0.01)]):
+    for seed, (loss, lam) in enumerate(LOSSES):
         problem = awkward(seed + 5, loss, lam, d=6)
         check(problem, "aic", (3, 20, 64)[seed % 3], every("aic", problem))
 
@@ -107,7 +112,7 @@ def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):
 def test_searches_of_parts_list_the_same(monkeypatch):
     monkeypatch.setattr(best_list, "MANY_SETS", 0)
     monkeypatch.setattr(best_at_once, "LARGEST", 0)
-    for seed, (loss, lam) in enumerate([("quadratic", 0.0), ("quadratic", 0.1), ("huber", 0.01), ("logistic", 0.01)]):
+    for seed, (loss, lam) in enumerate(LOSSES):
         problem = awkward(seed + 9, loss, lam)
         check(problem, "bic", (3, 12, 5, 5)[seed], every("bic", problem))
 
@@ -137,7 +142,7 @@ def test_a_hierarchy_is_kept():
 def test_no_set_that_breaks_a_demand_is_listed(loss, monkeypatch):
     """Not by listing all sizes together, nor where a parent's coefficient is 0, so that its child is shown alone."""
     monkeypatch.setattr(best_at_once, "FEW_SETS", 0)
-    for seed in range(8):
+    for seed in range(many(3, 8)):
         for child, parent in ((4, 1), (2, 0)):
             problem = awkward(2 + 5 * seed, loss, 0.1, hierarchy={child: [parent]})  # its column 1 is constant
             values = {s: v for s, v in every("aic", problem).items() if child not in s or parent in s}

@@ -115,7 +115,7 @@ def look_at(seed, tmp_path):
     return result.scope
 
 
-@pytest.mark.parametrize("chunk", range(many(4, 60)))
+@pytest.mark.parametrize("chunk", range(many(2, 60)))
 def test_searches_and_proofs_agree_with_brute_force(chunk, tmp_path):
     outcomes = [look_at(seed, tmp_path) for seed in range(10 * chunk, 10 * chunk + 10)]
     assert SCOPE in outcomes, "what is to be tested"

@@ -150,7 +150,7 @@ def test_a_refusal_without_need_is_counted_and_a_solve_without_a_solution_is_a_f
 
 @pytest.mark.parametrize("kind", [BRUTE_FORCE, METAMORPHIC])
 def test_a_sample(kind):
-    outcomes = [Trial(kind)(seed) for seed, _ in ridgeless(500, many(60, 2000))]
+    outcomes = [Trial(kind)(seed) for seed, _ in ridgeless(500, many(36, 2000))]
     assert [outcome for outcome in outcomes if outcome.wrong] == []
     tried = sum(any(count.startswith("tried") for count in outcome.counts) for outcome in outcomes)
     assert tried > 0.4 * len(outcomes)

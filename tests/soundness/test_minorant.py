@@ -18,7 +18,7 @@ from exactsel.solving.entry import solve
 from exactsel.walks import listing
 from exactsel.walks.listing import Lister, by_listing, listable, listed_sets
 
-CAMPAIGN = many(50, 200)
+CAMPAIGN = many(30, 200)
 
 
 def loss_of(rng):

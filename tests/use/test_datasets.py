@@ -59,25 +59,25 @@ def test_without_pandas_instances_are_arrays(monkeypatch):
 
 class TestHeldOut:
     RNG = np.random.default_rng(3)
-    X = RNG.standard_normal((30, 4))
-    Y = 5.0 + X @ [2.0, -1.0, 0.2, 0.0] + RNG.standard_normal(30)
+    X = RNG.standard_normal((18, 4))
+    Y = 5.0 + X @ [2.0, -1.0, 0.2, 0.0] + RNG.standard_normal(18)
 
     def errors_by_hand(self, folds, k, result):
         """Half the mean squared error of least squares on the best k columns of each training part."""
         found = []
         for train, held in folds:
             chosen = [*solve(self.X[train], self.Y[train], k).support]
-            design = np.column_stack([np.ones(30), self.X[:, chosen]])
+            design = np.column_stack([np.ones(18), self.X[:, chosen]])
             fit, *_ = np.linalg.lstsq(design[train], self.Y[train], rcond=None)
             found.append(0.5 * np.mean((self.Y[held] - design[held] @ fit) ** 2))
         return found
 
     def test_leaving_one_out(self):
         path = solve_path(self.X, self.Y, cv="loo")
-        folds = [(np.delete(np.arange(30), i), np.array([i])) for i in range(30)]
+        folds = [(np.delete(np.arange(18), i), np.array([i])) for i in range(18)]
         by_hand = np.array([self.errors_by_hand(folds, k, path) for k in (1, 2, 3, 4)])
         np.testing.assert_allclose(np.sort(path.validation.errors[:, 0], axis=0), np.sort(by_hand.T, axis=0), rtol=1e-6)
-        mean, error = by_hand.mean(axis=1), by_hand.std(axis=1, ddof=1) / np.sqrt(30)
+        mean, error = by_hand.mean(axis=1), by_hand.std(axis=1, ddof=1) / np.sqrt(18)
         best = int(np.argmin(mean))
         assert path.best_cv.problem["k"] == best + 1
         within = np.flatnonzero(mean <= mean[best] + error[best])

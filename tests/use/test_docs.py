@@ -101,17 +101,10 @@ def test_a_page_can_be_followed(page, folder, capsys):
             continue  # the page's last blocks; it says what to install
         else:
             exec(compile(body, page, "exec"), names)  # the page's own code, in one namespace
-
-
-def test_the_pages_of_the_readme_exist(folder, capsys):
-    """The commands of the README that write a page do so."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for kind, body in blocks(text):
-        if kind == "bash" and "--report" in body:
-            run_commands(body)
-    assert {path.name for path in folder.glob("*.html")} == {
-        "cars.html", "run.html", "best.html", "path.html", "compare.html", "play.html",
-    }  # fmt: skip
+    if page == "README.md":
+        assert {path.name for path in folder.glob("*.html")} == {
+            "cars.html", "run.html", "best.html", "path.html", "compare.html", "play.html",
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
