@@ -14,13 +14,14 @@ from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.losses.squared_hinge import SquaredHinge
 from exactsel.problem.boxed import BoxedProblem, objective_of
-from exactsel.problem.design import refuse_design
+from exactsel.problem.design import DesignColumns, SparseColumns, refuse_design
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.limits import GroupLimits
 from exactsel.problem.objective import Objective
 from exactsel_certificates.checking import AnyInstance
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.entries import Entries, SparseInstance
 from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.formula import Hierarchy as CheckedHierarchy
 from exactsel_certificates.formula import Limits as CheckedLimits
@@ -66,6 +67,20 @@ def take_prepared(instance: GivenInstance, objective: Objective) -> None:
         instance.limit(within, scoped=found is None)
 
 
+def sparse_instance_of(objective: Objective, problem: SubsetProblem) -> SparseInstance:
+    """The problem on data that stay sparse, as they were given; :class:`UnsupportedError` for a table in its file."""
+    made, units = objective.preparation, problem.units
+    AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
+    if not isinstance(AT, SparseColumns):
+        refuse_design(AT, "a table of the data")
+    entries = Entries(AT.starts, AT.rows.astype(np.int64), AT.values, AT.shape[1])
+    return SparseInstance(
+        entries, y, problem.k, objective.loss.name, objective.asked_lam,
+        objective.loss_parameters.get("delta", np.inf), units.must_have, units.must_not,
+        made is not None and made.centred,
+    )  # fmt: skip
+
+
 def instance_of(problem: SubsetProblem) -> AnyInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
     box = Box(problem.given_lower, problem.given_upper) if isinstance(problem, BoxedProblem) else None
@@ -77,7 +92,8 @@ def instance_of(problem: SubsetProblem) -> AnyInstance:
             f"a proof file cannot speak of '{objective.loss.name}', which its checker does not know; leave the proof "
             f"out, or use a loss that comes with exactsel."
         )
-    refuse_design(objective.AT, "a table of the data")
+    if isinstance(objective.AT, DesignColumns):
+        return sparse_instance_of(objective, problem)
     units, made = problem.units, objective.preparation
     chosen: dict[str, Any] = {
         "k": problem.k, "loss": objective.loss.name, "lam": objective.asked_lam,

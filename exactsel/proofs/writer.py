@@ -41,6 +41,7 @@ from exactsel.types import FloatArray, IntArray
 from exactsel.walks.relaxation import KernelSearch
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.entries import SparseInstance
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
 
@@ -97,7 +98,9 @@ class ProofWriter:
         self.path = Path(path)
         self.seconds = 0.0
         self.failure: InputError | None = None
-        self._instance = instance_of(problem)
+        instance = instance_of(problem)
+        assert not isinstance(instance, SparseInstance)  # whose proof is that of a table (solving/screened_proof.py)
+        self._instance = instance
         objective = objective_of(problem)
         if isinstance(self._instance, GivenInstance) and objective is not None:
             take_prepared(self._instance, objective)
@@ -244,7 +247,7 @@ class ProofWriter:
             "limit_point": limit.astype("<i4"),
             "curvature_split": witnesses.named_split,
         }  # fmt: skip
-        kinds = {name: allowed[0] for name, allowed in fmt.ARRAYS.items()}
+        kinds = {name: allowed[0] for name, allowed in fmt.ARRAYS.items() if name not in fmt.SCREENING}
         kinds |= dict.fromkeys(INDICES, witnesses.index_type)
         sizes = {name: len(array) for name, array in direct.items()} | {"tree": words}
         arrays = {n: (kind, sizes[n] if n in sizes else witnesses.stored(n)) for n, kind in kinds.items()}

@@ -29,6 +29,7 @@ from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.executors import executor_for
 from exactsel.solving.observed import Callback, Files, observed, only
 from exactsel.solving.result import Result
+from exactsel.solving.screened_proof import ScreenedProof
 from exactsel.solving.screening import refuse_files, solve_screened
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
@@ -103,10 +104,13 @@ def _screened(
 ) -> Result:  # fmt: skip
     """Solve a problem whose data are not held as a table."""
     refuse_files(
-        proof=files.proof, trace=files.trace, checkpoint=files.checkpoint, resume=files.resume, details=how.details,
+        trace=files.trace, checkpoint=files.checkpoint, resume=files.resume, details=how.details,
         executor=executor, on_incumbent=watching[0], on_bound=watching[1],
     )  # fmt: skip
-    return solve_screened(problem, settings, start=start, signals=signal_numbers("signals", signals))
+    proof = None if files.proof is None else ScreenedProof(problem, files.proof)
+    return solve_screened(
+        problem, settings, start=start, signals=signal_numbers("signals", signals), proof=proof
+    )
 
 
 OPTIONS = (

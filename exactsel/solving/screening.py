@@ -27,8 +27,10 @@ from exactsel.proofs.statement import statement_of
 from exactsel.search.memory import MEBIBYTE
 from exactsel.search.watch import Watch
 from exactsel.solving.at_hand import run_in_time
+from exactsel.solving.observed import Files, observed
 from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.result import Result
+from exactsel.solving.screened_proof import ScreenedProof
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import HEURISTICS_SHARE, Search
 from exactsel.start.heuristic import Context
@@ -67,9 +69,10 @@ class _Found(NamedTuple):
 
 
 def solve_screened(
-    problem: Problem, settings: Settings, *, start: Sequence[int] | None, signals: Sequence[int]
-) -> Result:
-    """Solve a problem whose data are not held as a table.
+    problem: Problem, settings: Settings, *, start: Sequence[int] | None, signals: Sequence[int],
+    proof: ScreenedProof | None = None,
+) -> Result:  # fmt: skip
+    """Solve a problem whose data are not held as a table; ``proof`` writes the file that shows it.
 
     Raises
     ------
@@ -89,12 +92,12 @@ def solve_screened(
             for better, name in starting_models(problem, names, fit, context):
                 fit, source = better, name
         seconds = {"heuristics": time.perf_counter() - began}
-        return search_screened(problem, settings, fit, source, watch, seconds, signals)
+        return search_screened(problem, settings, fit, source, watch, seconds, signals, proof=proof)
 
 
 def search_screened(
     problem: Problem, settings: Settings, fit: Fit, source: str, watch: Watch, seconds: dict[str, float],
-    signals: Sequence[int], grows: bool = True,
+    signals: Sequence[int], grows: bool = True, proof: ScreenedProof | None = None,
 ) -> Result:  # fmt: skip
     """Bounds, then searches of more and more columns, until they are closed or the watch has stopped.
 
@@ -110,9 +113,12 @@ def search_screened(
     best: Result | None = None
     while True:
         columns = _chosen(problem, settings, found, 0 if watch.stopped else min(size, most))
-        result = _searched(problem, settings, found, columns, watch, signals)
-        # Whatever table they come from, all lower bounds are about all columns.
-        best = result if best is None else result._claiming(min(max(result.lower, best.lower), result.upper))
+        result = _searched(problem, settings, found, columns, watch, signals, proof)
+        if best is not None and proof is None:
+            # Whatever table they come from, all lower bounds are about all columns.
+            result = result._claiming(min(max(result.lower, best.lower), result.upper))
+        if best is None or proof is None or result.upper - result.lower < best.upper - best.lower:
+            best = result if proof is None else proof.take(found.bounds, columns, result)
         left = _left_out(found, columns)
         done = result.claim.reached or left >= result.upper or columns.size >= min(problem.d, most)
         if done or not grows or watch.stopped or result.termination is not Termination.MEMORY_LIMIT:
@@ -170,15 +176,17 @@ def _left_out(found: _Found, columns: IntArray) -> float:
 
 
 def _searched(
-    problem: Problem, settings: Settings, found: _Found, columns: IntArray, watch: Watch, signals: Sequence[int]
-) -> Result:
+    problem: Problem, settings: Settings, found: _Found, columns: IntArray, watch: Watch, signals: Sequence[int],
+    proof: ScreenedProof | None,
+) -> Result:  # fmt: skip
     """The result of a search of some columns, said of all."""
     inner = problem_of(problem, columns)
     start = np.searchsorted(columns, found.fit.columns).tolist()
     left = None if settings.time_limit is None else max(0.0, watch.time_left)
     chosen = replace(settings, time_limit=left, heuristics=AUTO if settings.heuristics == AUTO else ())
     began = time.perf_counter()
-    result = run_in_time(Search(inner, chosen, start=start, signals=signals, listing=True))
+    search = Search(inner, chosen, start=start, signals=signals, listing=True, shown=proof is not None)
+    result = run_in_time(search) if proof is None else observed(search, (), Files(proof.of_table), False)
     outside = _left_out(found, columns)
     lower = max(found.bounds.lower, min(result.lower, outside))
     ended = result.termination
