@@ -148,7 +148,9 @@ def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     asked = ("groups", "hierarchy", "per_group", "bounds", "weights")
     refused = [name for name in asked if getattr(options, name) is not None]
     if refused or options.nonnegative or options.max_coef < math.inf or options.scale or options.problem == "css":
-        raise ValueError("proofs about sparse matrices know no groups, weights, scaled columns or limits; make a table.")
+        raise ValueError(
+            "proofs about sparse matrices know no groups, weights, scaled columns or limits; make a table."
+        )
     y = found.y if options.target is None else _weights(options.target)
     if y is None or options.k is None:
         raise ValueError("the instance is a sparse matrix without y and k; give --target and --k.")

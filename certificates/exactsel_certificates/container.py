@@ -77,7 +77,8 @@ FLAGS = ("weights", "intercept", "scale", "bounds")
 HIERARCHIES = ("strong", "weak", "limits")
 
 ENTRIES = (
-    "family", "loss", "n", "d", "k", "columns", "groups", "hierarchy", *FLAGS, "problem_hash", "lower", "upper", "scope",
+    "family", "loss", "n", "d", "k", "columns", "groups", "hierarchy", *FLAGS, "problem_hash", "lower", "upper",
+    "scope",
 )  # fmt: skip
 """The header, beside its arrays."""
 

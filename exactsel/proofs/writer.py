@@ -41,7 +41,6 @@ from exactsel.types import FloatArray, IntArray
 from exactsel.walks.relaxation import KernelSearch
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.entries import SparseInstance
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
 
@@ -98,9 +97,7 @@ class ProofWriter:
         self.path = Path(path)
         self.seconds = 0.0
         self.failure: InputError | None = None
-        instance = instance_of(problem)
-        assert not isinstance(instance, SparseInstance)  # whose proof is that of a table (solving/screened_proof.py)
-        self._instance = instance
+        self._instance = instance_of(problem)
         objective = objective_of(problem)
         if isinstance(self._instance, GivenInstance) and objective is not None:
             take_prepared(self._instance, objective)

@@ -108,9 +108,7 @@ def _screened(
         executor=executor, on_incumbent=watching[0], on_bound=watching[1],
     )  # fmt: skip
     proof = None if files.proof is None else ScreenedProof(problem, files.proof)
-    return solve_screened(
-        problem, settings, start=start, signals=signal_numbers("signals", signals), proof=proof
-    )
+    return solve_screened(problem, settings, start=start, signals=signal_numbers("signals", signals), proof=proof)
 
 
 OPTIONS = (

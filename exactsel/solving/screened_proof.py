@@ -12,7 +12,7 @@ from exactsel.bounds.column_bounds import ColumnBounds
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.files import check_target, replacing
 from exactsel.problem.regression import Problem
-from exactsel.proofs.instance import instance_of
+from exactsel.proofs.instance import checked_instance_of
 from exactsel.solving.result import Result
 from exactsel.types import IntArray
 from exactsel_certificates.container import read_proof, written
@@ -43,7 +43,7 @@ class ScreenedProof:
     """
 
     def __init__(self, problem: Problem, path: str | os.PathLike[str]) -> None:
-        instance = instance_of(problem)
+        instance = checked_instance_of(problem)
         if not isinstance(instance, SparseInstance):
             raise UnsupportedError("a proof of screened columns is about sparse data; leave the proof out.")
         self.path, self._problem, self._instance = Path(path), problem, instance

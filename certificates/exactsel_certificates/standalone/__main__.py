@@ -5,12 +5,12 @@
         [--nonnegative all|0,4] [--bounds FILE] [--max-coef M] [--problem css]
 
 INSTANCE may be a sparse matrix: an .npz file of scipy.sparse, .mtx or .svm, with y in the file that --target names.
-Else INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta, weights,
-intercept, scale, groups (a label for each column, empty for a column on its own) and hierarchy (the lines of a text, as
-below). Weights are also read from .npy or a text with one number a line; a hierarchy from a text with lines ``child:
-parent, parent``, the first of which may be ``weak`` or ``strong``, where units are named by number, by label, or by a
-name among feature_names; ``#`` begins a comment. With --per-group columns are chosen one by one, at
-most N of each group. Bounds of coefficients are a text with lines ``column,lower,upper``, an empty side has none.
+Else INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta,
+weights, intercept, scale, groups (a label for each column, empty for a column on its own) and hierarchy (the lines of
+a text, as below). Weights are also read from .npy or a text with one number a line; a hierarchy from a text with lines
+``child: parent, parent``, the first of which may be ``weak`` or ``strong``, where units are named by number, by label,
+or by a name among feature_names; ``#`` begins a comment. With --per-group columns are chosen one by one, at most N of
+each group. Bounds of coefficients are a text with lines ``column,lower,upper``, an empty side has none.
 
 Before it begins it states on stderr how much work the proof asks for. With --work-limit N it does no more than N
 operations on fractions (none: any number; by default a number in proportion to the sizes of the proof and of the

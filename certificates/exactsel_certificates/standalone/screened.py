@@ -1,4 +1,4 @@
-"""A problem whose columns were screened, for the second checker: exact bounds of models with a column that is not active.
+"""Problems whose columns were screened, for the second checker: exact bounds of models with a column not active.
 
 The tree is about the table of the active columns. FORMAT.md, *Screening*, says what bounds the other models.
 """
@@ -75,13 +75,13 @@ def stated(
     d = len(A.rows)
     # One column stands for all of them, so that everything else is looked at.
     plain = problem_of(A.table([0]), y, min(k, 1), loss, lam, delta, (), (), None, level)
-    chosen = [[*must_have], [*must_not]]
-    if type(k) is not int or not 0 <= k <= d or len(chosen[0]) > k:
+    have, out = [*must_have], [*must_not]
+    if type(k) is not int or not 0 <= k <= d or len(have) > k:
         raise Outside(f"k is no whole number from 0 to {d}, or more columns are forced in.")
-    columns = [j for part in chosen for j in part]
+    columns = have + out
     if not all(type(j) is int and 0 <= j < d for j in columns) or len({*columns}) < len(columns):
         raise Outside("must_have and must_not hold something else than different columns.")
-    return Stated(A, plain.y, k, loss, plain.lam, plain.delta, *chosen, level)
+    return Stated(A, plain.y, k, loss, plain.lam, plain.delta, have, out, level)
 
 
 def mismatch_of_screened(p: dict[str, Any], problem: Stated) -> str:
@@ -137,8 +137,8 @@ def bounds(p: dict[str, Any], problem: Stated) -> tuple[F, F | float]:
     """A lower bound of all models, and one of those with a column that is not active (infinite without any)."""
     allowed = [j not in {*problem.must_not} for j in range(len(problem.A.rows))]
     active = {*p["active_column"]}
-    others = [j for j, may in enumerate(allowed) if may and j not in active]
-    best: list[F | float] = [F(0), F(0) if others and problem.k else math.inf]
+    others = [j for j, may in enumerate(allowed) if may and j not in active] if problem.k else []
+    whole, with_column = F(0), [F(0)] * len(others)
     found = []
     if problem.loss == "quadratic":
         found.append(_Touched(problem, allowed, others).bounds(p["screen_level"]))
@@ -146,19 +146,18 @@ def bounds(p: dict[str, Any], problem: Stated) -> tuple[F, F | float]:
         n = problem.A.n
         for number in p["screen_dual"]:
             found.append(_at_dual(problem, p["dual_value"][number * n : number * n + n], allowed, others))
-    for whole, with_other in found:
-        best = [max(best[0], whole), max(best[1], with_other)]
-    return F(best[0]), best[1]
+    for value, values in found:
+        whole, with_column = max(whole, value), list(map(max, with_column, values))
+    return whole, min(with_column, default=math.inf)
 
 
-def _less(base: F, gains: Sequence[F], others: Sequence[int], k: int) -> tuple[F, F | float]:
-    """``base`` less the k largest gains, and less the k largest with one of ``others`` among them."""
-    whole = base - sum(nlargest(k, gains), F(0))
-    if not others or not k:
-        return whole, math.inf
-    first = max(others, key=lambda j: gains[j])
-    rest = nlargest(k - 1, (gain for j, gain in enumerate(gains) if j != first))
-    return whole, base - gains[first] - sum(rest, F(0))
+def _less(base: F, gains: Sequence[F], others: Sequence[int], k: int) -> tuple[F, list[F]]:
+    """``base`` less the k largest gains, and for each of ``others`` less its own and the k - 1 largest besides."""
+    if not k:
+        return base, []
+    ranked = nlargest(k, gains)
+    first, rest, smallest = base - sum(ranked, F(0)), base - sum(ranked[:-1], F(0)), ranked[-1]
+    return first, [first if gains[j] >= smallest else rest - gains[j] for j in others]
 
 
 class _Touched:
@@ -182,25 +181,28 @@ class _Touched:
         parts = zip(self.squares, self.sums, self.columns, strict=True)
         return [F(s2 * q * q - 2 * s1 * q * top + top * top * len(rows), bottom * bottom) for s2, s1, rows in parts]
 
-    def bounds(self, levels: Sequence[float]) -> tuple[F, F | float]:
-        """The bounds on the intervals between the levels, doubled and halved again."""
-        nothing = (F(0), F(0) if self.others and self.problem.k else math.inf)
+    def bounds(self, levels: Sequence[float]) -> tuple[F, list[F]]:
+        """The smallest bounds on the intervals between the levels."""
+        nothing = F(0), [F(0)] * len(self.others)
         total, n, k = F(sum(v * v for v in self.r), self.unit**2), len(self.r), self.problem.k
         if not self.problem.level:
-            whole, other = _less(total, self.gains(F(0)), self.others, k)
-            return whole / 2, other / 2
+            whole, values = _less(total, self.gains(F(0)), self.others, k)
+            return whole / 2, [value / 2 for value in values]
         ends = [F(c) for c in levels]
         if not ends or not (self._rises(ends[-1], 1) and self._rises(-ends[0], -1)):
             return nothing
         drift = F(sum(self.r), self.unit)
-        found, before = [], self.gains(ends[0])
+        found: tuple[F, list[F]] | None = None
+        before = self.gains(ends[0])
         for low, high in zip(ends[:-1] or ends, ends[1:] or ends, strict=True):
             after = self.gains(high)
             best = min(max(drift / n, low), high)
             base = total - 2 * best * drift + n * best * best
-            found.append(_less(base, list(map(max, before, after)), self.others, k))
+            whole, values = _less(base, list(map(max, before, after)), self.others, k)
+            found = (whole, values) if found is None else (min(found[0], whole), list(map(min, found[1], values)))
             before = after
-        return min(whole for whole, _ in found) / 2, min(other for _, other in found) / 2
+        assert found is not None
+        return found[0] / 2, [value / 2 for value in found[1]]
 
     def _rises(self, c: F, sign: int) -> bool:
         """Whether no model's cost falls beyond c: the sum of c - r over the rows it leaves is not negative."""
@@ -214,7 +216,7 @@ class _Touched:
 
 def _at_dual(
     problem: Stated, slopes: Sequence[float], allowed: Sequence[bool], others: Sequence[int]
-) -> tuple[F, F | float]:
+) -> tuple[F, list[F]]:
     """Formula (2) at a dual vector."""
     empty = [[0.0]] * problem.A.n
     rows = Regression(empty, problem.y, 0, problem.loss, problem.lam, problem.delta, None, problem.level)

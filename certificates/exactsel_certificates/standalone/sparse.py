@@ -6,6 +6,7 @@ import io
 import math
 import zipfile
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .arrays import MOST, Unreadable, numbers_of, read_bytes, text_of, unpacked
@@ -89,7 +90,7 @@ def _archive(path: str) -> dict[str, Any] | None:
             kind = text_of("format", unpacked(archive, members["format"]))
             names = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}.get(kind)
             if names is None:
-                raise Unreadable(f"the sparse matrix is stored as {kind!a}, but csr, csc or coo was expected; convert it.")
+                raise Unreadable(f"the sparse matrix is stored as {kind!a}; convert it to csr, csc or coo.")
             parts = [numbers_of(name, unpacked(archive, members[name])) for name in ("shape", "data", *names)]
     except Unreadable:
         raise
@@ -107,7 +108,7 @@ def _stored(kind: str, shape: list[int], data: list[float], first: list[int], se
             raise Unreadable("the sparse matrix has other numbers of rows, columns and entries; make it anew.")
         return sparse_of(n, d, zip(first, second, data, strict=True))
     lines, last = (n if kind == "csr" else d), second[-1] if second else -1
-    rising = len(second) == lines + 1 and second[0] == 0 and all(a <= b for a, b in zip(second, second[1:], strict=False))
+    rising = len(second) == lines + 1 and second[0] == 0 and all(a <= b for a, b in pairwise(second))
     if not rising or last > min(len(first), len(data)):
         raise Unreadable(f"indptr of the sparse matrix does not rise from 0 in {lines} steps; make the file anew.")
     along = [line for line in range(lines) for _ in range(second[line + 1] - second[line])]
