@@ -99,22 +99,29 @@ def verify(
     if mismatch:
         return about.verdict(proof, mismatch, 0.0, math.inf, np.zeros(about.d))
     coef, screening = _model(proof, about.d), None
-    searched, problem = proof, instance
+    searched, problem, reason = proof, instance, ""
     if isinstance(problem, SparseInstance):
         screening = Screening(problem, proof)
-        searched, table, reason = on_active(proof, problem)
-        if table is None:
-            return about.verdict(proof, reason, 0.0, math.inf, coef)
-        problem = table
-    reason = _refused(searched, problem, _model(searched, searched.d))
-    if reason:
+        searched, problem, reason = on_active(proof, problem)
+    if problem is not None and not reason:
+        reason = _refused(searched, problem, _model(searched, searched.d))
+    if problem is None or reason:
         return about.verdict(proof, reason, 0.0, math.inf, coef)
+    return _verdict(about, searched, problem, screening, coef, exact_limit, work_limit, time_limit, now, begin)
+
+
+def _verdict(
+    about: _About, proof: Proof, instance: SearchedInstance, screening: Screening | None, coef: FloatArray,
+    exact_limit: float | None, work_limit: float | None, time_limit: float, now: Callable[[], float],
+    begin: Callable[[Estimate, float], None] | None,
+) -> Verdict:  # fmt: skip
+    """The verdict on a proof that is about this problem, within limits of work and time."""
     exact = (EXACT_LIMIT if work_limit is None else math.inf) if exact_limit is None else exact_limit
-    limits = default_limits(searched, problem) if work_limit is None else WorkLimits(work_limit, work_limit)
+    limits = default_limits(proof, instance) if work_limit is None else WorkLimits(work_limit, work_limit)
     if screening is not None and work_limit is None:
         limits = WorkLimits(*(limit + 2.0 * screening.operations for limit in limits))
     with within(Budget(limits.total, time_limit, now)) as budget:
-        found = _checked(searched, problem, exact, limits.known, begin, screening)
+        found = _checked(proof, instance, exact, limits.known, begin, screening)
     reason = found.shortfall
     unfinished = bool(reason) and (found.ended or budget.refused)
     if unfinished:
@@ -158,7 +165,7 @@ def _checked(
             )
         found.upper = _objective(instance, _model(proof, proof.d), proof.upper)
         whole, others = (0.0, math.inf) if screening is None else screening.bounds()
-        if not whole >= proof.lower:
+        if screening is None or not whole >= proof.lower:
             _bound_all(found, proof, instance, exact_limit)
             found.lower = min(found.lower, others)
         found.lower = max(found.lower, min(whole, found.upper))

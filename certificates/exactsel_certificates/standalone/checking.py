@@ -131,9 +131,21 @@ def check(
         return str(error)
     p = p or read(data)
     reason = "" if screened else mismatch(p, problem)
+    model = {j: F(v) for j, v in zip(p["model_index"], p["model_value"], strict=True) if v}
+    reason = reason or refused(p, problem, model)
     if reason:
         return reason
-    model = {j: F(v) for j, v in zip(p["model_index"], p["model_value"], strict=True) if v}
+    if not problem.loss and p["scope"]:
+        raise Beyond("a claim about bounded reconstructions is beyond this checker; ask the other one.")
+    most = default_limits(p, problem) if work_limit is None else Most(work_limit, work_limit)
+    if screened and work_limit is None:
+        most = Most(*(limit + 10 * work_of(p, screened) for limit in most))
+    with at_most(most.total, time_limit, clock):
+        return shortfall(p, problem, model, most.known, begin, screened)
+
+
+def refused(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> str:
+    """Why the model a file shows is none of this problem; empty when it is one."""
     units = problem.groups or [[j] for j in range(len(problem.A[0]))]
     held = {g for g, group in enumerate(units) if {*model} & {*group}}
     if len(held | {*problem.must_have}) > problem.k or held & {*problem.must_not}:
@@ -145,13 +157,7 @@ def check(
         shown = {g for g, group in enumerate(units) if {*p["model_index"]} & {*group}} | {*problem.must_have}
         if not problem.hierarchy.allows(shown, {*problem.must_not}, len(units), problem.k):
             return "columns that the hierarchy does not allow together, or limits on groups"
-    if not problem.loss and p["scope"]:
-        raise Beyond("a claim about bounded reconstructions is beyond this checker; ask the other one.")
-    most = default_limits(p, problem) if work_limit is None else Most(work_limit, work_limit)
-    if screened and work_limit is None:
-        most = Most(*(limit + 10 * work_of(p, screened) for limit in most))
-    with at_most(most.total, time_limit, clock):
-        return shortfall(p, problem, model, most.known, begin, screened)
+    return ""
 
 
 def shortfall(
@@ -169,7 +175,7 @@ def shortfall(
     if known.operations > most:
         raise TooMuch(f"the proof asks for {known.operations:.3g} operations, but {most:.3g} is the most")
     whole, others = bounds_of_others(p, screened) if screened else (F(0), math.inf)
-    if whole >= F(p["lower"]):
+    if screened and whole >= F(p["lower"]):
         lower, upper = whole, objective(problem, model)
     else:
         lower, upper = regression(p, problem, model) if problem.loss else selection(p, problem, model)
