@@ -98,11 +98,13 @@ def verify(
     mismatch = about.mismatch(proof)
     if mismatch:
         return about.verdict(proof, mismatch, 0.0, math.inf, np.zeros(about.d))
-    coef, screening = _model(proof, about.d), None
-    searched, problem, reason = proof, instance, ""
-    if isinstance(problem, SparseInstance):
-        screening = Screening(problem, proof)
-        searched, problem, reason = on_active(proof, problem)
+    coef, screening, reason = _model(proof, about.d), None, ""
+    problem: SearchedInstance | None
+    if isinstance(instance, SparseInstance):
+        screening = Screening(instance, proof)
+        searched, problem, reason = on_active(proof, instance)
+    else:
+        searched, problem = proof, instance
     if problem is not None and not reason:
         reason = _refused(searched, problem, _model(searched, searched.d))
     if problem is None or reason:

@@ -26,13 +26,13 @@ from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.memory import MEBIBYTE
 from exactsel.search.watch import Watch
-from exactsel.solving.at_hand import run_in_time
-from exactsel.solving.observed import Files, observed
+from exactsel.solving.checkpointing import How
+from exactsel.solving.observed import Files
 from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.result import Result
-from exactsel.solving.screened_proof import ScreenedProof
+from exactsel.solving.screened_search import TableSearches
 from exactsel.solving.settings import Settings
-from exactsel.solving.solver import HEURISTICS_SHARE, Search
+from exactsel.solving.solver import HEURISTICS_SHARE
 from exactsel.start.heuristic import Context
 from exactsel.start.models import given_support, starting_models
 from exactsel.start.portfolio import AUTO
@@ -70,9 +70,9 @@ class _Found(NamedTuple):
 
 def solve_screened(
     problem: Problem, settings: Settings, *, start: Sequence[int] | None, signals: Sequence[int],
-    proof: ScreenedProof | None = None,
+    searches: TableSearches | None = None,
 ) -> Result:  # fmt: skip
-    """Solve a problem whose data are not held as a table; ``proof`` writes the file that shows it.
+    """Solve a problem whose data are not held as a table; ``searches`` run what is to write files.
 
     Raises
     ------
@@ -83,21 +83,24 @@ def solve_screened(
     limit = settings.time_limit
     with Watch(None if limit is None else (1.0 - KEPT_TO_SAY) * limit, signals) as watch:
         fit, source = problem.fit(problem.must_have), "empty model"
-        if start is not None:
-            fit, source = problem.fit(given_support(start, problem)), "given"
-        part = None if limit is None else HEURISTICS_SHARE * limit
-        with Watch(part, signals) as inner, dispensable():
-            names = BEGUN_WITH if settings.heuristics == AUTO else settings.heuristics
-            context = Context(settings.seed, should_stop=lambda: inner.stopped, threads=settings.threads)
-            for better, name in starting_models(problem, names, fit, context):
-                fit, source = better, name
+        if searches is not None and searches.fit is not None:
+            fit, source = searches.fit, "given"
+        else:
+            if start is not None:
+                fit, source = problem.fit(given_support(start, problem)), "given"
+            part = None if limit is None else HEURISTICS_SHARE * limit
+            with Watch(part, signals) as inner, dispensable():
+                names = BEGUN_WITH if settings.heuristics == AUTO else settings.heuristics
+                context = Context(settings.seed, should_stop=lambda: inner.stopped, threads=settings.threads)
+                for better, name in starting_models(problem, names, fit, context):
+                    fit, source = better, name
         seconds = {"heuristics": time.perf_counter() - began}
-        return search_screened(problem, settings, fit, source, watch, seconds, signals, proof=proof)
+        return search_screened(problem, settings, fit, source, watch, seconds, signals, searches=searches)
 
 
 def search_screened(
     problem: Problem, settings: Settings, fit: Fit, source: str, watch: Watch, seconds: dict[str, float],
-    signals: Sequence[int], grows: bool = True, proof: ScreenedProof | None = None,
+    signals: Sequence[int], grows: bool = True, searches: TableSearches | None = None,
 ) -> Result:  # fmt: skip
     """Bounds, then searches of more and more columns, until they are closed or the watch has stopped.
 
@@ -110,10 +113,13 @@ def search_screened(
         bounds = column_bounds(problem, fit.coef, lambda: steps.stopped or watch.stopped)
     found = _Found(fit, source, bounds, seconds | {"prepare": time.perf_counter() - began})
     most, size = most_columns(problem, settings), FIRST_COLUMNS
-    best: Result | None = None
+    searches = TableSearches(problem, Files(), How(True, False, False), {}) if searches is None else searches
+    proof, best = searches.proof, None
     while True:
-        columns = _chosen(problem, settings, found, 0 if watch.stopped else min(size, most))
-        result = _searched(problem, settings, found, columns, watch, signals, proof)
+        columns = searches.columns
+        if columns is None:
+            columns = _chosen(problem, settings, found, 0 if watch.stopped else min(size, most))
+        result = _searched(problem, settings, found, columns, watch, signals, searches)
         if best is not None and proof is None:
             # Whatever table they come from, all lower bounds are about all columns.
             result = result._claiming(min(max(result.lower, best.lower), result.upper))
@@ -177,16 +183,15 @@ def _left_out(found: _Found, columns: IntArray) -> float:
 
 def _searched(
     problem: Problem, settings: Settings, found: _Found, columns: IntArray, watch: Watch, signals: Sequence[int],
-    proof: ScreenedProof | None,
+    searches: TableSearches,
 ) -> Result:  # fmt: skip
     """The result of a search of some columns, said of all."""
-    inner = problem_of(problem, columns)
+    inner = problem_of(problem, columns, searches.names_columns)
     start = np.searchsorted(columns, found.fit.columns).tolist()
     left = None if settings.time_limit is None else max(0.0, watch.time_left)
     chosen = replace(settings, time_limit=left, heuristics=AUTO if settings.heuristics == AUTO else ())
     began = time.perf_counter()
-    search = Search(inner, chosen, start=start, signals=signals, listing=True, shown=proof is not None)
-    result = run_in_time(search) if proof is None else observed(search, (), Files(proof.of_table), False)
+    result = searches.run(inner, columns, found.fit.support, chosen, start, signals)
     outside = _left_out(found, columns)
     lower = max(found.bounds.lower, min(result.lower, outside))
     ended = result.termination
@@ -227,12 +232,14 @@ def _timed(result: Result, watch: Watch) -> Result:
     return replace(result, termination=Termination(watch.reason))
 
 
-def problem_of(problem: Problem, columns: IntArray) -> Problem:
-    """The problem on some of the columns, which become a table."""
+def problem_of(problem: Problem, columns: IntArray, named: bool = False) -> Problem:
+    """The problem on some of the columns, which become a table; ``named`` by their numbers where they have no names."""
     made, objective = problem.preparation, problem.objective
     AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
     place = {int(j): i for i, j in enumerate(columns)}
     names = problem.units.column_names
+    if names is None and named:
+        names = tuple(map(str, range(problem.d)))
     return Problem.prepared(
         AT[columns].T, y, min(problem.k, columns.size), fit_intercept=made is not None and made.centred,
         loss=objective.loss, lam=objective.asked_lam, must_have=[place[j] for j in problem.must_have],

@@ -65,11 +65,11 @@ def test_few_entries_make_the_bound_of_touched_rows_nearly_tight(on_demand):
     assert "of 3000 columns by" in result.settings["method"]
 
 
-def test_what_takes_a_table_is_refused_in_one_sentence(on_demand, tmp_path):
+def test_what_takes_a_table_is_refused_in_one_sentence(on_demand):
     A, y, k, options = drawn(5)
     problem = Problem.prepared(scipy.sparse.csc_matrix(A), y, max(k, 1), **options)
     for refused in (
-        lambda: solve(problem, trace=tmp_path / "p.trace"),
+        lambda: solve(problem, details=True),
         lambda: np.asarray(problem.A),
         lambda: np.asarray(problem.AT),
         lambda: problem.gram,
