@@ -27,7 +27,7 @@ from exactsel_certificates.identity import problem_hash
 from exactsel_certificates.points import shown_radii
 from exactsel_certificates.radii import MODEL_RADIUS, of_allowed_columns
 from exactsel_certificates.reduced_regions import AllRegions
-from exactsel_certificates.screened import Screening, as_stated, in_domain, on_active
+from exactsel_certificates.screened import Screening, in_domain, on_active
 from exactsel_certificates.selection_counting import SelectionCounting
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
 from exactsel_certificates.verdict import Verdict
@@ -87,11 +87,7 @@ def verify(
     -----
     A problem outside the domain of FORMAT.md is rejected before a region is read.
     """
-    try:
-        instance = as_stated(proof, instance)
-    except ValueError as error:
-        return _outside(proof, str(error))
-    outside, instance = in_domain(instance)
+    outside, instance = in_domain(proof, instance)
     if outside:
         return _outside(proof, outside)
     about = _About(instance)

@@ -52,15 +52,20 @@ class Screening:
         return found.whole, float(np.min(found.with_column[others], initial=np.inf))
 
 
-def in_domain(instance: AnyInstance) -> tuple[str, AnyInstance]:
+def in_domain(proof: Proof, instance: AnyInstance) -> tuple[str, AnyInstance]:
     """Why a problem lies outside the domain, empty when it does not, and the problem in plain numbers."""
     try:
-        instance = admitted(instance)
-        if isinstance(instance, GivenInstance):
-            admitted(instance.plain)
-    except OutsideError as outside:
+        return "", _admitted(as_stated(proof, instance))
+    except (OutsideError, ValueError) as outside:
         return str(outside), instance
-    return "", instance
+
+
+def _admitted(instance: AnyInstance) -> AnyInstance:
+    """The problem in plain numbers; :class:`OutsideError` where it, or what is prepared, is outside the domain."""
+    instance = admitted(instance)
+    if isinstance(instance, GivenInstance):
+        admitted(instance.plain)
+    return instance
 
 
 def as_stated(proof: Proof, instance: AnyInstance) -> AnyInstance:
@@ -104,6 +109,9 @@ def on_active(proof: Proof, instance: SparseInstance) -> tuple[Proof, Instance |
         return proof, None, "a column that is forced in is not active, but every model holds it."
     if instance.A.n * active.size > MOST_ENTRIES:
         return proof, None, f"{active.size} columns are active, but no table of so many is made."
-    reason, table = in_domain(table_of(instance, active))
-    inner = replace(proof, k=min(proof.k, active.size), columns=None)
-    return inner, table if isinstance(table, Instance) and not reason else None, reason
+    try:
+        table = _admitted(table_of(instance, active))
+    except OutsideError as outside:
+        return proof, None, str(outside)
+    assert isinstance(table, Instance)
+    return replace(proof, k=min(proof.k, active.size), columns=None), table, ""

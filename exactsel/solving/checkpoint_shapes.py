@@ -48,7 +48,7 @@ HOW = entries({"listing": truth, "shown": truth, "details": truth})
 
 SCREENED = entries({
     "hash": text, "columns": several(whole(0, 2**31 - 1), different=True), "support": several(whole(0, 2**31 - 1)),
-    "proof": maybe(text),
+    "proof": maybe(text), "size": whole(),
 })  # fmt: skip
 """Of a search of some of the columns: the problem on all of them, and which these are."""
 

@@ -106,9 +106,8 @@ def _screened(
     refuse_files(details=how.details, executor=executor, on_incumbent=watching[0], on_bound=watching[1])
     if files.resume is not None:
         refuse_besides(files, start)
-    checked, by = Settings(**settings), signal_numbers("signals", signals)
-    searches = TableSearches(problem, files, how, settings)
-    return solve_screened(problem, checked, start=start, signals=by, searches=searches)
+    by, searches = signal_numbers("signals", signals), TableSearches(problem, files, how, settings)
+    return solve_screened(problem, searches.settings, start=start, signals=by, searches=searches)
 
 
 def refuse_besides(files: Files, start: Sequence[int] | None) -> None:

@@ -22,7 +22,7 @@ from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.database import COMPANIONS
 from exactsel.solving.at_hand import run_in_time
 from exactsel.solving.checkpoint_shapes import HOW, check_begun
-from exactsel.solving.checkpointing import LIMITS, How, begin, resume
+from exactsel.solving.checkpointing import LIMITS, How, begin, resume, settings_now
 from exactsel.solving.observed import Files, observed
 from exactsel.solving.result import Result
 from exactsel.solving.screened_proof import ScreenedProof
@@ -30,7 +30,7 @@ from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel.types import IntArray
 
-SAVED_FOR = ("hash", "columns", "support", "proof")
+SAVED_FOR = ("hash", "columns", "size", "support", "proof")
 """What a checkpoint says of a table, see :class:`TableSearches`."""
 
 
@@ -53,17 +53,21 @@ class TableSearches:
         self._given = {name: value for name, value in given.items() if name != "heuristics"}
         self.columns: IntArray | None = None
         """Those of the table to go on with; None where none was saved."""
+        self.size: int | None = None
+        """The number of columns that table was to have, besides the model's own."""
         self.fit: Fit | None = None
-        """The model its search was begun with."""
-        target = files.proof
+        """The model that bounds of columns are made from."""
+        target, self.settings = files.proof, Settings(**given)
+        """Those of the checkpoint where there is one, but for limits."""
         if files.resume is not None:
-            about = _screened_in(files.resume)
+            said = _begun_with(files.resume)
+            about, self.settings = said["screened"], settings_now(Path(files.resume), said["settings"], self._given)
             if about["hash"] != problem.hash:
                 raise InputError(
                     f"{files.resume} is about another problem; give the one it was begun with, or begin a new search."
                 )
             self.columns = np.array(about["columns"], dtype=np.int64)
-            self.fit = problem.fit(about["support"])
+            self.fit, self.size = problem.fit(about["support"]), about["size"]
             target = target if target is not None or about["proof"] is None else about["proof"]
         self.proof = None if target is None else ScreenedProof(problem, target)
 
@@ -73,28 +77,28 @@ class TableSearches:
         return self._files.trace is not None
 
     def run(
-        self, table: Problem, columns: IntArray, support: Sequence[int], settings: Settings, start: Sequence[int],
-        signals: Sequence[int],
+        self, table: Problem, columns: IntArray, size: int, support: Sequence[int], settings: Settings,
+        start: Sequence[int], signals: Sequence[int],
     ) -> Result:  # fmt: skip
-        """The result of the search of a table; ``support`` is the model it begins with, by all columns."""
+        """The result of the search of a table; ``support`` is the model that bounds of columns are made from."""
         shown = None if self.proof is None else self.proof.of_table
         files = replace(self._files, proof=shown, checkpoint=None, resume=None)
         more: dict[str, Any] = {
             "signals": signals, "listing": self._how.listing, "shown": shown is not None, "details": self._how.details,
         }  # fmt: skip
         if self._files.saved:
-            return self._saved(table, columns, support, settings, start, files, more)
+            return self._saved(table, columns, size, support, settings, start, files, more)
         search = Search(table, settings, start=start, **more)
         return run_in_time(search) if shown is None and files.trace is None else observed(search, (), files, False)
 
     def _saved(
-        self, table: Problem, columns: IntArray, support: Sequence[int], settings: Settings, start: Sequence[int],
-        files: Files, more: dict[str, Any],
+        self, table: Problem, columns: IntArray, size: int, support: Sequence[int], settings: Settings,
+        start: Sequence[int], files: Files, more: dict[str, Any],
     ) -> Result:  # fmt: skip
         path = self._files.checkpoint if self._files.resume is None else self._files.resume
         assert path is not None
         if self.columns is not None:
-            self.columns = None
+            self.columns, self._begun = None, True
             limits = {name: getattr(settings, name) for name in LIMITS if name in self._given or name == "time_limit"}
             going = resume(path, table, self._given | limits, files.proof, self._how)
             with closing(going.checkpoint):
@@ -106,7 +110,7 @@ class TableSearches:
             Path(f"{os.fspath(path)}{ending}").unlink(missing_ok=True)
         self._begun = True
         target = None if self.proof is None else os.path.abspath(self.proof.path)
-        values = (self._problem.hash, columns.tolist(), [int(j) for j in support], target)
+        values = (self._problem.hash, columns.tolist(), size, [int(j) for j in support], target)
         about = dict(zip(SAVED_FOR, values, strict=True))
         with closing(begin(path, table, settings, self._how, files.proof, screened=about)) as checkpoint:
             more |= {"compiled": True, "room": checkpoint}
@@ -115,8 +119,8 @@ class TableSearches:
     _begun = False
 
 
-def _screened_in(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a checkpoint says of the table its search is about."""
+def _begun_with(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a checkpoint says of the table its search is about, and of the settings."""
     with closing(Checkpoint.open(path, writing=False)) as checkpoint:
         about = checkpoint.about()
     check_begun(Path(path), about, how=HOW)
@@ -125,5 +129,4 @@ def _screened_in(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path} is not of sparse data that stay sparse; give the instance it was begun with, or leave "
             f"{option('resume')} out."
         )
-    screened: dict[str, Any] = about["screened"]
-    return screened
+    return about

@@ -64,6 +64,8 @@ class _Found(NamedTuple):
 
     fit: Fit
     source: str
+    begun: Fit
+    """The model that the bounds are made from."""
     bounds: ColumnBounds
     seconds: dict[str, float]
 
@@ -111,15 +113,16 @@ def search_screened(
     part = PART_FOR_BOUNDS * watch.time_left
     with one_thread(), Watch(None if np.isinf(part) else part, signals) as steps:
         bounds = column_bounds(problem, fit.coef, lambda: steps.stopped or watch.stopped)
-    found = _Found(fit, source, bounds, seconds | {"prepare": time.perf_counter() - began})
+    found = _Found(fit, source, fit, bounds, seconds | {"prepare": time.perf_counter() - began})
     most, size = most_columns(problem, settings), FIRST_COLUMNS
     searches = TableSearches(problem, Files(), How(True, False, False), {}) if searches is None else searches
     proof, best = searches.proof, None
+    size = searches.size or size
     while True:
         columns = searches.columns
         if columns is None:
             columns = _chosen(problem, settings, found, 0 if watch.stopped else min(size, most))
-        result = _searched(problem, settings, found, columns, watch, signals, searches)
+        result = _searched(problem, settings, found, columns, size, watch, signals, searches)
         if best is not None and proof is None:
             # Whatever table they come from, all lower bounds are about all columns.
             result = result._claiming(min(max(result.lower, best.lower), result.upper))
@@ -182,8 +185,8 @@ def _left_out(found: _Found, columns: IntArray) -> float:
 
 
 def _searched(
-    problem: Problem, settings: Settings, found: _Found, columns: IntArray, watch: Watch, signals: Sequence[int],
-    searches: TableSearches,
+    problem: Problem, settings: Settings, found: _Found, columns: IntArray, size: int, watch: Watch,
+    signals: Sequence[int], searches: TableSearches,
 ) -> Result:  # fmt: skip
     """The result of a search of some columns, said of all."""
     inner = problem_of(problem, columns, searches.names_columns)
@@ -191,7 +194,7 @@ def _searched(
     left = None if settings.time_limit is None else max(0.0, watch.time_left)
     chosen = replace(settings, time_limit=left, heuristics=AUTO if settings.heuristics == AUTO else ())
     began = time.perf_counter()
-    result = searches.run(inner, columns, found.fit.support, chosen, start, signals)
+    result = searches.run(inner, columns, size, found.begun.support, chosen, start, signals)
     outside = _left_out(found, columns)
     lower = max(found.bounds.lower, min(result.lower, outside))
     ended = result.termination

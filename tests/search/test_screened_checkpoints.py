@@ -32,7 +32,7 @@ def noisy(loss="quadratic", lam=0.0, seed=0):
 def test_a_search_that_goes_on_has_the_same_tree_and_proof(loss, lam, first, on_demand, tmp_path, monkeypatch):
     monkeypatch.setattr(screening, "FIRST_COLUMNS", first)
     problem = noisy(loss, lam)
-    whole = solve(problem, proof=tmp_path / "whole.exsel", **PLAIN)
+    whole = solve(problem, proof=tmp_path / "whole.exsel", checkpoint=tmp_path / "whole.ckpt", **PLAIN)
     saved, proof = tmp_path / "run.ckpt", tmp_path / "run.exsel"
     result = solve(problem, proof=proof, checkpoint=saved, checkpoint_every=0.0, node_limit=2, **PLAIN)
     for limit in (5, 9, None):
