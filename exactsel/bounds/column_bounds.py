@@ -58,7 +58,7 @@ class ColumnBounds(NamedTuple):
 
 
 def column_bounds(
-    problem: Problem, coef: FloatArray, should_stop: Callable[[], bool], steps: bool = True
+    problem: Problem, coef: FloatArray, should_stop: Callable[[], bool], value: float = math.inf, enough: int = -1
 ) -> ColumnBounds:
     """The best of the bounds there are.
 
@@ -70,8 +70,9 @@ def column_bounds(
         A good model, whose residuals are one of the dual vectors.
     should_stop : callable
         Asked between passes.
-    steps : bool
-        Whether to take gradient steps on the relaxation, until told to stop, where there is a ridge.
+    value, enough : float, int
+        No gradient steps on the relaxation are taken, where there is a ridge, once so few columns have a bound below
+        that value. They go on until told to stop.
     """
     allowed = np.ones(problem.d, dtype=np.bool_)
     allowed[list(problem.must_not)] = False
@@ -81,7 +82,8 @@ def column_bounds(
         best = best.better(touched_rows(problem, allowed, should_stop))
     if problem.lam > 0.0 and not should_stop():
         best = best.better(at_predictions(problem, allowed, coef @ problem.AT))
-        z = Descent(problem).run(should_stop) if steps else None
+        many = int(np.count_nonzero(best.with_column < value))
+        z = Descent(problem).run(should_stop) if many > enough else None
         if z is not None:
             best = best.better(at_predictions(problem, allowed, z))
     return best

@@ -96,6 +96,11 @@ class MappedColumns(DesignColumns):
         return Summary(unusable, smallest, largest, totals, squares)
 
     @property
+    def bytes_in_memory(self) -> int:
+        """See :class:`DesignColumns`: a block, and what is worked out of it; pages of the file are the system's."""
+        return 2 * 8 * min(AT_ONCE, self.table.size)
+
+    @property
     def counts(self) -> IntArray:
         """See :class:`DesignColumns`; nobody looks for zeros."""
         return np.full(len(self), self.shape[1])

@@ -20,6 +20,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.regression import Problem
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.database import COMPANIONS
+from exactsel.search.memory import MEBIBYTE
 from exactsel.solving.at_hand import run_in_time
 from exactsel.solving.checkpoint_shapes import HOW, check_begun
 from exactsel.solving.checkpointing import LIMITS, How, begin, resume, settings_now
@@ -32,6 +33,16 @@ from exactsel.types import IntArray
 
 SAVED_FOR = ("hash", "columns", "size", "support", "proof")
 """What a checkpoint says of a table, see :class:`TableSearches`."""
+
+
+VECTORS = 16
+"""Vectors of a number for each column that bounds of columns take."""
+
+
+def memory_of_data(problem: Problem) -> float:
+    """MiB that data which are held as no table, and a pass over them, take."""
+    data: Any = problem.AT
+    return float(data.bytes_in_memory + VECTORS * 8 * problem.d) / MEBIBYTE
 
 
 class TableSearches:
@@ -66,6 +77,9 @@ class TableSearches:
                 raise InputError(
                     f"{files.resume} is about another problem; give the one it was begun with, or begin a new search."
                 )
+            if "memory_limit" not in given:  # what was left for the table was saved
+                whole = self.settings.memory_limit + memory_of_data(problem)
+                self.settings = replace(self.settings, memory_limit=whole)
             self.columns = np.array(about["columns"], dtype=np.int64)
             self.fit, self.size = problem.fit(about["support"]), about["size"]
             target = target if target is not None or about["proof"] is None else about["proof"]

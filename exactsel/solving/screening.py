@@ -30,7 +30,7 @@ from exactsel.solving.checkpointing import How
 from exactsel.solving.observed import Files
 from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.result import Result
-from exactsel.solving.screened_search import TableSearches
+from exactsel.solving.screened_search import TableSearches, memory_of_data
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import HEURISTICS_SHARE
 from exactsel.start.heuristic import Context
@@ -38,14 +38,14 @@ from exactsel.start.models import given_support, starting_models
 from exactsel.start.portfolio import AUTO
 from exactsel.types import IntArray
 
-FIRST_COLUMNS, GROWTH = 250, 4
-"""Columns of the first table, besides the model's own, and how many times more the next one has."""
+FIRST_COLUMNS, GROWTH, LEAST_GROWTH = 250, 4, 1.05
+"""Columns of the first table, besides the model's own, and how many times more the next one has, and at least has."""
 
 TABLES, PART_FOR_TABLES = 6, 0.25
 """Tables, of n x m and of m x m numbers, that a search of m columns holds at a time, at most; the part of the memory
 limit that they may take, the rest being for open nodes."""
 
-PRODUCTS, PART_FOR_TABLE = 2e9, 0.5
+PRODUCTS, PART_FOR_TABLE = 2e9, 0.6
 """Multiplications a second of what a search of m columns begins with, n m^2 and some m^3 of them; the part of the time
 left that it may take, for it asks seldom what time it is."""
 
@@ -112,7 +112,7 @@ def search_screened(
     began = time.perf_counter()
     part = PART_FOR_BOUNDS * watch.time_left
     with one_thread(), Watch(None if np.isinf(part) else part, signals) as steps:
-        bounds = column_bounds(problem, fit.coef, lambda: steps.stopped or watch.stopped)
+        bounds = column_bounds(problem, fit.coef, lambda: steps.stopped or watch.stopped, fit.value, FIRST_COLUMNS)
     found = _Found(fit, source, fit, bounds, seconds | {"prepare": time.perf_counter() - began})
     most, size = most_columns(problem, settings), FIRST_COLUMNS
     searches = TableSearches(problem, Files(), How(True, False, False), {}) if searches is None else searches
@@ -134,26 +134,39 @@ def search_screened(
             return _timed(best, watch)
         if result.upper < found.fit.value:
             found = found._replace(fit=problem.fit(result.support), source=result.source)
-        size = min(GROWTH * size, _affordable(problem, PART_FOR_TABLE * watch.time_left))
-        if min(size, most) <= columns.size:
+        # What the last table took says more of the next one than a constant does.
+        speed = max(PRODUCTS, _work_of(problem, columns.size) / max(result.times["total"], 1e-3))
+        size = min(GROWTH * size, _affordable(problem, PART_FOR_TABLE * watch.time_left * speed))
+        if min(size, most) < LEAST_GROWTH * columns.size:
             return replace(best, termination=Termination.TIME_LIMIT)
 
 
-def _affordable(problem: Problem, seconds: float) -> int:
-    """Columns of a table over which a search takes so many seconds before it bounds its first node, roughly."""
-    if np.isinf(seconds):
+def _work_of(problem: Problem, size: int) -> float:
+    """Multiplications that the search of a table of so many columns begins with, roughly."""
+    return float(size) ** 2 * (problem.n + 4.0 * size)
+
+
+def _affordable(problem: Problem, work: float) -> int:
+    """Columns of a table whose search begins with no more multiplications than that, roughly."""
+    if _work_of(problem, problem.d) <= work:
         return problem.d
-    size, work = problem.d, seconds * PRODUCTS
-    while size > 1 and float(size) ** 2 * (problem.n + 4.0 * size) > work:
-        size = int(0.8 * size)
-    return size
+    low, high = 1, problem.d
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _work_of(problem, middle) <= work else (low, middle)
+    return low
 
 
 def most_columns(problem: Problem, settings: Settings) -> int:
     """Columns of a table that a search may be given within its memory limit."""
-    room = PART_FOR_TABLES * settings.memory_limit * MEBIBYTE / (8.0 * TABLES)
+    room = PART_FOR_TABLES * max(0.0, _memory_left(problem, settings)) * MEBIBYTE / (8.0 * TABLES)
     n = float(problem.n)
     return int(min(problem.d, 0.5 * (np.sqrt(n * n + 4.0 * room) - n)))
+
+
+def _memory_left(problem: Problem, settings: Settings) -> float:
+    """MiB of the memory limit that the data, and a pass over them, leave."""
+    return settings.memory_limit - memory_of_data(problem)
 
 
 def refuse_beyond(problem: Problem, settings: Settings) -> None:
@@ -161,7 +174,8 @@ def refuse_beyond(problem: Problem, settings: Settings) -> None:
     if most_columns(problem, settings) < max(problem.k, 1):
         raise InputError(
             f"a table of {problem.k} columns of {problem.n} rows, and what a search makes of it, takes more than the "
-            f"memory limit of {settings.memory_limit:g} MiB; raise the limit, or keep fewer rows."
+            f"{max(0.0, _memory_left(problem, settings)):.3g} MiB that the data leave of the memory limit of "
+            f"{settings.memory_limit:g} MiB; raise the limit, or keep fewer rows."
         )
 
 
@@ -192,7 +206,10 @@ def _searched(
     inner = problem_of(problem, columns, searches.names_columns)
     start = np.searchsorted(columns, found.fit.columns).tolist()
     left = None if settings.time_limit is None else max(0.0, watch.time_left)
-    chosen = replace(settings, time_limit=left, heuristics=AUTO if settings.heuristics == AUTO else ())
+    chosen = replace(
+        settings, time_limit=left, heuristics=AUTO if settings.heuristics == AUTO else (),
+        memory_limit=_memory_left(problem, settings),
+    )  # fmt: skip
     began = time.perf_counter()
     result = searches.run(inner, columns, size, found.begun.support, chosen, start, signals)
     outside = _left_out(found, columns)
