@@ -18,7 +18,7 @@ SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 ENDINGS = (".mtx", *SVMLIGHT)
 """Texts that hold a sparse matrix."""
 
-MOST_LINES = 2**27
+MOST_LINES = 2**24
 """Rows, and columns, at most."""
 
 
@@ -37,6 +37,13 @@ def is_archive(arrays: dict[str, Any]) -> bool:
 
 def of_archive(arrays: dict[str, Any]) -> SparseFile:
     """The matrix that scipy.sparse.save_npz has stored as csr, csc or coo; ValueError where there is none."""
+    try:
+        return _of_archive(arrays)
+    except (KeyError, IndexError, TypeError, OverflowError, MemoryError) as error:
+        raise ValueError(f"the archive holds no sound sparse matrix ({error}); write it again.") from None
+
+
+def _of_archive(arrays: dict[str, Any]) -> SparseFile:
     kind = arrays["format"].reshape(-1)[0]
     text = kind.decode() if isinstance(kind, bytes) else str(kind)
     n, d = _sizes(arrays["shape"].tolist())
@@ -63,7 +70,10 @@ def read_text(path: str | os.PathLike[str], most_bytes: int) -> SparseFile:
     if len(data) > most_bytes:
         raise ValueError(f"{path} has more than {most_bytes} bytes; raise this limit if it is meant to be so large.")
     lines = data.decode("utf-8-sig", "strict").splitlines()
-    return _svmlight(lines) if Path(path).suffix.lower() in SVMLIGHT else _matrix_market(lines)
+    try:
+        return _svmlight(lines) if Path(path).suffix.lower() in SVMLIGHT else _matrix_market(lines)
+    except (IndexError, OverflowError, MemoryError) as error:
+        raise ValueError(f"{path} is not what its name says ({error}); write it again.") from None
 
 
 def _sizes(sizes: list[Any]) -> tuple[int, int]:

@@ -80,7 +80,8 @@ def column_bounds(
     best = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     if problem.is_quadratic:
         best = best.better(touched_rows(problem, allowed, should_stop))
-    if problem.lam > 0.0 and not should_stop():
+    if problem.lam > 0.0:
+        # One pass, whatever the time is: without it nothing is known of the model.
         best = best.better(at_predictions(problem, allowed, coef @ problem.AT))
         many = int(np.count_nonzero(best.with_column < value))
         z = Descent(problem).run(should_stop) if many > enough else None

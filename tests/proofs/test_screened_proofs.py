@@ -183,3 +183,32 @@ def test_every_checker_reads_the_sparse_file(ending, loss, lam, on_demand, tmp_p
         assert main([str(proof), *map(str, given), "--intercept"]) == 0
         assert main([str(proof), *map(str, given)]) == 3
         capsys.readouterr()
+
+
+@pytest.mark.parametrize("ending", ["svm", "mtx", "npz"])
+def test_damaged_sparse_files_are_refused_in_a_sentence(ending, on_demand, tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    A, y = (rng.random((12, 9)) < 0.3) * 1.0, rng.standard_normal(12)
+    data, target, proof = tmp_path / f"d.{ending}", tmp_path / "y.npy", tmp_path / "run.exsel"
+    if ending == "svm":
+        pytest.importorskip("sklearn.datasets").dump_svmlight_file(A, y, str(data))
+    elif ending == "mtx":
+        scipy.io.mmwrite(data, scipy.sparse.coo_matrix(A))
+    else:
+        parts = {"format": b"csr", "shape": np.array(A.shape), "data": np.ones(5), "row": np.zeros(2)}
+        np.savez(data, **parts)
+        assert command.main([str(proof), str(data), "-k", "2", "--lam", "0"]) == 2
+        scipy.sparse.save_npz(data, scipy.sparse.csr_matrix(A), compressed=False)
+    np.save(target, y)
+    solve(Problem.prepared(scipy.sparse.csr_matrix(A), y, 2), proof=proof, signals=())
+    whole = data.read_bytes()
+    given = [str(proof), str(data), "-k", "2", "--lam", "0", "--target", str(target)]
+    assert [main(given) for main in (command.main, second.main)] == [0, 0]
+    for _ in range(120):
+        damaged = bytearray(whole)
+        for place in rng.integers(0, len(whole), int(rng.integers(1, 4))).tolist():
+            damaged[place] = int(rng.choice([*b"0 9:-.\n%x", 255, 0]))
+        data.write_bytes(bytes(damaged[: int(rng.integers(1, len(whole) + 1))] if rng.random() < 0.2 else damaged))
+        for main in (command.main, second.main):
+            assert main(given) in (0, 2, 3, 4)
+    capsys.readouterr()

@@ -9,8 +9,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .arrays import MOST, Unreadable, numbers_of, read_bytes, text_of, unpacked
+from .arrays import Unreadable, numbers_of, read_bytes, text_of, unpacked
 from .domain import LARGEST, SMALLEST, Outside
+
+MOST_LINES = 2**20
+"""Rows, and columns, at most: empty ones take memory, too."""
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
@@ -75,7 +78,7 @@ def read_sparse(path: str) -> dict[str, Any] | None:
         try:
             lines = read_bytes(path).decode("utf-8-sig").splitlines()
             return _svmlight(lines) if ending.endswith(SVMLIGHT) else _matrix_market(lines)
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, OverflowError):
             raise Unreadable(f"{path!a} is not what its name says; make it anew.") from None
     return _archive(path)
 
@@ -98,6 +101,9 @@ def _archive(path: str) -> dict[str, Any] | None:
         raise Unreadable(f"{path!a} is no sound .npz archive ({type(error).__name__}); make it anew.") from None
     if not all(isinstance(part, list) and not any(isinstance(v, list) for v in part[:1]) for part in parts):
         raise Unreadable(f"{path!a} holds other arrays than a sparse matrix has; make it anew.")
+    whole = (int, bool)
+    if not all(isinstance(v, whole) for part in (parts[0], *parts[2:]) for v in part):
+        raise Unreadable(f"{path!a} has places that are no whole numbers; make it anew.")
     return {"A": _stored(kind, *parts)}
 
 
@@ -117,7 +123,7 @@ def _stored(kind: str, shape: list[int], data: list[float], first: list[int], se
 
 
 def _sizes(shape: Sequence[Any]) -> tuple[int, int]:
-    if len(shape) != 2 or not all(isinstance(size, int) and 0 < size <= MOST for size in shape):
+    if len(shape) != 2 or not all(isinstance(size, int) and 0 < size <= MOST_LINES for size in shape):
         raise Unreadable("the sparse matrix has a shape that this checker does not take; ask the other one.")
     return shape[0], shape[1]
 
