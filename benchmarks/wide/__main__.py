@@ -12,7 +12,7 @@ import click
 from benchmarks.paper.tables import markdown, shown
 from benchmarks.speed.processes import Demands
 from benchmarks.wide import peers as side_by_side
-from benchmarks.wide.instances import INSTANCES
+from benchmarks.wide.instances import ASKED, INSTANCES
 from benchmarks.wide.picture import draw
 from benchmarks.wide.runs import keep_runs, read_runs, row, run
 
@@ -20,7 +20,11 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.group(invoke_without_command=True)
-@click.option("--only", default="*", help="Instances by name, as a glob; all.")
+@click.option(
+    "--only",
+    default="*",
+    help="Instances by name, as a glob; all but those that write gigabytes, which are to be named.",
+)
 @click.option("--most", type=float, default=60.0, show_default=True, help="Seconds on the clock each.")
 @click.option("--json", "file", type=FILE, help="File that keeps the runs; those of the same name are replaced.")
 @click.pass_context
@@ -28,7 +32,8 @@ def main(context: click.Context, only: str, most: float, file: Path | None) -> N
     """Solve instances of many columns, each in a process of its own on one thread."""
     if context.invoked_subcommand is not None:
         return
-    names = fnmatch.filter(INSTANCES, only)
+    large = {instance.name for instance in ASKED}
+    names = [name for name in fnmatch.filter(INSTANCES, only) if name not in large or name == only]
     if not names:
         raise click.UsageError(f"no instance is called '{only}'; there are: {', '.join(INSTANCES)}.")
     runs, demands = {} if file is None else read_runs(file), Demands(most, 1e-6, 1e-6)

@@ -6,12 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from benchmarks.wide.designs import Design
-from benchmarks.wide.stored import Sparse, Stored
+from benchmarks.wide.stored import Mapped, Sparse, Stored
 
-Instance = Design | Stored | Sparse
+Instance = Design | Stored | Sparse | Mapped
 
-KINDS: dict[str, type[Design] | type[Stored] | type[Sparse]] = {
-    "design": Design, "stored": Stored, "sparse": Sparse,
+KINDS: dict[str, type[Design] | type[Stored] | type[Sparse] | type[Mapped]] = {
+    "design": Design, "stored": Stored, "sparse": Sparse, "mapped": Mapped,
 }  # fmt: skip
 
 FREE, LIMITED = "k 5, lam 0, no limits", "k 10, lam 2, limits 1.5 times the largest coefficient"
@@ -66,7 +66,13 @@ OTHERS = (
     Sparse("sparse-54877-snr.5", 4143, 54_877, 8, 0.004, snr=0.5, aim=30.0),
 )
 
-INSTANCES: dict[str, Instance] = {instance.name: instance for instance in (*DESIGNS, *OTHERS)}
+ASKED = (
+    Mapped("mapped-200000", 1000, 200_000, 5, 2000.0, "forward"),
+    Mapped("mapped-1000000", 1000, 1_000_000, 5, 2000.0, "forward"),
+)
+"""Files of gigabytes are written for these: they run only where they are named."""
+
+INSTANCES: dict[str, Instance] = {instance.name: instance for instance in (*DESIGNS, *OTHERS, *ASKED)}
 
 
 def to_plain(instance: Instance) -> dict[str, Any]:

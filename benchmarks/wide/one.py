@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import resource
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,35 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT / 1e6
 
 
+class AnonymousMemory:
+    """The largest memory of this process that is none of a file's pages, in MB, looked at many times a second.
+
+    None where the system does not tell.
+    """
+
+    def __init__(self) -> None:
+        self.most: float | None = None
+        self._ended = threading.Event()
+        self._watching = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> AnonymousMemory:
+        self._watching.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._watching.join()
+
+    def _watch(self) -> None:
+        status = Path("/proc/self/status")
+        while status.exists():
+            found = re.search(r"RssAnon:\s+(\d+) kB", status.read_text(encoding="utf-8"))
+            if found is not None:
+                self.most = max(self.most or 0.0, float(found[1]) * 1024 / 1e6)
+            if self._ended.wait(0.02):
+                return
+
+
 def measured(instance: Instance, most: float, rel_gap: float) -> dict[str, Any]:
     """What solving takes: everything between the arrays and the answer, on one thread."""
     options = {"threads": 1, "time_limit": most, "rel_eps": rel_gap}
@@ -32,13 +63,15 @@ def measured(instance: Instance, most: float, rel_gap: float) -> dict[str, Any]:
     if (small := instance.small()) is not None:
         solve(small.problem(), **options)
     before, began, clock = peak(), time.process_time(), time.perf_counter()
-    result = heuristics.run(method, problem, **options) if method else solve(problem, **options)
+    with AnonymousMemory() as anonymous:
+        result = heuristics.run(method, problem, **options) if method else solve(problem, **options)
     return {
         "seconds": time.process_time() - began,
         "clock": time.perf_counter() - clock,
         "parts": result.times,
         "megabytes": peak(),
         "megabytes_of_data": before,
+        "megabytes_beside_files": anonymous.most,
         "gap": finite(result.gap),
         "objective": finite(result.upper),
         "lower": finite(result.lower),

@@ -1,16 +1,19 @@
-"""Data sets from files, and a sparse table of zeros and ones."""
+"""Data sets from files, a sparse table of zeros and ones, and a table that stays in its file."""
 
 from __future__ import annotations
 
 import math
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from benchmarks.folder import read
 from benchmarks.wide.designs import Design
-from exactsel import Problem
+from exactsel import Problem, load
 
 
 @dataclass(frozen=True)
@@ -62,4 +65,56 @@ class Sparse:
 
     def small(self) -> Design | None:
         """None: a small table is not kept sparse."""
+        return None
+
+
+ROWS_AT_ONCE = 2**24
+"""Numbers that are drawn and written at a time."""
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Normal numbers in single precision that stay in a file, and a target of k evenly spaced columns.
+
+    The file goes into the folder for temporary files, without a name as soon as it is mapped: the system removes it
+    when the process ends.
+    """
+
+    name: str
+    n: int
+    p: int
+    k: int
+    lam: float
+    method: str = ""
+    """The heuristic to run; empty: solve."""
+    snr: float = 5.0
+    seed: int = 0
+    aim: float | None = None
+    series: str = ""
+
+    def problem(self) -> Problem:
+        """The problem to solve, on the table in its file."""
+        rng = np.random.default_rng([44, self.seed])
+        with tempfile.TemporaryDirectory() as folder:
+            file, target = Path(folder) / "A.npy", Path(folder) / "y.npy"
+            np.save(target, self._write(file, rng))
+            loaded = load(file, target=target, k=self.k, lam=self.lam)
+        assert isinstance(loaded, Problem)
+        return loaded
+
+    def _write(self, file: Path, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Write the table, some rows at a time; the target."""
+        chosen = np.linspace(0, self.p - 1, self.k).astype(int)
+        signal, step = np.zeros(self.n), max(1, ROWS_AT_ONCE // self.p)
+        with file.open("wb") as stream:
+            header = {"descr": "<f4", "fortran_order": False, "shape": (self.n, self.p)}
+            np.lib.format.write_array_header_1_0(stream, header)
+            for first in range(0, self.n, step):
+                block = rng.standard_normal((min(step, self.n - first), self.p), dtype=np.float32)
+                signal[first : first + step] = block[:, chosen].sum(axis=1)
+                stream.write(block.data)
+        return signal + rng.standard_normal(self.n) * math.sqrt(float(signal.var()) / self.snr)
+
+    def small(self) -> Design | None:
+        """None: a small table is read as a whole."""
         return None

@@ -1,5 +1,8 @@
 """``python -m exactsel_certificates PROOF INSTANCE``: check a proof file; numpy is all that is needed.
 
+INSTANCE may be a sparse matrix: an .npz file of scipy.sparse, a Matrix Market (.mtx) or svmlight (.svm) file, with y in
+the file that --target names where INSTANCE holds none. It stays sparse.
+
 INSTANCE is a .npz file with A (rows x columns), y, and optionally k, lam, loss, delta, weights (of the rows), intercept
 (1 for one), scale (1 for scaled columns), groups (a label for each column, empty for a column on its own) and hierarchy
 (the lines of a file as --hierarchy takes it); options override the file. With groups, k counts groups, and groups are
@@ -34,10 +37,12 @@ from exactsel_certificates.bounds_text import read_box
 from exactsel_certificates.checking import AnyInstance, verify
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import MalformedError, read_proof
+from exactsel_certificates.entries import SparseInstance
 from exactsel_certificates.estimate import Estimate
 from exactsel_certificates.formula import Box, Hierarchy, Instance, Limits
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.hierarchy_text import meant, read_hierarchy
+from exactsel_certificates.sparse_files import ENDINGS, SparseFile, is_archive, of_archive, read_text
 
 VERIFIED, MALFORMED, REJECTED, UNFINISHED = 0, 2, 3, 4
 
@@ -75,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="exactsel_certificates", description="Check a proof file.")
     parser.add_argument("proof", help="the .exsel file")
     parser.add_argument("instance", help=".npz file with A, y and, as far as no option says them, k, lam, loss, delta")
+    parser.add_argument("--target", help=".npy or text file with y, where INSTANCE is a sparse matrix")
     parser.add_argument("--problem", choices=["regression", "css"], default="regression")
     parser.add_argument("-k", "--k", type=int, help="largest number of columns")
     parser.add_argument("--loss", help="quadratic, huber, logistic, squared_hinge or poisson")
@@ -137,9 +143,32 @@ def _weights(path: str) -> Any:
     return np.load(path, allow_pickle=False) if path.endswith(".npy") else np.loadtxt(path, ndmin=1)
 
 
+def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
+    """The caller's problem on a sparse matrix, from the options."""
+    asked = ("groups", "hierarchy", "per_group", "bounds", "weights")
+    refused = [name for name in asked if getattr(options, name) is not None]
+    if refused or options.nonnegative or options.max_coef < math.inf or options.scale or options.problem == "css":
+        raise ValueError(
+            "proofs about sparse matrices know no groups, weights, scaled columns or limits; make a table."
+        )
+    y = found.y if options.target is None else _weights(options.target)
+    if y is None or options.k is None:
+        raise ValueError("the instance is a sparse matrix without y and k; give --target and --k.")
+    loss = options.loss or "quadratic"
+    delta = np.inf if loss != "huber" else options.delta
+    return SparseInstance(
+        found.A, y, min(options.k, found.A.shape[1]), loss, 0.0 if options.lam is None else options.lam, delta,
+        options.must_have, options.must_not, options.intercept,
+    )  # fmt: skip
+
+
 def _instance(options: argparse.Namespace) -> AnyInstance:
     """The caller's problem, from the instance file and the options."""
+    if options.instance.lower().endswith(ENDINGS):
+        return _sparse(options, read_text(options.instance, options.most_bytes))
     stored = read_archive(options.instance, options.most_bytes)
+    if is_archive(stored):
+        return _sparse(options, of_archive(stored))
     for name in ("A",) if options.problem == "css" else ("A", "y"):
         if name not in stored:
             raise ValueError(f"the instance has no {name}; give an archive that holds one.")

@@ -17,7 +17,7 @@ import numpy as np
 from exactsel_certificates.boxes import outlier
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import EIGENVALUES, MalformedError, Proof
-from exactsel_certificates.domain import OutsideError, admitted
+from exactsel_certificates.entries import SparseInstance
 from exactsel_certificates.estimate import Estimate, WorkLimits, default_limits, estimate
 from exactsel_certificates.exact import RADIUS
 from exactsel_certificates.formula import FloatArray, Instance, Limits
@@ -27,13 +27,15 @@ from exactsel_certificates.identity import problem_hash
 from exactsel_certificates.points import shown_radii
 from exactsel_certificates.radii import MODEL_RADIUS, of_allowed_columns
 from exactsel_certificates.reduced_regions import AllRegions
+from exactsel_certificates.screened import Screening, in_domain, on_active
 from exactsel_certificates.selection_counting import SelectionCounting
 from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds, selection_objective_above
 from exactsel_certificates.verdict import Verdict
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, Leaves, closed_regions, first_region
 from exactsel_certificates.work import Budget, TooMuchWorkError, refuse, within
 
-AnyInstance: TypeAlias = Instance | ColumnInstance
+SearchedInstance: TypeAlias = Instance | ColumnInstance
+AnyInstance: TypeAlias = SearchedInstance | SparseInstance
 
 BATCH_BYTES = 16 * 2**20
 """What the tables of one batch of regions may take, roughly."""
@@ -57,7 +59,7 @@ def verify(
     ----------
     proof : Proof
         See :func:`exactsel_certificates.container.read_proof`.
-    instance : Instance or ColumnInstance
+    instance : Instance, ColumnInstance or SparseInstance
         The problem as the caller knows it.
     exact_limit : float, optional
         Multiplications exact arithmetic may take, and 200 times as many sets of columns may be counted; by default
@@ -85,21 +87,39 @@ def verify(
     -----
     A problem outside the domain of FORMAT.md is rejected before a region is read.
     """
-    outside, instance = _admitted(instance)
+    outside, instance = in_domain(proof, instance)
     if outside:
         return _outside(proof, outside)
     about = _About(instance)
     mismatch = about.mismatch(proof)
     if mismatch:
         return about.verdict(proof, mismatch, 0.0, math.inf, np.zeros(about.d))
-    coef = _model(proof, about.d)
-    reason = _refused(proof, instance, coef)
-    if reason:
+    coef, screening, reason = _model(proof, about.d), None, ""
+    problem: SearchedInstance | None
+    if isinstance(instance, SparseInstance):
+        screening = Screening(instance, proof)
+        searched, problem, reason = on_active(proof, instance)
+    else:
+        searched, problem = proof, instance
+    if problem is not None and not reason:
+        reason = _refused(searched, problem, _model(searched, searched.d))
+    if problem is None or reason:
         return about.verdict(proof, reason, 0.0, math.inf, coef)
+    return _verdict(about, searched, problem, screening, coef, exact_limit, work_limit, time_limit, now, begin)
+
+
+def _verdict(
+    about: _About, proof: Proof, instance: SearchedInstance, screening: Screening | None, coef: FloatArray,
+    exact_limit: float | None, work_limit: float | None, time_limit: float, now: Callable[[], float],
+    begin: Callable[[Estimate, float], None] | None,
+) -> Verdict:  # fmt: skip
+    """The verdict on a proof that is about this problem, within limits of work and time."""
     exact = (EXACT_LIMIT if work_limit is None else math.inf) if exact_limit is None else exact_limit
     limits = default_limits(proof, instance) if work_limit is None else WorkLimits(work_limit, work_limit)
+    if screening is not None and work_limit is None:
+        limits = WorkLimits(*(limit + 2.0 * screening.operations for limit in limits))
     with within(Budget(limits.total, time_limit, now)) as budget:
-        found = _checked(proof, instance, exact, limits.known, begin)
+        found = _checked(proof, instance, exact, limits.known, begin, screening)
     reason = found.shortfall
     unfinished = bool(reason) and (found.ended or budget.refused)
     if unfinished:
@@ -124,13 +144,16 @@ class _Found:
 
 
 def _checked(
-    proof: Proof, instance: AnyInstance, exact_limit: float, most: float,
-    begin: Callable[[Estimate, float], None] | None,
+    proof: Proof, instance: SearchedInstance, exact_limit: float, most: float,
+    begin: Callable[[Estimate, float], None] | None, screening: Screening | None,
 ) -> _Found:  # fmt: skip
     """What a check comes to that begins where the tree asks for no more than ``most``."""
     found = _Found()
     try:
-        known = found.estimate = estimate(proof, instance)
+        known = estimate(proof, instance)
+        if screening is not None:
+            known = known.with_more(screening.entries, screening.operations)
+        found.estimate = known
         if begin is not None:
             begin(known, most)
         if known.operations > most:
@@ -139,7 +162,11 @@ def _checked(
                 f"are done"
             )
         found.upper = _objective(instance, _model(proof, proof.d), proof.upper)
-        _bound_all(found, proof, instance, exact_limit)
+        whole, others = (0.0, math.inf) if screening is None else screening.bounds()
+        if screening is None or not whole >= proof.lower:
+            _bound_all(found, proof, instance, exact_limit)
+            found.lower = min(found.lower, others)
+        found.lower = max(found.lower, min(whole, found.upper))
     except TooMuchWorkError as error:
         found.lower, found.ended, found.shortfall = 0.0, True, str(error)
         return found
@@ -153,11 +180,12 @@ def _checked(
 def _model(proof: Proof, d: int) -> FloatArray:
     """The coefficients of the model shown."""
     coef = np.zeros(d)
-    coef[proof.model_index] = proof.model_value
+    place = proof.model_index if proof.columns is None else proof.active_column[proof.model_index]
+    coef[place] = proof.model_value
     return coef
 
 
-def _refused(proof: Proof, instance: AnyInstance, coef: FloatArray) -> str:
+def _refused(proof: Proof, instance: SearchedInstance, coef: FloatArray) -> str:
     """Why the model shown is none of this problem; empty when it is one."""
     related = isinstance(instance, Instance) and instance.hierarchy is not None
     # With a hierarchy the file lists what was chosen, columns with coefficient zero too.
@@ -165,17 +193,6 @@ def _refused(proof: Proof, instance: AnyInstance, coef: FloatArray) -> str:
     if not reason and isinstance(instance, Instance) and instance.box is not None:
         reason = str(outlier(instance.box, coef) or "")
     return reason
-
-
-def _admitted(instance: AnyInstance) -> tuple[str, AnyInstance]:
-    """Why a problem lies outside the domain, empty when it does not, and the problem in plain numbers."""
-    try:
-        instance = admitted(instance)
-        if isinstance(instance, GivenInstance):
-            admitted(instance.plain)
-    except OutsideError as outside:
-        return str(outside), instance
-    return "", instance
 
 
 def _outside(proof: Proof, reason: str) -> Verdict:
@@ -187,7 +204,7 @@ def _outside(proof: Proof, reason: str) -> Verdict:
     )  # fmt: skip
 
 
-def _inadmissible(instance: AnyInstance, support: list[int]) -> str:
+def _inadmissible(instance: SearchedInstance, support: list[int]) -> str:
     """Why a support is none of this problem; empty when it is one."""
     what = "columns"
     if isinstance(instance, Instance):
@@ -202,7 +219,7 @@ def _inadmissible(instance: AnyInstance, support: list[int]) -> str:
     return inadmissible(instance, support) if isinstance(instance, Instance) else ""
 
 
-def _bound_all(found: _Found, proof: Proof, instance: AnyInstance, exact_limit: float) -> None:
+def _bound_all(found: _Found, proof: Proof, instance: SearchedInstance, exact_limit: float) -> None:
     """What the closed regions prove together, how many they are, and how many needed exact arithmetic."""
     smallest = math.inf
     try:
@@ -218,7 +235,7 @@ def _bound_all(found: _Found, proof: Proof, instance: AnyInstance, exact_limit: 
     found.lower = min(smallest, found.upper)
 
 
-def _as_searched(proof: Proof, instance: AnyInstance, upper: float) -> tuple[Proof, AnyInstance]:
+def _as_searched(proof: Proof, instance: SearchedInstance, upper: float) -> tuple[Proof, SearchedInstance]:
     """The problem whose regions are bounded, and the proof with what they must reach for the claim to hold."""
     if not isinstance(instance, GivenInstance):
         return proof, of_allowed_columns(instance) if isinstance(instance, Instance) else instance
@@ -243,7 +260,7 @@ def _of_used_rows(proof: Proof, instance: GivenInstance) -> Proof:
     return proof
 
 
-def _objective(instance: AnyInstance, coef: FloatArray, claimed: float) -> float:
+def _objective(instance: SearchedInstance, coef: FloatArray, claimed: float) -> float:
     """An upper estimate of the model's objective, exact where doubles do not reach the claim."""
     if isinstance(instance, ColumnInstance):
         return selection_objective_above(instance, np.flatnonzero(coef).tolist())
@@ -251,7 +268,7 @@ def _objective(instance: AnyInstance, coef: FloatArray, claimed: float) -> float
     return value if value <= claimed else min(value, exactly_above(instance, coef))
 
 
-def _bounds(proof: Proof, instance: AnyInstance, exact_limit: float) -> Iterator[tuple[FloatArray, int]]:
+def _bounds(proof: Proof, instance: SearchedInstance, exact_limit: float) -> Iterator[tuple[FloatArray, int]]:
     """Bounds of the closed regions, batch by batch, and how many needed exact arithmetic so far."""
     n, d = instance.A.shape
     batch = int(max(1, min(1024, BATCH_BYTES // (8 * (n + 8 * d)))))
@@ -303,8 +320,8 @@ class _About:
         mine = ("css", "") if isinstance(self.instance, ColumnInstance) else ("regression", self.instance.loss)
         for name, theirs, ours in (
             ("family", proof.family, mine[0]), ("loss", proof.loss, mine[1]), ("n", proof.n, self.n),
-            ("d", proof.d, self.d), ("k", proof.k, self.instance.k), ("groups", proof.groups, self.groups),
-            ("hierarchy", proof.hierarchy, self.hierarchy),
+            ("d", proof.columns or proof.d, self.d), ("k", proof.k, self.instance.k),
+            ("groups", proof.groups, self.groups), ("hierarchy", proof.hierarchy, self.hierarchy),
             ("weights", proof.weights, getattr(self.instance, "weights", None) is not None),
             ("intercept", proof.intercept, getattr(self.instance, "intercept", False)),
             ("scale", proof.scale, getattr(self.instance, "scale", False)),

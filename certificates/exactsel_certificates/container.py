@@ -47,24 +47,39 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "minorant_width": ("<f4",),
     "limit_point": ("<i4",),
     "curvature_split": ("<i4",),
+    "active_column": ("<i4",),
+    "screen_dual": ("<i4",),
+    "screen_level": ("<f8",),
     "split_value": ("<f2",),
     "point_index": ("<i4", "<u2", "u1"),
     "split_column": ("<i4", "<u2", "u1"),
 }
 """Names in the order they are stored, each with the types it may have; those that are empty are left out."""
 
-VALUES = ("curvature", "model_value", "point_value", "dual_value", "split_scale", "split_value", "minorant_width")
+VALUES = (
+    "curvature", "model_value", "point_value", "dual_value", "split_scale", "split_value", "minorant_width",
+    "screen_level",
+)  # fmt: skip
 """Those that hold real numbers."""
 
+SCREENING = ("active_column", "screen_dual", "screen_level")
+"""Those of a problem whose columns were screened."""
+
 MOST_TOUCHED = 8
-"""Points a minorant may come with."""
+"""Points a minorant may come with, and dual vectors that bound the columns left out."""
+
+MOST_LEVELS = 1000
+"""Levels of the intercept at which columns left out are bounded."""
 
 FLAGS = ("weights", "intercept", "scale", "bounds")
 """What the problem has besides: true, or left out where it has not."""
 
 HIERARCHIES = ("strong", "weak", "limits")
 
-ENTRIES = ("family", "loss", "n", "d", "k", "groups", "hierarchy", *FLAGS, "problem_hash", "lower", "upper", "scope")
+ENTRIES = (
+    "family", "loss", "n", "d", "k", "columns", "groups", "hierarchy", *FLAGS, "problem_hash", "lower", "upper",
+    "scope",
+)  # fmt: skip
 """The header, beside its arrays."""
 
 SCOPES = ("", "bounded models")
@@ -134,6 +149,19 @@ class Proof:
     """(1,) the point around which dual vectors limit the coefficients of models; (0,) where they do not."""
     curvature_split: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     """(1,) the split after which the curvature is left; (0,) where it is that of A'A + lam I."""
+    columns: int | None = None
+    """Where only some columns are active, how many there are in all; everything else is about the d active ones."""
+    active_column: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    """(d,) the active columns, ascending."""
+    screen_dual: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    """Numbers of the dual vectors that bound the models with a column left out, ..."""
+    screen_level: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """... and levels of the intercept between which the rows that columns touch do, ascending."""
+
+    @property
+    def duals(self) -> int:
+        """How many dual vectors there are."""
+        return len(self.dual_value) // max(self.n, 1)
 
 
 def written(proof: Proof) -> bytes:
@@ -252,6 +280,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("n", "d", "k"), (_is_size, "not a size")),
     **dict.fromkeys(("family", "loss", "problem_hash"), (lambda value: isinstance(value, str), "not a text")),
     "groups": (lambda value: value is None or _is_size(value, 1), "neither null nor a number of groups"),
+    "columns": (lambda value: value is None or _is_size(value, 1), "neither null nor a number of columns"),
     "hierarchy": (lambda value: value in (None, *HIERARCHIES), f"neither null nor {' nor '.join(HIERARCHIES)}"),
     "scope": (lambda value: value in SCOPES, "which this format does not know"),
 }
@@ -341,3 +370,17 @@ def _check_arrays(proof: Proof) -> None:
     named = proof.curvature_split
     if named.size > 1 or np.any((named < 0) | (named >= proof.split_size.size)):
         raise MalformedError("the curvature is not after one of the splits.")
+    _check_screening(proof)
+
+
+def _check_screening(proof: Proof) -> None:
+    """What screens columns must be in order, and absent where all columns are active."""
+    many = proof.columns
+    if many is None and proof.active_column.size + proof.screen_dual.size + proof.screen_level.size:
+        raise MalformedError("columns are said to be active, but not of how many.")
+    if many is not None and (proof.active_column.size != proof.d or not is_ascending(proof.active_column, many)):
+        raise MalformedError("the active columns are not distinct columns in ascending order.")
+    if proof.screen_dual.size > MOST_TOUCHED or np.any((proof.screen_dual < 0) | (proof.screen_dual >= proof.duals)):
+        raise MalformedError(f"columns left out are bounded by no more than {MOST_TOUCHED} of the dual vectors.")
+    if proof.screen_level.size > MOST_LEVELS or np.any(np.diff(proof.screen_level) <= 0.0):
+        raise MalformedError(f"the levels are not up to {MOST_LEVELS} numbers in ascending order.")

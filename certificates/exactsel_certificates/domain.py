@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.formula import CLASSES, WITHOUT_RIDGE, Box, FloatArray, Hierarchy, Instance, Limits
+from exactsel_certificates.entries import SparseInstance
+from exactsel_certificates.formula import CLASSES, LOSSES, WITHOUT_RIDGE, Box, FloatArray, Hierarchy, Instance, Limits
 from exactsel_certificates.mapped import column_blocks, is_kept
 
-AnyInstance: TypeAlias = Instance | ColumnInstance
+AnyInstance: TypeAlias = Instance | ColumnInstance | SparseInstance
 
 LARGEST = 1e60
 """No entry of A or y, no lam and no delta is larger in size."""
@@ -45,6 +46,8 @@ def admitted(instance: AnyInstance) -> AnyInstance:
         When it lies outside the domain.
     """
     try:
+        if isinstance(instance, SparseInstance):
+            return _sparse(instance)
         return _columns(instance) if isinstance(instance, ColumnInstance) else _regression(instance)
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
         raise OutsideError(f"the problem is none a proof can be about: {error}") from None
@@ -55,9 +58,42 @@ def _columns(instance: ColumnInstance) -> ColumnInstance:
     return ColumnInstance(A, _limit(instance.k, A.shape[1]))
 
 
+def _sparse(instance: SparseInstance) -> SparseInstance:
+    A, d = instance.A, instance.A.shape[1]
+    _need(min(A.shape) > 0, f"A has shape {A.shape}, but rows and columns were expected.")
+    values = _doubles("A", A.values)
+    largest, filled = np.zeros(d), np.flatnonzero(A.counts)
+    if filled.size:
+        largest[filled] = np.maximum.reduceat(np.abs(values), A.starts[filled])
+    _check_sizes("A", largest[None])
+    y, lam, delta = _target(instance, A.n)
+    have, out, k = _numbers(instance.must_have), _numbers(instance.must_not), _limit(instance.k, d)
+    forced = {*have, *out}
+    _need(len(forced) == len(have) + len(out) and forced <= {*range(d)}, "must_have and must_not name a column twice.")
+    _need(len(have) <= k, f"{len(have)} columns are forced in, but k is {k}.")
+    return replace(
+        instance, A=replace(A, values=values), y=y, k=k, lam=lam, delta=delta, intercept=bool(instance.intercept),
+        must_have=have, must_not=out,
+    )  # fmt: skip
+
+
 def _regression(instance: Instance) -> Instance:
-    A, y = _table(instance.A), _doubles("y", instance.y)
+    A = _table(instance.A)
     n, d = A.shape
+    y, lam, delta = _target(instance, n)
+    return replace(
+        instance, A=A, y=y, k=_limit(instance.k, d), lam=lam, delta=delta, intercept=bool(instance.intercept),
+        weights=None if instance.weights is None else _weights(instance.weights, n),
+        must_have=_numbers(instance.must_have), must_not=_numbers(instance.must_not),
+        groups=tuple(_numbers(group) for group in instance.groups), hierarchy=_hierarchy(instance.hierarchy),
+        box=None if instance.box is None else _box(instance),
+    )  # fmt: skip
+
+
+def _target(instance: Instance | SparseInstance, n: int) -> tuple[FloatArray, float, float]:
+    """The target, the ridge weight and the threshold of a regression problem with n rows."""
+    y = _doubles("y", instance.y)
+    _need(instance.loss in LOSSES, f"the loss is {instance.loss!r}, but {', '.join(LOSSES)} were expected.")
     _need(y.shape == (n,), f"y has shape {y.shape}, but A has {n} rows.")
     _check_sizes("y", y[:, None])
     if instance.loss in CLASSES:
@@ -73,13 +109,7 @@ def _regression(instance: Instance) -> Instance:
         delta = _number("delta", instance.delta)
         _need(SMALLEST <= delta <= LARGEST, f"delta is {delta!r}, {_between} expected.")
     _need(instance.intercept in (True, False), f"intercept is {instance.intercept!r}, neither true nor false.")
-    return replace(
-        instance, A=A, y=y, k=_limit(instance.k, d), lam=lam, delta=delta, intercept=bool(instance.intercept),
-        weights=None if instance.weights is None else _weights(instance.weights, n),
-        must_have=_numbers(instance.must_have), must_not=_numbers(instance.must_not),
-        groups=tuple(_numbers(group) for group in instance.groups), hierarchy=_hierarchy(instance.hierarchy),
-        box=None if instance.box is None else _box(instance),
-    )  # fmt: skip
+    return y, lam, delta
 
 
 _between = f"but a finite number between {SMALLEST:g} and {LARGEST:g} was"

@@ -79,6 +79,10 @@ class Estimate(NamedTuple):
     operations: float
     """All together, in elementary operations, without what exact arithmetic adds."""
 
+    def with_more(self, entries: float, operations: float) -> Estimate:
+        """The same with entries to read, and operations, besides."""
+        return self._replace(entries=self.entries + entries, operations=self.operations + operations)
+
     def __str__(self) -> str:
         return (
             f"{self.regions} regions, {self.fits} of them by fits, {self.sets:.3g} sets to count, {self.entries:.3g} "

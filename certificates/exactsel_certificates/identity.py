@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.entries import SparseInstance
 from exactsel_certificates.formula import LIMITS, Instance, Limits, row_blocks
 
-AnyInstance: TypeAlias = Instance | ColumnInstance
+AnyInstance: TypeAlias = Instance | ColumnInstance | SparseInstance
 
 
 def problem_hash(instance: AnyInstance) -> str:
@@ -34,7 +35,14 @@ def problem_hash(instance: AnyInstance) -> str:
             header |= {name: instance.hierarchy._asdict()}
         if instance.box is not None:
             header |= {"bounds": [[float(v).hex() for v in side] for side in instance.box]}
-    digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(header, sort_keys=True).encode())
+    text = json.dumps(header, sort_keys=True).encode()
+    if isinstance(instance, SparseInstance):
+        digest = hashlib.sha256(b"exactsel-design-v1\0" + text)
+        for array, kind in ((instance.A.starts, "<i8"), (instance.A.rows, "<i4"), (instance.A.values, "<f8")):
+            digest.update(np.ascontiguousarray(array, dtype=kind).data)
+        digest.update(np.asarray(instance.y, dtype="<f8").tobytes())
+        return digest.hexdigest()
+    digest = hashlib.sha256(b"exactsel-problem-v1\0" + text)
     for part in row_blocks(instance.A):
         digest.update(np.ascontiguousarray(part, dtype="<f8").data)
     if isinstance(instance, Instance):

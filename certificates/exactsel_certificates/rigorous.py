@@ -197,11 +197,15 @@ class RigorousBounds:
             return 2.0 * gains_above(box, curvature, V, error)
         return np.asarray(((np.abs(V) + error) / np.sqrt(curvature)) ** 2 * ROUNDED)
 
+    def products_of(self, B: FloatArray) -> FloatArray:
+        """A'b (P, d) for the rows of B (P, n)."""
+        return products(B, self.A)
+
     def correlations(self, B: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """At dual vectors B (P, n), as above: -L*(b) (P,), rounded downwards, A'b (P, d), and what that is off by."""
         if self.instance.adjusted:
             return self._at_slopes(B)
-        V = products(B, self.A)
+        V = self.products_of(B)
         error = self.norms * (gamma(self.many + 2) * lengths(B) + TINY)[:, None] + self.n * TINY
         return self._minus_conjugate(B), V, error
 
@@ -233,7 +237,7 @@ class RigorousBounds:
                 value += blocked_sums(shares * w * rows)
                 size += blocked_sums(shares * w * sizes)
             total = float(self.n if weights is None else np.sum(weights))
-            V, many = products(B, self.A), _sliced_roundings(self.n)
+            V, many = self.products_of(B), _sliced_roundings(self.n)
             roundings = gamma(self.many + 2 * many + 32)
             error = self.norms * (roundings * lengths(B) + self.n * TINY)[:, None] + self.n * TINY
         return value - gamma(3 * many + 64) * size - TINY * total, V, error

@@ -39,21 +39,26 @@ MOST_INTERVALS = 48
 
 
 class ColumnBounds(NamedTuple):
-    """Lower bounds of objectives for the data as given."""
+    """Lower bounds of objectives for the data as given, and what proves them."""
 
     lower: float
     """Of all models."""
     with_column: FloatArray
     """(d,) of those that use column j; inf where none may."""
+    levels: tuple[float, ...] = ()
+    """Ends of the intervals of the intercept that touched rows were bounded on, less the mean of the target; ..."""
+    duals: tuple[FloatArray, ...] = ()
+    """... and dual vectors (n,) of formula (2), as slopes of the rows."""
 
     def better(self, other: ColumnBounds) -> ColumnBounds:
-        """The larger of each."""
+        """The larger of each, and what proves both."""
         with_column = np.maximum(self.with_column, other.with_column)
-        return ColumnBounds(max(self.lower, other.lower), with_column)
+        proven = (self.levels + other.levels, self.duals + other.duals)
+        return ColumnBounds(max(self.lower, other.lower), with_column, *proven)
 
 
 def column_bounds(
-    problem: Problem, coef: FloatArray, should_stop: Callable[[], bool], steps: bool = True
+    problem: Problem, coef: FloatArray, should_stop: Callable[[], bool], value: float = math.inf, enough: int = -1
 ) -> ColumnBounds:
     """The best of the bounds there are.
 
@@ -65,8 +70,9 @@ def column_bounds(
         A good model, whose residuals are one of the dual vectors.
     should_stop : callable
         Asked between passes.
-    steps : bool
-        Whether to take gradient steps on the relaxation, until told to stop, where there is a ridge.
+    value, enough : float, int
+        No gradient steps on the relaxation are taken, where there is a ridge, once so few columns have a bound below
+        that value. They go on until told to stop.
     """
     allowed = np.ones(problem.d, dtype=np.bool_)
     allowed[list(problem.must_not)] = False
@@ -74,9 +80,11 @@ def column_bounds(
     best = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     if problem.is_quadratic:
         best = best.better(touched_rows(problem, allowed, should_stop))
-    if problem.lam > 0.0 and not should_stop():
+    if problem.lam > 0.0:
+        # One pass, whatever the time is: without it nothing is known of the model.
         best = best.better(at_predictions(problem, allowed, coef @ problem.AT))
-        z = Descent(problem).run(should_stop) if steps else None
+        many = int(np.count_nonzero(best.with_column < value))
+        z = Descent(problem).run(should_stop) if many > enough else None
         if z is not None:
             best = best.better(at_predictions(problem, allowed, z))
     return best
@@ -101,9 +109,11 @@ def touched_rows(problem: Problem, allowed: BoolArray, should_stop: Callable[[],
     left = n - _largest(many, k)
     if not (left > 0.0 and k > 0):
         return nothing if k > 0 else _halved(whole - drift**2 / n, whole, squares, allowed, 0, room)
-    reach = 2.02 * (_largest(sizes * (1.0 + room), k) + drift) / left
-    # Beyond that a c costs more in the rows that are left than it saves in the others.
-    found = _halved(lowest, whole, squares * (1.0 + room), allowed, k, room)
+    # What the rows that are left cost is convex in c, and beyond that distance from 0 it rises for every model.
+    reach = 1.02 * (_largest(sizes * (1.0 + room), k) + drift) / left
+    if not reach > 0.0:
+        return _halved(lowest, whole, squares * (1.0 + room), allowed, k, room)
+    found = ColumnBounds(np.inf, np.full(len(AT), np.inf))
 
     def height(low: float, high: float) -> tuple[float, FloatArray]:
         most = np.zeros(len(AT))
@@ -124,7 +134,8 @@ def touched_rows(problem: Problem, allowed: BoolArray, should_stop: Callable[[],
         value, most = height(low, high)
         there = _halved(value, value + _largest(most, k), most, allowed, k, room)
         found = ColumnBounds(min(found.lower, there.lower), np.minimum(found.with_column, there.with_column))
-    return ColumnBounds(max(0.0, found.lower), np.maximum(0.0, found.with_column))
+    levels = sorted({end for _, *ends in intervals for end in ends})
+    return ColumnBounds(max(0.0, found.lower), np.maximum(0.0, found.with_column), tuple(levels))
 
 
 def at_predictions(problem: Problem, allowed: BoolArray, z: FloatArray) -> ColumnBounds:
@@ -144,7 +155,9 @@ def _at_point(problem: Problem, allowed: BoolArray, z: FloatArray) -> ColumnBoun
     objective, d = problem.objective, problem.d
     b, q, v, raw = np.empty(z.size), np.empty(d), np.empty(d), problem.raw
     base = dual_at_point(objective.row_loss, raw.AT, objective.y, raw.norms, np.arange(d), z.copy(), b, q, v)
-    return _by_formula(float(base), np.where(allowed, q, 0.0), allowed, problem)
+    slopes = np.empty(z.size)
+    loss_gradient(objective.row_loss, z.copy(), objective.y, slopes)
+    return _by_formula(float(base), np.where(allowed, q, 0.0), allowed, problem)._replace(duals=(slopes,))
 
 
 def _of_squares(problem: Problem, allowed: BoolArray, b: FloatArray) -> ColumnBounds:
@@ -166,7 +179,8 @@ def _of_squares(problem: Problem, allowed: BoolArray, b: FloatArray) -> ColumnBo
     off += sum_ * abs(math.fsum(r)) / y.size if intercept else 0.0
     # The target less a constant is rounded, too.
     base = -0.5 * length * length - float(b @ r) - 1.01 * (off + 2.0 * UNIT * length * float(np.linalg.norm(r)))
-    return _by_formula(base, np.where(allowed, upper * upper * (1.0 + 8 * UNIT), 0.0), allowed, problem)
+    found = _by_formula(base, np.where(allowed, upper * upper * (1.0 + 8 * UNIT), 0.0), allowed, problem)
+    return found._replace(duals=(b,))
 
 
 def _by_formula(base: float, q: FloatArray, allowed: BoolArray, problem: Problem) -> ColumnBounds:

@@ -109,6 +109,11 @@ class DesignColumns(ABC):
 
     @property
     @abstractmethod
+    def bytes_in_memory(self) -> int:
+        """Bytes that the columns take in memory, with what a pass over them takes besides."""
+
+    @property
+    @abstractmethod
     def counts(self) -> IntArray:
         """(d,) rows in which the columns are not zero, at most."""
 
@@ -222,6 +227,11 @@ class SparseColumns(DesignColumns):
             int(np.count_nonzero(~known)), float(sizes[values != 0.0].min(initial=np.inf)),
             float(sizes.max(initial=0.0)), totals, squares,
         )  # fmt: skip
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """See :class:`DesignColumns`; products of all entries are made at once."""
+        return self.starts.nbytes + self.rows.nbytes + 3 * self.values.nbytes
 
     @property
     def counts(self) -> IntArray:

@@ -56,7 +56,12 @@ def divided(objective: Objective, even: FloatArray) -> Objective:
 
 
 def _quotients(AT: FloatArray, even: FloatArray) -> FloatArray:
-    """Columns (d, n) divided by (d,), read-only; in a file of their own where they are in one."""
+    """Columns (d, n) divided by (d,), read-only; in a file of their own where they are in one.
+
+    The same columns where nothing is divided, as with standardised ones: they may be most of the memory there is.
+    """
+    if np.all(even == 1.0):
+        return AT
     if isinstance(AT, DesignColumns):
         made: FloatArray = AT.divided(even)
         return made

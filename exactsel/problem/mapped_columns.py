@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.errors import UnsupportedError, option
+from exactsel.kernels.file_columns import FileColumns
 from exactsel.problem.design import DesignColumns, Summary
 from exactsel.types import FloatArray, IntArray
 
@@ -65,7 +66,7 @@ class MappedColumns(DesignColumns):
     def products(self, b: FloatArray) -> FloatArray:
         """See :class:`DesignColumns`."""
         total = np.zeros(len(self))
-        for rows, columns, block in self._blocks():
+        for rows, columns, block in self.blocks():
             total[columns] += b[rows] @ block
         return total
 
@@ -75,7 +76,7 @@ class MappedColumns(DesignColumns):
         if used.size * self.shape[1] <= AT_ONCE:
             return np.asarray(x[used] @ self.stored(used))
         total = np.zeros(self.shape[1])
-        for rows, columns, block in self._blocks():
+        for rows, columns, block in self.blocks():
             total[rows] += block @ x[columns]
         return total
 
@@ -84,7 +85,7 @@ class MappedColumns(DesignColumns):
         unusable, smallest, largest = 0, np.inf, 0.0
         totals, squares = np.zeros(len(self)), np.zeros(len(self))
         with np.errstate(over="ignore", invalid="ignore"):
-            for _, columns, block in self._blocks():
+            for _, columns, block in self.blocks():
                 totals[columns] += block.sum(axis=0)
                 squares[columns] += np.einsum("ij,ij->j", block, block)
                 np.abs(block, out=block)
@@ -93,6 +94,11 @@ class MappedColumns(DesignColumns):
                 largest = max(largest, most)
                 smallest = min(smallest, float(np.min(block, where=block > 0.0, initial=np.inf)))
         return Summary(unusable, smallest, largest, totals, squares)
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """See :class:`DesignColumns`: a block, and what is worked out of it; pages of the file are the system's."""
+        return 2 * 8 * min(AT_ONCE, self.table.size)
 
     @property
     def counts(self) -> IntArray:
@@ -105,7 +111,7 @@ class MappedColumns(DesignColumns):
 
     def feed(self, digest: Any) -> None:
         """See :class:`DesignColumns`."""
-        for _, _, block in self._blocks():
+        for _, _, block in self.blocks():
             digest.update(np.ascontiguousarray(block).data)
 
     def divided(self, by: FloatArray) -> MappedColumns:
@@ -116,13 +122,23 @@ class MappedColumns(DesignColumns):
         made._summary = known._replace(totals=known.totals / by, squares=known.squares / by**2)
         return made
 
+    @property
+    def for_kernels(self) -> FileColumns:
+        """The columns as kernels take them."""
+        d, n = self.shape
+        means = np.zeros(d) if self.means is None else self.means
+        scale = np.ones(d) if self.divisors is None else 1.0 / self.divisors
+        table = np.asarray(self.table).T
+        table.flags.writeable = False
+        return FileColumns(table, scale, np.sqrt(n) * means, not self.table.flags.f_contiguous)
+
     def _with_means(self, means: FloatArray | None) -> MappedColumns:
         made = MappedColumns(self.table, means, self.divisors)
         made._summary = self._summary
         return made
 
-    def _blocks(self) -> Iterator[tuple[slice, slice, FloatArray]]:
-        """Rows and columns of a block, and its numbers, in the order of the file."""
+    def blocks(self) -> Iterator[tuple[slice, slice, FloatArray]]:
+        """Rows and columns of a block, and its numbers, nothing taken off, in the order of the file."""
         n, d = self.table.shape
         whole = slice(None)
         if self.table.flags.f_contiguous:

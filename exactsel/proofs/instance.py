@@ -14,13 +14,14 @@ from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.losses.squared_hinge import SquaredHinge
 from exactsel.problem.boxed import BoxedProblem, objective_of
-from exactsel.problem.design import refuse_design
+from exactsel.problem.design import SparseColumns, refuse_design
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.limits import GroupLimits
 from exactsel.problem.objective import Objective
-from exactsel_certificates.checking import AnyInstance
+from exactsel_certificates.checking import AnyInstance, SearchedInstance
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.entries import Entries, SparseInstance
 from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.formula import Hierarchy as CheckedHierarchy
 from exactsel_certificates.formula import Limits as CheckedLimits
@@ -31,7 +32,7 @@ CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic, SquaredHinge, Poisson
 """Losses the checker knows."""
 
 
-def searched_instance_of(problem: SubsetProblem) -> AnyInstance:
+def searched_instance_of(problem: SubsetProblem) -> SearchedInstance:
     """The problem on the numbers that are searched: prepared data, columns of even length, a vanishing ridge."""
     instance, objective = instance_of(problem), objective_of(problem)
     if objective is None or objective.preparation is None or isinstance(instance, ColumnInstance):
@@ -66,17 +67,40 @@ def take_prepared(instance: GivenInstance, objective: Objective) -> None:
         instance.limit(within, scoped=found is None)
 
 
-def instance_of(problem: SubsetProblem) -> AnyInstance:
-    """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
-    box = Box(problem.given_lower, problem.given_upper) if isinstance(problem, BoxedProblem) else None
+def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
+    """The same, sparse data that stay sparse by their entries; a table that stays in its file is refused."""
     objective = objective_of(problem)
-    if objective is None:
-        return ColumnInstance(problem.A, problem.k)
+    if objective is None or not objective.on_demand:
+        return instance_of(problem)
+    made, units = objective.preparation, problem.units
+    AT: Any = objective.AT if made is None else made.AT
+    if not isinstance(AT, SparseColumns):
+        refuse_design(AT, "a table of the data")
+    _refuse_unknown(objective)
+    entries = Entries(AT.starts, AT.rows.astype(np.int64), AT.values, AT.shape[1])
+    return SparseInstance(
+        entries, objective.y if made is None else made.y, problem.k, objective.loss.name, objective.asked_lam,
+        objective.loss_parameters.get("delta", np.inf), units.must_have, units.must_not,
+        made is not None and made.centred,
+    )  # fmt: skip
+
+
+def _refuse_unknown(objective: Objective) -> None:
+    """:class:`UnsupportedError` for a loss that the checker does not know."""
     if type(objective.loss) not in CHECKABLE:
         raise UnsupportedError(
             f"a proof file cannot speak of '{objective.loss.name}', which its checker does not know; leave the proof "
             f"out, or use a loss that comes with exactsel."
         )
+
+
+def instance_of(problem: SubsetProblem) -> SearchedInstance:
+    """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
+    box = Box(problem.given_lower, problem.given_upper) if isinstance(problem, BoxedProblem) else None
+    objective = objective_of(problem)
+    if objective is None:
+        return ColumnInstance(problem.A, problem.k)
+    _refuse_unknown(objective)
     refuse_design(objective.AT, "a table of the data")
     units, made = problem.units, objective.preparation
     chosen: dict[str, Any] = {

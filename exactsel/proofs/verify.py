@@ -11,7 +11,7 @@ from pathlib import Path
 from exactsel import clock
 from exactsel.errors import InputError
 from exactsel.problem.interface import SubsetProblem
-from exactsel.proofs.instance import instance_of
+from exactsel.proofs.instance import checked_instance_of
 from exactsel_certificates.checking import verify as check
 from exactsel_certificates.container import MOST_BYTES, MOST_HEADER_BYTES, MalformedError, read_proof
 from exactsel_certificates.estimate import Estimate
@@ -63,7 +63,7 @@ def verify(
     for name, limit in (("work_limit", work_limit), ("time_limit", time_limit)):
         if limit is not None and not limit > 0:
             raise InputError(f"{name} is {limit!r}, but a positive number was expected; math.inf means no limit.")
-    instance = instance_of(problem)
+    instance = checked_instance_of(problem)
     try:
         return check(
             read_proof(proof, most_bytes), instance, exact_limit, work_limit=work_limit, time_limit=time_limit,

@@ -245,7 +245,7 @@ class ProofWriter:
             "limit_point": limit.astype("<i4"),
             "curvature_split": witnesses.named_split,
         }  # fmt: skip
-        kinds = {name: allowed[0] for name, allowed in fmt.ARRAYS.items()}
+        kinds = {name: allowed[0] for name, allowed in fmt.ARRAYS.items() if name not in fmt.SCREENING}
         kinds |= dict.fromkeys(INDICES, witnesses.index_type)
         sizes = {name: len(array) for name, array in direct.items()} | {"tree": words}
         arrays = {n: (kind, sizes[n] if n in sizes else witnesses.stored(n)) for n, kind in kinds.items()}

@@ -46,6 +46,12 @@ PROBLEM = entries(
 
 HOW = entries({"listing": truth, "shown": truth, "details": truth})
 
+SCREENED = entries({
+    "hash": text, "columns": several(whole(0, 2**31 - 1), different=True), "support": several(whole(0, 2**31 - 1)),
+    "proof": maybe(text), "size": whole(),
+})  # fmt: skip
+"""Of a search of some of the columns: the problem on all of them, and which these are."""
+
 BEGUN: dict[str, Shape] = {
     "what": text, "version": text, "problem_hash": text, "problem": PROBLEM, "names": maybe(several(text)),
     "proof": maybe(text), "began": number(0.0, LATEST),
@@ -81,7 +87,8 @@ def require_shape(path: Path, sound: bool, what: str) -> None:
 
 def check_begun(path: Path, about: Mapping[str, Any], **more: Shape) -> None:
     """Refuse a description of what was begun that is none; ``more`` are its entries beside those of every one."""
-    require_shape(path, entries({**BEGUN, "settings": entries(SETTINGS), **more})(about), "what it was begun with")
+    shape = entries({**BEGUN, "settings": entries(SETTINGS), **more}, {"screened": SCREENED})
+    require_shape(path, shape(about), "what it was begun with")
 
 
 def check_support(path: Path, about: Mapping[str, Any], support: list[int]) -> None:

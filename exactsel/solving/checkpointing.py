@@ -212,11 +212,12 @@ class Checkpointer:
 
 def begin(
     path: str | os.PathLike[str], problem: SubsetProblem, settings: Settings, how: How,
-    proof: str | os.PathLike[str] | None,
+    proof: str | os.PathLike[str] | None, **more: Any,
 ) -> Checkpoint:  # fmt: skip
-    """A new checkpoint of a search that is about to begin."""
+    """A new checkpoint of a search that is about to begin; ``more`` is said besides."""
     target = None if proof is None else os.path.abspath(proof)
-    return Checkpoint.begin(path, described(problem, settings, SOLVE) | {"how": how.as_dict(), "proof": target})
+    told = described(problem, settings, SOLVE) | {"how": how.as_dict(), "proof": target}
+    return Checkpoint.begin(path, told | more)
 
 
 def described(problem: SubsetProblem, settings: Settings, what: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.instance import instance_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.solving.result import Result
-from exactsel_certificates.checking import AnyInstance, verify
+from exactsel_certificates.checking import SearchedInstance, verify
 from exactsel_certificates.container import COUNTED, MalformedError, Proof, read_proof, written
 from exactsel_certificates.counting import how_many
 from exactsel_certificates.estimate import estimate
@@ -92,7 +92,7 @@ def established(problem: SubsetProblem, file: Path) -> float | None:
     return lower
 
 
-def _sets(proof: Proof, instance: AnyInstance) -> float:
+def _sets(proof: Proof, instance: SearchedInstance) -> float:
     """How many sets of columns a checker counts, about; infinity where that cannot be told at once."""
     if not isinstance(instance, Instance) or instance.hierarchy is not None:
         return math.inf

@@ -29,6 +29,7 @@ from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.executors import executor_for
 from exactsel.solving.observed import Callback, Files, observed, only
 from exactsel.solving.result import Result
+from exactsel.solving.screened_search import TableSearches
 from exactsel.solving.screening import refuse_files, solve_screened
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
@@ -86,7 +87,7 @@ def solve(
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
     by, watching = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
     if isinstance(asked, Problem) and asked.objective.on_demand:
-        return _screened(asked, Settings(**settings), files, how, by, (on_incumbent, on_bound), start, signals)
+        return _screened(asked, settings, files, how, by, (on_incumbent, on_bound), start, signals)
     told = (_auditor(asked) if audit else None, *watching, _table(verbose, asked, settings))
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}
     more: dict[str, Any] = {"start": start, "signals": signal_numbers("signals", signals), "executor": by}
@@ -98,15 +99,23 @@ def solve(
 
 
 def _screened(
-    problem: Problem, settings: Settings, files: Files, how: How, executor: Executor | None, watching: Sequence[Any],
-    start: Sequence[int] | None, signals: Sequence[int],
+    problem: Problem, settings: dict[str, Any], files: Files, how: How, executor: Executor | None,
+    watching: Sequence[Any], start: Sequence[int] | None, signals: Sequence[int],
 ) -> Result:  # fmt: skip
     """Solve a problem whose data are not held as a table."""
-    refuse_files(
-        proof=files.proof, trace=files.trace, checkpoint=files.checkpoint, resume=files.resume, details=how.details,
-        executor=executor, on_incumbent=watching[0], on_bound=watching[1],
-    )  # fmt: skip
-    return solve_screened(problem, settings, start=start, signals=signal_numbers("signals", signals))
+    refuse_files(details=how.details, executor=executor, on_incumbent=watching[0], on_bound=watching[1])
+    if files.resume is not None:
+        refuse_besides(files, start)
+    by, searches = signal_numbers("signals", signals), TableSearches(problem, files, how, settings)
+    return solve_screened(problem, searches.settings, start=start, signals=by, searches=searches)
+
+
+def refuse_besides(files: Files, start: Sequence[int] | None) -> None:
+    """:class:`InputError` where a search is resumed, but another checkpoint or a model to start from is given."""
+    if files.checkpoint is not None and os.path.abspath(files.checkpoint) != os.path.abspath(str(files.resume)):
+        raise InputError("a search goes on in the checkpoint it is resumed from; leave the other one out, or copy it.")
+    if start is not None:
+        raise InputError("a search that is resumed has its models already; leave out what it should start from.")
 
 
 OPTIONS = (
@@ -150,10 +159,7 @@ def solve_saved(
             more = {"signals": signals, "compiled": True, "room": checkpoint, "executor": executor}
             run = _search(problem, checked, how, start=start, **more)
             return observed(run, watching, files, record, checkpoint)
-    if files.checkpoint is not None and os.path.abspath(files.checkpoint) != os.path.abspath(files.resume):
-        raise InputError("a search goes on in the checkpoint it is resumed from; leave the other one out, or copy it.")
-    if start is not None:
-        raise InputError("a search that is resumed has its models already; leave out what it should start from.")
+    refuse_besides(files, start)
     going = resume_from(files.resume, problem, settings, files.proof, how)
     try:
         check_in_shards(files.resume, executor is not None, going.settings.shard)

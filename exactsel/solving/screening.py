@@ -26,24 +26,26 @@ from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.memory import MEBIBYTE
 from exactsel.search.watch import Watch
-from exactsel.solving.at_hand import run_in_time
+from exactsel.solving.checkpointing import How
+from exactsel.solving.observed import Files
 from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.result import Result
+from exactsel.solving.screened_search import TableSearches, memory_of_data
 from exactsel.solving.settings import Settings
-from exactsel.solving.solver import HEURISTICS_SHARE, Search
+from exactsel.solving.solver import HEURISTICS_SHARE
 from exactsel.start.heuristic import Context
 from exactsel.start.models import given_support, starting_models
 from exactsel.start.portfolio import AUTO
 from exactsel.types import IntArray
 
-FIRST_COLUMNS, GROWTH = 250, 4
-"""Columns of the first table, besides the model's own, and how many times more the next one has."""
+FIRST_COLUMNS, GROWTH, LEAST_GROWTH = 250, 4, 1.05
+"""Columns of the first table, besides the model's own, and how many times more the next one has, and at least has."""
 
 TABLES, PART_FOR_TABLES = 6, 0.25
 """Tables, of n x m and of m x m numbers, that a search of m columns holds at a time, at most; the part of the memory
 limit that they may take, the rest being for open nodes."""
 
-PRODUCTS, PART_FOR_TABLE = 2e9, 0.5
+PRODUCTS, PART_FOR_TABLE = 2e9, 0.6
 """Multiplications a second of what a search of m columns begins with, n m^2 and some m^3 of them; the part of the time
 left that it may take, for it asks seldom what time it is."""
 
@@ -62,14 +64,17 @@ class _Found(NamedTuple):
 
     fit: Fit
     source: str
+    begun: Fit
+    """The model that the bounds are made from."""
     bounds: ColumnBounds
     seconds: dict[str, float]
 
 
 def solve_screened(
-    problem: Problem, settings: Settings, *, start: Sequence[int] | None, signals: Sequence[int]
-) -> Result:
-    """Solve a problem whose data are not held as a table.
+    problem: Problem, settings: Settings, *, start: Sequence[int] | None, signals: Sequence[int],
+    searches: TableSearches | None = None,
+) -> Result:  # fmt: skip
+    """Solve a problem whose data are not held as a table; ``searches`` run what is to write files.
 
     Raises
     ------
@@ -80,21 +85,24 @@ def solve_screened(
     limit = settings.time_limit
     with Watch(None if limit is None else (1.0 - KEPT_TO_SAY) * limit, signals) as watch:
         fit, source = problem.fit(problem.must_have), "empty model"
-        if start is not None:
-            fit, source = problem.fit(given_support(start, problem)), "given"
-        part = None if limit is None else HEURISTICS_SHARE * limit
-        with Watch(part, signals) as inner, dispensable():
-            names = BEGUN_WITH if settings.heuristics == AUTO else settings.heuristics
-            context = Context(settings.seed, should_stop=lambda: inner.stopped, threads=settings.threads)
-            for better, name in starting_models(problem, names, fit, context):
-                fit, source = better, name
+        if searches is not None and searches.fit is not None:
+            fit, source = searches.fit, "given"
+        else:
+            if start is not None:
+                fit, source = problem.fit(given_support(start, problem)), "given"
+            part = None if limit is None else HEURISTICS_SHARE * limit
+            with Watch(part, signals) as inner, dispensable():
+                names = BEGUN_WITH if settings.heuristics == AUTO else settings.heuristics
+                context = Context(settings.seed, should_stop=lambda: inner.stopped, threads=settings.threads)
+                for better, name in starting_models(problem, names, fit, context):
+                    fit, source = better, name
         seconds = {"heuristics": time.perf_counter() - began}
-        return search_screened(problem, settings, fit, source, watch, seconds, signals)
+        return search_screened(problem, settings, fit, source, watch, seconds, signals, searches=searches)
 
 
 def search_screened(
     problem: Problem, settings: Settings, fit: Fit, source: str, watch: Watch, seconds: dict[str, float],
-    signals: Sequence[int], grows: bool = True,
+    signals: Sequence[int], grows: bool = True, searches: TableSearches | None = None,
 ) -> Result:  # fmt: skip
     """Bounds, then searches of more and more columns, until they are closed or the watch has stopped.
 
@@ -104,41 +112,61 @@ def search_screened(
     began = time.perf_counter()
     part = PART_FOR_BOUNDS * watch.time_left
     with one_thread(), Watch(None if np.isinf(part) else part, signals) as steps:
-        bounds = column_bounds(problem, fit.coef, lambda: steps.stopped or watch.stopped)
-    found = _Found(fit, source, bounds, seconds | {"prepare": time.perf_counter() - began})
+        bounds = column_bounds(problem, fit.coef, lambda: steps.stopped or watch.stopped, fit.value, FIRST_COLUMNS)
+    found = _Found(fit, source, fit, bounds, seconds | {"prepare": time.perf_counter() - began})
     most, size = most_columns(problem, settings), FIRST_COLUMNS
-    best: Result | None = None
+    searches = TableSearches(problem, Files(), How(True, False, False), {}) if searches is None else searches
+    proof, best = searches.proof, None
+    size = searches.size or size
     while True:
-        columns = _chosen(problem, settings, found, 0 if watch.stopped else min(size, most))
-        result = _searched(problem, settings, found, columns, watch, signals)
-        # Whatever table they come from, all lower bounds are about all columns.
-        best = result if best is None else result._claiming(min(max(result.lower, best.lower), result.upper))
+        columns = searches.columns
+        if columns is None:
+            columns = _chosen(problem, settings, found, 0 if watch.stopped else min(size, most))
+        result = _searched(problem, settings, found, columns, size, watch, signals, searches)
+        if best is not None and proof is None:
+            # Whatever table they come from, all lower bounds are about all columns.
+            result = result._claiming(min(max(result.lower, best.lower), result.upper))
+        if best is None or proof is None or result.upper - result.lower < best.upper - best.lower:
+            best = result if proof is None else proof.take(found.bounds, columns, result)
         left = _left_out(found, columns)
         done = result.claim.reached or left >= result.upper or columns.size >= min(problem.d, most)
         if done or not grows or watch.stopped or result.termination is not Termination.MEMORY_LIMIT:
             return _timed(best, watch)
         if result.upper < found.fit.value:
             found = found._replace(fit=problem.fit(result.support), source=result.source)
-        size = min(GROWTH * size, _affordable(problem, PART_FOR_TABLE * watch.time_left))
-        if min(size, most) <= columns.size:
+        # What the last table took says more of the next one than a constant does.
+        speed = max(PRODUCTS, _work_of(problem, columns.size) / max(result.times["total"], 1e-3))
+        size = min(GROWTH * size, _affordable(problem, PART_FOR_TABLE * watch.time_left * speed))
+        if min(size, most) < LEAST_GROWTH * columns.size:
             return replace(best, termination=Termination.TIME_LIMIT)
 
 
-def _affordable(problem: Problem, seconds: float) -> int:
-    """Columns of a table over which a search takes so many seconds before it bounds its first node, roughly."""
-    if np.isinf(seconds):
+def _work_of(problem: Problem, size: int) -> float:
+    """Multiplications that the search of a table of so many columns begins with, roughly."""
+    return float(size) ** 2 * (problem.n + 4.0 * size)
+
+
+def _affordable(problem: Problem, work: float) -> int:
+    """Columns of a table whose search begins with no more multiplications than that, roughly."""
+    if _work_of(problem, problem.d) <= work:
         return problem.d
-    size, work = problem.d, seconds * PRODUCTS
-    while size > 1 and float(size) ** 2 * (problem.n + 4.0 * size) > work:
-        size = int(0.8 * size)
-    return size
+    low, high = 1, problem.d
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _work_of(problem, middle) <= work else (low, middle)
+    return low
 
 
 def most_columns(problem: Problem, settings: Settings) -> int:
     """Columns of a table that a search may be given within its memory limit."""
-    room = PART_FOR_TABLES * settings.memory_limit * MEBIBYTE / (8.0 * TABLES)
+    room = PART_FOR_TABLES * max(0.0, _memory_left(problem, settings)) * MEBIBYTE / (8.0 * TABLES)
     n = float(problem.n)
     return int(min(problem.d, 0.5 * (np.sqrt(n * n + 4.0 * room) - n)))
+
+
+def _memory_left(problem: Problem, settings: Settings) -> float:
+    """MiB of the memory limit that the data, and a pass over them, leave."""
+    return settings.memory_limit - memory_of_data(problem)
 
 
 def refuse_beyond(problem: Problem, settings: Settings) -> None:
@@ -146,7 +174,8 @@ def refuse_beyond(problem: Problem, settings: Settings) -> None:
     if most_columns(problem, settings) < max(problem.k, 1):
         raise InputError(
             f"a table of {problem.k} columns of {problem.n} rows, and what a search makes of it, takes more than the "
-            f"memory limit of {settings.memory_limit:g} MiB; raise the limit, or keep fewer rows."
+            f"{max(0.0, _memory_left(problem, settings)):.3g} MiB that the data leave of the memory limit of "
+            f"{settings.memory_limit:g} MiB; raise the limit, or keep fewer rows."
         )
 
 
@@ -170,15 +199,19 @@ def _left_out(found: _Found, columns: IntArray) -> float:
 
 
 def _searched(
-    problem: Problem, settings: Settings, found: _Found, columns: IntArray, watch: Watch, signals: Sequence[int]
-) -> Result:
+    problem: Problem, settings: Settings, found: _Found, columns: IntArray, size: int, watch: Watch,
+    signals: Sequence[int], searches: TableSearches,
+) -> Result:  # fmt: skip
     """The result of a search of some columns, said of all."""
-    inner = problem_of(problem, columns)
+    inner = problem_of(problem, columns, searches.names_columns)
     start = np.searchsorted(columns, found.fit.columns).tolist()
     left = None if settings.time_limit is None else max(0.0, watch.time_left)
-    chosen = replace(settings, time_limit=left, heuristics=AUTO if settings.heuristics == AUTO else ())
+    chosen = replace(
+        settings, time_limit=left, heuristics=AUTO if settings.heuristics == AUTO else (),
+        memory_limit=_memory_left(problem, settings),
+    )  # fmt: skip
     began = time.perf_counter()
-    result = run_in_time(Search(inner, chosen, start=start, signals=signals, listing=True))
+    result = searches.run(inner, columns, size, found.begun.support, chosen, start, signals)
     outside = _left_out(found, columns)
     lower = max(found.bounds.lower, min(result.lower, outside))
     ended = result.termination
@@ -219,12 +252,14 @@ def _timed(result: Result, watch: Watch) -> Result:
     return replace(result, termination=Termination(watch.reason))
 
 
-def problem_of(problem: Problem, columns: IntArray) -> Problem:
-    """The problem on some of the columns, which become a table."""
+def problem_of(problem: Problem, columns: IntArray, named: bool = False) -> Problem:
+    """The problem on some of the columns, which become a table; ``named`` by their numbers where they have no names."""
     made, objective = problem.preparation, problem.objective
     AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
     place = {int(j): i for i, j in enumerate(columns)}
     names = problem.units.column_names
+    if names is None and named:
+        names = tuple(map(str, range(problem.d)))
     return Problem.prepared(
         AT[columns].T, y, min(problem.k, columns.size), fit_intercept=made is not None and made.centred,
         loss=objective.loss, lam=objective.asked_lam, must_have=[place[j] for j in problem.must_have],

@@ -19,6 +19,7 @@ import numpy as np
 
 from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.columns import Columns, centred_products
+from exactsel.kernels.file_columns import FileColumns, file_products
 from exactsel.kernels.linalg import add_scaled, dot
 from exactsel.types import BoolArray, FloatArray, IntArray
 
@@ -54,7 +55,7 @@ class Table(NamedTuple):
 
 class LeastSquares(NamedTuple):
     """Quadratic loss: ``G`` (d, d), or (0, 0) where it is too large, then from ``AT`` (d, n), or where the data are
-    sparse from the columns of ``sparse``; ``diagonal`` of G.
+    sparse from the columns of ``sparse``, where they stay in their file from ``file``; ``diagonal`` of G.
     """
 
     G: FloatArray
@@ -63,6 +64,7 @@ class LeastSquares(NamedTuple):
     lam: float
     b: FloatArray
     sparse: Columns
+    file: FileColumns
 
 
 class Reconstruction(NamedTuple):
@@ -91,6 +93,8 @@ def _row_of_data(objective: Any, table: Table, q: int) -> None:
         kept = table.rows[place]
         if objective.sparse.where.shape[0] > 0:
             centred_products(objective.sparse, q, kept)
+        elif objective.file.table.shape[0] > 0:
+            file_products(objective.file, q, kept)
         else:
             for j in range(out.size):
                 kept[j] = dot(objective.AT[q], objective.AT[j])

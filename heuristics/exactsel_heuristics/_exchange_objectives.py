@@ -11,8 +11,10 @@ import numpy as np
 
 from exactsel._jit import available_threads, working_threads
 from exactsel.errors import UnsupportedError
+from exactsel.kernels.file_columns import no_file
 from exactsel.kernels.node import FREE, IN
-from exactsel.problem.design import SparseColumns, refuse_design
+from exactsel.problem.design import SparseColumns
+from exactsel.problem.mapped_columns import MappedColumns
 from exactsel.problem.storing import columns_by_entries, columns_of_none
 from exactsel.types import BoolArray, FloatArray, IntArray
 from exactsel_heuristics._exchange_kernels import LeastSquares, Reconstruction, descend_some
@@ -121,19 +123,21 @@ class Descents:
 
 def least_squares_descents(problem: Problem) -> Descents:
     """On a problem with quadratic loss."""
-    lam, d, sparse = problem.lam, problem.d, columns_of_none(problem.n)
+    lam, d, sparse, file = problem.lam, problem.d, columns_of_none(problem.n), no_file(problem.n)
     if isinstance(problem.AT, SparseColumns):
         G, AT, b, sparse = np.zeros((0, 0)), NOTHING, problem.AT @ problem.y, columns_by_entries(problem.AT)
         diagonal, join_work = problem.AT.squares() + lam, 4.0 * d + problem.AT.values.size
+    elif isinstance(problem.AT, MappedColumns):
+        G, AT, b, file = np.zeros((0, 0)), NOTHING, problem.AT @ problem.y, problem.AT.for_kernels
+        diagonal, join_work = problem.AT.squares() + lam, (4.0 + problem.n) * d
     elif d <= GRAM_COLUMNS:
         data = problem.gram
         G, b, AT = data.G + lam * np.eye(d), data.b, NOTHING
         diagonal, join_work = np.diagonal(G).copy(), 4.0 * d
     else:
-        refuse_design(problem.AT, "a table of the data")
         G, AT, b = np.zeros((0, 0)), problem.AT, problem.AT @ problem.y
         diagonal, join_work = np.einsum("ij,ij->i", AT, AT) + lam, (4.0 + problem.n) * d
-    objective = LeastSquares(G, AT, diagonal, lam, np.array(b), sparse)
+    objective = LeastSquares(G, AT, diagonal, lam, np.array(b), sparse, file)
     least = IMPROVEMENT * abs(problem.null_objective)
     state = problem.root_state
     return Descents(objective, state == IN, state == FREE, problem.k, least, join_work, 4.0 * d)
@@ -142,8 +146,9 @@ def least_squares_descents(problem: Problem) -> Descents:
 def descents_on_form(problem: Problem, H: FloatArray, h: FloatArray) -> Descents:
     """On a quadratic model x'Hx/2 - h'x of the problem's objective, H (d, d) positive semidefinite."""
     objective = LeastSquares(
-        np.ascontiguousarray(H), NOTHING, np.diagonal(H).copy(), problem.lam, np.array(h), columns_of_none(problem.n)
-    )
+        np.ascontiguousarray(H), NOTHING, np.diagonal(H).copy(), problem.lam, np.array(h), columns_of_none(problem.n),
+        no_file(problem.n),
+    )  # fmt: skip
     state, d = problem.root_state, problem.d
     least = IMPROVEMENT * abs(problem.null_objective)
     return Descents(objective, state == IN, state == FREE, problem.k, least, 4.0 * d, 4.0 * d)

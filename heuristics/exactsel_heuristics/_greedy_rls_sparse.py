@@ -17,45 +17,47 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.columns import END, FIRST, VALUES, Columns
-from exactsel.problem.design import SparseColumns
+from exactsel.problem.design import DesignColumns, SparseColumns
 from exactsel.problem.storing import columns_by_entries
 from exactsel.types import BoolArray, FloatArray, IntArray
 from exactsel_heuristics._greedy_rls_kernels import DEPENDENT, SMALLEST_SLACK, UNDECIDED
 from exactsel_heuristics.base import never
 
 
-class SparseLeaveOneOutSelection:
-    """Greedy RLS in progress; attributes as for :class:`LeaveOneOutSelection`.
+class OnDemandSelection:
+    """Greedy RLS in progress, on columns that are no table; attributes as for :class:`LeaveOneOutSelection`.
 
-    ``directions`` (m, n) are the columns M a of the path, each with those before it in M, ``projections`` (m, d) the
-    multiples of them that are taken off each column, and ``elsewhere`` (m,) the directions in untouched rows.
+    ``directions`` (m, n) are the columns M a of the path, each with those before it in M, and ``projections`` (m, d)
+    the multiples of them that are taken off each column.
     """
 
-    def __init__(self, AT: SparseColumns, y: FloatArray, lam: float, labels: bool) -> None:
+    def __init__(self, AT: DesignColumns, y: FloatArray, lam: float, labels: bool) -> None:
         d, n = AT.shape
         self._AT, self._y, self._lam, self._labels = AT, y, float(lam), labels
-        self._columns = columns_by_entries(AT)
         self._least = DEPENDENT * (self._lam + AT.squares())
         self._pivot, self._correlation = self._lam + AT.squares(), AT @ y
         self._usable = self._pivot > self._least
         self._directions, self._projections = np.empty((0, n)), np.empty((0, d))
-        self._elsewhere, self._pivots = np.empty(0), np.empty(0)
-        self._touched = np.zeros(n, dtype=np.bool_)
+        self._pivots = np.empty(0)
         self.residual, self.slack = y.copy(), np.ones(n)
         self.path: list[int] = []
         self.errors: list[float] = []
         self.evaluations = 0
+
+    def _score(self, squared: FloatArray, wrong: FloatArray, should_stop: Callable[[], bool]) -> None:
+        """Score every addition: the sum of squared leave-one-out errors, inf where unknown, and of wrong signs."""
+        raise NotImplementedError
+
+    def _note_path(self, best: int, on_path: FloatArray) -> None:
+        """Take down what a column that joins means for the rows."""
+        raise NotImplementedError
 
     def extend(self, k: int, should_stop: Callable[[], bool] = never) -> None:
         """Add columns until there are k, none can be added, or ``should_stop`` says so."""
         d = len(self._AT)
         while len(self.path) < min(k, d) and not should_stop():
             squared, wrong = np.full(d, np.inf), np.full(d, np.inf)
-            score_sparse(
-                self._columns, self._y, self._labels, self._usable, self._pivot, self._correlation, self._projections,
-                self._directions, self._elsewhere, np.flatnonzero(self._touched), self._touched, self.residual,
-                self.slack, squared, wrong,
-            )  # fmt: skip
+            self._score(squared, wrong, should_stop)
             self.evaluations += d - len(self.path)
             best = self._best(squared, wrong)
             while math.isfinite(squared[best]) and not self._add(best):
@@ -85,9 +87,7 @@ class SparseLeaveOneOutSelection:
         self.slack, self.residual = slack, self.residual - step * c
         self._pivot -= projection**2 * pivot
         self._correlation -= projection * float(self._correlation[best])
-        self._touched[self._AT.rows[self._AT.starts[best] : self._AT.starts[best + 1]]] = True
-        mean = 0.0 if self._AT.means is None else float(self._AT.means[best])
-        self._elsewhere = np.append(self._elsewhere, -mean - float(on_path @ self._elsewhere))
+        self._note_path(best, on_path)
         self._directions = np.vstack([self._directions, c])
         self._projections = np.vstack([self._projections, projection])
         self._pivots = np.append(self._pivots, pivot)
@@ -98,6 +98,28 @@ class SparseLeaveOneOutSelection:
         wrong = float(np.sum(self._y * (self._y - errors) <= UNDECIDED))
         self.errors.append(wrong if self._labels else float(np.sum(errors**2)))
         return True
+
+
+class SparseLeaveOneOutSelection(OnDemandSelection):
+    """On sparse columns; ``elsewhere`` (m,) are the directions in untouched rows."""
+
+    def __init__(self, AT: SparseColumns, y: FloatArray, lam: float, labels: bool) -> None:
+        super().__init__(AT, y, lam, labels)
+        self._sparse, self._columns = AT, columns_by_entries(AT)
+        self._elsewhere, self._touched = np.empty(0), np.zeros(y.size, dtype=np.bool_)
+
+    def _score(self, squared: FloatArray, wrong: FloatArray, should_stop: Callable[[], bool]) -> None:
+        score_sparse(
+            self._columns, self._y, self._labels, self._usable, self._pivot, self._correlation, self._projections,
+            self._directions, self._elsewhere, np.flatnonzero(self._touched), self._touched, self.residual,
+            self.slack, squared, wrong,
+        )  # fmt: skip
+
+    def _note_path(self, best: int, on_path: FloatArray) -> None:
+        AT = self._sparse
+        self._touched[AT.rows[AT.starts[best] : AT.starts[best + 1]]] = True
+        mean = 0.0 if AT.means is None else float(AT.means[best])
+        self._elsewhere = np.append(self._elsewhere, -mean - float(on_path @ self._elsewhere))
 
 
 @njit

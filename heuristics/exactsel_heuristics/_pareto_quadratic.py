@@ -14,13 +14,15 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.linalg import dot
-from exactsel.problem.design import SparseColumns, refuse_design
+from exactsel.problem.design import SparseColumns
+from exactsel.problem.mapped_columns import MappedColumns
 from exactsel.types import FloatArray
 from exactsel_heuristics._gram_rows import (
     GRAM_COLUMNS,
     GramRows,
     entry,
     keep_row,
+    rows_of_file,
     rows_of_sparse,
     rows_on_demand,
     whole_matrix,
@@ -61,11 +63,10 @@ def quadratic_objective(problem: Problem) -> QuadraticObjective:
     if isinstance(problem.AT, SparseColumns):
         gram = rows_of_sparse(problem.AT)
         return QuadraticObjective(gram, problem.AT @ problem.y, 0.5 * float(problem.y @ problem.y), problem.lam)
-    if problem.d <= GRAM_COLUMNS:
+    if problem.d <= GRAM_COLUMNS and not problem.objective.on_demand:
         data = problem.gram
         return QuadraticObjective(whole_matrix(data.G, problem.AT), data.b, data.constant, problem.lam)
-    refuse_design(problem.AT, "a table of the data")
-    gram = rows_on_demand(problem.AT, problem.AT)
+    gram = rows_of_file(problem.AT) if isinstance(problem.AT, MappedColumns) else rows_on_demand(problem.AT, problem.AT)
     return QuadraticObjective(gram, problem.AT @ problem.y, 0.5 * float(problem.y @ problem.y), problem.lam)
 
 

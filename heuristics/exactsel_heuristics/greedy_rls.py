@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem.design import SparseColumns, refuse_design
+from exactsel.problem.design import SparseColumns
+from exactsel.problem.mapped_columns import MappedColumns
 from exactsel.types import FloatArray, IntArray
+from exactsel_heuristics._greedy_rls_mapped import MappedLeaveOneOutSelection
 from exactsel_heuristics._greedy_rls_selection import LeaveOneOutSelection
-from exactsel_heuristics._greedy_rls_sparse import SparseLeaveOneOutSelection
+from exactsel_heuristics._greedy_rls_sparse import OnDemandSelection, SparseLeaveOneOutSelection
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
@@ -105,12 +107,13 @@ class GreedyRegularizedLeastSquares:
     @staticmethod
     def _select(
         problem: Problem, context: Context, lam: float, labels: bool
-    ) -> LeaveOneOutSelection | SparseLeaveOneOutSelection:
-        selection: LeaveOneOutSelection | SparseLeaveOneOutSelection
+    ) -> LeaveOneOutSelection | OnDemandSelection:
+        selection: LeaveOneOutSelection | OnDemandSelection
         if isinstance(problem.AT, SparseColumns):
             selection = SparseLeaveOneOutSelection(problem.AT, problem.y, lam, labels)
+        elif isinstance(problem.AT, MappedColumns):
+            selection = MappedLeaveOneOutSelection(problem.AT, problem.y, lam, labels)
         else:
-            refuse_design(problem.AT, "a cache of the size of the data")
             selection = LeaveOneOutSelection(problem.AT, problem.y, lam, labels, context.threads)
         selection.extend(problem.k, context.should_stop)
         return selection

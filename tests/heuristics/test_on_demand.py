@@ -120,13 +120,15 @@ def test_tables_that_stay_in_their_file(kind, order, tmp_path, monkeypatch):
     assert x @ mapped.AT == pytest.approx(x @ table.AT, abs=1e-12)
     assert mapped.AT[[4, 1]] == pytest.approx(table.AT[[4, 1]], abs=1e-12)
     assert mapped.norms == pytest.approx(table.norms)
-    for method in ("forward", "omp", "iht"):
-        found = [heuristics.run(method, problem, signals=()) for problem in (table, mapped)]
+    chosen = [(name, {}) for name in ("forward", "omp", "iht", "greedy-rls")]
+    if (kind, order) == (np.float32, "C"):  # others take the compiler as long again
+        chosen += [("exchange", {}), ("poss", {"iterations": 200}), ("pposs", {"iterations": 200})]
+    for method, options in chosen:
+        given = heuristics.make(method, options)
+        found = [heuristics.run(given, problem, signals=()) for problem in (table, mapped)]
         assert found[0].support == found[1].support
         assert found[1].lower <= found[0].upper * (1 + 1e-12)
         assert found[1].lower > 0.0
-    with pytest.raises(Exception, match="cache of the size"):
-        heuristics.run("greedy-rls", mapped, signals=())
 
 
 def test_a_file_that_claims_more_than_it_holds_is_not_mapped(tmp_path, monkeypatch):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 import scipy.sparse
 from samples import sample
+from sparse_cases import brute_force, drawn, on_demand
 
 from exactsel import Problem, solve
 from exactsel.bounds.column_bounds import column_bounds
-from exactsel.problem import design
 from exactsel.solving import screening
 from exactsel.studies import heuristics
 
@@ -19,50 +17,7 @@ ROOM = 1e-12
 """Part of the empty model's objective that the values of brute force may be off."""
 
 
-@pytest.fixture
-def on_demand(monkeypatch):
-    """No matrix is small enough to become a table."""
-    monkeypatch.setattr(design, "MOST_TABLE_BYTES", -1)
-    monkeypatch.setattr(design, "MOST_ENTRIES", 2.0)
-
-
-def drawn(seed):
-    """Awkward sparse data (n, d), a target, and options of a problem."""
-    rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(1, 12)), int(rng.integers(1, 7))
-    A = (rng.random((n, d)) < rng.choice([0.1, 0.3, 0.7])) * rng.choice([1.0, -2.0, 0.5], (n, d))
-    kind = rng.integers(7)
-    if d > 1 and kind < 3:
-        A[:, 0] = (A[:, 1], -A[:, 1], np.ones(n))[kind]
-    if kind == 3:
-        A *= 10.0 ** rng.integers(-6, 6, d)
-    if kind == 4:
-        A[:, 0] = 0.0
-    y = A @ (rng.standard_normal(d) * (rng.random(d) < 0.5)) + rng.choice([0.0, 0.1, 1.0]) * rng.standard_normal(n)
-    y += rng.choice([0.0, 0.0, 5.0, 1e6])
-    k = int(rng.choice([1, min(2, d), d, int(rng.integers(0, d + 1))]))
-    loss = str(rng.choice(["quadratic", "quadratic", "quadratic", "huber", "logistic", "squared_hinge", "poisson"]))
-    lam = float(rng.choice([0.01, 1.0, 30.0])) if loss != "quadratic" else float(rng.choice([0.0, 0.0, 0.1, 5.0]))
-    intercept = bool(rng.integers(2)) and loss != "squared_hinge"
-    if loss in ("logistic", "squared_hinge"):
-        y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-        y[: min(n, 2)] = (1.0, -1.0)[: min(n, 2)]
-        intercept = intercept and n > 1
-    if loss == "poisson":
-        y = rng.poisson(1.5, n) + 1.0 * (np.arange(n) == 0)
-    must_not = [d - 1] if rng.random() < 0.2 and k < d else []
-    options = {"loss": loss, "lam": lam, "fit_intercept": intercept, "must_not": must_not}
-    return A, y, k, options | ({"delta": 0.7} if loss == "huber" else {})
-
-
-def brute_force(problem, k):
-    """The best objective of all, and of the models with each column that may be used."""
-    allowed = [j for j in range(problem.d) if j not in problem.must_not]
-    values = {S: problem.fit(S).value for m in range(k + 1) for S in combinations(allowed, m)}
-    with_column = np.full(problem.d, np.inf)
-    for j in allowed:
-        with_column[j] = min((value for S, value in values.items() if j in S), default=np.inf)
-    return min(values.values()), with_column
+__all__ = ["on_demand"]  # a fixture
 
 
 @pytest.mark.parametrize("seed", sample(200, 4000, smoke=20))
@@ -110,11 +65,11 @@ def test_few_entries_make_the_bound_of_touched_rows_nearly_tight(on_demand):
     assert "of 3000 columns by" in result.settings["method"]
 
 
-def test_what_takes_a_table_is_refused_in_one_sentence(on_demand, tmp_path):
+def test_what_takes_a_table_is_refused_in_one_sentence(on_demand):
     A, y, k, options = drawn(5)
     problem = Problem.prepared(scipy.sparse.csc_matrix(A), y, max(k, 1), **options)
     for refused in (
-        lambda: solve(problem, proof=tmp_path / "p.proof"),
+        lambda: solve(problem, details=True),
         lambda: np.asarray(problem.A),
         lambda: np.asarray(problem.AT),
         lambda: problem.gram,

@@ -191,3 +191,17 @@ def test_a_fit_that_is_too_bad_makes_a_list_incomplete():
     known.fits[0,] = type(bad)(bad.columns, bad.coef * 0.0, problem.null_objective, 0.0)
     known.models[0,] = 2.0 * problem.null_objective
     assert known.doubted(threshold)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_columns_that_are_even_already_are_not_copied_and_the_callers_never_changed(order):
+    rng = np.random.default_rng(4)
+    A = np.array(rng.standard_normal((40, 6)), order=order)
+    A /= np.sqrt(np.mean(A**2, axis=0))
+    y, before = rng.standard_normal(40), A.copy()
+    problem = Problem(A, y, 2, lam=0.0)
+    assert np.shares_memory(problem.AT, problem.preparation.AT)
+    assert not np.shares_memory(problem.AT, A)
+    solve(problem, signals=())
+    assert np.array_equal(A, before)
+    assert A.flags.writeable

@@ -4,12 +4,13 @@
         [--intercept] [--scale] [--weights FILE] [--hierarchy FILE] [--must-have 0,4] [--must-not 1] [--per-group N]
         [--nonnegative all|0,4] [--bounds FILE] [--max-coef M] [--problem css]
 
-INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta, weights,
-intercept, scale, groups (a label for each column, empty for a column on its own) and hierarchy (the lines of a text, as
-below). Weights are also read from .npy or a text with one number a line; a hierarchy from a text with lines ``child:
-parent, parent``, the first of which may be ``weak`` or ``strong``, where units are named by number, by label, or by a
-name among feature_names; ``#`` begins a comment. With --per-group columns are chosen one by one, at
-most N of each group. Bounds of coefficients are a text with lines ``column,lower,upper``, an empty side has none.
+INSTANCE may be a sparse matrix: an .npz file of scipy.sparse, .mtx or .svm, with y in the file that --target names.
+Else INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta,
+weights, intercept, scale, groups (a label for each column, empty for a column on its own) and hierarchy (the lines of
+a text, as below). Weights are also read from .npy or a text with one number a line; a hierarchy from a text with lines
+``child: parent, parent``, the first of which may be ``weak`` or ``strong``, where units are named by number, by label,
+or by a name among feature_names; ``#`` begins a comment. With --per-group columns are chosen one by one, at most N of
+each group. Bounds of coefficients are a text with lines ``column,lower,upper``, an empty side has none.
 
 Before it begins it states on stderr how much work the proof asks for. With --work-limit N it does no more than N
 operations on fractions (none: any number; by default a number in proportion to the sizes of the proof and of the
@@ -31,6 +32,7 @@ from .checking import check
 from .estimate import Asked
 from .file import Malformed
 from .relations import Unclear, relations
+from .sparse import Sparse, read_sparse
 from .work import Beyond, TooMuch
 
 LIMITS = ("bounds", "nonnegative", "max_coef")
@@ -82,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("proof")
     parser.add_argument("instance")
     parser.add_argument("-k", "--k", type=int)
+    parser.add_argument("--target")
     for name in ("--lam", "--delta"):
         parser.add_argument(name, type=float)
     parser.add_argument("--max-coef", type=_operations)
@@ -104,7 +107,11 @@ def _columns(text: str) -> list[int]:
 
 def _problem(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of ``check``, from the instance file and the options."""
-    known: dict[str, Any] = {"y": [], "loss": "quadratic", "lam": 0.0, "delta": 1.0} | read_instance(options.instance)
+    sparse = read_sparse(options.instance)
+    known: dict[str, Any] = {"y": [], "loss": "quadratic", "lam": 0.0, "delta": 1.0}
+    known |= read_instance(options.instance) if sparse is None else sparse
+    if options.target is not None:
+        known["y"] = read_weights(options.target)
     known |= {name: value for name, value in vars(options).items() if value is not None}
     for name in ("A", "k"):
         if name not in known:
@@ -142,6 +149,8 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
 
 def _width(A: Any) -> int:
     """The columns of a table; none of anything else, which is the check's to refuse."""
+    if isinstance(A, Sparse):
+        return len(A.rows)
     return len(A[0]) if isinstance(A, list) and A and isinstance(A[0], list) else 0
 
 

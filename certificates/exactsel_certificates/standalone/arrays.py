@@ -59,7 +59,7 @@ def read_instance(path: str, names: Sequence[str] = KNOWN) -> dict[str, Any]:
                 if len(found) > 1:
                     raise Unreadable(f"{path!a} holds {name} twice; make the file anew.")
                 if found:
-                    arrays[name] = numbers_of(name, _unpacked(archive, found[0]))
+                    arrays[name] = numbers_of(name, unpacked(archive, found[0]))
     except Unreadable:
         raise
     except Exception as error:  # what zipfile and zlib raise for damaged archives is nowhere said
@@ -88,7 +88,7 @@ def read_lines(path: str) -> list[str]:
         raise Unreadable(f"{path!a} is no text in UTF-8; save it as one.") from None
 
 
-def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+def unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """A member's bytes, of which no more than the limit is unpacked."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise Unreadable(f"{member.filename!a} is packed in a way numpy does not know; make the file anew.")
@@ -111,6 +111,15 @@ def numbers_of(name: str, raw: bytes) -> Any:
         n, d = shape
         return [values[i::n] if fortran else values[i * d : i * d + d] for i in range(n)]
     return values if shape else values[0]
+
+
+def text_of(name: str, raw: bytes) -> str:
+    """What an array of one text, or of one text in bytes, holds."""
+    kind, _, shape, body = _parts(name, raw)
+    if kind[1:2] == "S":
+        return body.rstrip(b"\0").decode("latin-1")[:20]
+    value = numbers_of(name, raw)
+    return str(value[0] if shape and value else value)[:20]
 
 
 def _parts(name: str, raw: bytes) -> tuple[str, bool, tuple[int, ...], bytes]:

@@ -27,7 +27,10 @@ from .near import DISTANCES, NearColumns
 from .patterns import Patterns
 from .polishing import improved
 from .regression import Bound, Regression
+from .screened import Stated, as_table, is_screened, mismatch_of_screened, on_active, stated, work_of
+from .screened import bounds as bounds_of_others
 from .selections import Selections
+from .sparse import Sparse
 from .strong import StrongColumns
 from .work import Beyond, TooMuch, at_most, leave_undone, left_undone
 
@@ -85,7 +88,7 @@ def mismatch(p: dict[str, Any], problem: Problem) -> str:
 
 
 def check(
-    data: bytes, A: list[list[float]], y: list[float], k: int, loss: str, lam: float, delta: float,
+    data: bytes, A: list[list[float]] | Sparse, y: list[float], k: int, loss: str, lam: float, delta: float,
     must_have: Sequence[int] = (), must_not: Sequence[int] = (), weights: Sequence[float] | None = None,
     level: bool = False, groups: Sequence[Sequence[int]] = (), scale: bool = False,
     hierarchy: Sequence[tuple[int, Sequence[int]]] = (), kind: str = "strong", per_group: int | None = None,
@@ -109,16 +112,40 @@ def check(
     Malformed, Beyond
         TooMuch, a kind of Beyond, where a limit is reached.
     """
+    screened: Stated | None = None
+    p: dict[str, Any] = {}
     try:
-        demands = (must_have, must_not, weights, level, groups, scale, hierarchy, kind, per_group, bounds)
-        problem = problem_of(A, y, k, loss, lam, delta, *demands)
+        demands = (weights, level, groups, scale, hierarchy, kind, per_group, bounds)
+        if isinstance(A, Sparse) or is_screened(data):
+            p = read(data)
+            if p.get("columns") is None:
+                A = as_table(A)
+            else:
+                screened = stated(A, y, k, loss, lam, delta, must_have, must_not, *demands)
+                reason = mismatch_of_screened(p, screened)
+                if reason:
+                    return reason
+                A, k, must_have, must_not = on_active(p, screened)
+        problem = problem_of(A, y, k, loss, lam, delta, must_have, must_not, *demands)
     except Outside as error:
         return str(error)
-    p = read(data)
-    reason = mismatch(p, problem)
+    p = p or read(data)
+    reason = "" if screened else mismatch(p, problem)
+    model = {j: F(v) for j, v in zip(p["model_index"], p["model_value"], strict=True) if v}
+    reason = reason or refused(p, problem, model)
     if reason:
         return reason
-    model = {j: F(v) for j, v in zip(p["model_index"], p["model_value"], strict=True) if v}
+    if not problem.loss and p["scope"]:
+        raise Beyond("a claim about bounded reconstructions is beyond this checker; ask the other one.")
+    most = default_limits(p, problem) if work_limit is None else Most(work_limit, work_limit)
+    if screened and work_limit is None:
+        most = Most(*(limit + 10 * work_of(p, screened) for limit in most))
+    with at_most(most.total, time_limit, clock):
+        return shortfall(p, problem, model, most.known, begin, screened)
+
+
+def refused(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> str:
+    """Why the model a file shows is none of this problem; empty when it is one."""
     units = problem.groups or [[j] for j in range(len(problem.A[0]))]
     held = {g for g, group in enumerate(units) if {*model} & {*group}}
     if len(held | {*problem.must_have}) > problem.k or held & {*problem.must_not}:
@@ -130,23 +157,29 @@ def check(
         shown = {g for g, group in enumerate(units) if {*p["model_index"]} & {*group}} | {*problem.must_have}
         if not problem.hierarchy.allows(shown, {*problem.must_not}, len(units), problem.k):
             return "columns that the hierarchy does not allow together, or limits on groups"
-    if not problem.loss and p["scope"]:
-        raise Beyond("a claim about bounded reconstructions is beyond this checker; ask the other one.")
-    most = default_limits(p, problem) if work_limit is None else Most(work_limit, work_limit)
-    with at_most(most.total, time_limit, clock):
-        return shortfall(p, problem, model, most.known, begin)
+    return ""
 
 
 def shortfall(
-    p: dict[str, Any], problem: Problem, model: dict[int, F], most: float, begin: Callable[[Asked, float], None] | None
-) -> str:
+    p: dict[str, Any], problem: Problem, model: dict[int, F], most: float,
+    begin: Callable[[Asked, float], None] | None, screened: Stated | None = None,
+) -> str:  # fmt: skip
     """What of the claim a file does not prove; empty when it proves all of it."""
     known = asked(p, problem)
+    if screened:
+        known = known._replace(
+            entries=known.entries + screened.A.entries, operations=known.operations + work_of(p, screened)
+        )
     if begin is not None:
         begin(known, most)
     if known.operations > most:
         raise TooMuch(f"the proof asks for {known.operations:.3g} operations, but {most:.3g} is the most")
-    lower, upper = regression(p, problem, model) if problem.loss else selection(p, problem, model)
+    whole, others = bounds_of_others(p, screened) if screened else (F(0), math.inf)
+    if screened and whole >= F(p["lower"]):
+        lower, upper = whole, objective(problem, model)
+    else:
+        lower, upper = regression(p, problem, model) if problem.loss else selection(p, problem, model)
+        lower = max(whole, min(lower, F(others))) if others < math.inf else max(whole, lower)
     if lower >= F(p["lower"]) and upper <= F(p["upper"]):
         return ""
     found = f"only {as_float(lower)!r} is proven, the model costs {as_float(upper)!r}"
@@ -164,12 +197,22 @@ def selection(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tuple
     return lower, selections.objective({*model})
 
 
-def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tuple[F, F]:
-    """The bounds a proof establishes for a regression problem."""
-    r = Regression(
+def regression_of(problem: Problem) -> Regression:
+    """The exact bounds of a problem."""
+    return Regression(
         allowed(problem), problem.y, problem.k, problem.loss, problem.lam, problem.delta, problem.weights,
         problem.level, problem.groups, problem.scale, problem.bounds,
     )  # fmt: skip
+
+
+def objective(problem: Problem, model: dict[int, F]) -> F:
+    """What a model costs."""
+    return regression_of(problem).objective(model)
+
+
+def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tuple[F, F]:
+    """The bounds a proof establishes for a regression problem."""
+    r = regression_of(problem)
     D = [F(v) for v in p["curvature"]]
     own = bool(D) and problem.loss == "quadratic" and not p["curvature_split"]
     curvatures = [D] if own and semidefinite(r.left(D)) else []

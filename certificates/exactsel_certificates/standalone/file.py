@@ -20,6 +20,7 @@ ARRAYS = {
     "curvature": ["<f8"], "model_value": ["<f8"], "point_value": ["<f8", "<f4"], "dual_value": ["<f8"],
     "split_scale": ["<f8"], "model_index": ["<i4"], "point_size": ["<i4"], "tree": ["<i4"], "split_size": ["<i4"],
     "minorant_point": ["<i4"], "minorant_width": ["<f4"], "limit_point": ["<i4"], "curvature_split": ["<i4"],
+    "active_column": ["<i4"], "screen_dual": ["<i4"], "screen_level": ["<f8"],
     "split_value": ["<f2"], "point_index": ["<i4", "<u2", "u1"], "split_column": ["<i4", "<u2", "u1"],
 }  # fmt: skip
 """In the order they are stored, each with the types it may have; those that are empty may be left out."""
@@ -83,9 +84,21 @@ def read(data: bytes) -> dict[str, Any]:
     touched = len(proof["minorant_point"])
     need(touched <= 8 and len(proof["minorant_width"]) == 2 * proof["n"] * (touched > 0), "minorant")
     need(len(proof["limit_point"]) <= 1, "point of the limits")
+    check_screening(proof)
     named = proof["curvature_split"]
     need(len(named) <= 1 and all(0 <= v < len(proof["split_size"]) for v in named), "split of the curvature")
     return proof | {"lower": lower, "upper": upper, "points": [0, *accumulate(proof["point_size"])]}
+
+
+def check_screening(p: dict[str, Any]) -> None:
+    """Malformed unless what screens columns is in order, and absent where all are active."""
+    many, duals, levels = p.get("columns"), p["screen_dual"], p["screen_level"]
+    need(many is None or (type(many) is int and 0 < many < 2**31), "number of columns")
+    need(many is not None or not (p["active_column"] or duals or levels), "active columns")
+    need(many is None or (len(p["active_column"]) == p["d"] and rising(p["active_column"], many)), "active columns")
+    known = len(p["dual_value"]) // max(p["n"], 1)
+    need(len(duals) <= 8 and all(0 <= v < known for v in duals), "dual vectors that screen")
+    need(len(levels) <= 1000 and all(a < b for a, b in pairwise(levels)), "levels")
 
 
 def numbers_of(kind: str, data: bytes) -> Sequence[Any]:

@@ -123,6 +123,11 @@ class Regression:
 
     def spoken(self, g: list[F]) -> tuple[F, list[F]]:
         """-L* at slopes of the rows, rounded downwards, and the products of the columns with the dual vector."""
+        value, beta = self.weighed(g)
+        return value, [dot(column, beta) for column in self.columns]
+
+    def weighed(self, g: list[F]) -> tuple[F, list[F]]:
+        """-L* at slopes of the rows, rounded downwards, and the dual vector."""
         counts = self.weights
         tally((20 if self.loss in ("logistic", "poisson") else 3) * len(g))
         if self.level and self.loss == "quadratic":
@@ -137,8 +142,7 @@ class Regression:
         else:
             stiff = 4 if self.loss == "squared_hinge" else 2
             values = [-v * v / stiff - v * t for v, t in zip(g, self.y, strict=True)]
-        beta = [s * v for s, v in zip(counts, g, strict=True)]
-        return dot(counts, values), [dot(column, beta) for column in self.columns]
+        return dot(counts, values), [s * v for s, v in zip(counts, g, strict=True)]
 
     def term(self, j: int, v: F) -> F:
         """What a column takes off a bound, twice, where v is its product with the dual vector."""

@@ -1,0 +1,229 @@
+"""Problems whose columns were screened, for the second checker: exact bounds of models with a column not active.
+
+The tree is about the table of the active columns. FORMAT.md, *Screening*, says what bounds the other models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Sequence
+from fractions import Fraction as F
+from heapq import nlargest
+from typing import Any, NamedTuple
+
+from .algebra import dot
+from .arrays import MOST
+from .domain import Outside, problem_of
+from .regression import Regression
+from .sparse import Sparse, in_domain, of_table
+from .work import TooMuch, tally
+
+
+class Stated(NamedTuple):
+    """The problem as the caller knows it."""
+
+    A: Sparse
+    y: list[float]
+    k: int
+    loss: str
+    lam: float
+    delta: float
+    must_have: list[int]
+    must_not: list[int]
+    level: bool
+
+
+def is_screened(data: bytes) -> bool:
+    """Whether the header of a file speaks of columns that are not active; False for one that cannot be read."""
+    size = int.from_bytes(data[:8], "little")
+    try:
+        header = json.loads(data[8 : 8 + size].decode()) if 0 < size <= 65536 else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(header, dict) and header.get("columns") is not None
+
+
+def as_table(A: Any) -> Any:
+    """Sparse data as a table; Outside where it would be too large."""
+    if not isinstance(A, Sparse):
+        return A
+    if A.n * len(A.rows) > MOST:
+        raise Outside("the proof is about a table, but the problem is sparse and too large for one.")
+    return in_domain(A).table(range(len(A.rows)))
+
+
+def stated(
+    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, must_have: Any, must_not: Any, weights: Any = None,
+    level: Any = False, groups: Any = (), scale: Any = False, hierarchy: Any = (), kind: Any = "strong",
+    per_group: Any = None, bounds: Any = None,
+) -> Stated:  # fmt: skip
+    """The sparse problem these make; Outside where it is none a proof of screened columns can speak of.
+
+    What is said of the problem on the active columns is looked at again there.
+    """
+    if weights is not None or groups or scale or hierarchy or per_group is not None or bounds is not None or not loss:
+        raise Outside("the proof screens columns, but the problem has groups, weights, limits or the like.")
+    if not isinstance(A, Sparse):
+        plain = problem_of(A, y, k, loss, lam, delta, must_have, must_not, None, level)
+        return Stated(
+            of_table(plain.A), plain.y, plain.k, loss, plain.lam, plain.delta, plain.must_have, plain.must_not, level
+        )
+    A = in_domain(A)
+    d = len(A.rows)
+    # One column stands for all of them, so that everything else is looked at.
+    plain = problem_of(A.table([0]), y, min(k, 1), loss, lam, delta, (), (), None, level)
+    have, out = [*must_have], [*must_not]
+    if type(k) is not int or not 0 <= k <= d or len(have) > k:
+        raise Outside(f"k is no whole number from 0 to {d}, or more columns are forced in.")
+    columns = have + out
+    if not all(type(j) is int and 0 <= j < d for j in columns) or len({*columns}) < len(columns):
+        raise Outside("must_have and must_not hold something else than different columns.")
+    return Stated(A, plain.y, k, loss, plain.lam, plain.delta, have, out, level)
+
+
+def mismatch_of_screened(p: dict[str, Any], problem: Stated) -> str:
+    """Why a proof is not about this problem; empty when it is."""
+    ours = ["regression", problem.loss, problem.A.n, len(problem.A.rows), problem.k, sparse_hash(problem)]
+    ours += [problem.level or None, None, None, None, None, None]
+    names = ("family", "loss", "n", "columns", "k", "problem_hash", "intercept")
+    theirs = [p.get(name) for name in (*names, "groups", "hierarchy", "weights", "scale", "bounds")]
+    if ours != theirs:
+        return "another problem"
+    if not {*problem.must_have} <= {*p["active_column"]}:
+        return "a column that is forced in is not active"
+    return "" if p["active_column"] else "no column is active"
+
+
+def on_active(p: dict[str, Any], problem: Stated) -> tuple[list[list[float]], int, list[int], list[int]]:
+    """The table of the active columns, and k, must_have and must_not there."""
+    active = [*p["active_column"]]
+    if len(active) * problem.A.n > MOST:
+        raise TooMuch("the table of the active columns is too large for this checker")
+    place = {j: i for i, j in enumerate(active)}
+    forced = [place[j] for j in problem.must_have], [place[j] for j in problem.must_not if j in place]
+    return problem.A.table(active), min(problem.k, len(active)), *forced
+
+
+def sparse_hash(problem: Stated) -> str:
+    """sha256 over everything that defines the problem."""
+    about: dict[str, Any] = {"n": problem.A.n, "d": len(problem.A.rows), "k": problem.k, "loss": problem.loss}
+    about |= {"lam": problem.lam.hex(), "parameters": {"delta": problem.delta.hex()} if problem.loss == "huber" else {}}
+    if problem.must_have or problem.must_not:
+        about |= {"must_have": problem.must_have, "must_not": problem.must_not}
+    about |= {"intercept": True} if problem.level else {}
+    digest = hashlib.sha256(b"exactsel-design-v1\0" + json.dumps(about, sort_keys=True).encode())
+    start, starts = 0, [0]
+    for column in problem.A.rows:
+        start += len(column)
+        starts.append(start)
+    digest.update(struct.pack(f"<{len(starts)}q", *starts))
+    for code, parts in (("i", problem.A.rows), ("d", problem.A.values)):
+        for part in parts:
+            digest.update(struct.pack(f"<{len(part)}{code}", *part))
+    digest.update(struct.pack(f"<{len(problem.y)}d", *problem.y))
+    return digest.hexdigest()
+
+
+def work_of(p: dict[str, Any], problem: Stated) -> float:
+    """Operations on fractions that the bounds take."""
+    entries, d = problem.A.entries + problem.A.n, len(problem.A.rows)
+    return (6.0 + 4.0 * len(p["screen_dual"])) * (entries + d) + 4.0 * len(p["screen_level"]) * d
+
+
+def bounds(p: dict[str, Any], problem: Stated) -> tuple[F, F | float]:
+    """A lower bound of all models, and one of those with a column that is not active (infinite without any)."""
+    allowed = [j not in {*problem.must_not} for j in range(len(problem.A.rows))]
+    active = {*p["active_column"]}
+    others = [j for j, may in enumerate(allowed) if may and j not in active] if problem.k else []
+    whole, with_column = F(0), [F(0)] * len(others)
+    found = []
+    if problem.loss == "quadratic":
+        found.append(_Touched(problem, allowed, others).bounds(p["screen_level"]))
+    if problem.lam:
+        n = problem.A.n
+        for number in p["screen_dual"]:
+            found.append(_at_dual(problem, p["dual_value"][number * n : number * n + n], allowed, others))
+    for value, values in found:
+        whole, with_column = max(whole, value), list(map(max, with_column, values))
+    return whole, min(with_column, default=math.inf)
+
+
+def _less(base: F, gains: Sequence[F], others: Sequence[int], k: int) -> tuple[F, list[F]]:
+    """``base`` less the k largest gains, and for each of ``others`` less its own and the k - 1 largest besides."""
+    if not k:
+        return base, []
+    ranked = nlargest(k, gains)
+    first, rest, smallest = base - sum(ranked, F(0)), base - sum(ranked[:-1], F(0)), ranked[-1]
+    return first, [first if gains[j] >= smallest else rest - gains[j] for j in others]
+
+
+class _Touched:
+    """Sums over the rows that each column touches, in whole numbers of a unit."""
+
+    def __init__(self, problem: Stated, allowed: Sequence[bool], others: Sequence[int]) -> None:
+        self.problem, self.others, y = problem, others, [F(v) for v in problem.y]
+        middle = F(float(sum(y, F(0)) / len(y))) if problem.level else F(0)
+        self.unit = max(v.denominator for v in (*y, middle))
+        self.r = [int((v - middle) * self.unit) for v in y]
+        self.columns = [rows if may else [] for rows, may in zip(problem.A.rows, allowed, strict=True)]
+        tally(problem.A.entries + len(y), self.unit.bit_length())
+        self.sums = [sum(self.r[i] for i in rows) for rows in self.columns]
+        self.squares = [sum(self.r[i] ** 2 for i in rows) for rows in self.columns]
+
+    def gains(self, c: F) -> list[F]:
+        """h_j(c) of the columns."""
+        tally(2 * len(self.columns), c.denominator.bit_length() + self.unit.bit_length())
+        bottom, top = self.unit * c.denominator, c.numerator * self.unit
+        q = c.denominator
+        parts = zip(self.squares, self.sums, self.columns, strict=True)
+        return [F(s2 * q * q - 2 * s1 * q * top + top * top * len(rows), bottom * bottom) for s2, s1, rows in parts]
+
+    def bounds(self, levels: Sequence[float]) -> tuple[F, list[F]]:
+        """The smallest bounds on the intervals between the levels."""
+        nothing = F(0), [F(0)] * len(self.others)
+        total, n, k = F(sum(v * v for v in self.r), self.unit**2), len(self.r), self.problem.k
+        if not self.problem.level:
+            whole, values = _less(total, self.gains(F(0)), self.others, k)
+            return whole / 2, [value / 2 for value in values]
+        ends = [F(c) for c in levels]
+        if not ends or not (self._rises(ends[-1], 1) and self._rises(-ends[0], -1)):
+            return nothing
+        drift = F(sum(self.r), self.unit)
+        found: tuple[F, list[F]] | None = None
+        before = self.gains(ends[0])
+        for low, high in zip(ends[:-1] or ends, ends[1:] or ends, strict=True):
+            after = self.gains(high)
+            best = min(max(drift / n, low), high)
+            base = total - 2 * best * drift + n * best * best
+            whole, values = _less(base, list(map(max, before, after)), self.others, k)
+            found = (whole, values) if found is None else (min(found[0], whole), list(map(min, found[1], values)))
+            before = after
+        assert found is not None
+        return found[0] / 2, [value / 2 for value in found[1]]
+
+    def _rises(self, c: F, sign: int) -> bool:
+        """Whether no model's cost falls beyond c: the sum of c - r over the rows it leaves is not negative."""
+        gaps = [c - F(sign * v, self.unit) for v in self.r]
+        bottom = math.lcm(*(gap.denominator for gap in gaps))
+        whole = [gap.numerator * (bottom // gap.denominator) for gap in gaps]
+        tally(self.problem.A.entries + len(whole), bottom.bit_length())
+        touched = (sum(max(0, whole[i]) for i in rows) for rows in self.columns)
+        return sum(whole) >= sum(nlargest(self.problem.k, touched))
+
+
+def _at_dual(
+    problem: Stated, slopes: Sequence[float], allowed: Sequence[bool], others: Sequence[int]
+) -> tuple[F, list[F]]:
+    """Formula (2) at a dual vector."""
+    empty = [[0.0]] * problem.A.n
+    rows = Regression(empty, problem.y, 0, problem.loss, problem.lam, problem.delta, None, problem.level)
+    g = [F(v) for v in slopes]
+    value, beta = rows.weighed(g if problem.loss == "quadratic" else rows.in_domain(g))
+    gains = []
+    for may, at, values in zip(allowed, problem.A.rows, problem.A.values, strict=True):
+        v = dot([F(a) for a in values], [beta[i] for i in at]) if may and at else F(0)
+        gains.append(v * v / (2 * F(problem.lam)))
+    return _less(value, gains, others, problem.k)
