@@ -9,17 +9,23 @@ that, and sizes that are left are searched.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 
 import numpy as np
 
-from exactsel._jit import interpreted
+from exactsel._jit import interpreted, parallel_section
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import UnsupportedError
-from exactsel.problem.regression import Problem
+from exactsel.kernels.box import gram_box_objectives
+from exactsel.kernels.refit import gram_objectives
+from exactsel.problem.boxed import BoxedProblem, objective_of
+from exactsel.problem.design import is_design
+from exactsel.problem.gram_data import gram_data
 from exactsel.search.watch import Watch
 from exactsel.solving.small import is_small
 from exactsel.studies.best_search import AcrossSizes
+from exactsel.types import FloatArray, IntArray
 from exactsel.walks.penalised import PenalisedTree
 
 PORTION = 4e9
@@ -41,9 +47,6 @@ ROUNDING = 2.0**-48
 LIKELY = 10
 """Columns that are tried as additions to a model, those with the largest slopes."""
 
-EXCHANGES = 20
-"""Better neighbours a model is replaced by in turn."""
-
 
 def serves(across: AcrossSizes) -> bool:
     """Whether one tree may bound all sizes: columns are chosen freely, one by one."""
@@ -51,10 +54,10 @@ def serves(across: AcrossSizes) -> bool:
     return (
         across.criterion.name == "l0"
         and across.proofs is None
-        and isinstance(problem, Problem)
         and not problem.units.grouped
         and problem.units.constraint is None
         and not problem.scope
+        and not is_design(problem.AT)
     )
 
 
@@ -78,8 +81,10 @@ class _Run:
     def __init__(self, across: AcrossSizes, watch: Watch) -> None:
         self.across, self.price = across, across.criterion.lam0
         problem = across.places[max(across.sizes)].problem
-        assert isinstance(problem, Problem)
         self.problem = problem
+        objective = objective_of(problem)
+        assert objective is not None
+        self.objective = objective
         self._cutoff: float | None = None
         self.tree = PenalisedTree(problem, self.price, self._meet, self.cutoff, watch.flag, across.time_left)
 
@@ -87,6 +92,7 @@ class _Run:
         """Run the tree, and note what it proves."""
         if self.cutoff() == math.inf:
             return
+        self._improve(self.problem.must_have)
         self.tree.run(1.0)  # the root
         root, portion, missing = self.tree.lower, min(PORTION, work), 2.0 * ALMOST
         while not self.tree.done and self.tree.work < work:
@@ -126,14 +132,17 @@ class _Run:
             across.floors[size] = max(floor, across.floors.get(size, -math.inf))
 
     def _meet(self, support: tuple[int, ...]) -> None:
-        """Note a model that is better than the best, and its better neighbours."""
-        across = self.across
-        for _ in range(EXCHANGES):
-            if len(support) not in across.sizes or not self._better(support):
+        """Note a model, and where it is better than the best its better neighbours."""
+        if len(support) in self.across.sizes and self._better(support):
+            self._improve(support)
+
+    def _improve(self, support: Sequence[int]) -> None:
+        """Note better neighbours of a model, each the best of those of the one before."""
+        while not self.across.is_over():
+            near = self._neighbours(tuple(sorted(support)))
+            support = near[int(np.argmin(self._values(near)))]
+            if not self._better(support):
                 return
-            near = self._neighbours(support)
-            values = self._values(near)
-            support = near[int(np.argmin(values))]
 
     def _better(self, support: tuple[int, ...]) -> bool:
         across, before = self.across, self.across.known.best
@@ -145,8 +154,8 @@ class _Run:
 
     def _neighbours(self, support: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Models with a column more, a column less, or another one, of the likeliest columns."""
-        problem, inside = self.problem, set(support)
-        slopes = np.abs(problem.gradient(problem.fit(support).coef)) / np.maximum(problem.norms, 1e-300)
+        problem, objective, inside = self.problem, self.objective, set(support)
+        slopes = np.abs(objective.gradient(problem.fit(support).coef)) / np.maximum(objective.norms, 1e-300)
         slopes[list({*inside, *problem.must_not})] = -1.0
         added = [j for j in np.argsort(-slopes, kind="stable")[:LIKELY].tolist() if slopes[j] >= 0.0]
         dropped = [j for j in support if j not in problem.must_have]
@@ -160,6 +169,21 @@ class _Run:
         padded = np.full((len(near), width), -1, dtype=np.int64)
         for row, each in enumerate(near):
             padded[row, : len(each)] = each
-        costs = self.problem.objectives(padded, self.across.threads)
         prices = self.price * np.count_nonzero(padded >= 0, axis=1)
-        return [float(v) if np.isfinite(v) else math.inf for v in costs + prices]
+        return [float(v) if np.isfinite(v) else math.inf for v in self._costs(padded) + prices]
+
+    def _costs(self, supports: IntArray) -> FloatArray:
+        """What models (rows, padded with -1) cost, from the products of their columns alone where that will do."""
+        problem, objective = self.problem, self.objective
+        if not objective.is_quadratic:
+            return problem.objectives(supports, self.across.threads)
+        columns, costs = np.unique(supports[supports >= 0]), np.full(len(supports), np.nan)
+        local = np.where(supports >= 0, np.searchsorted(columns, supports), -1)
+        gram = gram_data(objective.AT[columns], objective.y, objective.norms[columns])[:3]
+        with parallel_section(1):
+            if isinstance(problem, BoxedProblem):
+                lower, upper = problem.lower[columns], problem.upper[columns]
+                gram_box_objectives(*gram, objective.lam, lower, upper, local, costs)
+            else:
+                gram_objectives(*gram, objective.lam, local, costs)
+        return costs

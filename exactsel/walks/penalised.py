@@ -21,9 +21,12 @@ import numpy as np
 
 from exactsel.bounds.apg import AcceleratedGradientBound, curved_data, gains, may_gain
 from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.boxed import outwards
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT, node_columns
-from exactsel.kernels.penalised import PenalisedGram, PenalisedRows, evaluate, penalised_bound, relax_penalised
+from exactsel.kernels.penalised import evaluate, penalised_bound, relax_penalised
+from exactsel.kernels.penalised_descent import PenalisedGram, PenalisedRows, shares_of
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
@@ -37,31 +40,41 @@ ROUNDED = 0.5
 """Columns whose relaxed indicator is at least this make the model of a node."""
 
 
-def penalised_data(problem: Problem, price: float, seconds: float | None) -> tuple[PenalisedGram | PenalisedRows, Any]:
+def penalised_data(
+    problem: Problem | BoxedProblem, price: float, seconds: float | None
+) -> tuple[PenalisedGram | PenalisedRows, Any]:
     """A problem as the kernel takes it, and by what coefficients are multiplied there.
 
     Raises
     ------
     UnsupportedError
-        Where neither a ridge nor the columns have curvature, and for a loss without a smoothness.
+        Where neither a ridge, nor limits of all coefficients, nor the columns limit what one gains; and for a loss
+        without a smoothness.
     """
-    objective = problem.objective
-    if may_gain(problem) and problem.is_quadratic:
-        curvature = AcceleratedGradientBound().known_curvature(problem, BoundOptions(seconds=seconds))
-        if curvature is not None and gains(curvature, problem.lam):
-            gram = curved_data(problem, problem.hessian, curvature)[0]
-            return PenalisedGram(*gram[:5], 1.0, price), np.sqrt(curvature)
+    free = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    objective, d = free.objective, free.d
+    lower, upper, limited = np.full(d, -np.inf), np.full(d, np.inf), False
+    if isinstance(problem, BoxedProblem):
+        lower, upper, limited = problem.lower, problem.upper, True
+    if free.is_quadratic and d <= free.n and may_gain(free):
+        curvature = AcceleratedGradientBound().known_curvature(free, BoundOptions(seconds=seconds))
+        if curvature is not None and gains(curvature, free.lam):
+            gram, scale = curved_data(free, free.hessian, curvature)[0], np.sqrt(curvature)
+            lower, upper = outwards(lower, scale, -np.inf), outwards(upper, scale, np.inf)
+            return PenalisedGram(*gram[:5], 1.0, 1.0, price, lower, upper, limited), scale
     smoothness = float(objective.loss.smoothness)
-    if problem.lam == 0.0 or not math.isfinite(smoothness):
-        raise UnsupportedError("one tree over all sizes needs a ridge and a smooth loss; search the sizes.")
-    AT, weights = objective.AT, 1.0 if objective.weights is None else objective.weights
-    bends = np.full(problem.n, smoothness) * weights
-    squares = np.array([float((row * row) @ bends) for row in AT])
-    most = min(problem.d, MOST_HELD)
+    bounded = free.lam > 0.0 or (isinstance(problem, BoxedProblem) and problem.all_limited)
+    if not (bounded and math.isfinite(smoothness)):
+        raise UnsupportedError(
+            "one tree over all sizes needs a ridge, or limits of all coefficients, and a smooth loss; search the sizes."
+        )
+    bends = np.full(free.n, smoothness) * (1.0 if objective.weights is None else objective.weights)
+    most = min(d, MOST_HELD)
     return PenalisedRows(
-        problem.row_loss, objective.raw.AT, AT, problem.y, objective.raw.norms, bends, squares, problem.lam, price,
-        np.full(problem.d, -1), np.zeros(most + 1, dtype=np.int64), np.empty((most, most)),
-    ), np.ones(problem.d)  # fmt: skip
+        free.row_loss, objective.raw.AT, objective.AT, free.y, objective.raw.norms, bends, free.lam or 1.0,
+        float(free.lam > 0.0), price, lower, upper, limited,
+        np.full(d, -1), np.zeros(most + 1, dtype=np.int64), np.empty((most, most)),
+    ), np.ones(d)  # fmt: skip
 
 
 @dataclass(order=True)
@@ -81,7 +94,7 @@ class _Node:
 class PenalisedTree:
     """The tree for one problem and price; :meth:`run` goes on with it."""
 
-    problem: Problem
+    problem: Problem | BoxedProblem
     """Its k is the largest size."""
     price: float
     meet: Callable[[tuple[int, ...]], None]
@@ -127,7 +140,7 @@ class PenalisedTree:
         heappush(self._open, _Node(bound, self._numbers, state, used, coef))
 
     def _expand(self, node: _Node) -> None:
-        state, price = node.state, self.price
+        state = node.state
         columns, fixed = node_columns(state)
         places = self.problem.k - fixed
         if places <= 0 or columns.size == fixed:
@@ -136,7 +149,7 @@ class PenalisedTree:
         x = np.zeros(self.problem.d)
         x[node.used] = node.coef
         compact = x[columns]
-        bound_in, bound_out, kept = np.empty(columns.size), np.empty(columns.size), np.empty(columns.size + 1)
+        bound_in, bound_out, kept = np.empty(columns.size), np.empty(columns.size), np.empty(2 * columns.size + 1)
         bound, work = relax_penalised(
             self.data, columns, fixed, places, self.cutoff(), compact, self.stop, bound_in, bound_out, kept
         )
@@ -144,9 +157,7 @@ class PenalisedTree:
         bound = max(bound, node.bound)
         if self.nodes == 1:
             self.root_floors = self._floors(kept, fixed)
-        shares = np.minimum(1.0, np.abs(compact) / math.sqrt(2.0 * price / self.data.lam)) if price > 0.0 else (
-            (compact != 0.0).astype(np.float64)
-        )  # fmt: skip
+        shares = shares_of(self.data, columns, compact)
         shares[:fixed] = 1.0
         self._round(columns, shares, fixed, places)
         cutoff = self.cutoff()
@@ -213,7 +224,7 @@ class PenalisedTree:
 
     def _floors(self, kept: FloatArray, fixed: int) -> FloatArray:
         """Formula (2) for every size at one dual vector: base and q of it."""
-        q, base = kept[:-1], float(kept[-1])
+        q, base = kept[: (kept.size - 1) // 2], float(kept[-1])
         free = np.sort(q[fixed:])[::-1]
         sums = np.concatenate([[0.0], np.cumsum(free)]) + q[:fixed].sum()
         sizes = np.minimum(np.maximum(np.arange(self.problem.k + 1) - fixed, 0), free.size)
