@@ -13,7 +13,8 @@ import pytest
 from exactsel import Problem, best_model
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.kernels.penalised import best_coefficient, penalised_bound, price_of
+from exactsel.kernels.penalised import penalised_bound
+from exactsel.kernels.penalised_descent import best_coefficient, price_of
 from exactsel.problem.boxed import boxed
 from exactsel.studies import best_penalised
 from exactsel.walks import penalised
@@ -194,16 +195,29 @@ def test_the_bound_is_the_formula_and_never_above_it():
             assert Fraction(high[i]) <= formula(inside, rest, places)
 
 
+def cost_of(x, lam, price, low, high):
+    """h by its definition: the smallest of price z + lam x^2 / (2 z) over the indicators z there may be."""
+    limit = high if x > 0 else -low
+    z = np.linspace(max(abs(x) / limit if limit < math.inf else 0.0, 1e-9), 1.0, 2001)
+    return float(np.min(price * z + lam * x * x / (2.0 * z)))
+
+
 def test_a_coefficient_is_the_best_one():
     rng = np.random.default_rng(0)
-    grid = np.linspace(-4.0, 4.0, 4001)
-    for _ in range(15):
+    for trial in range(24):
         u, square, lam, price = rng.normal(), rng.uniform(0.2, 3.0), rng.uniform(0.1, 2.0), rng.choice([0.0, 0.1, 0.5])
+        low, high = (-math.inf, math.inf) if trial % 3 == 0 else (-rng.uniform(0.0, 1.5), rng.uniform(0.0, 1.5))
+        lam = 0.0 if trial % 6 == 5 else lam
+        grid = np.linspace(max(low, -4.0), min(high, 4.0), 1601)
         for inside in (False, True):
-            beside = np.array([price_of(float(x), lam, float(price)) for x in np.abs(grid)])
+            beside = np.array([price_of(float(x), lam, float(price), low, high) for x in grid])
+            if trial < 6:
+                assert beside == pytest.approx([cost_of(x, lam, price, low, high) for x in grid], abs=1e-3)
             cost = 0.5 * lam * grid**2 if inside else beside
             least = float(grid[np.argmin(0.5 * square * grid**2 - u * grid + cost)])
-            assert best_coefficient(u, square, lam, price, inside) == pytest.approx(least, abs=3e-3)
+            found = best_coefficient(u, square, lam, float(price), low, high, inside)
+            assert low <= found <= high
+            assert found == pytest.approx(least, abs=6e-3)
 
 
 def test_constraints_groups_and_limits_are_served():
