@@ -44,8 +44,9 @@ NO_BOUND = 1e300
 PATIENCE = 5
 """Sizes in a row without a better criterion after which no more good models are looked for beforehand."""
 
-MOST_COLUMNS = 5000
-"""With more columns than this nobody asks for the fit on all of them."""
+MOST_COLUMNS, MOST_WITHIN_LIMITS = 5000, 500
+"""With more columns than this nobody asks for the fit on all of them; nor with more than that where coefficients have
+limits (measured: 140 s for 3,000 columns, and no time limit ends it)."""
 
 FINER = 1e-3
 """Part of the relative tolerance asked for that searches aim at: what is left of it is N times as large in a criterion,
@@ -121,7 +122,7 @@ class AcrossSizes:
         for size in self.sizes:
             self.places[size] = Place(problem.replace(k=size))
         d, fitted = problem.units.d, self.problem.lam > 0 and not self.scope
-        if d not in self.places and d <= MOST_COLUMNS and (d + 1 < self.problem.n or fitted):
+        if d not in self.places and d <= self.most_columns and (d + 1 < self.problem.n or fitted):
             with suppress(InputError):  # columns of none of the sizes may leave no best model, as separated classes do
                 self.places[d] = Place(problem.replace(k=d))
         # However many columns a model has: those of more are rounded more.
@@ -195,7 +196,10 @@ class AcrossSizes:
 
     def criterion_below(self, size: int) -> float:
         """No model of this size has a smaller criterion."""
-        return self.criterion.below(self.lower_of(size)[0], size)
+        lower = self.lower_of(size)[0]
+        # Not searched yet, a size still costs what its columns do.
+        least = self.problem.infimum if self.criterion.name == "l0" else -math.inf
+        return self.criterion.below(max(lower, least), size)
 
     @property
     def target(self) -> float:
@@ -222,10 +226,15 @@ class AcrossSizes:
             self.search(max(self.places), self.tolerance["eps"], heuristics=())
 
     @property
+    def most_columns(self) -> int:
+        """How many columns may be fitted together."""
+        return MOST_WITHIN_LIMITS if isinstance(self.problem, BoxedProblem) else MOST_COLUMNS
+
+    @property
     def limited(self) -> bool:
         """Whether there is a fit on all columns, which limits models of any size."""
         problem = self.places[max(self.places)].problem
-        return bool(problem.k >= problem.d - len(problem.units.must_not))
+        return problem.d <= self.most_columns and bool(problem.k >= problem.d - len(problem.units.must_not))
 
     def run(self) -> None:
         """Settle all sizes, or as many as the limits leave time for."""
