@@ -33,12 +33,14 @@ PORTION = 4e9
 
 ALMOST = 0.1
 """... as long as no more than this part of the distance from the root's bound to the cut-off is left, and half of what
-was left before."""
+was left before. Within limits searches of sizes have no bound that is better, so it goes on in any case (measured:
+10,000 columns, limits five times too large, 20 s: 46 % are left where 53 % are with the sizes, 80 % without the tree).
+"""
 
 WORK = 2e11
 """Multiplications after which the tree is given up in any case."""
 
-SHARE = 0.5
+SHARE, SHARE_WITHIN_LIMITS = 0.5, 0.95
 """Part of the time left that the tree may take."""
 
 ROUNDING = 2.0**-48
@@ -65,10 +67,10 @@ def bound_all_sizes(across: AcrossSizes, work: float = WORK) -> None:
     """Note good models, and what one tree proves of each size."""
     if not serves(across):
         return
-    left = across.time_left
+    left, share = across.time_left, SHARE_WITHIN_LIMITS if isinstance(across.problem, BoxedProblem) else SHARE
     signals = across.options.get("signals", ())
     compiled = nullcontext() if is_small(across.problem) else interpreted(False)
-    with Watch(None if left is None else SHARE * left, signals) as watch, one_thread(), compiled:
+    with Watch(None if left is None else share * left, signals) as watch, one_thread(), compiled:
         with suppress(UnsupportedError):
             _Run(across, watch).run(work)
         if watch.interrupted:
@@ -99,7 +101,8 @@ class _Run:
             self.tree.run(self.tree.work + portion)
             cutoff = self.cutoff()
             left = (cutoff - self.tree.lower) / (cutoff - root) if root < cutoff else 0.0
-            if left > 0.5 * missing or self.tree.stop[0]:
+            slow = left > 0.5 * missing and not isinstance(self.problem, BoxedProblem)
+            if slow or self.tree.stop[0]:
                 break
             portion, missing = 2.0 * portion, left
         self._note_floors()
