@@ -135,7 +135,7 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
     with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
         with infima_will_do():
             across.note_first()
-            bound_all_sizes(across)
+            proofs = bound_all_sizes(across)
             across.begin()
             if asked or not all(map(across.settled, across.sizes)):
                 listing.look()
@@ -144,6 +144,8 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
                 across.on_size.rest()
             if asked:
                 listing.run()
+            if proofs is not None:
+                proofs.write()
         return replace(_best_models(across, listing), time=clock.now() - began)
 
 

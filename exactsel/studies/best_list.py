@@ -228,8 +228,9 @@ def report_of(
     )
     lower = min(across.criterion_below(size), known[0])
     source = across.places.get(size if by is None else by)
+    proof = None if source is None or source.result is None else source.result.proof
     return SizeReport(
         size, known[0], lower, known[1], 0 if place.result is None else place.result.nodes, by, across.settled(size),
         asked_list and size in listing.listed,
-        None if source is None or source.result is None else source.result.proof,
+        across.floor_proofs.get(size, proof) if by == size else proof,
     )  # fmt: skip

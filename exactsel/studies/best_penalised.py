@@ -25,8 +25,10 @@ from exactsel.problem.gram_data import gram_data
 from exactsel.search.watch import Watch
 from exactsel.solving.small import is_small
 from exactsel.studies.best_search import AcrossSizes
+from exactsel.studies.penalised_proofs import TreeProofs
 from exactsel.types import FloatArray, IntArray
 from exactsel.walks.penalised import PenalisedTree
+from exactsel.walks.penalised_record import TreeRecord
 
 PORTION = 4e9
 """Multiplications the tree may take at first. The next portion is twice as large, and so on, ..."""
@@ -46,6 +48,9 @@ SHARE, SHARE_WITHIN_LIMITS = 0.5, 0.95
 ROUNDING = 2.0**-48
 """Times a penalised objective and its price: more than what rounding does to their difference."""
 
+SPARE = 0.5
+"""Part of the tolerance by which the tree proves more where that is to be shown."""
+
 LIKELY = 10
 """Columns that are tried as additions to a model, those with the largest slopes."""
 
@@ -55,7 +60,6 @@ def serves(across: AcrossSizes) -> bool:
     problem = across.problem
     return (
         across.criterion.name == "l0"
-        and across.proofs is None
         and not problem.units.grouped
         and problem.units.constraint is None
         and not problem.scope
@@ -63,18 +67,20 @@ def serves(across: AcrossSizes) -> bool:
     )
 
 
-def bound_all_sizes(across: AcrossSizes, work: float = WORK) -> None:
-    """Note good models, and what one tree proves of each size."""
+def bound_all_sizes(across: AcrossSizes, work: float = WORK) -> TreeProofs | None:
+    """Note good models, and what one tree proves of each size; what to write its proofs by, where such are wanted."""
     if not serves(across):
-        return
+        return None
+    proofs = None
     left, share = across.time_left, SHARE_WITHIN_LIMITS if isinstance(across.problem, BoxedProblem) else SHARE
     signals = across.options.get("signals", ())
     compiled = nullcontext() if is_small(across.problem) else interpreted(False)
     with Watch(None if left is None else share * left, signals) as watch, one_thread(), compiled:
         with suppress(UnsupportedError):
-            _Run(across, watch).run(work)
+            proofs = _Run(across, watch).run(work)
         if watch.interrupted:
             across.terminations.append("interrupted")
+    return proofs
 
 
 class _Run:
@@ -88,12 +94,15 @@ class _Run:
         assert objective is not None
         self.objective = objective
         self._cutoff: float | None = None
-        self.tree = PenalisedTree(problem, self.price, self._meet, self.cutoff, watch.flag, across.time_left)
+        self.tree = PenalisedTree(
+            problem, self.price, self._meet, self.cutoff, watch.flag, across.time_left,
+            None if across.proofs is None else TreeRecord(),
+        )  # fmt: skip
 
-    def run(self, work: float) -> None:
+    def run(self, work: float) -> TreeProofs | None:
         """Run the tree, and note what it proves."""
         if self.cutoff() == math.inf:
-            return
+            return None
         self._improve(self.problem.must_have)
         self.tree.run(1.0)  # the root
         root, portion, missing = self.tree.lower, min(PORTION, work), 2.0 * ALMOST
@@ -106,6 +115,8 @@ class _Run:
                 break
             portion, missing = 2.0 * portion, left
         self._note_floors()
+        floors = {size: self.across.floors[size] for size in self.across.sizes}
+        return None if self.across.proofs is None else TreeProofs(self.across, self.tree, floors)
 
     def cutoff(self) -> float:
         """The penalised objective, in the numbers that are searched, at which no model of any size is better."""
@@ -117,7 +128,9 @@ class _Run:
             level = across.level(size)
             if level >= 0.0:
                 most = max(most, statement.needed(level, "") + self.price * size)
-        self._cutoff = most + ROUNDING * abs(most)
+        # A file claims a little less than what was proven, so a little more is.
+        spare = 0.0 if across.proofs is None else SPARE * across.finest(across.known.best)
+        self._cutoff = most + ROUNDING * abs(most) + spare
         return self._cutoff
 
     def _note_floors(self) -> None:
@@ -128,10 +141,12 @@ class _Run:
             bound = proven - charged - ROUNDING * (abs(proven) + charged)
             if self.tree.root_floors is not None:
                 bound = max(bound, float(self.tree.root_floors[size]))
-            if (closed and proven >= self.cutoff()) or bound >= across.known.statement.needed(level, ""):
+            done = (closed and proven >= self.cutoff()) or bound >= across.known.statement.needed(level, "")
+            if done and across.proofs is None:
                 floor = level
             else:
-                floor = across.known.statement.lower(bound, min(level, across.upper_of(size)), "")
+                most = across.upper_of(size) if done else min(level, across.upper_of(size))
+                floor = across.known.statement.lower(bound, most, "")
             across.floors[size] = max(floor, across.floors.get(size, -math.inf))
 
     def _meet(self, support: tuple[int, ...]) -> None:

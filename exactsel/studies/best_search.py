@@ -104,7 +104,9 @@ class AcrossSizes:
     """Folder for one proof a size."""
     places: dict[int, Place] = field(default_factory=dict)
     floors: dict[int, float] = field(default_factory=dict)
-    """No model of exactly this size has a smaller objective: what lists have shown."""
+    """No model of exactly this size has a smaller objective: what lists have shown, or one tree over all sizes."""
+    floor_proofs: dict[int, str] = field(default_factory=dict)
+    """The files that show them, where such are written."""
     on_size: Callable[[int], None] | None = None
     """Told of every size that has been looked at."""
     watch: Watch | None = None
@@ -207,7 +209,7 @@ class AcrossSizes:
         which is on the scale of the tolerances, that much less.
         """
         best = self.known.best
-        return best if self.criterion.name != "l0" else best - SLIGHTLY_LESS * self._finest(best)
+        return best if self.criterion.name != "l0" else best - SLIGHTLY_LESS * self.finest(best)
 
     def level(self, size: int) -> float:
         """The objective at which so many columns come to the target."""
@@ -268,7 +270,7 @@ class AcrossSizes:
             if self.is_over() or stopped or place.upper == before:
                 return
 
-    def _finest(self, upper: float) -> float:
+    def finest(self, upper: float) -> float:
         """The tolerance a search has in any case, where a model costs ``upper``."""
         finest: float = max(self.tolerance["eps"], self.tolerance["rel_eps"] * abs(upper))
         return finest
@@ -282,7 +284,7 @@ class AcrossSizes:
         if lower >= self.level(size):
             return True
         upper = self.upper_of(size)
-        if not (upper < math.inf and upper - lower <= self._finest(upper)):
+        if not (upper < math.inf and upper - lower <= self.finest(upper)):
             return False
         return self.criterion.level(self.known.best, size) <= (1.0 + UNATTAINED) * upper
 
@@ -301,17 +303,17 @@ class AcrossSizes:
         else:
             proof = None if self.proofs is None or eps == NO_BOUND else proof_file(self.proofs, size)
             result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits | others))
-        if size == 0 and eps < NO_BOUND and result.absolute_gap > self._finest(place.upper):
+        if size == 0 and eps < NO_BOUND and result.absolute_gap > self.finest(place.upper):
             result = self._of_no_column(result, limits)
         place.result = result = self._in_scope(place, result)
         self._note_shown(place, result)
         self._note_whole(place, result)
-        if not result.reached and result.absolute_gap > self._finest(place.upper):
+        if not result.reached and result.absolute_gap > self.finest(place.upper):
             self.terminations.append(result.termination.value)
 
     def _in_scope(self, place: Place, result: Result) -> Result:
         """The result, said of the models in the scope of other searches where without one nothing can be said."""
-        if result.absolute_gap <= self._finest(place.upper) or result.scope or not self.scope or result._kept is None:
+        if result.absolute_gap <= self.finest(place.upper) or result.scope or not self.scope or result._kept is None:
             return result
         lower = self.known.statement.lower(result._kept.state.bound, result.upper, self.scope)
         return replace(result, scope=self.scope)._claiming(lower) if lower > result.lower else result

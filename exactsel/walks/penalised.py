@@ -22,6 +22,7 @@ import numpy as np
 from exactsel.bounds.apg import AcceleratedGradientBound, curved_data, gains, may_gain
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.boxed import outwards
+from exactsel.bounds.witness import CurvedPoint, InfimumPoint, ModelPoint, Proof
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT, node_columns
 from exactsel.kernels.penalised import evaluate, penalised_bound, relax_penalised
@@ -29,6 +30,7 @@ from exactsel.kernels.penalised_descent import PenalisedGram, PenalisedRows, sha
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+from exactsel.walks.penalised_record import ROOT, TreeRecord
 
 MOST_MEMORY = 1e9
 """Bytes of open nodes, about, after which the tree is given up."""
@@ -88,6 +90,8 @@ class _Node:
     """Columns of the relaxed model to begin with, ..."""
     coef: FloatArray = field(compare=False)
     """... and its coefficients."""
+    recorded: int = field(compare=False, default=ROOT)
+    """Its number in the record."""
 
 
 @dataclass
@@ -104,17 +108,22 @@ class PenalisedTree:
     stop: BoolArray
     seconds: float | None = None
     """The time there is, for how much to prepare."""
+    record: TreeRecord | None = None
+    """Where the tree is to be shown: what became of its nodes."""
     nodes: int = 0
     work: float = 0.0
     """Multiplications so far."""
     min_pruned_bound: float = math.inf
     """The smallest bound of what has been closed."""
     root_floors: FloatArray | None = None
-    """(k + 1,) of each size a lower bound of P, without the price; from the root's dual vector."""
+    """(k + 1,) of each size a lower bound of P, without the price; from the root's dual vector, ..."""
+    root_proof: Proof = field(default_factory=InfimumPoint)
+    """... which this one shows."""
 
     def __post_init__(self) -> None:
         data, self.scale = penalised_data(self.problem, self.price, self.seconds)
         self.data: Any = data
+        self._curvature = self.scale**2 if isinstance(data, PenalisedGram) else None
         self._numbers, self._met = 0, set[tuple[int, ...]]()
         self._open: list[_Node] = []
         self._push(-math.inf, self.problem.root_state, np.empty(0, dtype=np.int64), np.empty(0))
@@ -135,9 +144,23 @@ class PenalisedTree:
         while not self.done and self.work < work and not self.stop[0] and len(self._open) < most:
             self._expand(heappop(self._open))
 
-    def _push(self, bound: float, state: StateArray, used: IntArray, coef: FloatArray) -> None:
+    def _push(
+        self, bound: float, state: StateArray, used: IntArray, coef: FloatArray, recorded: int = ROOT
+    ) -> None:  # fmt: skip
         self._numbers += 1
-        heappush(self._open, _Node(bound, self._numbers, state, used, coef))
+        heappush(self._open, _Node(bound, self._numbers, state, used, coef, recorded))
+
+    def point(self, columns: IntArray, x: FloatArray) -> ModelPoint:
+        """The point of a model (columns.size,) in the kernel's variables."""
+        used = np.flatnonzero(x)
+        order = used[np.argsort(columns[used])]
+        index, value = columns[order].astype(np.int32), (x / self.scale[columns])[order]
+        return ModelPoint(index, value) if self._curvature is None else CurvedPoint(index, value, self._curvature)
+
+    def fitted(self, support: tuple[int, ...]) -> ModelPoint:
+        """That of the best model on some columns."""
+        columns = np.array(support, dtype=np.int64)
+        return self.point(columns, self.problem.fit(support).coef[columns] * self.scale[columns])
 
     def _expand(self, node: _Node) -> None:
         state = node.state
@@ -154,9 +177,11 @@ class PenalisedTree:
             self.data, columns, fixed, places, self.cutoff(), compact, self.stop, bound_in, bound_out, kept
         )
         self.nodes, self.work = self.nodes + 1, self.work + work
+        own = self.point(columns, kept[columns.size : -1]) if self.record is not None or self.nodes == 1 else None
+        self._note_bound(node, bound, own)
         bound = max(bound, node.bound)
-        if self.nodes == 1:
-            self.root_floors = self._floors(kept, fixed)
+        if self.nodes == 1 and own is not None:
+            self.root_floors, self.root_proof = self._floors(kept, fixed), own
         shares = shares_of(self.data, columns, compact)
         shares[:fixed] = 1.0
         self._round(columns, shares, fixed, places)
@@ -171,35 +196,56 @@ class PenalisedTree:
             if np.any(which):
                 self.min_pruned_bound = min(self.min_pruned_bound, float(bounds[which].min()))
                 state[columns[which]] = decided
+                if self.record is not None and own is not None:
+                    fixed_now = zip(columns[which].tolist(), bounds[which].tolist(), strict=True)
+                    told = self.record.nodes[node.recorded].fixed
+                    told.extend((j, decided == IN, each, own) for j, each in fixed_now)
         compact[never] = 0.0
-        self._divide(bound, state, columns, compact, shares, bound_in, bound_out)
+        self._divide(node, bound, state, columns, compact, shares, bound_in, bound_out, own)
 
     def _prune(self, node: _Node, bound: float, state: StateArray, columns: IntArray, x: FloatArray) -> None:
         """Close a node, or where it was broken off put it back."""
         if bound >= self.cutoff():
             self.min_pruned_bound = min(self.min_pruned_bound, bound)
         else:
-            self._push(bound, state, columns[x != 0.0], x[x != 0.0])
+            self._push(bound, state, columns[x != 0.0], x[x != 0.0], node.recorded)
+
+    def _note_bound(self, node: _Node, bound: float, proof: Proof | None) -> None:
+        """Record what proves a node's bound, where it is the best so far."""
+        if self.record is not None and proof is not None and bound > self.record.nodes[node.recorded].bound:
+            told = self.record.nodes[node.recorded]
+            told.bound, told.witness = bound, proof
+
+    def _child(self, node: _Node, least: float, own: Proof | None) -> int:
+        """The number of a child with the node's bound, or one by the node's own dual vector."""
+        if self.record is None or own is None:
+            return ROOT
+        told = self.record.nodes[node.recorded]
+        return self.record.add(own, least) if least > told.bound else self.record.add(told.witness, told.bound)
 
     def _divide(
-        self, bound: float, state: StateArray, columns: IntArray, x: FloatArray, shares: FloatArray,
-        bound_in: FloatArray, bound_out: FloatArray,
+        self, node: _Node, bound: float, state: StateArray, columns: IntArray, x: FloatArray, shares: FloatArray,
+        bound_in: FloatArray, bound_out: FloatArray, own: Proof | None,
     ) -> None:  # fmt: skip
         """Two children, by the open column that is most undecided."""
         used = x != 0.0
         free = state[columns] == FREE
         if not np.any(free):
-            self._push(bound, state, columns[used], x[used])
+            self._push(bound, state, columns[used], x[used], node.recorded)
             return
         undecided = np.where(free, 0.5 - np.abs(shares - 0.5), -1.0)
         if undecided.max() <= 0.0:  # all or nothing: then the one of the largest share, and the largest gain
             undecided = np.where(free, shares, -1.0)
         i = int(np.argmax(undecided))
-        for decided, least in ((IN, bound_in[i]), (OUT, bound_out[i])):
+        numbers = self._child(node, float(bound_in[i]), own), self._child(node, float(bound_out[i]), own)
+        if self.record is not None:
+            told = self.record.nodes[node.recorded]
+            told.column, told.children = int(columns[i]), numbers
+        for decided, least, number in ((IN, bound_in[i], numbers[0]), (OUT, bound_out[i], numbers[1])):
             child, begin = state.copy(), used.copy()
             child[columns[i]] = decided
             begin[i] = begin[i] and decided == IN
-            self._push(max(bound, float(least)), child, columns[begin], x[begin])
+            self._push(max(bound, float(least)), child, columns[begin], x[begin], number)
 
     def _close_leaf(self, node: _Node, inside: IntArray) -> None:
         """One set of columns: its best model, and the bound at its dual vector."""
@@ -209,6 +255,7 @@ class PenalisedTree:
         coef = (problem.fit(support).coef * self.scale)[inside]
         base = evaluate(self.data, inside, coef, np.empty(problem.n), q, v)
         bound = penalised_bound(base, q, inside.size, 0, self.data.lam, self.price, low, high)
+        self._note_bound(node, bound, self.point(inside, coef))
         self.min_pruned_bound = min(self.min_pruned_bound, max(bound, node.bound))
 
     def _round(self, columns: IntArray, shares: FloatArray, fixed: int, places: int) -> None:
