@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactsel.bounds.witness import ModelPoint
+from exactsel.bounds.witness import InfimumPoint, ModelPoint
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.node import ROOT_ID
 from exactsel.problem.boxed import objective_of
@@ -43,9 +43,9 @@ class TreeProofs:
         across = self.across
         for size, floor in self.floors.items():
             lower, by = across.lower_of(size)
-            if by == size and lower == floor > 0.0:
+            if by == size and lower == floor:
                 file = proof_file(across.proofs or "", size)
-                across.floors[size] = self._written(size, floor, file)
+                across.floors[size] = self._written(size, max(0.0, floor), file)
                 across.floor_proofs[size] = file
 
     def _written(self, size: int, floor: float, file: str) -> float:
@@ -58,19 +58,20 @@ class TreeProofs:
         objective = objective_of(problem)
         assert objective is not None
         with closing(ProofWriter(problem, file)) as writer:
-            for event in self._events(size):
+            for event in self._events(size, floor):
                 writer(event)
             lower = writer.claim(min(floor, upper), upper, "")
             writer.finish(lower, upper, support, objective.coef_as_given(fit.coef), "")
         shown = established(problem, writer.path)
         return lower if shown is None else min(lower, shown)
 
-    def _events(self, size: int) -> Iterator[Event]:
+    def _events(self, size: int, floor: float) -> Iterator[Event]:
         tree, root = self.tree, self.tree.problem.root_state
         assert tree.record is not None
         by_root = -math.inf if tree.root_floors is None else float(tree.root_floors[size])
-        if by_root >= tree.lower - tree.price * size:
-            yield Discarded(ROOT_ID, root, "bound", by_root, tree.root_proof)
+        if floor == 0.0 or by_root >= tree.lower - tree.price * size:
+            proof = InfimumPoint() if floor == 0.0 else tree.root_proof
+            yield Discarded(ROOT_ID, root, "bound", by_root, proof)
             yield Finished("", ())
         else:
             yield from events_for(tree.record, root, size, tree.price, tree.fitted)
