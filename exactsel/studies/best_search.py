@@ -44,9 +44,10 @@ NO_BOUND = 1e300
 PATIENCE = 5
 """Sizes in a row without a better criterion after which no more good models are looked for beforehand."""
 
-MOST_COLUMNS, MOST_WITHIN_LIMITS = 5000, 500
-"""With more columns than this nobody asks for the fit on all of them; nor with more than that where coefficients have
-limits (measured: 140 s for 3,000 columns, and no time limit ends it)."""
+MOST_COLUMNS, MOST_WITHIN_LIMITS, MOST_WIDE = 5000, 500, 1000
+"""With more columns than this the search does not ask for the fit on all of them; nor with more than the second where
+coefficients have limits (measured: 140 s for 3,000 columns, and no time limit ends it), and the third where there are
+fewer rows, as that fit says little then (3,000 columns: 16 s past a limit of 10 s)."""
 
 FINER = 1e-3
 """Part of the relative tolerance asked for that searches aim at: what is left of it is N times as large in a criterion,
@@ -230,7 +231,9 @@ class AcrossSizes:
     @property
     def most_columns(self) -> int:
         """How many columns may be fitted together."""
-        return MOST_WITHIN_LIMITS if isinstance(self.problem, BoxedProblem) else MOST_COLUMNS
+        if isinstance(self.problem, BoxedProblem):
+            return MOST_WITHIN_LIMITS
+        return MOST_COLUMNS if self.problem.units.d < self.problem.n else MOST_WIDE
 
     @property
     def limited(self) -> bool:
