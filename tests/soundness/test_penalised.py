@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
+from boxed_files import claiming
+from corrupted import check as accepted
+from recorded import second_opinion
+from samples import sample
 
-from exactsel import Problem, best_model
-from exactsel.errors import InputError
+from exactsel import Problem, best_model, verify
+from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.penalised import penalised_bound
 from exactsel.kernels.penalised_descent import best_coefficient, price_of
 from exactsel.problem.boxed import boxed
+from exactsel.proofs.instance import instance_of
 from exactsel.studies import best_penalised
 from exactsel.walks import penalised
 from exactsel.walks.penalised import PenalisedTree
+from exactsel_certificates.container import parse_proof
 
 LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
 QUIET = {"signals": (), "threads": 1}
@@ -58,6 +66,25 @@ def drawn(seed, loss=None, ridgeless=False):
     problem = Problem.prepared(A, y, d, loss=loss, lam=lam, intercept=bool(rng.integers(2)), **options, **demands)
     empty = problem.fit(problem.must_have).value
     return problem, float(rng.choice([0.0, 1e-3, 0.02, 0.1, 0.4, 100.0])) * empty
+
+
+def limited(seed):
+    """One whose coefficients have limits of several kinds, without a ridge in some cases; None where there is none."""
+    problem, price = drawn(seed, ridgeless=True)
+    rng = np.random.default_rng([7, seed])
+    largest = float(np.abs(problem.fit(range(problem.d)).coef).max()) or 1.0
+    sides = rng.uniform(0.0, largest, size=(2, problem.d))
+    options = (
+        {"max_coef": largest * float(rng.choice([0.1, 0.5, 1.0, 1.5, 5.0]))},
+        {"positive": True},
+        {"bounds": [(j, -float(sides[0, j]), float(sides[1, j])) for j in range(problem.d)]},
+        {"max_coef": 2.0 * largest, "positive": [0]},
+        {"bounds": [(0, None, 0.3 * largest)]},
+    )[seed % 5]
+    try:
+        return boxed(problem, **options), price
+    except InputError:
+        return None
 
 
 def every(problem, price, k_max=None):
@@ -119,14 +146,42 @@ def test_the_largest_size_is_kept():
         assert found.k <= k_max
 
 
-@pytest.mark.slow
-def test_hundreds_of_awkward_problems():
-    for seed in range(1500):
-        problem, price = drawn(5000 + seed, ridgeless=True)
-        try:
-            check(problem, price, **({"rel_eps": 0.0} if seed % 3 == 0 else {}))
-        except InputError:
-            continue  # separated classes, exact fits that have no best model
+@pytest.mark.parametrize("first", sample(4, 160))
+def test_awkward_problems(first):
+    for seed in range(25 * first, 25 * first + 25):
+        for made in (drawn(5000 + seed, ridgeless=True), limited(5000 + seed)):
+            if made is None:
+                continue
+            # Separated classes, and exact fits that have no best model, are refused.
+            with suppress(InputError):
+                check(*made, **({"rel_eps": 0.0} if seed % 3 == 0 else {}))
+
+
+@pytest.mark.parametrize("seed", sample(20, 400, smoke=1))
+def test_every_size_has_a_proof_that_both_checkers_accept(seed, tmp_path):
+    """And none that claims more than there is."""
+    made = limited(8000 + seed) if seed % 2 else drawn(8000 + seed, ridgeless=True)
+    if made is None:
+        return
+    problem, price = made
+    values = every(problem, price)
+    try:
+        found = best_model(problem, criterion="l0", penalty=price, proof=tmp_path, **QUIET)
+    except InputError:
+        return
+    assert found.reached
+    for size in found.sizes:
+        stated, data = problem.replace(k=size.closed_by), Path(size.proof).read_bytes()
+        verdict = verify(stated, size.proof)
+        assert verdict.verified, verdict
+        assert second_opinion(stated, data) == ""
+        least = min(value - price * len(s) for s, value in values.items() if len(s) <= size.closed_by)
+        room = 1e-8 * (abs(least) + 1e-3 * problem.null_objective)
+        assert verdict.lower <= least + room
+        assert size.lower <= found.criterion.value(verdict.lower, size.size) + 1e-12 * abs(found.value)
+        raised = claiming(parse_proof(data), lower=least + room, upper=1e300)
+        assert not accepted(raised, instance_of(stated)).verified
+        assert second_opinion(stated, raised) != ""
 
 
 def tree_of(problem, price):
@@ -143,13 +198,15 @@ def tree_of(problem, price):
 def test_a_tree_claims_no_more_than_it_knows_wherever_it_stops(monkeypatch, held):
     """And its root bounds each size; by products of columns, and by their rows."""
     monkeypatch.setattr(penalised, "MOST_HELD", held)
-    for seed in range(60):
-        problem, price = drawn(3000 + seed, LOSSES[seed % 4], ridgeless=held == 1)
+    for seed in range(90):
+        made = limited(3000 + seed) if seed % 3 == 2 else drawn(3000 + seed, LOSSES[seed % 4], ridgeless=held == 1)
         try:
-            tree, best = tree_of(problem, price)
-        except Exception as error:  # no curvature at all
-            assert "ridge" in str(error)  # noqa: PT017
+            tree, best = tree_of(*made) if made is not None else (None, None)
+        except UnsupportedError:
             continue
+        if tree is None:
+            continue
+        problem, price = made
         values = every(problem, price)
         least = min(values.values())
         room = 1e-11 * (abs(least) + problem.null_objective)
