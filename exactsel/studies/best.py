@@ -284,7 +284,7 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
         tuple(kept), criterion, reports, lower, threshold, complete,
         claim_over_sizes(best.criterion, lower, settled, criterion, best.objective, best.df),
         "complete" if settled and complete else first_stop(across.terminations, across.at_last), result,
-        across.scope or listing.scope,
+        across.scope or listing.scope, shared_nodes=across.shared_nodes,
     )  # fmt: skip
 
 

@@ -114,6 +114,7 @@ class _Run:
             if slow or self.tree.stop[0]:
                 break
             portion, missing = 2.0 * portion, left
+        self.across.shared_nodes = self.tree.nodes
         self._note_floors()
         floors = {size: self.across.floors[size] for size in self.across.sizes}
         return None if self.across.proofs is None else TreeProofs(self.across, self.tree, floors)
@@ -145,7 +146,7 @@ class _Run:
             if done and across.proofs is None:
                 floor = level
             else:
-                most = across.upper_of(size) if done else min(level, across.upper_of(size))
+                most = min(max(level, bound), across.upper_of(size))
                 floor = across.known.statement.lower(bound, most, "")
             across.floors[size] = max(floor, across.floors.get(size, -math.inf))
 

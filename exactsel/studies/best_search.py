@@ -113,6 +113,8 @@ class AcrossSizes:
     watch: Watch | None = None
     """Tells when somebody has said stop."""
     terminations: list[str] = field(default_factory=list)
+    shared_nodes: int = 0
+    """Regions of one tree over all sizes."""
     _began: float = field(default_factory=clock.now)
     _share: float = 1.0
     """Part of the time left that one search may take."""
