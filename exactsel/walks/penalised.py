@@ -177,11 +177,11 @@ class PenalisedTree:
             self.data, columns, fixed, places, self.cutoff(), compact, self.stop, bound_in, bound_out, kept
         )
         self.nodes, self.work = self.nodes + 1, self.work + work
-        own = self.point(columns, kept[columns.size : -1]) if self.record is not None or self.nodes == 1 else None
-        self._note_bound(node, bound, own)
+        proof = self.point(columns, kept[columns.size : -1]) if self.record is not None or self.nodes == 1 else None
+        self._note_bound(node, bound, proof)
         bound = max(bound, node.bound)
-        if self.nodes == 1 and own is not None:
-            self.root_floors, self.root_proof = self._floors(kept, fixed), own
+        if self.nodes == 1 and proof is not None:
+            self.root_floors, self.root_proof = self._floors(kept, fixed), proof
         shares = shares_of(self.data, columns, compact)
         shares[:fixed] = 1.0
         self._round(columns, shares, fixed, places)
@@ -196,12 +196,12 @@ class PenalisedTree:
             if np.any(which):
                 self.min_pruned_bound = min(self.min_pruned_bound, float(bounds[which].min()))
                 state[columns[which]] = decided
-                if self.record is not None and own is not None:
-                    fixed_now = zip(columns[which].tolist(), bounds[which].tolist(), strict=True)
-                    told = self.record.nodes[node.recorded].fixed
-                    told.extend((j, decided == IN, each, own) for j, each in fixed_now)
+                if self.record is not None and proof is not None:
+                    pairs = zip(columns[which].tolist(), bounds[which].tolist(), strict=True)
+                    closed = self.record.nodes[node.recorded].fixed
+                    closed.extend((j, decided == IN, each, proof) for j, each in pairs)
         compact[never] = 0.0
-        self._divide(node, bound, state, columns, compact, shares, bound_in, bound_out, own)
+        self._divide(node, bound, state, columns, compact, shares, bound_in, bound_out, proof)
 
     def _prune(self, node: _Node, bound: float, state: StateArray, columns: IntArray, x: FloatArray) -> None:
         """Close a node, or where it was broken off put it back."""
@@ -213,19 +213,19 @@ class PenalisedTree:
     def _note_bound(self, node: _Node, bound: float, proof: Proof | None) -> None:
         """Record what proves a node's bound, where it is the best so far."""
         if self.record is not None and proof is not None and bound > self.record.nodes[node.recorded].bound:
-            told = self.record.nodes[node.recorded]
-            told.bound, told.witness = bound, proof
+            entry = self.record.nodes[node.recorded]
+            entry.bound, entry.witness = bound, proof
 
-    def _child(self, node: _Node, least: float, own: Proof | None) -> int:
+    def _child(self, node: _Node, least: float, proof: Proof | None) -> int:
         """The number of a child with the node's bound, or one by the node's own dual vector."""
-        if self.record is None or own is None:
+        if self.record is None or proof is None:
             return ROOT
-        told = self.record.nodes[node.recorded]
-        return self.record.add(own, least) if least > told.bound else self.record.add(told.witness, told.bound)
+        entry = self.record.nodes[node.recorded]
+        return self.record.add(proof, least) if least > entry.bound else self.record.add(entry.witness, entry.bound)
 
     def _divide(
         self, node: _Node, bound: float, state: StateArray, columns: IntArray, x: FloatArray, shares: FloatArray,
-        bound_in: FloatArray, bound_out: FloatArray, own: Proof | None,
+        bound_in: FloatArray, bound_out: FloatArray, proof: Proof | None,
     ) -> None:  # fmt: skip
         """Two children, by the open column that is most undecided."""
         used = x != 0.0
@@ -237,10 +237,10 @@ class PenalisedTree:
         if undecided.max() <= 0.0:  # all or nothing: then the one of the largest share, and the largest gain
             undecided = np.where(free, shares, -1.0)
         i = int(np.argmax(undecided))
-        numbers = self._child(node, float(bound_in[i]), own), self._child(node, float(bound_out[i]), own)
+        numbers = self._child(node, float(bound_in[i]), proof), self._child(node, float(bound_out[i]), proof)
         if self.record is not None:
-            told = self.record.nodes[node.recorded]
-            told.column, told.children = int(columns[i]), numbers
+            entry = self.record.nodes[node.recorded]
+            entry.column, entry.children = int(columns[i]), numbers
         for decided, least, number in ((IN, bound_in[i], numbers[0]), (OUT, bound_out[i], numbers[1])):
             child, begin = state.copy(), used.copy()
             child[columns[i]] = decided
