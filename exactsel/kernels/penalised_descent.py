@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel._jit import choose_by_type, in_numpy, njit
-from exactsel.kernels.columns import Columns
+from exactsel._jit import choose_by_type, njit
+from exactsel.kernels.columns import Columns, column_dot
 from exactsel.kernels.dual import dual_at_point, dual_from_gram
 from exactsel.kernels.limited_prox import at_price, limit_of
-from exactsel.kernels.linalg import add_scaled, dot
+from exactsel.kernels.linalg import add_scaled, correlate, predict
 from exactsel.types import BoolArray, FloatArray, IntArray
 
 DESCENTS = 10
@@ -50,9 +50,6 @@ class PenalisedRows(NamedTuple):
 
     loss: Any
     columns: Columns
-    """As they are stored."""
-    AT: FloatArray
-    """(d, n) the same columns, all of them whole."""
     y: FloatArray
     norms: FloatArray
     """(d,) those of the columns as they are stored."""
@@ -85,24 +82,19 @@ class ActiveProducts(NamedTuple):
 class ActiveRows(NamedTuple):
     """Active columns by their rows, where these are too many: ``slope`` has an entry for each row."""
 
-    AT: FloatArray
+    columns: Columns
+    which: IntArray
     bends: FloatArray
-    columns: IntArray
     squares: FloatArray
+    weighted: FloatArray
+    """(n,) to work in."""
 
 
 @njit
-def weighted_product(a: FloatArray, b: FloatArray, weights: FloatArray) -> float:
-    """The sum of a b over rows, weighted."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i] * weights[i]
-    return total
-
-
-@in_numpy(weighted_product)
-def _whole_product(a: FloatArray, b: FloatArray, weights: FloatArray) -> float:
-    return float((a * b) @ weights)
+def write_weighted(columns: Columns, j: int, weights: FloatArray, out: FloatArray) -> None:
+    """out = diag(weights) a_j."""
+    predict(columns, np.array([j]), np.ones(1), out)
+    out *= weights
 
 
 @njit
@@ -113,23 +105,12 @@ def hold(data: PenalisedRows, j: int) -> int:
         return 0
     data.place[j] = count
     data.held[0], data.held[1 + count] = count + 1, j
-    for i in range(count + 1):
-        product = weighted_product(data.AT[j], data.AT[data.held[1 + i]], data.bends)
-        data.products[count, i] = product
-        data.products[i, count] = product
+    weighted = np.empty(data.y.size)
+    write_weighted(data.columns, j, data.bends, weighted)
+    correlate(data.columns, data.held[1 : count + 2], weighted, data.products[count, : count + 1])
+    for i in range(count):
+        data.products[i, count] = data.products[count, i]
     return int((count + 1) * data.y.size)
-
-
-@njit
-def subtract_weighted(out: FloatArray, scale: float, a: FloatArray, weights: FloatArray) -> None:
-    """out -= scale * weights * a."""
-    for i in range(out.size):
-        out[i] -= scale * weights[i] * a[i]
-
-
-@in_numpy(subtract_weighted)
-def _subtract_whole(out: FloatArray, scale: float, a: FloatArray, weights: FloatArray) -> None:
-    out -= scale * weights * a
 
 
 @njit
@@ -177,10 +158,8 @@ def best_coefficient(
 @choose_by_type("data")
 def slopes_at(data: Any, columns: IntArray, x: FloatArray, b: FloatArray, q: FloatArray, v: FloatArray) -> float:
     """Write the dual vector b = grad L(Ax), v = A'b and upper estimates of its squares; return ``base`` <= -L*(b)."""
-    z = np.zeros(data.y.size)
-    for i in range(columns.size):
-        if x[i] != 0.0:
-            add_scaled(z, x[i], data.AT[columns[i]])
+    z = np.empty(data.y.size)
+    predict(data.columns, columns, x, z)
     return float(dual_at_point(data.loss, data.columns, data.y, data.norms, columns, z, b, q, v))
 
 
@@ -229,7 +208,7 @@ def settle(
         if held:
             largest, done = descend(ActiveProducts(local), -v, inside, low, high, data, part)
         else:
-            largest, done = descend(active_rows(data, mine), -b, inside, low, high, data, part)
+            largest, done = descend_by_rows(data, mine, -b, inside, low, high, part)
         work += done
         moved = moved or largest > 0.0
         if descent == 0:
@@ -286,7 +265,7 @@ def slope_of(form: Any, a: int, slope: FloatArray) -> float:
 
 @slope_of.register(ActiveRows)
 def _slope_of_rows(form: Any, a: int, slope: FloatArray) -> float:
-    return float(dot(form.AT[form.columns[a]], slope))
+    return float(column_dot(form.columns, form.which[a], slope))
 
 
 @choose_by_type("form")
@@ -297,21 +276,29 @@ def move(form: Any, a: int, change: float, slope: FloatArray) -> None:
 
 @move.register(ActiveRows)
 def _move_rows(form: Any, a: int, change: float, slope: FloatArray) -> None:
-    subtract_weighted(slope, change, form.AT[form.columns[a]], form.bends)
+    write_weighted(form.columns, form.which[a], form.bends, form.weighted)
+    add_scaled(slope, -change, form.weighted)
 
 
 @choose_by_type("data")
-def active_rows(data: Any, columns: IntArray) -> ActiveRows:
-    """Active columns by their rows."""
-    squares = np.empty(columns.size)
+def descend_by_rows(
+    data: Any, columns: IntArray, slope: FloatArray, inside: int, low: FloatArray, high: FloatArray, x: FloatArray
+) -> tuple[float, float]:  # fmt: skip
+    """:func:`descend` without products."""
+    squares, weighted = np.empty(columns.size), np.empty(data.y.size)
     for a in range(columns.size):
-        squares[a] = weighted_product(data.AT[columns[a]], data.AT[columns[a]], data.bends)
-    return ActiveRows(data.AT, data.bends, columns, squares)
+        write_weighted(data.columns, columns[a], data.bends, weighted)
+        correlate(data.columns, columns[a : a + 1], weighted, squares[a : a + 1])
+    form = ActiveRows(data.columns, columns, data.bends, squares, weighted)
+    answer: tuple[float, float] = descend(form, slope, inside, low, high, data, x)
+    return answer
 
 
-@active_rows.register(PenalisedGram)
-def _no_active_rows(data: Any, columns: IntArray) -> ActiveRows:
-    return ActiveRows(data.G, data.b, columns, data.b)  # never asked for: the products are at hand
+@descend_by_rows.register(PenalisedGram)
+def _never_by_rows(
+    data: Any, columns: IntArray, slope: FloatArray, inside: int, low: FloatArray, high: FloatArray, x: FloatArray
+) -> tuple[float, float]:  # fmt: skip
+    return 0.0, 0.0
 
 
 @choose_by_type("data")

@@ -20,7 +20,6 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.box import gram_box_objectives
 from exactsel.kernels.refit import gram_objectives
 from exactsel.problem.boxed import BoxedProblem, objective_of
-from exactsel.problem.design import is_design
 from exactsel.problem.gram_data import gram_data
 from exactsel.search.watch import Watch
 from exactsel.solving.small import is_small
@@ -63,7 +62,6 @@ def serves(across: AcrossSizes) -> bool:
         and not problem.units.grouped
         and problem.units.constraint is None
         and not problem.scope
-        and not is_design(problem.AT)
     )
 
 

@@ -28,6 +28,7 @@ from exactsel.kernels.node import FREE, IN, OUT, node_columns
 from exactsel.kernels.penalised import evaluate, penalised_bound, relax_penalised
 from exactsel.kernels.penalised_descent import PenalisedGram, PenalisedRows, shares_of
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.design import is_design
 from exactsel.problem.regression import Problem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 from exactsel.walks.penalised_record import ROOT, TreeRecord
@@ -58,7 +59,7 @@ def penalised_data(
     lower, upper, limited = np.full(d, -np.inf), np.full(d, np.inf), False
     if isinstance(problem, BoxedProblem):
         lower, upper, limited = problem.lower, problem.upper, True
-    if free.is_quadratic and d <= free.n and may_gain(free):
+    if free.is_quadratic and d <= free.n and may_gain(free) and not is_design(objective.AT):
         curvature = AcceleratedGradientBound().known_curvature(free, BoundOptions(seconds=seconds))
         if curvature is not None and gains(curvature, free.lam):
             gram, scale = curved_data(free, free.hessian, curvature)[0], np.sqrt(curvature)
@@ -73,7 +74,7 @@ def penalised_data(
     bends = np.full(free.n, smoothness) * (1.0 if objective.weights is None else objective.weights)
     most = min(d, MOST_HELD)
     return PenalisedRows(
-        free.row_loss, objective.raw.AT, objective.AT, free.y, objective.raw.norms, bends, free.lam or 1.0,
+        free.row_loss, objective.raw.AT, free.y, objective.raw.norms, bends, free.lam or 1.0,
         float(free.lam > 0.0), price, lower, upper, limited,
         np.full(d, -1), np.zeros(most + 1, dtype=np.int64), np.empty((most, most)),
     ), np.ones(d)  # fmt: skip

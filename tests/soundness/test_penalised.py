@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 from boxed_files import claiming
 from corrupted import check as accepted
 from recorded import second_opinion
@@ -21,6 +22,7 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.penalised import penalised_bound
 from exactsel.kernels.penalised_descent import best_coefficient, price_of
+from exactsel.problem import design
 from exactsel.problem.boxed import boxed
 from exactsel.proofs.instance import instance_of
 from exactsel.studies import best_penalised
@@ -297,6 +299,23 @@ def test_constraints_groups_and_limits_are_served():
     least = min(grouped.fit(s).value + 0.3 * sum(len(grouped.groups[g]) for g in s) for s in sets)
     assert found.reached
     assert found.value == pytest.approx(least, rel=1e-6)
+
+
+@pytest.mark.parametrize("lam", [0.0, 2.0])
+def test_sparse_columns_are_served_as_a_table_is(lam, monkeypatch):
+    monkeypatch.setattr(design, "MOST_TABLE_BYTES", -1)
+    monkeypatch.setattr(design, "MOST_ENTRIES", 2.0)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        A = (rng.random((40, 9)) < 0.3) * rng.choice([1.0, 1.0, 2.5], (40, 9))
+        A[:, 3] = A[:, 2]
+        y = A @ rng.standard_normal(9) + 0.5 * rng.standard_normal(40)
+        options = {"lam": lam, "fit_intercept": bool(seed % 2)}
+        values = [
+            best_model(Problem.prepared(data, y, 4, **options), criterion="l0", penalty=2.0, **QUIET).value
+            for data in (A, scipy.sparse.csc_matrix(A))
+        ]
+        assert values[1] == pytest.approx(values[0], rel=3e-6)
 
 
 def test_more_columns_than_rows_without_a_ridge():
