@@ -186,6 +186,29 @@ def test_every_size_has_a_proof_that_both_checkers_accept(seed, tmp_path):
         assert second_opinion(stated, raised) != ""
 
 
+@pytest.mark.parametrize("seed", sample(2, 14))
+def test_more_columns_than_become_active_at_once(seed, monkeypatch):
+    """The tree and the sizes alone find the same, with copies of columns and within limits."""
+    rng = np.random.default_rng(seed)
+    n, d, loss = 40, int(rng.integers(90, 200)), ("quadratic", "quadratic", "logistic", "huber")[seed % 4]
+    A = rng.standard_normal((n, d))
+    A[:, 1:] += 0.5 * A[:, :-1]
+    A[:, 5], A[:, 7] = A[:, 4], -A[:, 6]
+    y = A[:, 0] - A[:, d // 2] + A[:, d - 1] + 0.5 * rng.standard_normal(n)
+    options = {"delta": 0.7} if loss == "huber" else {}
+    problem = Problem(A, np.sign(y) if loss == "logistic" else y, 3, loss=loss, lam=2.0, **options)
+    if seed % 3 == 0:
+        problem = boxed(problem, max_coef=1.2 * float(np.abs(problem.fit([0, d // 2, d - 1]).coef).max()))
+    asked = {"criterion": "l0", "penalty": 0.04 * problem.null_objective, "k_max": 3, **QUIET}
+    tree = best_model(problem, **asked)
+    monkeypatch.setattr(best_penalised, "serves", lambda across: False)
+    sizes = best_model(problem, **asked)
+    assert tree.shared_nodes > 0
+    assert tree.reached
+    assert tree.lower <= sizes.value * (1.0 + 1e-9)
+    assert sizes.lower <= tree.value * (1.0 + 1e-9)
+
+
 def tree_of(problem, price):
     """A tree with the best model it meets."""
     best = [problem.fit(problem.must_have).value + price * len(problem.must_have)]
