@@ -30,7 +30,7 @@ def measured(instance: Instance, penalty: float, most: float, rel_gap: float) ->
         "megabytes": peak(),
         "support": [int(j) for j in found.support],
         "lower": finite(found.lower - penalty * instance.k),
-        "nodes": sum(size.nodes for size in found.sizes),
+        "nodes": found.shared_nodes + sum(size.nodes for size in found.sizes),
         "finished": bool(found.gap <= 1e-4),
     }
 

@@ -86,7 +86,7 @@ def _known_curvature(problem: BoxedProblem, options: BoundOptions) -> FloatArray
     return curvature if curvature is not None and gains(curvature, free.lam) else None
 
 
-def _outwards(limits: FloatArray, scale: FloatArray, end: float) -> FloatArray:
+def outwards(limits: FloatArray, scale: FloatArray, end: float) -> FloatArray:
     """Limits (d,) in other units, never narrower: one that underflows would cost a column what it may gain."""
     with np.errstate(all="ignore"):
         return np.where(limits == 0.0, 0.0, np.nextafter(limits * scale, end))
@@ -123,7 +123,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         self._decided = not (few and may_lead(free, data))
         lower, upper = problem.lower, problem.upper
         if curvature is not None:
-            lower, upper = _outwards(lower, scale, -np.inf), _outwards(upper, scale, np.inf)
+            lower, upper = outwards(lower, scale, -np.inf), outwards(upper, scale, np.inf)
         box: Any = Box(lower, upper, lam, ridge, problem.null_objective)
         if problem.units.grouped:
             spans = problem.units.spans

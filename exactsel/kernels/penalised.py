@@ -5,14 +5,15 @@ q = v^2, and r the number of columns of C that a model may use at most,
 
     lam0 |S| - L*(b) - sum_{j in S} q_j / (2 lam) - the r largest of max(0, q_j / (2 lam) - lam0), j in C          (4)
 
-is a lower bound for the node: formula (2) with a price. Its largest value over b, with a place for every column, is
-the minimum of
+is a lower bound for the node: formula (2) with a price. Where coefficients have limits, q_j / (2 lam) is the gain of a
+column within them (kernels/boxed.py). The largest value over b, with a place for every column, is the minimum of
 
     L(Ax) + sum_{j in S} ((lam/2) x_j^2 + lam0) + sum_{j in C} h(x_j),
 
-where h is the reverse Huber function: sqrt(2 lam0 lam) |x| up to |x| = sqrt(2 lam0 / lam), and lam0 + (lam/2) x^2
-beyond. (Pilanci, Wainwright, El Ghaoui: Sparse learning via Boolean relaxations, 2015; Dong, Chen, Linderoth:
-Regularization vs. relaxation, 2015.)
+h(x) the minimum of lam0 z + lam x^2 / (2 z) over z in [|x| / M, 1], M the limit on the side of x. Without a limit that
+is the reverse Huber function: sqrt(2 lam0 lam) |x| up to |x| = sqrt(2 lam0 / lam), and lam0 + (lam/2) x^2 beyond.
+(Pilanci, Wainwright, El Ghaoui: Sparse learning via Boolean relaxations, 2015; Dong, Chen, Linderoth: Regularization
+vs. relaxation, 2015; Hazimeh, Mazumder, Saab: Sparse regression at scale, 2022.)
 
 It is found by coordinate descent over an active set. A loss that is not quadratic is majorised by a quadratic one at
 the predictions of the moment (``bends`` are the smoothness of its rows). None of that matters for the bound, which is
@@ -21,133 +22,27 @@ evaluated at whatever dual vector comes out.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from exactsel._jit import choose_by_type, in_numpy, njit
-from exactsel.kernels.columns import Columns
-from exactsel.kernels.dual import dual_at_point, dual_from_gram
-from exactsel.kernels.linalg import add_scaled, dot
+from exactsel._jit import njit
+from exactsel.kernels.boxed import limit_squares
+from exactsel.kernels.penalised_descent import price_of, rows_of, settle, slopes_at
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
 
 ROUNDS = 60
 """Times that the bound is evaluated and columns are added, at most."""
 
-SWEEPS = 100
-"""Sweeps over the active columns in between, at most."""
-
-SOLVED = 1e-3
-"""Part of its first step at which coordinate descent has come far enough to evaluate the bound."""
+FEWEST, GROWTH = 50, 0.5
+"""Columns that become active at once, at most: so many, or this part of those that are."""
 
 HOPELESS = 0.1
 """A relaxation ends once its own gap is at most this part of what is missing to the cut-off."""
 
 EXACT = 1e-10
 """... or this part of its value."""
-
-
-class PenalisedGram(NamedTuple):
-    """A problem of quadratic loss whose columns have curvature beside the ridge, in variables where it is 1."""
-
-    G: FloatArray
-    """(d, d) as the other entries in :class:`exactsel.kernels.forms.GramData`."""
-    b: FloatArray
-    constant: float
-    roundings: int
-    norms: FloatArray
-    lam: float
-    price: float
-
-
-class PenalisedRows(NamedTuple):
-    """A problem with a ridge and a price of columns, by its rows."""
-
-    loss: Any
-    columns: Columns
-    """As they are stored."""
-    AT: FloatArray
-    """(d, n) the same columns, all of them whole."""
-    y: FloatArray
-    norms: FloatArray
-    """(d,) those of the columns as they are stored."""
-    bends: FloatArray
-    """(n,) upper estimates of the second derivatives of the loss, row by row; no bound rests on them."""
-    squares: FloatArray
-    """(d,) the sums of the columns' squares, weighted by ``bends``."""
-    lam: float
-    price: float
-    place: IntArray
-    """(d,) of a column its place in ``products``, -1 before it has one."""
-    held: IntArray
-    """(1 + most,) how many have one, and which these are."""
-    products: FloatArray
-    """(most, most) products of the columns that have been active, weighted by ``bends``."""
-
-
-@njit
-def weighted_product(a: FloatArray, b: FloatArray, weights: FloatArray) -> float:
-    """The sum of a b over rows, weighted."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i] * weights[i]
-    return total
-
-
-@in_numpy(weighted_product)
-def _whole_product(a: FloatArray, b: FloatArray, weights: FloatArray) -> float:
-    return float((a * b) @ weights)
-
-
-@njit
-def hold(data: PenalisedRows, j: int) -> int:
-    """The place of a column among those whose products are kept, where there is one for it; the multiplications."""
-    count = data.held[0]
-    if data.place[j] >= 0 or count == data.products.shape[0]:
-        return 0
-    data.place[j] = count
-    data.held[0], data.held[1 + count] = count + 1, j
-    for i in range(count + 1):
-        product = weighted_product(data.AT[j], data.AT[data.held[1 + i]], data.bends)
-        data.products[count, i] = product
-        data.products[i, count] = product
-    return int((count + 1) * data.y.size)
-
-
-@njit
-def subtract_weighted(out: FloatArray, scale: float, a: FloatArray, weights: FloatArray) -> None:
-    """out -= scale * weights * a."""
-    for i in range(out.size):
-        out[i] -= scale * weights[i] * a[i]
-
-
-@in_numpy(subtract_weighted)
-def _subtract_whole(out: FloatArray, scale: float, a: FloatArray, weights: FloatArray) -> None:
-    out -= scale * weights * a
-
-
-@njit
-def price_of(size: float, lam: float, price: float) -> float:
-    """h at a coefficient of this size, to about double precision."""
-    turn = np.sqrt(2.0 * price / lam)
-    return float(np.sqrt(2.0 * price * lam) * size if size <= turn else price + 0.5 * lam * size * size)
-
-
-@njit
-def best_coefficient(u: float, square: float, lam: float, price: float, inside: bool) -> float:
-    """argmin of (square/2) x^2 - u x + h(x), or of that with (lam/2) x^2 in the place of h for a column of S."""
-    if square == 0.0:
-        return 0.0
-    if inside:
-        return u / (square + lam)
-    size, slope = abs(u), np.sqrt(2.0 * price * lam)
-    if size <= slope:
-        return 0.0
-    x = (size - slope) / square
-    if x > np.sqrt(2.0 * price / lam):
-        x = size / (square + lam)
-    return float(x) if u > 0.0 else -float(x)
 
 
 @njit
@@ -194,39 +89,15 @@ def penalised_bound(
     return float(bound)
 
 
-@choose_by_type("data")
-def evaluate(data: Any, columns: IntArray, x: FloatArray, b: FloatArray, q: FloatArray, v: FloatArray) -> float:
-    """Write q and v = A'b at the dual vector b = grad L(Ax) of some columns; return ``base`` <= -L*(b)."""
-    z = np.zeros(data.y.size)
-    for i in range(columns.size):
-        if x[i] != 0.0:
-            add_scaled(z, x[i], data.AT[columns[i]])
-    return float(dual_at_point(data.loss, data.columns, data.y, data.norms, columns, z, b, q, v))
-
-
-@evaluate.register(PenalisedGram)
-def _evaluate_gram(data: Any, columns: IntArray, x: FloatArray, b: FloatArray, q: FloatArray, v: FloatArray) -> float:
-    m = columns.size
-    image, target, norms = np.zeros(m), data.b[columns], data.norms[columns]
-    for i in range(m):
-        if x[i] != 0.0:
-            row = data.G[columns[i]]
-            for a in range(m):
-                image[a] += x[i] * row[columns[a]]
-    for a in range(m):
-        v[a] = image[a] - target[a]
-    return float(dual_from_gram(image, target, data.constant, data.roundings, norms, x, q))
-
-
-@choose_by_type("data")
-def rows_of(data: Any) -> int:
-    """Length of a dual vector."""
-    return int(data.y.size)
-
-
-@rows_of.register(PenalisedGram)
-def _no_rows(data: Any) -> int:
-    return 0
+@njit
+def evaluate(
+    data: Any, columns: IntArray, x: FloatArray, b: FloatArray, q: FloatArray, v: FloatArray
+) -> float:  # fmt: skip
+    """:func:`slopes_at`, with 2 lam times what columns gain within their limits in the place of the squares."""
+    base = slopes_at(data, columns, x, b, q, v)
+    if data.limited:
+        limit_squares(v, data, data.lower[columns], data.upper[columns], q)
+    return float(base)
 
 
 @njit
@@ -236,139 +107,53 @@ def relax_penalised(
 ) -> tuple[float, float]:  # fmt: skip
     """Bound the node of these columns, S first; x (columns.size,) is where to begin, and becomes the relaxed model.
 
-    ``kept`` (columns.size + 1,) receives q and, last, ``base`` of the dual vector with the largest bound. Returns that
+    ``kept`` (2 columns.size + 1,) receives q, the model that proves the largest bound and, last, ``base``. Returns that
     bound, and the multiplications it took.
     """
-    m = columns.size
+    m, lam = columns.size, data.lam * data.ridge
     b, q, v, low, high = np.empty(rows_of(data)), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     active = np.zeros(m, dtype=np.bool_)
-    threshold = np.sqrt(2.0 * data.price * data.lam)
     for i in range(m):
         active[i] = i < fixed or x[i] != 0.0
     best, work = -np.inf, 0.0
     for _ in range(ROUNDS):
+        moved, done = settle(data, columns, fixed, active, x)
         base = evaluate(data, columns, x, b, q, v)
         bound = penalised_bound(base, q, fixed, places, data.lam, data.price, low, high)
         value, used = base, 0
         for i in range(m):
-            value += x[i] * v[i]
+            if x[i] != 0.0:
+                value += x[i] * v[i]
+                used += 1
+                if i >= fixed:
+                    value += price_of(x[i], lam, data.price, data.lower[columns[i]], data.upper[columns[i]])
             if i < fixed:
-                value += data.price + 0.5 * data.lam * x[i] * x[i]
-            elif x[i] != 0.0:
-                value += price_of(abs(x[i]), data.lam, data.price)
-            used += x[i] != 0.0
-        work += (b.size if b.size > 0 else used) * m
+                value += data.price + 0.5 * lam * x[i] * x[i]
+        work += done + (b.size if b.size > 0 else used) * m
         if bound > best:
             best = bound
             bound_in[:], bound_out[:] = low, high
             kept[:m] = q
-            kept[m] = base
+            kept[m : 2 * m] = x
+            kept[2 * m] = base
         if best >= cutoff or stop[0]:
             break
         gap = value - best
         if gap <= EXACT * abs(value) or (value < cutoff and gap <= HOPELESS * (cutoff - best)):
             break
-        for i in range(fixed, m):
-            active[i] = active[i] or abs(v[i]) > threshold
-        moved, done = _descend(data, columns, fixed, active, b, v, x)
-        work += done
-        if not moved:
+        if not activate(q, 2.0 * data.lam * data.price, active) and not moved:
             break
     return best, work
 
 
 @njit
-def _descend(
-    data: Any, columns: IntArray, fixed: int, active: BoolArray, b: FloatArray, v: FloatArray, x: FloatArray
-) -> tuple[bool, float]:
-    """Minimise the majoriser at the dual vector b, v = A'b, over the active columns.
-
-    Returns whether x has changed, and the multiplications it took.
-    """
-    which = np.flatnonzero(active)
-    local = np.empty((which.size, which.size))
-    work = products_among(data, columns, which, local)
-    if work < 0.0:
-        answer: tuple[bool, float] = descend_by_rows(data, columns, fixed, which, b, x)
-        return answer
-    slope = -v[which]
-    moved, first = False, 0.0
-    for sweep in range(SWEEPS):
-        largest = 0.0
-        for a in range(which.size):
-            i, square = which[a], local[a, a]
-            new = best_coefficient(square * x[i] + slope[a], square, data.lam, data.price, i < fixed)
-            change = new - x[i]
-            if change != 0.0:
-                add_scaled(slope, -change, local[a])
-                x[i] = new
-                moved = True
-                largest = max(largest, abs(change) * np.sqrt(square))
-                work += which.size
-        if sweep == 0:
-            first = largest
-        if largest <= SOLVED * first:
-            break
-    return moved, work
-
-
-@choose_by_type("data")
-def products_among(data: Any, columns: IntArray, which: IntArray, local: FloatArray) -> float:
-    """Write the products of the columns at some places, weighted by ``bends``; the multiplications, -1 where they are
-    not kept.
-    """
-    work = 1.0 * which.size * which.size
-    for a in range(which.size):
-        work += hold(data, columns[which[a]])
-        if data.place[columns[which[a]]] < 0:
-            return -1.0
-    for a in range(which.size):
-        row = data.products[data.place[columns[which[a]]]]
-        for c in range(which.size):
-            local[a, c] = row[data.place[columns[which[c]]]]
-    return work
-
-
-@products_among.register(PenalisedGram)
-def _gram_among(data: Any, columns: IntArray, which: IntArray, local: FloatArray) -> float:
-    for a in range(which.size):
-        row = data.G[columns[which[a]]]
-        for c in range(which.size):
-            local[a, c] = row[columns[which[c]]]
-    return 1.0 * which.size * which.size
-
-
-@choose_by_type("data")
-def descend_by_rows(
-    data: Any, columns: IntArray, fixed: int, which: IntArray, b: FloatArray, x: FloatArray
-) -> tuple[bool, float]:
-    """The same without products."""
-    slope = -b
-    first, work, moved = 0.0, 0.0, False
-    for sweep in range(SWEEPS):
-        largest = 0.0
-        for i in which:
-            j = columns[i]
-            square = data.squares[j]
-            u = square * x[i] + dot(data.AT[j], slope)
-            new = best_coefficient(u, square, data.lam, data.price, i < fixed)
-            change = new - x[i]
-            work += slope.size
-            if change != 0.0:
-                subtract_weighted(slope, change, data.AT[j], data.bends)
-                x[i] = new
-                moved = True
-                largest = max(largest, abs(change) * np.sqrt(square))
-                work += slope.size
-        if sweep == 0:
-            first = largest
-        if largest <= SOLVED * first:
-            break
-    return moved, work
-
-
-@descend_by_rows.register(PenalisedGram)
-def _never_by_rows(
-    data: Any, columns: IntArray, fixed: int, which: IntArray, b: FloatArray, x: FloatArray
-) -> tuple[bool, float]:
-    return False, 0.0
+def activate(q: FloatArray, paid: float, active: BoolArray) -> bool:
+    """Make the columns active that gain most beyond their price; whether there are any."""
+    count = 0
+    for i in range(q.size):
+        count += active[i]
+    most, new = max(FEWEST, int(GROWTH * count)), np.flatnonzero(~active & (q > paid))
+    if new.size > most:
+        new = new[np.argsort(-q[new], kind="mergesort")[:most]]
+    active[new] = True
+    return bool(new.size > 0)

@@ -114,7 +114,7 @@ class ProofWriter:
         self._node, self._witness, self._piece = -1, -1, array("i")
         self._finished = self._by_patterns = False
 
-    def __call__(self, event: Event, state: SearchState) -> None:
+    def __call__(self, event: Event, state: SearchState | None = None) -> None:
         """Take down what the event says."""
         wanted = isinstance(event, Fixed | Divided | Discarded | SubtreeClosed | Started | Finished)
         if not wanted or self.failure is not None:

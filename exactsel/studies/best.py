@@ -135,7 +135,7 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
     with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
         with infima_will_do():
             across.note_first()
-            bound_all_sizes(across)
+            proofs = bound_all_sizes(across)
             across.begin()
             if asked or not all(map(across.settled, across.sizes)):
                 listing.look()
@@ -144,6 +144,8 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
                 across.on_size.rest()
             if asked:
                 listing.run()
+            if proofs is not None:
+                proofs.write()
         return replace(_best_models(across, listing), time=clock.now() - began)
 
 
@@ -282,7 +284,7 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
         tuple(kept), criterion, reports, lower, threshold, complete,
         claim_over_sizes(best.criterion, lower, settled, criterion, best.objective, best.df),
         "complete" if settled and complete else first_stop(across.terminations, across.at_last), result,
-        across.scope or listing.scope,
+        across.scope or listing.scope, shared_nodes=across.shared_nodes,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.design import is_design
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.studies.best_at_once import AtOnce
 from exactsel.studies.best_models import SizeReport
@@ -70,8 +71,8 @@ class BestList:
 
     @property
     def free(self) -> bool:
-        """Whether coefficients are free: formulas for lists at once, and for neighbours, know of no limits."""
-        return not isinstance(self.across.problem, BoxedProblem)
+        """Whether coefficients are free and there is a table of columns, as lists at once and neighbours need it."""
+        return not isinstance(self.across.problem, BoxedProblem) and not is_design(self.across.problem.AT)
 
     @property
     def threshold(self) -> float:
@@ -228,8 +229,9 @@ def report_of(
     )
     lower = min(across.criterion_below(size), known[0])
     source = across.places.get(size if by is None else by)
+    proof = None if source is None or source.result is None else source.result.proof
     return SizeReport(
         size, known[0], lower, known[1], 0 if place.result is None else place.result.nodes, by, across.settled(size),
         asked_list and size in listing.listed,
-        None if source is None or source.result is None else source.result.proof,
+        across.floor_proofs.get(size, proof) if by == size else proof,
     )  # fmt: skip

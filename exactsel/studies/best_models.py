@@ -107,6 +107,8 @@ class BestModels(Readable):
     """Seconds."""
     up_to: int = 0
     """The largest size that is spoken of: the columns of those beyond ``sizes`` alone cost more than the best model."""
+    shared_nodes: int = 0
+    """Regions of one tree over all sizes, beside those of each size."""
 
     @property
     def last_size(self) -> int:

@@ -44,8 +44,10 @@ NO_BOUND = 1e300
 PATIENCE = 5
 """Sizes in a row without a better criterion after which no more good models are looked for beforehand."""
 
-MOST_COLUMNS = 5000
-"""With more columns than this nobody asks for the fit on all of them."""
+MOST_COLUMNS, MOST_WITHIN_LIMITS, MOST_WIDE = 5000, 500, 1000
+"""With more columns than this the search does not ask for the fit on all of them; nor with more than the second where
+coefficients have limits (measured: 140 s for 3,000 columns, and no time limit ends it), and the third where there are
+fewer rows, as that fit says little then (3,000 columns: 16 s past a limit of 10 s)."""
 
 FINER = 1e-3
 """Part of the relative tolerance asked for that searches aim at: what is left of it is N times as large in a criterion,
@@ -103,12 +105,16 @@ class AcrossSizes:
     """Folder for one proof a size."""
     places: dict[int, Place] = field(default_factory=dict)
     floors: dict[int, float] = field(default_factory=dict)
-    """No model of exactly this size has a smaller objective: what lists have shown."""
+    """No model of exactly this size has a smaller objective: what lists have shown, or one tree over all sizes."""
+    floor_proofs: dict[int, str] = field(default_factory=dict)
+    """The files that show them, where such are written."""
     on_size: Callable[[int], None] | None = None
     """Told of every size that has been looked at."""
     watch: Watch | None = None
     """Tells when somebody has said stop."""
     terminations: list[str] = field(default_factory=list)
+    shared_nodes: int = 0
+    """Regions of one tree over all sizes."""
     _began: float = field(default_factory=clock.now)
     _share: float = 1.0
     """Part of the time left that one search may take."""
@@ -121,7 +127,7 @@ class AcrossSizes:
         for size in self.sizes:
             self.places[size] = Place(problem.replace(k=size))
         d, fitted = problem.units.d, self.problem.lam > 0 and not self.scope
-        if d not in self.places and d <= MOST_COLUMNS and (d + 1 < self.problem.n or fitted):
+        if d not in self.places and d <= self.most_columns and (d + 1 < self.problem.n or fitted):
             with suppress(InputError):  # columns of none of the sizes may leave no best model, as separated classes do
                 self.places[d] = Place(problem.replace(k=d))
         # However many columns a model has: those of more are rounded more.
@@ -195,7 +201,10 @@ class AcrossSizes:
 
     def criterion_below(self, size: int) -> float:
         """No model of this size has a smaller criterion."""
-        return self.criterion.below(self.lower_of(size)[0], size)
+        lower = self.lower_of(size)[0]
+        # Not searched yet, a size still costs what its columns do.
+        least = self.problem.infimum if self.criterion.name == "l0" else -math.inf
+        return self.criterion.below(max(lower, least), size)
 
     @property
     def target(self) -> float:
@@ -203,7 +212,7 @@ class AcrossSizes:
         which is on the scale of the tolerances, that much less.
         """
         best = self.known.best
-        return best if self.criterion.name != "l0" else best - SLIGHTLY_LESS * self._finest(best)
+        return best if self.criterion.name != "l0" else best - SLIGHTLY_LESS * self.finest(best)
 
     def level(self, size: int) -> float:
         """The objective at which so many columns come to the target."""
@@ -222,10 +231,17 @@ class AcrossSizes:
             self.search(max(self.places), self.tolerance["eps"], heuristics=())
 
     @property
+    def most_columns(self) -> int:
+        """How many columns may be fitted together."""
+        if isinstance(self.problem, BoxedProblem):
+            return MOST_WITHIN_LIMITS
+        return MOST_COLUMNS if self.problem.units.d < self.problem.n else MOST_WIDE
+
+    @property
     def limited(self) -> bool:
         """Whether there is a fit on all columns, which limits models of any size."""
         problem = self.places[max(self.places)].problem
-        return bool(problem.k >= problem.d - len(problem.units.must_not))
+        return problem.d <= self.most_columns and bool(problem.k >= problem.d - len(problem.units.must_not))
 
     def run(self) -> None:
         """Settle all sizes, or as many as the limits leave time for."""
@@ -259,7 +275,7 @@ class AcrossSizes:
             if self.is_over() or stopped or place.upper == before:
                 return
 
-    def _finest(self, upper: float) -> float:
+    def finest(self, upper: float) -> float:
         """The tolerance a search has in any case, where a model costs ``upper``."""
         finest: float = max(self.tolerance["eps"], self.tolerance["rel_eps"] * abs(upper))
         return finest
@@ -273,7 +289,7 @@ class AcrossSizes:
         if lower >= self.level(size):
             return True
         upper = self.upper_of(size)
-        if not (upper < math.inf and upper - lower <= self._finest(upper)):
+        if not (upper < math.inf and upper - lower <= self.finest(upper)):
             return False
         return self.criterion.level(self.known.best, size) <= (1.0 + UNATTAINED) * upper
 
@@ -292,17 +308,17 @@ class AcrossSizes:
         else:
             proof = None if self.proofs is None or eps == NO_BOUND else proof_file(self.proofs, size)
             result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits | others))
-        if size == 0 and eps < NO_BOUND and result.absolute_gap > self._finest(place.upper):
+        if size == 0 and eps < NO_BOUND and result.absolute_gap > self.finest(place.upper):
             result = self._of_no_column(result, limits)
         place.result = result = self._in_scope(place, result)
         self._note_shown(place, result)
         self._note_whole(place, result)
-        if not result.reached and result.absolute_gap > self._finest(place.upper):
+        if not result.reached and result.absolute_gap > self.finest(place.upper):
             self.terminations.append(result.termination.value)
 
     def _in_scope(self, place: Place, result: Result) -> Result:
         """The result, said of the models in the scope of other searches where without one nothing can be said."""
-        if result.absolute_gap <= self._finest(place.upper) or result.scope or not self.scope or result._kept is None:
+        if result.absolute_gap <= self.finest(place.upper) or result.scope or not self.scope or result._kept is None:
             return result
         lower = self.known.statement.lower(result._kept.state.bound, result.upper, self.scope)
         return replace(result, scope=self.scope)._claiming(lower) if lower > result.lower else result

@@ -21,7 +21,6 @@ from exactsel.kernels import (
     linalg,
     listing,
     minorant,
-    penalised,
     rows,
     triples,
 )
@@ -64,8 +63,6 @@ def test_vectors(seed):
     a, b, c, d, v = rng.standard_normal((5, n))
     agree(linalg.dot, a, b)
     agree(linalg.add_scaled, v, float(rng.standard_normal()), a)
-    agree(penalised.subtract_weighted, v, float(rng.standard_normal()), a, np.abs(v))
-    agree(penalised.weighted_product, v, a, np.abs(v))
     agree(linalg.add_four, v, np.array([a, b, c, d, v]), rng.integers(0, 5, 4), rng.standard_normal(4))
     agree(linalg.four_dots, a, b, c, d, v, np.empty(4) * 0.0)
     for loss in (Huber(0.5), *(adjusted(Huber(0.5), None, levelled, n) for levelled in (False, True))):

@@ -24,7 +24,7 @@ from exactsel import (
     solve,
 )
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.boxed import BoxedBound, _outwards
+from exactsel.bounds.boxed import BoxedBound, outwards
 from exactsel.cli.main import cli
 from exactsel.sklearn import BestSubsetCV
 from exactsel.studies.compare import compare
@@ -311,8 +311,8 @@ def test_without_a_ridge_columns_may_depend_on_each_other():
 @pytest.mark.parametrize("scale", [1e-9, 0.1, 3.0, 1e9])
 def test_limits_in_the_units_of_the_curvature_are_never_narrower(size, scale):
     scales = np.full(2, scale)
-    low = _outwards(np.array([-size, 0.0]), scales, -np.inf)
-    high = _outwards(np.array([size, 0.0]), scales, np.inf)
+    low = outwards(np.array([-size, 0.0]), scales, -np.inf)
+    high = outwards(np.array([size, 0.0]), scales, np.inf)
     assert low[1] == high[1] == 0.0
     assert high[0] == -low[0] > 0.0
     assert high[0] == np.inf or Fraction(high[0]) >= Fraction(size) * Fraction(scale)

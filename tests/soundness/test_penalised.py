@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
+from boxed_files import claiming
+from corrupted import check as accepted
+from recorded import second_opinion
+from samples import sample
 
-from exactsel import Problem, best_model
-from exactsel.errors import InputError
+from exactsel import Problem, best_model, verify
+from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.kernels.penalised import best_coefficient, penalised_bound, price_of
+from exactsel.kernels.penalised import penalised_bound
+from exactsel.kernels.penalised_descent import best_coefficient, price_of
+from exactsel.problem import design
 from exactsel.problem.boxed import boxed
+from exactsel.proofs.instance import instance_of
 from exactsel.studies import best_penalised
 from exactsel.walks import penalised
 from exactsel.walks.penalised import PenalisedTree
+from exactsel_certificates.container import parse_proof
 
 LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
 QUIET = {"signals": (), "threads": 1}
@@ -57,6 +68,25 @@ def drawn(seed, loss=None, ridgeless=False):
     problem = Problem.prepared(A, y, d, loss=loss, lam=lam, intercept=bool(rng.integers(2)), **options, **demands)
     empty = problem.fit(problem.must_have).value
     return problem, float(rng.choice([0.0, 1e-3, 0.02, 0.1, 0.4, 100.0])) * empty
+
+
+def limited(seed):
+    """One whose coefficients have limits of several kinds, without a ridge in some cases; None where there is none."""
+    problem, price = drawn(seed, ridgeless=True)
+    rng = np.random.default_rng([7, seed])
+    largest = float(np.abs(problem.fit(range(problem.d)).coef).max()) or 1.0
+    sides = rng.uniform(0.0, largest, size=(2, problem.d))
+    options = (
+        {"max_coef": largest * float(rng.choice([0.1, 0.5, 1.0, 1.5, 5.0]))},
+        {"positive": True},
+        {"bounds": [(j, -float(sides[0, j]), float(sides[1, j])) for j in range(problem.d)]},
+        {"max_coef": 2.0 * largest, "positive": [0]},
+        {"bounds": [(0, None, 0.3 * largest)]},
+    )[seed % 5]
+    try:
+        return boxed(problem, **options), price
+    except InputError:
+        return None
 
 
 def every(problem, price, k_max=None):
@@ -118,14 +148,65 @@ def test_the_largest_size_is_kept():
         assert found.k <= k_max
 
 
-@pytest.mark.slow
-def test_hundreds_of_awkward_problems():
-    for seed in range(1500):
-        problem, price = drawn(5000 + seed, ridgeless=True)
-        try:
-            check(problem, price, **({"rel_eps": 0.0} if seed % 3 == 0 else {}))
-        except InputError:
-            continue  # separated classes, exact fits that have no best model
+@pytest.mark.parametrize("first", sample(4, 160))
+def test_awkward_problems(first):
+    for seed in range(25 * first, 25 * first + 25):
+        for made in (drawn(5000 + seed, ridgeless=True), limited(5000 + seed)):
+            if made is None:
+                continue
+            # Separated classes, and exact fits that have no best model, are refused.
+            with suppress(InputError):
+                check(*made, **({"rel_eps": 0.0} if seed % 3 == 0 else {}))
+
+
+@pytest.mark.parametrize("seed", sample(20, 400, smoke=1))
+def test_every_size_has_a_proof_that_both_checkers_accept(seed, tmp_path):
+    """And none that claims more than there is."""
+    made = limited(8000 + seed) if seed % 2 else drawn(8000 + seed, ridgeless=True)
+    if made is None:
+        return
+    problem, price = made
+    values = every(problem, price)
+    try:
+        found = best_model(problem, criterion="l0", penalty=price, proof=tmp_path, **QUIET)
+    except InputError:
+        return
+    assert found.reached
+    for size in found.sizes:
+        stated, data = problem.replace(k=size.closed_by), Path(size.proof).read_bytes()
+        verdict = verify(stated, size.proof)
+        assert verdict.verified, verdict
+        assert second_opinion(stated, data) == ""
+        least = min(value - price * len(s) for s, value in values.items() if len(s) <= size.closed_by)
+        room = 1e-8 * (abs(least) + 1e-3 * problem.null_objective)
+        assert verdict.lower <= least + room
+        assert size.lower <= found.criterion.value(verdict.lower, size.size) + 1e-12 * abs(found.value)
+        raised = claiming(parse_proof(data), lower=least + room, upper=1e300)
+        assert not accepted(raised, instance_of(stated)).verified
+        assert second_opinion(stated, raised) != ""
+
+
+@pytest.mark.parametrize("seed", sample(2, 14))
+def test_more_columns_than_become_active_at_once(seed, monkeypatch):
+    """The tree and the sizes alone find the same, with copies of columns and within limits."""
+    rng = np.random.default_rng(seed)
+    n, d, loss = 40, int(rng.integers(90, 200)), ("quadratic", "quadratic", "logistic", "huber")[seed % 4]
+    A = rng.standard_normal((n, d))
+    A[:, 1:] += 0.5 * A[:, :-1]
+    A[:, 5], A[:, 7] = A[:, 4], -A[:, 6]
+    y = A[:, 0] - A[:, d // 2] + A[:, d - 1] + 0.5 * rng.standard_normal(n)
+    options = {"delta": 0.7} if loss == "huber" else {}
+    problem = Problem(A, np.sign(y) if loss == "logistic" else y, 3, loss=loss, lam=2.0, **options)
+    if seed % 3 == 0:
+        problem = boxed(problem, max_coef=1.2 * float(np.abs(problem.fit([0, d // 2, d - 1]).coef).max()))
+    asked = {"criterion": "l0", "penalty": 0.04 * problem.null_objective, "k_max": 3, **QUIET}
+    tree = best_model(problem, **asked)
+    monkeypatch.setattr(best_penalised, "serves", lambda across: False)
+    sizes = best_model(problem, **asked)
+    assert tree.shared_nodes > 0
+    assert tree.reached
+    assert tree.lower <= sizes.value * (1.0 + 1e-9)
+    assert sizes.lower <= tree.value * (1.0 + 1e-9)
 
 
 def tree_of(problem, price):
@@ -142,13 +223,15 @@ def tree_of(problem, price):
 def test_a_tree_claims_no_more_than_it_knows_wherever_it_stops(monkeypatch, held):
     """And its root bounds each size; by products of columns, and by their rows."""
     monkeypatch.setattr(penalised, "MOST_HELD", held)
-    for seed in range(60):
-        problem, price = drawn(3000 + seed, LOSSES[seed % 4], ridgeless=held == 1)
+    for seed in range(90):
+        made = limited(3000 + seed) if seed % 3 == 2 else drawn(3000 + seed, LOSSES[seed % 4], ridgeless=held == 1)
         try:
-            tree, best = tree_of(problem, price)
-        except Exception as error:  # no curvature at all
-            assert "ridge" in str(error)  # noqa: PT017
+            tree, best = tree_of(*made) if made is not None else (None, None)
+        except UnsupportedError:
             continue
+        if tree is None:
+            continue
+        problem, price = made
         values = every(problem, price)
         least = min(values.values())
         room = 1e-11 * (abs(least) + problem.null_objective)
@@ -194,16 +277,29 @@ def test_the_bound_is_the_formula_and_never_above_it():
             assert Fraction(high[i]) <= formula(inside, rest, places)
 
 
+def cost_of(x, lam, price, low, high):
+    """h by its definition: the smallest of price z + lam x^2 / (2 z) over the indicators z there may be."""
+    limit = high if x > 0 else -low
+    z = np.linspace(max(abs(x) / limit if limit < math.inf else 0.0, 1e-9), 1.0, 2001)
+    return float(np.min(price * z + lam * x * x / (2.0 * z)))
+
+
 def test_a_coefficient_is_the_best_one():
     rng = np.random.default_rng(0)
-    grid = np.linspace(-4.0, 4.0, 4001)
-    for _ in range(15):
+    for trial in range(24):
         u, square, lam, price = rng.normal(), rng.uniform(0.2, 3.0), rng.uniform(0.1, 2.0), rng.choice([0.0, 0.1, 0.5])
+        low, high = (-math.inf, math.inf) if trial % 3 == 0 else (-rng.uniform(0.0, 1.5), rng.uniform(0.0, 1.5))
+        lam = 0.0 if trial % 6 == 5 else lam
+        grid = np.linspace(max(low, -4.0), min(high, 4.0), 1601)
         for inside in (False, True):
-            beside = np.array([price_of(float(x), lam, float(price)) for x in np.abs(grid)])
+            beside = np.array([price_of(float(x), lam, float(price), low, high) for x in grid])
+            if trial < 6:
+                assert beside == pytest.approx([cost_of(x, lam, price, low, high) for x in grid], abs=1e-3)
             cost = 0.5 * lam * grid**2 if inside else beside
             least = float(grid[np.argmin(0.5 * square * grid**2 - u * grid + cost)])
-            assert best_coefficient(u, square, lam, price, inside) == pytest.approx(least, abs=3e-3)
+            found = best_coefficient(u, square, lam, float(price), low, high, inside)
+            assert low <= found <= high
+            assert found == pytest.approx(least, abs=6e-3)
 
 
 def test_constraints_groups_and_limits_are_served():
@@ -226,6 +322,23 @@ def test_constraints_groups_and_limits_are_served():
     least = min(grouped.fit(s).value + 0.3 * sum(len(grouped.groups[g]) for g in s) for s in sets)
     assert found.reached
     assert found.value == pytest.approx(least, rel=1e-6)
+
+
+@pytest.mark.parametrize("lam", [0.0, 2.0])
+def test_sparse_columns_are_served_as_a_table_is(lam, monkeypatch):
+    monkeypatch.setattr(design, "MOST_TABLE_BYTES", -1)
+    monkeypatch.setattr(design, "MOST_ENTRIES", 2.0)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        A = (rng.random((40, 9)) < 0.3) * rng.choice([1.0, 1.0, 2.5], (40, 9))
+        A[:, 3] = A[:, 2]
+        y = A @ rng.standard_normal(9) + 0.5 * rng.standard_normal(40)
+        options = {"lam": lam, "fit_intercept": bool(seed % 2)}
+        values = [
+            best_model(Problem.prepared(data, y, 4, **options), criterion="l0", penalty=2.0, **QUIET).value
+            for data in (A, scipy.sparse.csc_matrix(A))
+        ]
+        assert values[1] == pytest.approx(values[0], rel=3e-6)
 
 
 def test_more_columns_than_rows_without_a_ridge():
