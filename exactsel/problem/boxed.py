@@ -91,7 +91,7 @@ class BoxedProblem:
             and np.any(np.isfinite(lower) & (lower != 0.0) | np.isfinite(upper) & (upper != 0.0))
         ):
             raise InputError(
-                f"bounds other than 0 go with columns as they are, for scaling rounds them; leave "
+                f"limits on coefficients other than 0 go with columns as they are, for scaling rounds them; leave "
                 f"{option('standardize')} out, or scale the columns yourself."
             )
         self.base: Objective = problem.objective
