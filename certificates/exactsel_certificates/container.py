@@ -382,5 +382,5 @@ def _check_screening(proof: Proof) -> None:
         raise MalformedError("the active columns are not distinct columns in ascending order.")
     if proof.screen_dual.size > MOST_TOUCHED or np.any((proof.screen_dual < 0) | (proof.screen_dual >= proof.duals)):
         raise MalformedError(f"columns left out are bounded by no more than {MOST_TOUCHED} of the dual vectors.")
-    if proof.screen_level.size > MOST_LEVELS or np.any(np.diff(proof.screen_level) <= 0.0):
+    if proof.screen_level.size > MOST_LEVELS or np.any(proof.screen_level[1:] <= proof.screen_level[:-1]):
         raise MalformedError(f"the levels are not up to {MOST_LEVELS} numbers in ascending order.")

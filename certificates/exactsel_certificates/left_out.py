@@ -7,6 +7,8 @@ dual vector. Both are in doubles, with every rounding taken off (rigorous.py tel
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -48,15 +50,19 @@ def left_out(instance: SparseInstance, levels: FloatArray, duals: FloatArray) ->
     best = LeftOut(0.0, np.where(allowed, 0.0, np.inf))
     with np.errstate(all="ignore"):
         if instance.loss == "quadratic":
-            best = best.better(_sound(touched_rows(instance, levels, allowed), best))
+            best = best.better(_sound(lambda: touched_rows(instance, levels, allowed), best))
         if instance.lam > 0.0:
             for dual in duals:
-                best = best.better(_sound(at_dual(instance, dual, allowed), best))
+                best = best.better(_sound(partial(at_dual, instance, dual, allowed), best))
     return best
 
 
-def _sound(found: LeftOut, nothing: LeftOut) -> LeftOut:
-    """What was found where it is a number."""
+def _sound(find: Callable[[], LeftOut], nothing: LeftOut) -> LeftOut:
+    """What is found where it is a number; exact sums raise an error where they overflow."""
+    try:
+        found = find()
+    except OverflowError:
+        return nothing
     whole = found.whole if math.isfinite(found.whole) else 0.0
     return LeftOut(whole, np.where(np.isnan(found.with_column), nothing.with_column, found.with_column))
 

@@ -150,8 +150,12 @@ class TypingContext(typing.Context):  # type: ignore[misc]
             found = super().resolve_function_type(func, args, kws)
             if found is None:
                 return None
-            self._resolved[func, args] = found
-        return self._resolved[func, args]
+            self._resolved[func, args] = found, func.get_impl_key(found)
+        found, meant = self._resolved[func, args]
+        # Which function is called is noted in the type of numba's own, which is that of all targets: whoever has
+        # compiled a call of it since has noted another one.
+        func._impl_keys[found.args] = meant  # type: ignore[attr-defined]
+        return found
 
     def resolve_value_type(self, val: Any) -> Any:
         """The type of a global or a constant."""

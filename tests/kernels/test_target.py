@@ -225,3 +225,34 @@ def test_the_versions_tested_are_those_that_are_installed():
     assert f'"numba>=0.63,<{bound}"' in text
     assert f"numba >=0.63,<{bound}" in (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
     assert versions.is_tested()
+
+
+BY_TURNS = """
+import numba, numpy as np
+from exactsel._jit import njit
+
+@njit
+def first(n):
+    return np.zeros(n).sum()
+
+@numba.njit
+def theirs(n):
+    return np.zeros(n).sum() + np.zeros((n, 2)).sum()
+
+@njit
+def then(n):
+    return np.zeros(n).sum() + np.zeros((n, 2)).sum() + 1.0
+
+@numba.njit
+def theirs_again(n):
+    return np.zeros(n).sum() + 2.0
+
+print(first(3), theirs(4), then(5), theirs_again(6))
+"""
+
+
+def test_kernels_and_what_others_compile_may_come_by_turns():
+    """Types of numba's functions are shared by all targets, and know one implementation."""
+    environment = os.environ | {"EXACTSEL_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", BY_TURNS], capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.stdout.split() == ["0.0", "0.0", "1.0", "2.0"], done.stderr

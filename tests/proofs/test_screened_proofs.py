@@ -121,6 +121,8 @@ def forgeries(proof, best, rng):
     levels = proof.screen_level
     for changed in (levels[1:], levels[:-1], levels[::2], 0.1 * levels, levels[len(levels) // 2 :][:1], levels[:0]):
         yield replace(proof, screen_level=changed)
+    for most in (1e155, 1e308):
+        yield replace(proof, screen_level=np.array([-most, most]))
     for scale in (0.0, 0.5, 3.0):
         yield replace(proof, dual_value=scale * proof.dual_value + rng.standard_normal(proof.dual_value.size))
     if proof.d < proof.columns:
