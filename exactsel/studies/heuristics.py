@@ -13,6 +13,7 @@ import dataclasses
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from types import NoneType
@@ -20,7 +21,8 @@ from typing import Any, get_args, get_type_hints
 
 from exactsel import clock, registry
 from exactsel.arguments import every_core, with_aliases
-from exactsel.errors import InputError
+from exactsel.deadlines import within
+from exactsel.errors import InputError, TimeLimitError
 from exactsel.interrupts import dispensable
 from exactsel.nodes.tolerance import resolution
 from exactsel.observers.lines import teller
@@ -195,13 +197,17 @@ def run(
     UnsupportedError
         When the method cannot serve the problem.
     """
-    problem, options = _asked(method, problem, y, k, options)
+    with within(time_limit):
+        problem, options = _asked(method, problem, y, k, options)
     heuristic, threads = make(method, options), every_core(threads)
     settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=(), bound=bound)
     context = Context(seed, None if start is None else given_support(start, problem))
     began, began_clock = time.perf_counter(), clock.now()
     with Watch(None if time_limit is None else (1.0 - KEPT_FOR_BOUND) * time_limit, signals) as watch, dispensable():
-        proposal = heuristic.run(problem, dataclasses.replace(context, should_stop=lambda: watch.stopped))
+        asking = dataclasses.replace(context, should_stop=lambda: watch.stopped)
+        proposal = Proposal(context.start or (), 0)
+        with suppress(TimeLimitError), within(time_limit):
+            proposal = heuristic.run(problem, asking)
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)
     seconds = time.perf_counter() - began

@@ -58,7 +58,8 @@ class Task:
     """What is optimised: ``objective`` over supports of at most k of d columns.
 
     ``empty_rows`` (3, n) are the rows of the empty support (n = 0 where the objective keeps none), ``work`` the rough
-    number of operations one evaluation costs, and ``loss`` the loss of the problem.
+    number of operations one evaluation costs, ``work_kept`` what an offspring costs besides that enters the archive,
+    where that is very much more, and ``loss`` the loss of the problem.
     """
 
     objective: Any
@@ -67,6 +68,7 @@ class Task:
     k: int
     empty_rows: FloatArray
     work: float
+    work_kept: float = 0.0
 
     @property
     def rows(self) -> int:
@@ -213,7 +215,7 @@ def run_synchronously(
     iteration = 0
     while iteration < end and not context.should_stop():
         stop_at, record = min(end, iteration + piece), curve.record(piece * processors)
-        with stop_flag(context, between) as stop:
+        with stop_flag(context, between + piece * task.work_kept) as stop:
             while iteration < stop_at:
                 given: tuple[Any, ...] = (task.objective, plan, archive)
                 if islands is not None:
@@ -223,9 +225,11 @@ def run_synchronously(
                     run = partial(run_team, *given, offspring, scratch, kept)
                     iteration = together(run, team, iteration, stop_at, record, stop)
                 elif processors == 1:
-                    iteration = run_alone(*given, offspring, scratch, iteration, stop_at, record)
+                    iteration = run_alone(*given, offspring, scratch, iteration, stop_at, record, stop)
                 else:
                     iteration = run_serial(*given, offspring, scratch, kept, iteration, stop_at, record, stop)
+                if stop[0]:
+                    break
                 if iteration < stop_at:
                     archive = enlarged(archive)
         curve.extend(record)
