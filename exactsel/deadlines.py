@@ -31,10 +31,10 @@ _ends = _Ends()
 
 @contextmanager
 def within(seconds: Any) -> Iterator[None]:
-    """A block in which :func:`ask` raises soon after so many seconds, or never where None; what is no number either is
-    refused by whoever it is for.
+    """A block in which :func:`ask` raises soon after so many seconds, or never where None; what else is no number of
+    seconds is refused by whoever it is for.
     """
-    if not isinstance(seconds, Real):
+    if not (isinstance(seconds, Real) and float(seconds) >= 0.0):
         yield
         return
     _ends.open.append((clock.now() + float(seconds) + LAST_PASS, float(seconds)))

@@ -58,8 +58,8 @@ class Task:
     """What is optimised: ``objective`` over supports of at most k of d columns.
 
     ``empty_rows`` (3, n) are the rows of the empty support (n = 0 where the objective keeps none), ``work`` the rough
-    number of operations one evaluation costs, ``work_kept`` what an offspring costs besides that enters the archive,
-    where that is very much more, and ``loss`` the loss of the problem.
+    number of operations one evaluation costs, ``reading`` what it takes besides where columns stay in a file, on which
+    nothing but questions whether to stop depends, and ``loss`` the loss of the problem.
     """
 
     objective: Any
@@ -68,7 +68,7 @@ class Task:
     k: int
     empty_rows: FloatArray
     work: float
-    work_kept: float = 0.0
+    reading: float = 0.0
 
     @property
     def rows(self) -> int:
@@ -211,11 +211,12 @@ def run_synchronously(
     team = working_threads(team)
     entered = _enter(task, plan, archive, offspring, scratch, supports, context, curve)
     islands = new_islands(processors, task.largest, task.rows) if batch > 1 else None
-    piece = int(np.clip(PIECE_WORK * team / between, 1, max(1, MOST_RECORDED // (processors * batch)))) * batch
+    asked = between + processors * task.reading * batch
+    piece = int(np.clip(PIECE_WORK * team / asked, 1, max(1, MOST_RECORDED // (processors * batch)))) * batch
     iteration = 0
     while iteration < end and not context.should_stop():
         stop_at, record = min(end, iteration + piece), curve.record(piece * processors)
-        with stop_flag(context, between + piece * task.work_kept) as stop:
+        with stop_flag(context, math.inf if task.reading else between) as stop:
             while iteration < stop_at:
                 given: tuple[Any, ...] = (task.objective, plan, archive)
                 if islands is not None:
@@ -307,7 +308,7 @@ def run_without_waiting(
     scratch = new_scratch(workers, task.largest, task.rows)
     # Apart, so that changing one does not take the other out of the other cores' caches.
     counter, lock = np.zeros(64, np.int64), np.zeros(64, np.int64)
-    piece = int(np.clip(workers * PIECE_WORK / task.work, workers, MOST_RECORDED))
+    piece = int(np.clip(workers * PIECE_WORK / (task.work + task.reading), workers, MOST_RECORDED))
     while counter[0] < end and not context.should_stop():
         stop, record = min(end, int(counter[0]) + piece), curve.record(piece)
         with ThreadPoolExecutor(workers) as pool:

@@ -42,11 +42,8 @@ def regression_task(problem: Limited) -> Task:
     width = max(1, min(2 * problem.k - 1, problem.d))
     if problem.is_quadratic:
         work = OVERHEAD + 4.0 * width**2
-        if isinstance(problem.AT, MappedColumns):
-            work += ENTRY_OF_FILE * width * problem.n
-            passed = float(problem.n) * problem.d
-            return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work, passed)
-        return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work)
+        reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0
+        return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work, reading)
     work = OVERHEAD + problem.n * (ROW_WORK + 4.0 * width)
     return Task(loss_objective(problem), problem.loss, problem.d, problem.k, empty_rows(problem), work)
 
