@@ -14,7 +14,6 @@ from typing import Any
 from exactsel._jit import interpreted
 from exactsel._version import __version__
 from exactsel.arguments import function, signal_numbers, switch
-from exactsel.deadlines import within
 from exactsel.errors import InputError
 from exactsel.observers.lines import teller
 from exactsel.observers.log import ProgressLog
@@ -82,8 +81,7 @@ def solve(
     InputError
         For what cannot be served; :class:`exactsel.errors.InvariantError` where the search contradicts itself.
     """
-    with within(options.get("time_limit")):
-        asked, settings = problem_asked(problem, y, k, options)
+    asked, settings = problem_asked(problem, y, k, options)
     record, details, audit = map(switch, ("record", "details", "audit"), (record, details, audit))
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)

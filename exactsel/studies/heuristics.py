@@ -197,17 +197,13 @@ def run(
     UnsupportedError
         When the method cannot serve the problem.
     """
-    with within(time_limit):
-        problem, options = _asked(method, problem, y, k, options)
+    problem, options = within(time_limit)(_asked)(method, problem, y, k, options)
     heuristic, threads = make(method, options), every_core(threads)
     settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=(), bound=bound)
     context = Context(seed, None if start is None else given_support(start, problem))
     began, began_clock = time.perf_counter(), clock.now()
     with Watch(None if time_limit is None else (1.0 - KEPT_FOR_BOUND) * time_limit, signals) as watch, dispensable():
-        asking = dataclasses.replace(context, should_stop=lambda: watch.stopped)
-        proposal = Proposal(context.start or (), 0)
-        with suppress(TimeLimitError), within(time_limit):
-            proposal = heuristic.run(problem, asking)
+        proposal = _proposed(heuristic, problem, context, watch, time_limit)
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)
     seconds = time.perf_counter() - began
@@ -220,6 +216,15 @@ def run(
     if tell is not None:
         tell(f"{heuristic.name}: gap {result.gap:.2e}, {result.claim.value}, {spent:.1f} s")
     return result
+
+
+def _proposed(
+    heuristic: Heuristic, problem: SubsetProblem, context: Context, watch: Watch, time_limit: float | None
+) -> Proposal:
+    """What the method says; where time was over in the middle of a pass that it did not end itself, where it began."""
+    with suppress(TimeLimitError), within(time_limit):
+        return heuristic.run(problem, dataclasses.replace(context, should_stop=lambda: watch.stopped))
+    return Proposal(context.start or (), 0)
 
 
 def _asked(

@@ -217,7 +217,7 @@ def run_synchronously(
     while iteration < end and not context.should_stop():
         stop_at, record = min(end, iteration + piece), curve.record(piece * processors)
         with stop_flag(context, math.inf if task.reading else between) as stop:
-            while iteration < stop_at:
+            while iteration < stop_at and not stop[0]:
                 given: tuple[Any, ...] = (task.objective, plan, archive)
                 if islands is not None:
                     run = partial(run_islands, *given, islands, offspring, scratch)
@@ -229,8 +229,6 @@ def run_synchronously(
                     iteration = run_alone(*given, offspring, scratch, iteration, stop_at, record, stop)
                 else:
                     iteration = run_serial(*given, offspring, scratch, kept, iteration, stop_at, record, stop)
-                if stop[0]:
-                    break
                 if iteration < stop_at:
                     archive = enlarged(archive)
         curve.extend(record)
