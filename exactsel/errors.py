@@ -136,6 +136,10 @@ class OutputError(InputError):
         self.misnamed = misnamed
 
 
+class TimeLimitError(ExactselError):
+    """A time limit ended before anything was known."""
+
+
 class InvariantError(ExactselError, RuntimeError):
     """A search contradicted itself, which is a defect of exactsel: none of what it says can be relied on.
 

@@ -22,11 +22,13 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from exactsel.bounds.at_hand import Descent, best_multiple
+from exactsel.errors import TimeLimitError
 from exactsel.kernels.dual import dual_at_point
 from exactsel.kernels.rows import loss_gradient
 from exactsel.problem.design import DesignColumns
@@ -78,15 +80,16 @@ def column_bounds(
     allowed[list(problem.must_not)] = False
     # No loss is below zero anywhere.
     best = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
-    if problem.is_quadratic:
-        best = best.better(touched_rows(problem, allowed, should_stop))
-    if problem.lam > 0.0:
-        # One pass, whatever the time is: without it nothing is known of the model.
-        best = best.better(at_predictions(problem, allowed, coef @ problem.AT))
-        many = int(np.count_nonzero(best.with_column < value))
-        z = Descent(problem).run(should_stop) if many > enough else None
-        if z is not None:
-            best = best.better(at_predictions(problem, allowed, z))
+    with suppress(TimeLimitError):  # in the middle of a pass: what was proven before holds
+        if problem.is_quadratic:
+            best = best.better(touched_rows(problem, allowed, should_stop))
+        if problem.lam > 0.0:
+            # One pass, even where no step may be taken: without it nothing is known of the model.
+            best = best.better(at_predictions(problem, allowed, coef @ problem.AT))
+            many = int(np.count_nonzero(best.with_column < value))
+            z = Descent(problem).run(should_stop) if many > enough else None
+            if z is not None:
+                best = best.better(at_predictions(problem, allowed, z))
     return best
 
 

@@ -18,6 +18,7 @@ from exactsel.cli.compiling import tell_of_compiling
 from exactsel.cli.demands import columns_in, groups_in, hierarchy_in, within_bounds
 from exactsel.cli.named_files import FileOrText, InputFile, OutputFile
 from exactsel.cli.talk import say_line
+from exactsel.cli.time_limits import reading_in_time
 from exactsel.solving.settings import Setting, Settings, option_of, settings_of
 
 if TYPE_CHECKING:
@@ -280,8 +281,12 @@ def given_data(arguments: dict[str, Any], **more: Any) -> GivenData:
 def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
     """The problem (of either family) the problem options among ``arguments`` name; warnings become lines on stderr,
     unless they have been said before (``quiet``).
+
+    A time limit among the arguments holds for reading, too, and where all of the command is within one limit, what
+    reading took is taken off it.
     """
-    problem = _problem(arguments, quiet)
+    with reading_in_time(arguments):
+        problem = _problem(arguments, quiet)
     tell_of_compiling(problem, quiet or arguments.get("quiet", False))
     return problem
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.data.sizes import Budget
+from exactsel.deadlines import ask
 from exactsel.errors import ExactselError, InputError
 from exactsel.problem.doubles import may_round_texts, rounding_of_texts, say, to_doubles
 from exactsel.problem.mapped_columns import stays_mapped
@@ -100,6 +101,7 @@ def read_npy(stream: IO[bytes], size: int, name: str, budget: Budget) -> NDArray
         )
     if dtype.kind not in "biufcSU":
         raise InputError(f"{name} has entries of type {dtype}; store plain numbers or texts instead.")
+    ask()
     budget.take(declared + (TEXT_BYTES * count if dtype.kind in "SU" else 0), name)
     content = _exactly(stream, declared)
     # At its end zipfile compares the checksum; it unpacks no more than is asked for.
@@ -152,6 +154,7 @@ def read_bytes(file: Path, budget: Budget) -> bytes:
     with file.open("rb") as raw:
         stream: IO[bytes] = gzip.GzipFile(fileobj=raw) if file.suffix.lower() == ".gz" else raw  # type: ignore[assignment]
         while chunk := stream.read(CHUNK):
+            ask()
             budget.take(len(chunk))
             chunks.append(chunk)
     return b"".join(chunks)
@@ -232,6 +235,7 @@ def read_vector(file: str | os.PathLike[str]) -> FloatArray:
 def _pieces(text: bytes) -> Iterator[FloatArray]:
     """The numbers in pieces, since a word takes many times the memory of its number."""
     for piece in re.finditer(rb"\s*(?s:.{1,%d})\S*" % CHUNK, text):
+        ask()
         words = piece[0].split()
         if words:
             yield np.array([float(word) for word in words])

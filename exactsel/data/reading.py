@@ -20,8 +20,6 @@ intercept where it says so, those of all other files unless told otherwise.
 
 from __future__ import annotations
 
-import codecs
-import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -29,24 +27,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.arguments import entries, shown, with_aliases
-from exactsel.data.arrays import TEXT_BYTES, map_npy_file, read_bytes, read_npy_file, refusing_damage
+from exactsel.data.arrays import map_npy_file, read_npy_file, refusing_damage
 from exactsel.data.foreign import FOREIGN, read_foreign
 from exactsel.data.instance import Instance, read_instance
 from exactsel.data.shipped import no_such_file
 from exactsel.data.sizes import Budget
-from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive, tell_of_entries
+from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive
+from exactsel.data.svmlight import read_svmlight
 from exactsel.data.tables import Choice, Coding, Factors, choose_columns, instance_from, with_labels
 from exactsel.data.text import Written, read_text_table
-from exactsel.errors import InputError, UnsupportedError, option, warn_of_data
+from exactsel.errors import InputError, option, warn_of_data
 from exactsel.files import is_file
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import row_numbers
-from exactsel.problem.design import stays_sparse
-from exactsel.problem.doubles import EXACT, rounding_of_texts, say
 from exactsel.problem.factors import AUTO as AUTOMATIC
 from exactsel.problem.frames import Column, is_frame
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
@@ -280,36 +276,6 @@ def _frame(file: Path) -> list[Column]:
     return read_frame(file, feather=_ending(file) == ".feather")
 
 
-def _svmlight(file: Path) -> Instance:
-    try:
-        from sklearn.datasets import load_svmlight_file
-    except ImportError:
-        raise UnsupportedError(f"reading {file.name} needs scikit-learn; run: pip install 'exactsel[data]'.") from None
-    budget = Budget(file)
-    text = read_bytes(file, budget).removeprefix(codecs.BOM_UTF8)
-    budget.take(TEXT_BYTES * text.count(b":"))
-    matrix, y = load_svmlight_file(io.BytesIO(text))
-    sparse = stays_sparse(matrix.shape[0], matrix.shape[1], matrix.nnz)
-    if sparse:
-        budget.take_lines(*matrix.shape)
-    else:
-        budget.take_table(*matrix.shape)
-    if max(np.abs(matrix.data).max(initial=0.0), np.abs(y).max(initial=0.0)) >= EXACT:
-        _tell_of_svmlight(text, file)
-    return Instance(matrix if sparse else matrix.toarray(), y, intercept=AUTO)
-
-
-def _tell_of_svmlight(text: bytes, file: Path) -> None:
-    """A word about what the numbers in such a text lose as doubles; the target counts as a column of its own."""
-    rows = [words for line in text.splitlines() if (words := line.partition(b"#")[0].split())]
-    targets = [row[0] for row in rows]
-    say(rounding_of_texts([word.decode() for word in targets], np.array(targets, dtype=np.float64)),
-        f"in {file}, the target")  # fmt: skip
-    pairs = [pair.split(b":") for row in rows for pair in row[1:] if not pair.startswith(b"qid")]
-    words = [pair[1] for pair in pairs]
-    tell_of_entries(words, np.array([int(pair[0]) for pair in pairs]), np.array(words, dtype=np.float64), file)
-
-
 def _matrix_market(file: Path) -> Instance:
     matrix: Any = read_matrix_market(file)
     return Instance(matrix, intercept=AUTO)
@@ -336,9 +302,9 @@ _READERS: dict[str, Callable[[Path], Any]] = {
     ".npz": _sparse_archive,
     ".parquet": _frame,
     ".feather": _frame,
-    ".svm": _svmlight,
-    ".svmlight": _svmlight,
-    ".libsvm": _svmlight,
+    ".svm": read_svmlight,
+    ".svmlight": read_svmlight,
+    ".libsvm": read_svmlight,
     ".mtx": _matrix_market,
     ".npy": _array,
     **dict.fromkeys(FOREIGN, read_foreign),

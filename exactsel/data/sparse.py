@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from exactsel.data.arrays import floats, read_bytes, read_member
 from exactsel.data.sizes import Budget
+from exactsel.deadlines import ask
 from exactsel.errors import InputError
 from exactsel.problem.design import DesignMatrix, SparseColumns, stays_sparse
 from exactsel.problem.doubles import EXACT, may_round_texts, rounding_of_texts, say
@@ -121,6 +122,7 @@ def tell_of_entries(words: Sequence[bytes], columns: IntArray, values: FloatArra
     if not may_round_texts(values) or not np.abs(values).max(initial=0.0) >= EXACT:
         return
     for j in np.unique(columns):
+        ask()
         own = np.flatnonzero(columns == j).tolist()
         found = rounding_of_texts([words[i].decode("ascii", "replace") for i in own], values[own])
         say(found, f"in {where}, column {j}")
@@ -255,7 +257,9 @@ def matrix_of(
     sparse = stays_sparse(rows, columns, i.size)
     if not (sparse or counted):
         budget.take_table(rows, columns)
+    ask()
     places = np.sort(i * columns + j)
+    ask()
     if np.any(places[1:] == places[:-1]):
         raise InputError(
             f"{file} holds an entry twice, and what is meant is not plain; add such entries up (sum_duplicates in "

@@ -17,6 +17,7 @@ from exactsel.data.arrays import TEXT_BYTES, UTF_16, read_bytes
 from exactsel.data.cells import as_number, bare, decimal_mark, is_date, is_missing, plainly, read_cells
 from exactsel.data.layout import check_row_names, cut, delimiter_of, is_one_short
 from exactsel.data.sizes import COLUMN_BYTES, Budget
+from exactsel.deadlines import ask
 from exactsel.errors import InputError, option, warn_of_data
 from exactsel.problem.doubles import Rounding, may_round_texts, rounding_of_texts
 from exactsel.problem.frames import SHOWN, Column
@@ -146,6 +147,7 @@ class _Table:
             if number >= begin:
                 held.append(row)
             if len(held) * len(row) >= CELLS_AT_ONCE:
+                ask()
                 yield [*zip(*held, strict=True)]
                 held = []
         if held:
@@ -219,6 +221,7 @@ def _columns(table: _Table, names: Sequence[str], begin: int, decimal: str | Non
     columns = []
     lost = _roundings(table, {j: values for j, values in plain.items() if j not in texts}, begin)
     for j, name in enumerate(names):
+        ask()
         if j not in texts:
             columns.append(Column(name, plain[j], rounding=lost.get(j)))
             continue

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.deadlines import ask
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
@@ -129,10 +130,12 @@ class DesignColumns(ABC):
         raise _as_table(self.shape)
 
     def __matmul__(self, b: FloatArray) -> FloatArray:
+        ask()
         product = self.products(b)
         return product if self.means is None else product - self.means * float(np.sum(b))
 
     def __rmatmul__(self, x: FloatArray) -> FloatArray:
+        ask()
         combined = self.combined(x)
         return combined if self.means is None else combined - float(self.means @ x)
 

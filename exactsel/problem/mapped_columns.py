@@ -5,12 +5,14 @@ A block is made doubles when it is looked at, so products are those of the numbe
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.deadlines import ask
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.file_columns import FileColumns
 from exactsel.problem.design import DesignColumns, Summary
@@ -38,6 +40,8 @@ class MappedColumns(DesignColumns):
         super().__init__(table.shape[1], table.shape[0], means)
         self.table, self.divisors = table, divisors
         """The numbers in the file; (d,) powers of two that columns are divided by when they are looked at."""
+        self._digest = b""
+        """Of the numbers in the file, once there is a summary: a pass for it alone would come when time is over."""
 
     @property
     def as_given(self) -> MappedColumns:
@@ -83,9 +87,10 @@ class MappedColumns(DesignColumns):
     def summed_up(self) -> Summary:
         """See :class:`DesignColumns`."""
         unusable, smallest, largest = 0, np.inf, 0.0
-        totals, squares = np.zeros(len(self)), np.zeros(len(self))
+        totals, squares, digest = np.zeros(len(self)), np.zeros(len(self)), hashlib.sha256()
         with np.errstate(over="ignore", invalid="ignore"):
             for _, columns, block in self.blocks():
+                digest.update(np.ascontiguousarray(block).data)
                 totals[columns] += block.sum(axis=0)
                 squares[columns] += np.einsum("ij,ij->j", block, block)
                 np.abs(block, out=block)
@@ -93,6 +98,7 @@ class MappedColumns(DesignColumns):
                 unusable += 0 if most < np.inf else int(np.count_nonzero(~np.isfinite(block)))
                 largest = max(largest, most)
                 smallest = min(smallest, float(np.min(block, where=block > 0.0, initial=np.inf)))
+        self._digest = digest.digest()
         return Summary(unusable, smallest, largest, totals, squares)
 
     @property
@@ -111,14 +117,17 @@ class MappedColumns(DesignColumns):
 
     def feed(self, digest: Any) -> None:
         """See :class:`DesignColumns`."""
-        for _, _, block in self.blocks():
-            digest.update(np.ascontiguousarray(block).data)
+        if self.divisors is not None:
+            digest.update(np.ascontiguousarray(self.divisors).data)
+        _ = self.summary
+        digest.update(self._digest)
 
     def divided(self, by: FloatArray) -> MappedColumns:
         """See :class:`DesignColumns`."""
         divisors = by if self.divisors is None else self.divisors * by
         made = MappedColumns(self.table, None if self.means is None else self.means / by, divisors)
         known = self.summary
+        made._digest = self._digest
         made._summary = known._replace(totals=known.totals / by, squares=known.squares / by**2)
         return made
 
@@ -134,11 +143,17 @@ class MappedColumns(DesignColumns):
 
     def _with_means(self, means: FloatArray | None) -> MappedColumns:
         made = MappedColumns(self.table, means, self.divisors)
-        made._summary = self._summary
+        made._summary, made._digest = self._summary, self._digest
         return made
 
     def blocks(self) -> Iterator[tuple[slice, slice, FloatArray]]:
-        """Rows and columns of a block, and its numbers, nothing taken off, in the order of the file."""
+        """Rows and columns of a block, and its numbers, nothing taken off, in the order of the file.
+
+        Raises
+        ------
+        TimeLimitError
+            Where a time limit is over before the next block.
+        """
         n, d = self.table.shape
         whole = slice(None)
         if self.table.flags.f_contiguous:
@@ -148,6 +163,7 @@ class MappedColumns(DesignColumns):
             step = max(1, AT_ONCE // d)
             parts = [(slice(first, first + step), whole) for first in range(0, n, step)]
         for rows, columns in parts:
+            ask()
             block = np.array(self.table[rows, columns], dtype=np.float64)
             if self.divisors is not None:
                 block /= self.divisors[columns]

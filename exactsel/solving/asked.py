@@ -14,6 +14,7 @@ from exactsel.data.beside import instance_of_data
 from exactsel.data.instance import Instance
 from exactsel.data.missing import KEPT
 from exactsel.data.tables import Coding
+from exactsel.deadlines import within
 from exactsel.errors import DataWarning, InputError, did_you_mean, warn_of_data
 from exactsel.problem.boxed import BoxedProblem, boxed
 from exactsel.problem.interface import SubsetProblem
@@ -102,7 +103,7 @@ def problem_asked(
             "data were given without a target; call solve(X, y, k=5), or solve(ColumnSubsetProblem(X, k=5)) for "
             "columns that stand for all others."
         )
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), within(left.get("time_limit")):
         if k is None and at_most is not None:
             warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=DataWarning)
             k = at_most

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,7 +19,8 @@ import numpy as np
 
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.column_bounds import ColumnBounds, column_bounds
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.deadlines import within
+from exactsel.errors import InputError, TimeLimitError, UnsupportedError
 from exactsel.interrupts import dispensable
 from exactsel.problem.fit import Fit
 from exactsel.problem.model import Model, PreparedModel
@@ -91,7 +93,8 @@ def solve_screened(
             if start is not None:
                 fit, source = problem.fit(given_support(start, problem)), "given"
             part = None if limit is None else HEURISTICS_SHARE * limit
-            with Watch(part, signals) as inner, dispensable():
+            asked = within(limit)
+            with Watch(part, signals) as inner, dispensable(), suppress(TimeLimitError), asked:
                 names = BEGUN_WITH if settings.heuristics == AUTO else settings.heuristics
                 context = Context(settings.seed, should_stop=lambda: inner.stopped, threads=settings.threads)
                 for better, name in starting_models(problem, names, fit, context):
@@ -111,7 +114,8 @@ def search_screened(
     refuse_beyond(problem, settings)
     began = time.perf_counter()
     part = PART_FOR_BOUNDS * watch.time_left
-    with one_thread(), Watch(None if np.isinf(part) else part, signals) as steps:
+    steps_end, end = (None if np.isinf(left) else left for left in (part, watch.time_left))
+    with one_thread(), Watch(steps_end, signals) as steps, within(end):
         bounds = column_bounds(problem, fit.coef, lambda: steps.stopped or watch.stopped, fit.value, FIRST_COLUMNS)
     found = _Found(fit, source, fit, bounds, seconds | {"prepare": time.perf_counter() - began})
     most, size = most_columns(problem, settings), FIRST_COLUMNS

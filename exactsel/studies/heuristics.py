@@ -13,6 +13,7 @@ import dataclasses
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from types import NoneType
@@ -20,7 +21,8 @@ from typing import Any, get_args, get_type_hints
 
 from exactsel import clock, registry
 from exactsel.arguments import every_core, with_aliases
-from exactsel.errors import InputError
+from exactsel.deadlines import within
+from exactsel.errors import InputError, TimeLimitError
 from exactsel.interrupts import dispensable
 from exactsel.nodes.tolerance import resolution
 from exactsel.observers.lines import teller
@@ -195,13 +197,13 @@ def run(
     UnsupportedError
         When the method cannot serve the problem.
     """
-    problem, options = _asked(method, problem, y, k, options)
+    problem, options = within(time_limit)(_asked)(method, problem, y, k, options)
     heuristic, threads = make(method, options), every_core(threads)
     settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=(), bound=bound)
     context = Context(seed, None if start is None else given_support(start, problem))
     began, began_clock = time.perf_counter(), clock.now()
     with Watch(None if time_limit is None else (1.0 - KEPT_FOR_BOUND) * time_limit, signals) as watch, dispensable():
-        proposal = heuristic.run(problem, dataclasses.replace(context, should_stop=lambda: watch.stopped))
+        proposal = _proposed(heuristic, problem, context, watch, time_limit)
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)
     seconds = time.perf_counter() - began
@@ -214,6 +216,15 @@ def run(
     if tell is not None:
         tell(f"{heuristic.name}: gap {result.gap:.2e}, {result.claim.value}, {spent:.1f} s")
     return result
+
+
+def _proposed(
+    heuristic: Heuristic, problem: SubsetProblem, context: Context, watch: Watch, time_limit: float | None
+) -> Proposal:
+    """What the method says; where time was over in the middle of a pass that it did not end itself, where it began."""
+    with suppress(TimeLimitError), within(time_limit):
+        return heuristic.run(problem, dataclasses.replace(context, should_stop=lambda: watch.stopped))
+    return Proposal(context.start or (), 0)
 
 
 def _asked(

@@ -204,11 +204,13 @@ def run_serial(
 @njit
 def run_alone(
     objective: Any, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, first: int, end: int,
-    record: FloatArray,
+    record: FloatArray, stop: BoolArray,
 ) -> int:  # fmt: skip
-    """``run_serial`` with one processor, POSS, without what only several need; the same result."""
+    """``run_serial`` with one processor, POSS, without what only several need; the same result. Ends early where told
+    to ``stop``.
+    """
     for iteration in range(first, end):
-        if archive.live[0] >= archive.order.size:
+        if stop[0] or archive.live[0] >= archive.order.size:
             return iteration
         slot = choose_parent(plan, archive, iteration)
         if not propose(plan, archive, archive.members, slot, offspring, scratch, 0, iteration, 1):

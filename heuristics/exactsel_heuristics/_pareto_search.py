@@ -58,7 +58,8 @@ class Task:
     """What is optimised: ``objective`` over supports of at most k of d columns.
 
     ``empty_rows`` (3, n) are the rows of the empty support (n = 0 where the objective keeps none), ``work`` the rough
-    number of operations one evaluation costs, and ``loss`` the loss of the problem.
+    number of operations one evaluation costs, ``reading`` what it takes besides where columns stay in a file, on which
+    nothing but questions whether to stop depends, and ``loss`` the loss of the problem.
     """
 
     objective: Any
@@ -67,6 +68,7 @@ class Task:
     k: int
     empty_rows: FloatArray
     work: float
+    reading: float = 0.0
 
     @property
     def rows(self) -> int:
@@ -209,12 +211,13 @@ def run_synchronously(
     team = working_threads(team)
     entered = _enter(task, plan, archive, offspring, scratch, supports, context, curve)
     islands = new_islands(processors, task.largest, task.rows) if batch > 1 else None
-    piece = int(np.clip(PIECE_WORK * team / between, 1, max(1, MOST_RECORDED // (processors * batch)))) * batch
+    asked = between + processors * task.reading * batch
+    piece = int(np.clip(PIECE_WORK * team / asked, 1, max(1, MOST_RECORDED // (processors * batch)))) * batch
     iteration = 0
     while iteration < end and not context.should_stop():
         stop_at, record = min(end, iteration + piece), curve.record(piece * processors)
-        with stop_flag(context, between) as stop:
-            while iteration < stop_at:
+        with stop_flag(context, math.inf if task.reading else between) as stop:
+            while iteration < stop_at and not stop[0]:
                 given: tuple[Any, ...] = (task.objective, plan, archive)
                 if islands is not None:
                     run = partial(run_islands, *given, islands, offspring, scratch)
@@ -223,7 +226,7 @@ def run_synchronously(
                     run = partial(run_team, *given, offspring, scratch, kept)
                     iteration = together(run, team, iteration, stop_at, record, stop)
                 elif processors == 1:
-                    iteration = run_alone(*given, offspring, scratch, iteration, stop_at, record)
+                    iteration = run_alone(*given, offspring, scratch, iteration, stop_at, record, stop)
                 else:
                     iteration = run_serial(*given, offspring, scratch, kept, iteration, stop_at, record, stop)
                 if iteration < stop_at:
@@ -303,7 +306,7 @@ def run_without_waiting(
     scratch = new_scratch(workers, task.largest, task.rows)
     # Apart, so that changing one does not take the other out of the other cores' caches.
     counter, lock = np.zeros(64, np.int64), np.zeros(64, np.int64)
-    piece = int(np.clip(workers * PIECE_WORK / task.work, workers, MOST_RECORDED))
+    piece = int(np.clip(workers * PIECE_WORK / (task.work + task.reading), workers, MOST_RECORDED))
     while counter[0] < end and not context.should_stop():
         stop, record = min(end, int(counter[0]) + piece), curve.record(piece)
         with ThreadPoolExecutor(workers) as pool:

@@ -9,6 +9,7 @@ import numpy as np
 from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.boxed_fit import in_closed_form
+from exactsel.problem.mapped_columns import MappedColumns
 from exactsel_heuristics._pareto_boxed import boxed_loss_objective, boxed_quadratic_objective
 from exactsel_heuristics._pareto_css import column_subset_objective
 from exactsel_heuristics._pareto_loss import empty_rows, loss_objective
@@ -25,6 +26,8 @@ OVERHEAD = 300.0
 ROW_WORK = 60.0
 """Rough number of operations that a loss takes at one row, with its derivative."""
 
+ENTRY_OF_FILE = 10.0
+"""Rough number of operations as long as reading an entry of a column from a table in its file takes, row by row."""
 
 NEWTON_STEPS = 5.0
 """Of a fit within limits that does not begin at another one."""
@@ -39,7 +42,8 @@ def regression_task(problem: Limited) -> Task:
     width = max(1, min(2 * problem.k - 1, problem.d))
     if problem.is_quadratic:
         work = OVERHEAD + 4.0 * width**2
-        return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work)
+        reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0
+        return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work, reading)
     work = OVERHEAD + problem.n * (ROW_WORK + 4.0 * width)
     return Task(loss_objective(problem), problem.loss, problem.d, problem.k, empty_rows(problem), work)
 

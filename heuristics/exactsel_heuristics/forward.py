@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from exactsel.errors import TimeLimitError
 from exactsel.types import IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._refitting import Shortlist, forward_by_refits
@@ -100,10 +102,11 @@ def _by_elimination(problem: Problem, context: Context) -> Proposal:
     decrease = smallest_decrease(problem)
     elimination = Elimination(problem)
     evaluations = 0
-    while len(elimination.columns) < problem.k and not context.should_stop():
-        gains = elimination.addition_gains()
-        evaluations += problem.d - len(elimination.columns)
-        best = int(np.argmax(gains))
-        if not gains[best] > decrease or not elimination.add(best):
-            break
+    with suppress(TimeLimitError):  # in the middle of a pass: the columns so far are a model
+        while len(elimination.columns) < problem.k and not context.should_stop():
+            gains = elimination.addition_gains()
+            evaluations += problem.d - len(elimination.columns)
+            best = int(np.argmax(gains))
+            if not gains[best] > decrease or not elimination.add(best):
+                break
     return Proposal.of(elimination.columns, evaluations)

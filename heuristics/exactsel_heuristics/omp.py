@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from exactsel.errors import TimeLimitError
 from exactsel_heuristics._limits import objective_of, open_downhill
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
@@ -69,6 +70,9 @@ class OrthogonalMatchingPursuit:
                 break
             support.append(best)
             if len(support) < served.k:
-                gradient = objective.gradient(served.fit(support).coef)
+                try:
+                    gradient = objective.gradient(served.fit(support).coef)
+                except TimeLimitError:
+                    break  # in the middle of a pass: the columns so far are a model
                 evaluations += 1
         return Proposal.of(support, evaluations)
