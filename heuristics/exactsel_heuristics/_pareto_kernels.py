@@ -100,16 +100,18 @@ def propose(
 
 
 @njit
-def assess(objective: Any, source: Members, slot: int, offspring: Members, scratch: Scratch, p: int) -> None:
-    """Evaluate a proposal and, unless it is dominated, compute its factor; the value is inf when it is dominated."""
+def assess(objective: Any, source: Members, slot: int, offspring: Members, scratch: Scratch, p: int) -> bool:
+    """Evaluate a proposal; unless it is dominated, compute its factor, write its value, and return True."""
     no_larger, smaller = scratch.limits[p, NO_LARGER], scratch.limits[p, SMALLER]
-    offspring.values[p] = np.inf
     value = flipped_value(objective, source, slot, scratch, p, no_larger)
     # An infinite value is worse than nothing: such supports never enter.
     if value <= no_larger and value < smaller:
         value = settled_value(objective, offspring, p, scratch, p)
         if value <= no_larger and value < smaller:
+            # Written for few offspring only: values of different processors share cache lines.
             offspring.values[p] = value
+            return True
+    return False
 
 
 @njit
@@ -213,8 +215,7 @@ def run_alone(
         slot = choose_parent(plan, archive, iteration)
         if not propose(plan, archive, archive.members, slot, offspring, scratch, 0, iteration, 1):
             continue
-        assess(objective, archive.members, slot, offspring, scratch, 0)
-        if offspring.values[0] < np.inf:
+        if assess(objective, archive.members, slot, offspring, scratch, 0):
             remove_dominated(archive, offspring, 0)
             insert(objective, archive, offspring, 0)
             note(record, plan, offspring, 0, iteration + 1)
@@ -260,8 +261,7 @@ def work_alone(
         release(lock)
         if not proposed:
             continue
-        assess(objective, parents, p, offspring, scratch, p)
-        if not offspring.values[p] < np.inf:
+        if not assess(objective, parents, p, offspring, scratch, p):
             continue
         acquire(lock)
         limits = scratch.limits[p]

@@ -26,7 +26,7 @@ from exactsel_heuristics._pareto_kernels import (
 )
 from exactsel_heuristics._pareto_layout import FIRST, SIZE, Members, Scratch, new_members, new_scratch
 from exactsel_heuristics._pareto_random import skipping_rate
-from exactsel_heuristics._pareto_teams import new_islands, run_islands, run_team, work_on_island
+from exactsel_heuristics._pareto_teams import new_islands, own_slots, run_islands, run_team, work_on_island
 from exactsel_heuristics._pareto_threads import stop_flag, together
 from exactsel_heuristics.base import Context, Proposal
 
@@ -164,10 +164,11 @@ def _plan(task: Task, context: Context, isolation: str) -> Plan:
     return Plan(key_of(context), task.d, task.k, task.largest, skipping_rate(task.d), isolation == "minimum-index")
 
 
-def _archive(task: Task, plan: Plan, spare: int) -> Archive:
+def _archive(task: Task, plan: Plan, spare: int, islands: int = 0) -> Archive:
     # One member per size under a constant isolation function; with more groups the archive grows on the way.
     group = task.d if plan.by_minimum else 0
-    archive = new_archive(task.largest + 1 + spare, task.largest, task.rows, group)
+    more = own_slots(islands, task.largest)
+    archive = new_archive(task.largest + 1 + spare, task.largest, task.rows, group, more)
     archive.members.rows[0] = task.empty_rows
     return archive
 
@@ -200,15 +201,15 @@ def run_synchronously(
         return Outcome()
     end = default_iterations(task.d, task.k, processors) if iterations is None else iterations
     plan = _plan(task, context, isolation)
-    archive, curve = _archive(task, plan, processors), Curve()
     offspring = new_members(processors, task.largest, task.rows)
     scratch, kept = new_scratch(processors, task.largest, task.rows), np.zeros(processors, np.int64)
     batch = usual_batch(task, processors, isolation) if batch is None else _affordable(task, processors, batch)
     between = processors * task.work * batch
     team = min(processors, available_threads() if threads is None else threads) if between >= SHARED_WORK else 1
     team = working_threads(team)
+    archive, curve = _archive(task, plan, processors, processors if batch > 1 else 0), Curve()
     entered = _enter(task, plan, archive, offspring, scratch, supports, context, curve)
-    islands = new_islands(processors, task.largest, task.rows) if batch > 1 else None
+    islands = new_islands(processors, task.largest, archive.order.size) if batch > 1 else None
     piece = int(np.clip(PIECE_WORK * team / between, 1, max(1, MOST_RECORDED // (processors * batch)))) * batch
     iteration = 0
     while iteration < end and not context.should_stop():
@@ -245,7 +246,7 @@ def usual_batch(task: Task, processors: int, isolation: str = "constant") -> int
 def _held(task: Task, processors: int) -> int:
     """Bytes of the processors' copies of the archive."""
     w = task.largest
-    return 8 * processors * (w + 2) * (w * (w + 1) + 3 * task.rows)
+    return 16 * processors * (w + 2) * (w * (w + 1) + 3 * task.rows)
 
 
 def _affordable(task: Task, processors: int, batch: int) -> int:
@@ -297,9 +298,11 @@ def run_without_waiting(
     # Plain Python has no atomic operations.
     workers = working_threads(available_threads() if threads is None else threads)
     batch = usual_batch(task, workers, isolation) if batch is None else _affordable(task, workers, batch)
-    archive, curve = _archive(task, plan, workers), Curve()
+    # Every island may read other members, and each needs a free slot.
+    spare, islanders = (workers, 0) if batch == 1 else (1 + workers * (task.largest + 1), workers)
+    archive, curve = _archive(task, plan, spare, islanders), Curve()
     parents, offspring = (new_members(workers, task.largest, task.rows) for _ in range(2))
-    islands = new_islands(workers, task.largest, task.rows) if batch > 1 else None
+    islands = new_islands(workers, task.largest, archive.order.size) if batch > 1 else None
     scratch = new_scratch(workers, task.largest, task.rows)
     # Apart, so that changing one does not take the other out of the other cores' caches.
     counter, lock = np.zeros(64, np.int64), np.zeros(64, np.int64)

@@ -30,7 +30,7 @@ from exactsel_heuristics._pareto_kernels import (
     release,
     update,
 )
-from exactsel_heuristics._pareto_layout import NO_LARGER, SMALLER, Members, Scratch
+from exactsel_heuristics._pareto_layout import CACHE_LINES, NO_LARGER, SMALLER, Members, Scratch
 from exactsel_heuristics._pareto_random import random_bits
 
 COUNT, GENERATION, TICKET, SLOT = 0, 64, 128, 192
@@ -45,29 +45,35 @@ ISLAND_STREAM = 3
 
 
 class Islands(NamedTuple):
-    """An archive of its own for each of p processors: the arrays of :class:`Members` with one dimension more in front.
+    """An archive of its own for each of p processors, in the slots behind those of the archive they share.
 
-    ``order`` (p, slots) and ``live`` (p, 1) as in :class:`~exactsel_heuristics._pareto_archive.Archive`.
+    An island begins with the slots of the shared archive, which it reads and never writes, and enters what it finds in
+    ``width`` + 2 slots of its own: so many hold a member for each size, the empty support, and a newcomer.
+
+    ``order`` (p, slots) lists slots, the live ones first; ``counts`` (p, CACHE_LINES): see :data:`LIVE`; ``readers``
+    (slots of the archive,): how many islands read a slot.
     """
 
-    supports: IntArray
-    values: FloatArray
-    factors: FloatArray
-    rows: FloatArray
     order: IntArray
-    live: IntArray
+    counts: IntArray
+    readers: IntArray
 
 
-def new_islands(processors: int, width: int, n: int) -> Islands:
-    """Empty islands, with a slot for each size, the empty support, and a newcomer."""
-    slots = width + 2
+LIVE, LISTED = 0, 1
+"""Places in ``Islands.counts``: the live slots, and all that an island lists."""
+
+
+def own_slots(processors: int, width: int) -> int:
+    """Slots behind the archive that islands need."""
+    return processors * (width + 2)
+
+
+def new_islands(processors: int, width: int, slots: int) -> Islands:
+    """Islands beside an archive of ``slots`` slots."""
     return Islands(
-        np.zeros((processors, slots, 2 + width), np.int64),
-        np.full((processors, slots), np.inf),
-        np.zeros((processors, slots, width + 1, width)),
-        np.zeros((processors, slots, 3, n)),
-        np.tile(np.arange(slots), (processors, 1)),
-        np.zeros((processors, 1), np.int64),
+        np.zeros((processors, 2 * (width + 2)), np.int64),
+        np.zeros((processors, CACHE_LINES), np.int64),
+        np.zeros(slots, np.int64),
     )
 
 
@@ -110,55 +116,82 @@ def run_team(
 
 
 @njit
-def island(islands: Islands, p: int) -> Archive:
+def island(archive: Archive, islands: Islands, p: int) -> Archive:
     """The archive of processor p."""
-    members = Members(islands.supports[p], islands.values[p], islands.factors[p], islands.rows[p])
-    return Archive(members, islands.order[p], islands.live[p])
+    return Archive(archive.members, islands.order[p], islands.counts[p])
 
 
 @njit
-def settle(archive: Archive, own: Archive) -> None:
-    """Make ``own`` a copy of the archive; there must be a slot for each of its members."""
-    count = archive.live[0]
+def start_island(archive: Archive, islands: Islands, p: int) -> None:
+    """Let processor p begin with the members of the archive, and note that it reads them."""
+    order, count = islands.order[p], archive.live[0]
+    own = order.size // 2
     for q in range(count):
-        copy_member(archive.members, archive.order[q], own.members, own.order[q])
-    own.live[0] = count
+        order[q] = archive.order[q]
+    for q in range(own):
+        order[count + q] = islands.readers.size + p * own + q
+    islands.counts[p, LIVE], islands.counts[p, LISTED] = count, count + own
+
+
+@njit
+def count_readers(islands: Islands, p: int, change: int) -> None:
+    """Add ``change`` to the readers of the archive's slots that island p lists; one thread at a time."""
+    for q in range(islands.counts[p, LISTED]):
+        if islands.order[p, q] < islands.readers.size:
+            islands.readers[islands.order[p, q]] += change
+
+
+@njit
+def first_free(archive: Archive, islands: Islands, shared: bool) -> int:
+    """Move a slot that may be written to the first place behind the live ones, and return it.
+
+    That is one of the archive which no island reads, or one of an island that is not the archive's.
+    """
+    order, place = archive.order, archive.live[0]
+    q, slots = place, islands.readers.size
+    while (islands.readers[order[q]] > 0) if shared else (order[q] < slots):
+        q += 1
+    slot = order[q]
+    order[q], order[place] = order[place], slot
+    return slot
 
 
 @njit
 def evolve(
-    objective: Any, plan: Plan, own: Archive, offspring: Members, scratch: Scratch, p: int, first: int, end: int
-) -> None:
+    objective: Any, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch, p: int,
+    first: int, end: int,
+) -> None:  # fmt: skip
     """POSS on the island of processor p, iterations ``first`` to ``end`` - 1."""
-    key = random_bits(plan.key, p, ISLAND_STREAM, 0)
+    key, own = random_bits(plan.key, p, ISLAND_STREAM, 0), island(archive, islands, p)
     here = Plan(key, plan.d, plan.k, plan.largest, plan.rate, plan.by_minimum)
     for iteration in range(first, end):
         slot = choose_parent(here, own, iteration)
         if not propose(here, own, own.members, slot, offspring, scratch, p, iteration, 1):
             continue
-        assess(objective, own.members, slot, offspring, scratch, p)
-        if offspring.values[p] < np.inf:
+        if assess(objective, own.members, slot, offspring, scratch, p):
             remove_dominated(own, offspring, p)
-            copy_member(offspring, p, own.members, own.order[own.live[0]])
+            # Not `insert`: rows of Gram matrices are computed by one thread at a time, and in an order that does not
+            # depend on the threads, because entries of (i, j) and of (j, i) may round differently. The merge does it.
+            copy_member(offspring, p, own.members, first_free(own, islands, False))
             own.live[0] += 1
 
 
 @njit
 def merge(
-    objective: Any, plan: Plan, archive: Archive, own: Archive, limits: FloatArray, record: FloatArray, evaluations: int
-) -> None:
-    """Enter what an island holds and the archive does not, unless it is dominated there."""
-    members = own.members
+    objective: Any, plan: Plan, archive: Archive, islands: Islands, p: int, limits: FloatArray, record: FloatArray,
+    evaluations: int,
+) -> None:  # fmt: skip
+    """Enter what processor p has found, unless it is dominated in the archive."""
+    own, members = island(archive, islands, p), archive.members
     for q in range(own.live[0]):
         slot = own.order[q]
-        if survey(archive, members, slot, limits):
+        if slot < islands.readers.size or survey(archive, members, slot, limits):
             continue
-        value = members.values[slot]
-        if value < np.inf and value <= limits[NO_LARGER] and value < limits[SMALLER]:
+        if members.values[slot] <= limits[NO_LARGER] and members.values[slot] < limits[SMALLER]:
             remove_dominated(archive, members, slot)
-            if archive.live[0] < archive.order.size:
-                insert(objective, archive, members, slot)
-                note(record, plan, members, slot, evaluations)
+            first_free(archive, islands, True)
+            insert(objective, archive, members, slot)
+            note(record, plan, members, slot, evaluations)
 
 
 @njit
@@ -177,14 +210,12 @@ def run_islands(
             p = atomic_add(cells, TICKET, 1)
             if p >= processors:
                 break
-            own = island(islands, p)
-            settle(archive, own)
-            evolve(objective, plan, own, offspring, scratch, p, iteration, last)
+            start_island(archive, islands, p)
+            evolve(objective, plan, archive, islands, offspring, scratch, p, iteration, last)
         meet(cells, team)
         if member == 0:
             for p in range(processors):
-                own = island(islands, p)
-                merge(objective, plan, archive, own, scratch.limits[p], record, last * processors)
+                merge(objective, plan, archive, islands, p, scratch.limits[p], record, last * processors)
         iteration = last
     return end
 
@@ -194,17 +225,21 @@ def work_on_island(
     objective: Any, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch, p: int,
     counter: IntArray, end: int, batch: int, lock: IntArray, record: FloatArray,
 ) -> None:  # fmt: skip
-    """A worker of asynchronous PPOSS with batches: nobody waits but for the lock, under which islands are merged."""
-    own = island(islands, p)
+    """A worker of asynchronous PPOSS with batches: nobody waits but for the lock, under which islands are merged.
+
+    The archive has so many slots that one is free beside those that all islands may read.
+    """
     while True:
         first = atomic_add(counter, 0, batch)
         if first >= end:
             return
         last = min(end, first + batch)
         acquire(lock)
-        settle(archive, own)
+        start_island(archive, islands, p)
+        count_readers(islands, p, 1)
         release(lock)
-        evolve(objective, plan, own, offspring, scratch, p, first, last)
+        evolve(objective, plan, archive, islands, offspring, scratch, p, first, last)
         acquire(lock)
-        merge(objective, plan, archive, own, scratch.limits[p], record, last)
+        count_readers(islands, p, -1)
+        merge(objective, plan, archive, islands, p, scratch.limits[p], record, last)
         release(lock)

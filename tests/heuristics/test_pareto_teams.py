@@ -58,16 +58,17 @@ def islands_in_plain_python(problem, seed, processors, iterations, batch):
     for first in range(0, iterations, batch):
         islands = []
         for p in range(processors):
-            here, own = random_bits(key, p, ISLAND_STREAM, 0), list(archive)
+            here, own, found = random_bits(key, p, ISLAND_STREAM, 0), list(archive), set()
             for iteration in range(first, min(iterations, first + batch)):
                 parent = own[int(uniform(here, iteration, 0, 0) * len(own))][0]
                 support = tuple(sorted({*parent} ^ {*flipped_positions(here, iteration, 1, d)}))
                 if 0 < len(support) < 2 * k and enters(support, value(support), own):
                     own = with_member(support, value(support), own)
-            islands.append(own)
+                    found.add(support)
+            islands.append([member for member in own if member[0] in found])
         for own in islands:
             for support, cost in own:
-                if cost < np.inf and enters(support, cost, archive):
+                if enters(support, cost, archive):
                     archive = with_member(support, cost, archive)
     return archive
 
