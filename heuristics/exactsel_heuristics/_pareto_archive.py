@@ -67,7 +67,7 @@ def same_support(first: Members, i: int, second: Members, j: int) -> bool:
     return True
 
 
-@njit
+@njit(inline=True)
 def survey(archive: Archive, offspring: Members, p: int, limits: FloatArray) -> bool:
     """Look the archive through once for what decides about offspring p; True when it is there already.
 

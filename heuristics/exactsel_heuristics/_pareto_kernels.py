@@ -66,7 +66,7 @@ def note(record: FloatArray, plan: Plan, offspring: Members, p: int, evaluations
             record[number, BEST], record[number, EVALUATIONS] = offspring.values[p], float(evaluations)
 
 
-@njit
+@njit(inline=True)
 def propose(
     plan: Plan, archive: Archive, source: Members, slot: int, offspring: Members, scratch: Scratch, p: int,
     iteration: int, stream: int,
@@ -99,7 +99,7 @@ def propose(
     return not survey(archive, offspring, p, scratch.limits[p])
 
 
-@njit
+@njit(inline=True)
 def assess(objective: Any, source: Members, slot: int, offspring: Members, scratch: Scratch, p: int) -> bool:
     """Evaluate a proposal; unless it is dominated, compute its factor, write its value, and return True."""
     no_larger, smaller = scratch.limits[p, NO_LARGER], scratch.limits[p, SMALLER]
@@ -131,7 +131,7 @@ def create_some(
             assess(objective, archive.members, slot, offspring, scratch, p)
 
 
-@njit
+@njit(inline=True)
 def choose_parent(plan: Plan, archive: Archive, iteration: int) -> int:
     """The slot of a random member."""
     return int(archive.order[int(uniform(plan.key, iteration, 0, 0) * archive.live[0])])
