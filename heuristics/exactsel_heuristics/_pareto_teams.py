@@ -40,6 +40,10 @@ processor, and the parent's slot."""
 SPINS = 100
 """Looks at the barrier before a thread lets others run: there may be more threads than cores."""
 
+BATCH, SMALLEST, LARGEST, RETURN_BELOW, RETURN_ABOVE, END = 0, 1, 2, 3, 4, 5
+"""Places of a schedule (CACHE_LINES,): the batch, its limits, those outside which a team returns because fewer or more
+threads are worth their while then, and the number of iterations of the run, which alone cuts a batch short."""
+
 ISLAND_STREAM = 3
 """Of the random numbers that make a processor's key."""
 
@@ -61,6 +65,17 @@ class Islands(NamedTuple):
 
 LIVE, LISTED = 0, 1
 """Places in ``Islands.counts``: the live slots, and all that an island lists."""
+
+
+NO_LIMIT = 2**62
+"""More than any batch."""
+
+
+def new_schedule(smallest: int, largest: int, end: int) -> IntArray:
+    """Batches that begin with the smallest, of a run of ``end`` iterations."""
+    schedule = np.zeros(CACHE_LINES, np.int64)
+    schedule[[BATCH, SMALLEST, LARGEST, RETURN_ABOVE, END]] = smallest, smallest, largest, NO_LIMIT, end
+    return schedule
 
 
 def own_slots(processors: int, width: int) -> int:
@@ -180,9 +195,9 @@ def evolve(
 def merge(
     objective: Any, plan: Plan, archive: Archive, islands: Islands, p: int, limits: FloatArray, record: FloatArray,
     evaluations: int,
-) -> None:  # fmt: skip
-    """Enter what processor p has found, unless it is dominated in the archive."""
-    own, members = island(archive, islands, p), archive.members
+) -> int:  # fmt: skip
+    """Enter what processor p has found, unless it is dominated in the archive; how many members enter."""
+    own, members, entered = island(archive, islands, p), archive.members, 0
     for q in range(own.live[0]):
         slot = own.order[q]
         if slot < islands.readers.size or survey(archive, members, slot, limits):
@@ -192,20 +207,42 @@ def merge(
             first_free(archive, islands, True)
             insert(objective, archive, members, slot)
             note(record, plan, members, slot, evaluations)
+            entered += 1
+    return entered
+
+
+@njit
+def adapt_batch(schedule: IntArray, entered: int) -> None:
+    """Double the batch after a merge that changed nothing, halve it after one that let several members in.
+
+    Between two merges an island does not know what the others find. Where about one member enters a merge, it
+    misses next to nothing by that.
+    """
+    batch = schedule[BATCH]
+    if entered == 0:
+        batch *= 2
+    elif entered > 1:
+        batch //= 2
+    schedule[BATCH] = min(max(batch, schedule[SMALLEST]), schedule[LARGEST])
 
 
 @njit
 def run_islands(
     objective: Any, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch,
-    first: int, end: int, batch: int, record: FloatArray, cells: IntArray, member: int, team: int,
+    first: int, end: int, schedule: IntArray, record: FloatArray, cells: IntArray, member: int, team: int,
 ) -> int:  # fmt: skip
-    """Iterations ``first`` to ``end`` - 1 of every processor, ``batch`` of them between merges, by a team."""
+    """Iterations of every processor from ``first`` on, a batch of them between merges, by a team.
+
+    Returns the next iteration: the first after a batch that is ``end`` or more, or earlier, see :data:`BATCH`.
+    """
     processors, iteration = offspring.values.size, first
     while iteration < end:
-        last = min(end, iteration + batch)
         if member == 0:
             cells[TICKET] = 0
         meet(cells, team)
+        if not schedule[RETURN_BELOW] <= schedule[BATCH] <= schedule[RETURN_ABOVE]:
+            break
+        last = min(schedule[END], iteration + schedule[BATCH])
         while True:
             p = atomic_add(cells, TICKET, 1)
             if p >= processors:
@@ -214,26 +251,28 @@ def run_islands(
             evolve(objective, plan, archive, islands, offspring, scratch, p, iteration, last)
         meet(cells, team)
         if member == 0:
+            entered = 0
             for p in range(processors):
-                merge(objective, plan, archive, islands, p, scratch.limits[p], record, last * processors)
+                entered += merge(objective, plan, archive, islands, p, scratch.limits[p], record, last * processors)
+            adapt_batch(schedule, entered)
         iteration = last
-    return end
+    return iteration
 
 
 @njit
 def work_on_island(
     objective: Any, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch, p: int,
-    counter: IntArray, end: int, batch: int, lock: IntArray, record: FloatArray,
+    counter: IntArray, end: int, schedule: IntArray, lock: IntArray, record: FloatArray,
 ) -> None:  # fmt: skip
     """A worker of asynchronous PPOSS with batches: nobody waits but for the lock, under which islands are merged.
 
     The archive has so many slots that one is free beside those that all islands may read.
     """
     while True:
-        first = atomic_add(counter, 0, batch)
+        first = atomic_add(counter, 0, schedule[BATCH])
         if first >= end:
             return
-        last = min(end, first + batch)
+        last = min(end, first + schedule[BATCH])
         acquire(lock)
         start_island(archive, islands, p)
         count_readers(islands, p, 1)
@@ -241,5 +280,6 @@ def work_on_island(
         evolve(objective, plan, archive, islands, offspring, scratch, p, first, last)
         acquire(lock)
         count_readers(islands, p, -1)
-        merge(objective, plan, archive, islands, p, scratch.limits[p], record, last)
+        entered = merge(objective, plan, archive, islands, p, scratch.limits[p], record, last)
         release(lock)
+        adapt_batch(schedule, entered)
