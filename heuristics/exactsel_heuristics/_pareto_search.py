@@ -48,6 +48,9 @@ ISOLATIONS = ("constant", "minimum-index")
 SHARED_WORK = 5e4
 """Rough number of operations between merges (some 30 microseconds) from which on it pays that threads share them."""
 
+TURNS_WORK = 5e4
+"""Rough number of operations of a batch of all processors below which they take turns, as POSS does."""
+
 BATCH_WORK = 1e6
 """Rough number of operations of a processor's largest batch, where none is asked for."""
 
@@ -223,8 +226,9 @@ def run_synchronously(
     team = working_threads(team)
     archive, curve = _archive(task, plan, processors, processors if largest > 1 else 0), Curve()
     entered = _enter(task, plan, archive, offspring, scratch, supports, context, curve)
-    islands = new_islands(processors, task.largest, archive.order.size) if largest > 1 else None
-    schedule = new_schedule(1 if batch is None else largest, largest, end)
+    islands = new_islands(processors, task.largest, archive.order.size, plan.key) if largest > 1 else None
+    shared, turns = (math.ceil(work / (processors * task.work)) for work in (SHARED_WORK, TURNS_WORK))
+    schedule = new_schedule(1, largest, turns, end) if batch is None else new_schedule(largest, largest, 0, end)
     piece = int(np.clip(PIECE_WORK * team / between, 1, max(1, MOST_RECORDED // (processors * largest)))) * largest
     iteration = 0
     while iteration < end and not context.should_stop():
@@ -234,8 +238,7 @@ def run_synchronously(
                 given: tuple[Any, ...] = (task.objective, plan, archive)
                 if islands is not None:
                     run = partial(run_islands, *given, islands, offspring, scratch)
-                    share = math.ceil(SHARED_WORK / (processors * task.work))
-                    iteration = _batches(run, team, iteration, stop_at, schedule, record, share)
+                    iteration = _batches(run, team, iteration, stop_at, schedule, record, shared)
                     continue
                 elif team > 1:
                     run = partial(run_team, *given, offspring, scratch, kept)
@@ -251,13 +254,13 @@ def run_synchronously(
 
 
 def _batches(
-    run: Callable[..., int], team: int, first: int, stop_at: int, schedule: IntArray, record: FloatArray, share: int
+    run: Callable[..., int], team: int, first: int, stop_at: int, schedule: IntArray, record: FloatArray, shared: int
 ) -> int:
-    """Batches on one thread while they are short, on the team from ``share`` offspring of a processor on."""
-    shared = team > 1 and schedule[BATCH] >= share
-    schedule[RETURN_BELOW] = share // TOO_SMALL if shared else 0
-    schedule[RETURN_ABOVE] = NO_LIMIT if shared or team == 1 else share - 1
-    if shared:
+    """Batches on one thread while they are short, on the team from ``shared`` offspring of a processor on."""
+    together_now = team > 1 and schedule[BATCH] >= shared
+    schedule[RETURN_BELOW] = shared // TOO_SMALL if together_now else 0
+    schedule[RETURN_ABOVE] = NO_LIMIT if together_now or team == 1 else shared - 1
+    if together_now:
         return together(run, team, first, stop_at, schedule, record)
     return run(first, stop_at, schedule, record, np.zeros(CELLS, np.int64), 0, 1)
 
@@ -333,10 +336,10 @@ def run_without_waiting(
     spare, islanders = (workers, 0) if largest == 1 else (1 + workers * (task.largest + 1), workers)
     archive, curve = _archive(task, plan, spare, islanders), Curve()
     parents, offspring = (new_members(workers, task.largest, task.rows) for _ in range(2))
-    islands = new_islands(workers, task.largest, archive.order.size) if largest > 1 else None
+    islands = new_islands(workers, task.largest, archive.order.size, plan.key) if largest > 1 else None
     # With less to do a worker would often wait for the lock.
     smallest = max(1, int(SHARED_WORK / task.work)) if batch is None else largest
-    schedules = [new_schedule(min(smallest, largest), largest, end) for _ in range(workers)]
+    schedules = [new_schedule(min(smallest, largest), largest, 0, end) for _ in range(workers)]
     scratch = new_scratch(workers, task.largest, task.rows)
     # Apart, so that changing one does not take the other out of the other cores' caches.
     counter, lock = np.zeros(64, np.int64), np.zeros(64, np.int64)

@@ -40,9 +40,10 @@ processor, and the parent's slot."""
 SPINS = 100
 """Looks at the barrier before a thread lets others run: there may be more threads than cores."""
 
-BATCH, SMALLEST, LARGEST, RETURN_BELOW, RETURN_ABOVE, END = 0, 1, 2, 3, 4, 5
-"""Places of a schedule (CACHE_LINES,): the batch, its limits, those outside which a team returns because fewer or more
-threads are worth their while then, and the number of iterations of the run, which alone cuts a batch short."""
+BATCH, SMALLEST, LARGEST, SHARED, RETURN_BELOW, RETURN_ABOVE, END = 0, 1, 2, 3, 4, 5, 6
+"""Places of a schedule (CACHE_LINES,): the batch, its limits, the smallest that processors share (they take turns in
+smaller ones), the limits outside which a team returns because another number of threads is better then, and the number
+of iterations of the run, which alone cuts a batch short."""
 
 ISLAND_STREAM = 3
 """Of the random numbers that make a processor's key."""
@@ -54,27 +55,29 @@ class Islands(NamedTuple):
     An island begins with the slots of the shared archive, which it reads and never writes, and enters what it finds in
     ``width`` + 2 slots of its own: so many hold a member for each size, the empty support, and a newcomer.
 
-    ``order`` (p, slots) lists slots, the live ones first; ``counts`` (p, CACHE_LINES): see :data:`LIVE`; ``readers``
-    (slots of the archive,): how many islands read a slot.
+    ``order`` (p, slots) lists slots, the live ones first; ``counts`` (p, CACHE_LINES): see :data:`LIVE`; ``keys`` (p,)
+    of their random numbers; ``readers`` (slots of the archive,): how many islands read a slot.
     """
 
     order: IntArray
     counts: IntArray
+    keys: IntArray
     readers: IntArray
 
 
-LIVE, LISTED = 0, 1
-"""Places in ``Islands.counts``: the live slots, and all that an island lists."""
+LIVE, LISTED, USED = 0, 1, 2
+"""Places in ``Islands.counts``: the live slots, all that an island lists, and its own among these."""
 
 
 NO_LIMIT = 2**62
 """More than any batch."""
 
 
-def new_schedule(smallest: int, largest: int, end: int) -> IntArray:
+def new_schedule(smallest: int, largest: int, shared: int, end: int) -> IntArray:
     """Batches that begin with the smallest, of a run of ``end`` iterations."""
     schedule = np.zeros(CACHE_LINES, np.int64)
-    schedule[[BATCH, SMALLEST, LARGEST, RETURN_ABOVE, END]] = smallest, smallest, largest, NO_LIMIT, end
+    schedule[[BATCH, SMALLEST, LARGEST, SHARED, RETURN_ABOVE]] = smallest, smallest, largest, shared, NO_LIMIT
+    schedule[END] = end
     return schedule
 
 
@@ -83,11 +86,12 @@ def own_slots(processors: int, width: int) -> int:
     return processors * (width + 2)
 
 
-def new_islands(processors: int, width: int, slots: int) -> Islands:
+def new_islands(processors: int, width: int, slots: int, key: int) -> Islands:
     """Islands beside an archive of ``slots`` slots."""
     return Islands(
         np.zeros((processors, 2 * (width + 2)), np.int64),
         np.zeros((processors, CACHE_LINES), np.int64),
+        np.array([random_bits(key, p, ISLAND_STREAM, 0) for p in range(processors)], np.int64),
         np.zeros(slots, np.int64),
     )
 
@@ -95,6 +99,8 @@ def new_islands(processors: int, width: int, slots: int) -> Islands:
 @njit
 def meet(cells: IntArray, team: int) -> None:
     """Wait until all threads of the team are here."""
+    if team == 1:
+        return
     generation = atomic_add(cells, GENERATION, 0)
     if atomic_add(cells, COUNT, 1) == team - 1:
         atomic_add(cells, COUNT, -team)
@@ -139,13 +145,10 @@ def island(archive: Archive, islands: Islands, p: int) -> Archive:
 @njit
 def start_island(archive: Archive, islands: Islands, p: int) -> None:
     """Let processor p begin with the members of the archive, and note that it reads them."""
-    order, count = islands.order[p], archive.live[0]
-    own = order.size // 2
+    count = archive.live[0]
     for q in range(count):
-        order[q] = archive.order[q]
-    for q in range(own):
-        order[count + q] = islands.readers.size + p * own + q
-    islands.counts[p, LIVE], islands.counts[p, LISTED] = count, count + own
+        islands.order[p, q] = archive.order[q]
+    islands.counts[p, LIVE], islands.counts[p, LISTED], islands.counts[p, USED] = count, count, 0
 
 
 @njit
@@ -157,18 +160,34 @@ def count_readers(islands: Islands, p: int, change: int) -> None:
 
 
 @njit
-def first_free(archive: Archive, islands: Islands, shared: bool) -> int:
-    """Move a slot that may be written to the first place behind the live ones, and return it.
+def free_own_slot(islands: Islands, p: int) -> int:
+    """List a slot of island p first behind the live ones, and return it; those of the archive are not its to write."""
+    order, counts = islands.order[p], islands.counts[p]
+    place, own = counts[LIVE], order.size // 2
+    if counts[USED] < own:
+        q, slot = counts[LISTED], islands.readers.size + p * own + counts[USED]
+        counts[LISTED] += 1
+        counts[USED] += 1
+    else:
+        q = place
+        while order[q] < islands.readers.size:
+            q += 1
+        slot = order[q]
+    order[q] = order[place]
+    order[place] = slot
+    return int(slot)
 
-    That is one of the archive which no island reads, or one of an island that is not the archive's.
-    """
+
+@njit
+def free_slot(archive: Archive, islands: Islands) -> None:
+    """List a slot of the archive that no island reads first behind the live ones."""
     order, place = archive.order, archive.live[0]
-    q, slots = place, islands.readers.size
-    while (islands.readers[order[q]] > 0) if shared else (order[q] < slots):
+    q = place
+    while islands.readers[order[q]] > 0:
         q += 1
     slot = order[q]
-    order[q], order[place] = order[place], slot
-    return slot
+    order[q] = order[place]
+    order[place] = slot
 
 
 @njit
@@ -177,8 +196,8 @@ def evolve(
     first: int, end: int,
 ) -> None:  # fmt: skip
     """POSS on the island of processor p, iterations ``first`` to ``end`` - 1."""
-    key, own = random_bits(plan.key, p, ISLAND_STREAM, 0), island(archive, islands, p)
-    here = Plan(key, plan.d, plan.k, plan.largest, plan.rate, plan.by_minimum)
+    own = island(archive, islands, p)
+    here = Plan(islands.keys[p], plan.d, plan.k, plan.largest, plan.rate, plan.by_minimum)
     for iteration in range(first, end):
         slot = choose_parent(here, own, iteration)
         if not propose(here, own, own.members, slot, offspring, scratch, p, iteration, 1):
@@ -187,7 +206,7 @@ def evolve(
             remove_dominated(own, offspring, p)
             # Not `insert`: rows of Gram matrices are computed by one thread at a time, and in an order that does not
             # depend on the threads, because entries of (i, j) and of (j, i) may round differently. The merge does it.
-            copy_member(offspring, p, own.members, first_free(own, islands, False))
+            copy_member(offspring, p, own.members, free_own_slot(islands, p))
             own.live[0] += 1
 
 
@@ -197,6 +216,8 @@ def merge(
     evaluations: int,
 ) -> int:  # fmt: skip
     """Enter what processor p has found, unless it is dominated in the archive; how many members enter."""
+    if islands.counts[p, USED] == 0:
+        return 0
     own, members, entered = island(archive, islands, p), archive.members, 0
     for q in range(own.live[0]):
         slot = own.order[q]
@@ -204,7 +225,7 @@ def merge(
             continue
         if members.values[slot] <= limits[NO_LARGER] and members.values[slot] < limits[SMALLER]:
             remove_dominated(archive, members, slot)
-            first_free(archive, islands, True)
+            free_slot(archive, islands)
             insert(objective, archive, members, slot)
             note(record, plan, members, slot, evaluations)
             entered += 1
@@ -227,6 +248,25 @@ def adapt_batch(schedule: IntArray, entered: int) -> None:
 
 
 @njit
+def take_turns(
+    objective: Any, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, first: int, end: int,
+    record: FloatArray,
+) -> int:  # fmt: skip
+    """POSS itself for offspring ``first`` to ``end`` - 1 of all processors; how many members enter."""
+    entered = 0
+    for number in range(first, end):
+        slot = choose_parent(plan, archive, number)
+        if not propose(plan, archive, archive.members, slot, offspring, scratch, 0, number, 1):
+            continue
+        if assess(objective, archive.members, slot, offspring, scratch, 0):
+            remove_dominated(archive, offspring, 0)
+            insert(objective, archive, offspring, 0)
+            note(record, plan, offspring, 0, number + 1)
+            entered += 1
+    return entered
+
+
+@njit
 def run_islands(
     objective: Any, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch,
     first: int, end: int, schedule: IntArray, record: FloatArray, cells: IntArray, member: int, team: int,
@@ -243,6 +283,14 @@ def run_islands(
         if not schedule[RETURN_BELOW] <= schedule[BATCH] <= schedule[RETURN_ABOVE]:
             break
         last = min(schedule[END], iteration + schedule[BATCH])
+        if schedule[BATCH] < schedule[SHARED]:
+            meet(cells, team)
+            if member == 0:
+                turns = iteration * processors, last * processors
+                entered = take_turns(objective, plan, archive, offspring, scratch, turns[0], turns[1], record)
+                adapt_batch(schedule, entered)
+            iteration = last
+            continue
         while True:
             p = atomic_add(cells, TICKET, 1)
             if p >= processors:

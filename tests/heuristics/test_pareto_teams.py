@@ -35,8 +35,8 @@ def test_pposs_does_not_depend_on_the_threads(kind, batch, monkeypatch):
         assert ParallelParetoOptimization(threads=threads, **options).run(problem, Context(seed=4)) == alone
 
 
-def islands_in_plain_python(problem, seed, processors, iterations, batch, largest):
-    """PPOSS with batches by sets and refits: the archive. ``largest`` is None where the batch stays the same."""
+def islands_in_plain_python(problem, seed, processors, iterations, batch, largest=None, shared=0):
+    """PPOSS with batches by sets and refits: the archive. The batch stays the same where no ``largest`` is given."""
     d, k, key = problem.d, problem.k, key_of(Context(seed=seed))
     values = {}
 
@@ -57,9 +57,15 @@ def islands_in_plain_python(problem, seed, processors, iterations, batch, larges
     archive, first = [((), np.inf)], 0
     while first < iterations:
         islands, entered = [], 0
-        for p in range(processors):
+        last = min(iterations, first + batch)
+        for number in range(first * processors, last * processors if batch < shared else 0):
+            parent = archive[int(uniform(key, number, 0, 0) * len(archive))][0]
+            support = tuple(sorted({*parent} ^ {*flipped_positions(key, number, 1, d)}))
+            if 0 < len(support) < 2 * k and enters(support, value(support), archive):
+                archive, entered = with_member(support, value(support), archive), entered + 1
+        for p in range(0 if batch < shared else processors):
             here, own, found = random_bits(key, p, ISLAND_STREAM, 0), list(archive), set()
-            for iteration in range(first, min(iterations, first + batch)):
+            for iteration in range(first, last):
                 parent = own[int(uniform(here, iteration, 0, 0) * len(own))][0]
                 support = tuple(sorted({*parent} ^ {*flipped_positions(here, iteration, 1, d)}))
                 if 0 < len(support) < 2 * k and enters(support, value(support), own):
@@ -84,7 +90,7 @@ def test_batches_are_poss_on_copies_of_the_archive(seed):
     outcome = run_synchronously(
         regression_task(problem), Context(seed=seed), iterations=iterations, processors=processors, batch=batch
     )
-    expected = islands_in_plain_python(problem, seed, processors, iterations, batch, None)
+    expected = islands_in_plain_python(problem, seed, processors, iterations, batch)
     assert {support for support, _ in outcome.archive} == {support for support, _ in expected}
     assert outcome.evaluations == iterations * processors
 
@@ -93,16 +99,14 @@ def test_batches_are_poss_on_copies_of_the_archive(seed):
 def test_batches_grow_while_nothing_enters(seed, monkeypatch):
     problem, processors = problem_of("quadratic", seed, 30, 12, 3), 2 + seed % 4
     task, largest = regression_task(problem), [3, 16, 1000][seed % 3]
-    expected = islands_in_plain_python(problem, seed, processors, 150, 1, largest)
+    shared = [1, 5][seed % 2]
+    expected = islands_in_plain_python(problem, seed, processors, 150, 1, largest, shared)
     monkeypatch.setattr(search_module, "BATCH_WORK", largest * task.work)
-    # Pieces of an eighth of the run, and threads that part and meet again, change nothing.
-    for work, shared, threads in (
-        (1e9, 1e9, 1),
-        (20 * task.work, 8 * task.work, 1),
-        (20 * task.work, 8 * task.work, 3),
-    ):
+    for constant in ("SHARED_WORK", "TURNS_WORK"):
+        monkeypatch.setattr(search_module, constant, (shared - 0.5) * task.work * processors)
+    # Pieces of the run, and threads that part and meet again, change nothing.
+    for work, threads in ((1e9, 1), (20 * task.work, 1), (20 * task.work, 3)):
         monkeypatch.setattr(search_module, "PIECE_WORK", max(work, largest * task.work * processors))
-        monkeypatch.setattr(search_module, "SHARED_WORK", shared)
         outcome = run_synchronously(
             task, Context(seed=seed), iterations=150, processors=processors, threads=threads, batch=None
         )
