@@ -227,8 +227,7 @@ def run_synchronously(
     archive, curve = _archive(task, plan, processors, processors if largest > 1 else 0), Curve()
     entered = _enter(task, plan, archive, offspring, scratch, supports, context, curve)
     islands = new_islands(processors, task.largest, archive.order.size, plan.key) if largest > 1 else None
-    shared, turns = (math.ceil(work / (processors * task.work)) for work in (SHARED_WORK, TURNS_WORK))
-    schedule = new_schedule(1, largest, turns, end) if batch is None else new_schedule(largest, largest, 0, end)
+    schedule = _schedule(task, processors, batch, largest, end)
     piece = int(np.clip(PIECE_WORK * team / between, 1, max(1, MOST_RECORDED // (processors * largest)))) * largest
     iteration = 0
     while iteration < end and not context.should_stop():
@@ -238,7 +237,7 @@ def run_synchronously(
                 given: tuple[Any, ...] = (task.objective, plan, archive)
                 if islands is not None:
                     run = partial(run_islands, *given, islands, offspring, scratch)
-                    iteration = _batches(run, team, iteration, stop_at, schedule, record, shared)
+                    iteration = _batches(run, team, iteration, stop_at, schedule, record, _shared(task, processors))
                     continue
                 elif team > 1:
                     run = partial(run_team, *given, offspring, scratch, kept)
@@ -251,6 +250,18 @@ def run_synchronously(
                     archive = enlarged(archive)
         curve.extend(record)
     return _outcome(archive, task.k, entered + iteration * processors, curve)
+
+
+def _schedule(task: Task, processors: int, batch: int | None, largest: int, end: int) -> IntArray:
+    """Batches that grow from one offspring, or that stay as they were asked for."""
+    if batch is not None:
+        return new_schedule(largest, largest, 0, end)
+    return new_schedule(1, largest, _shared(task, processors, TURNS_WORK), end)
+
+
+def _shared(task: Task, processors: int, work: float | None = None) -> int:
+    """The smallest batch of which all processors have this much work, as much as threads share unless it is given."""
+    return math.ceil((SHARED_WORK if work is None else work) / (processors * task.work))
 
 
 def _batches(
@@ -320,8 +331,8 @@ def run_without_waiting(
 ) -> Outcome:  # fmt: skip
     """Asynchronous PPOSS: ``threads`` workers (None: one per core) share an archive and an iteration counter.
 
-    Each makes ``batch`` offspring on a copy of the archive before it merges what it found; with one, and by default
-    where evaluations take long, it copies its parent only.
+    Each makes a batch of offspring before it merges what it found, see :func:`run_synchronously`; with one, and by
+    default where evaluations take long, it copies its parent only. One worker is POSS.
     """
     if task.k == 0:
         return Outcome()

@@ -5,9 +5,9 @@ barrier of atomic operations: numba's own parallel loops do not take nested tupl
 iteration would cost more than most iterations do.
 
 Synchronous PPOSS comes in two kinds. With one offspring a processor between merges it is the paper's algorithm. Where
-one evaluation takes less than a barrier, every processor makes a batch of offspring: it runs POSS on a copy of the
-archive of its own, an island, and the islands are merged in the order of their numbers. Either way random numbers
-belong to (processor, iteration), so the result is the same for any number of threads.
+one evaluation takes less than a barrier, every processor makes a batch of offspring: it runs POSS on an archive of its
+own, an island, which begins with the members of the shared one, and the islands are merged in the order of their
+numbers. Either way random numbers belong to (processor, iteration), so that the number of threads changes no result.
 """
 
 from __future__ import annotations
