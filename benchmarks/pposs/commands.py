@@ -10,7 +10,11 @@ from benchmarks.paper.tables import markdown
 from benchmarks.pposs.cases import logistic, logistic_to_the_end, of_the_paper, quadratic
 from benchmarks.pposs.experiments import Evaluation, Iterations, Threads
 from benchmarks.pposs.figure1 import Cores, Throughput
+from benchmarks.pposs.quality import Quality
 from exactsel.files import write_bytes
+
+MANY = (*range(1, 11), 16, 30, 60, 120, 300, 900, 3600)
+"""Processors of the table about Theorem 1; d = 60 and d^2 = 3600 among them."""
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
@@ -25,9 +29,10 @@ def main(out: Path, quick: bool, seeds: int | None) -> None:
     plans = [
         Throughput(quick, repeats=2 if quick else 5),
         Cores(of_the_paper(quick), seeds=seeds or (2 if quick else 10)),
+        Quality(of_the_paper(quick), seeds=seeds or (2 if quick else 50)),
         Evaluation([cases[0], logistic_to_the_end(quick)]),
         Threads(cases, processors=10, seeds=seeds or (2 if quick else 5)),
-        Iterations(cases[0], processors=(1, 2, 4) if quick else range(1, 11), seeds=seeds or (3 if quick else 50)),
+        Iterations(cases[0], processors=(1, 2, 4) if quick else MANY, seeds=seeds or (3 if quick else 50)),
     ]
     out.parent.mkdir(parents=True, exist_ok=True)
     tables: list[str] = []

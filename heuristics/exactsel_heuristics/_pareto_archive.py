@@ -24,9 +24,12 @@ class Archive(NamedTuple):
     live: IntArray
 
 
-def new_archive(slots: int, width: int, n: int, group: int) -> Archive:
-    """An archive whose first member, in slot 0, is the empty set with the value infinity, in ``group``."""
-    members = new_members(slots, width, n)
+def new_archive(slots: int, width: int, n: int, group: int, more: int = 0) -> Archive:
+    """An archive whose first member, in slot 0, is the empty set with the value infinity, in ``group``.
+
+    Its members stand before ``more`` slots that are not the archive's.
+    """
+    members = new_members(slots + more, width, n)
     members.supports[0, GROUP] = group
     return Archive(members, np.arange(slots), np.ones(1, dtype=np.int64))
 
@@ -64,11 +67,11 @@ def same_support(first: Members, i: int, second: Members, j: int) -> bool:
     return True
 
 
-@njit
+@njit(inline=True)
 def survey(archive: Archive, offspring: Members, p: int, limits: FloatArray) -> bool:
     """Look the archive through once for what decides about offspring p; True when it is there already.
 
-    ``limits`` (2,) receives the smallest value of comparable members that are no larger, and of those that are
+    ``limits`` receives the smallest value of comparable members that are no larger, and of those that are
     smaller: the offspring is dominated when its value exceeds the first or reaches the second.
     """
     members, supports = archive.members, archive.members.supports

@@ -73,7 +73,7 @@ def _form(objective: Any, columns: Any, m: int, v: Any) -> float:
     return total
 
 
-@njit
+@njit(inline=True)
 def _addition(objective: Any, columns: Any, m: int, K: Any, j: int, h: Any, w: Any) -> tuple[float, float]:
     """(pivot, gain) of column j when it joins columns[:m]; the pivot is 0 when it depends on them; w = K h."""
     for a in range(m):
@@ -89,7 +89,7 @@ def _addition(objective: Any, columns: Any, m: int, K: Any, j: int, h: Any, w: A
     return pivot, explained / pivot
 
 
-@njit
+@njit(inline=True)
 def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int) -> float:
     m, value = int(source.supports[slot, SIZE]), float(source.values[slot])
     columns, K = source.supports[slot, FIRST:], source.factors[slot]

@@ -66,7 +66,7 @@ def note(record: FloatArray, plan: Plan, offspring: Members, p: int, evaluations
             record[number, BEST], record[number, EVALUATIONS] = offspring.values[p], float(evaluations)
 
 
-@njit
+@njit(inline=True)
 def propose(
     plan: Plan, archive: Archive, source: Members, slot: int, offspring: Members, scratch: Scratch, p: int,
     iteration: int, stream: int,
@@ -99,17 +99,19 @@ def propose(
     return not survey(archive, offspring, p, scratch.limits[p])
 
 
-@njit
-def assess(objective: Any, source: Members, slot: int, offspring: Members, scratch: Scratch, p: int) -> None:
-    """Evaluate a proposal and, unless it is dominated, compute its factor; the value is inf when it is dominated."""
+@njit(inline=True)
+def assess(objective: Any, source: Members, slot: int, offspring: Members, scratch: Scratch, p: int) -> bool:
+    """Evaluate a proposal; unless it is dominated, compute its factor, write its value, and return True."""
     no_larger, smaller = scratch.limits[p, NO_LARGER], scratch.limits[p, SMALLER]
-    offspring.values[p] = np.inf
     value = flipped_value(objective, source, slot, scratch, p, no_larger)
     # An infinite value is worse than nothing: such supports never enter.
     if value <= no_larger and value < smaller:
         value = settled_value(objective, offspring, p, scratch, p)
         if value <= no_larger and value < smaller:
+            # Written for few offspring only: values of different processors share cache lines.
             offspring.values[p] = value
+            return True
+    return False
 
 
 @njit
@@ -129,7 +131,7 @@ def create_some(
             assess(objective, archive.members, slot, offspring, scratch, p)
 
 
-@njit
+@njit(inline=True)
 def choose_parent(plan: Plan, archive: Archive, iteration: int) -> int:
     """The slot of a random member."""
     return int(archive.order[int(uniform(plan.key, iteration, 0, 0) * archive.live[0])])
@@ -215,8 +217,7 @@ def run_alone(
         slot = choose_parent(plan, archive, iteration)
         if not propose(plan, archive, archive.members, slot, offspring, scratch, 0, iteration, 1):
             continue
-        assess(objective, archive.members, slot, offspring, scratch, 0)
-        if offspring.values[0] < np.inf:
+        if assess(objective, archive.members, slot, offspring, scratch, 0):
             remove_dominated(archive, offspring, 0)
             insert(objective, archive, offspring, 0)
             note(record, plan, offspring, 0, iteration + 1)
@@ -262,8 +263,7 @@ def work_alone(
         release(lock)
         if not proposed:
             continue
-        assess(objective, parents, p, offspring, scratch, p)
-        if not offspring.values[p] < np.inf:
+        if not assess(objective, parents, p, offspring, scratch, p):
             continue
         acquire(lock)
         limits = scratch.limits[p]

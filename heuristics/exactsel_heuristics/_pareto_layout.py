@@ -19,6 +19,9 @@ DROPS, ADDS, COLUMNS, COUNTS = 0, 1, 2, 3
 """Rows of ``Scratch.flips``: places in the parent to take out, columns to put in, the columns after that in any
 order, and how many there are of each."""
 
+CACHE_LINES = 16
+"""Numbers in two cache lines: what a thread writes for each offspring is as far from what the next one writes."""
+
 NO_LARGER, SMALLER = 0, 1
 """Places in ``Scratch.limits``: the smallest value of comparable members that are no larger, and of smaller ones."""
 
@@ -39,8 +42,8 @@ class Members(NamedTuple):
 class Scratch(NamedTuple):
     """What a worker needs for one offspring, one slot per worker.
 
-    ``flips`` (workers, 4, w + 2): see :data:`DROPS`; ``limits`` (workers, 2): see :data:`NO_LARGER`; ``vectors``
-    (workers, 2, w), ``factors`` (workers, w + 1, w) and ``rows`` (workers, 3, n) are for the objective.
+    ``flips`` (workers, 4, w + 2): see :data:`DROPS`; ``limits`` (workers, CACHE_LINES): see :data:`NO_LARGER`;
+    ``vectors`` (workers, 2, w), ``factors`` (workers, w + 1, w) and ``rows`` (workers, 3, n) are for the objective.
     """
 
     flips: IntArray
@@ -64,7 +67,7 @@ def new_scratch(workers: int, width: int, n: int) -> Scratch:
     """Workspace for ``workers`` workers."""
     return Scratch(
         np.zeros((workers, 4, width + 2), dtype=np.int64),
-        np.zeros((workers, 2)),
+        np.zeros((workers, CACHE_LINES)),
         np.zeros((workers, 2, width)),
         np.zeros((workers, width + 1, width)),
         np.zeros((workers, 3, n)),

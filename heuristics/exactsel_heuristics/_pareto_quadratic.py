@@ -70,7 +70,7 @@ def quadratic_objective(problem: Problem) -> QuadraticObjective:
     return QuadraticObjective(gram, problem.AT @ problem.y, 0.5 * float(problem.y @ problem.y), problem.lam)
 
 
-@njit
+@njit(inline=True)
 def _addition(objective: Any, columns: Any, m: int, K: Any, x: Any, j: int, h: Any, w: Any) -> tuple[float, float]:
     """(pivot, coefficient) of column j when it joins columns[:m]; the pivot is 0 when it depends on them; w = K h."""
     for a in range(m):
@@ -83,7 +83,7 @@ def _addition(objective: Any, columns: Any, m: int, K: Any, x: Any, j: int, h: A
     return pivot, (objective.b[j] - dot(h[:m], x[:m])) / pivot
 
 
-@njit
+@njit(inline=True)
 def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int) -> float:
     m, value = int(source.supports[slot, SIZE]), float(source.values[slot])
     columns, K = source.supports[slot, FIRST:], source.factors[slot]

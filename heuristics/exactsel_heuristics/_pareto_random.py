@@ -80,7 +80,7 @@ def flipped_positions(key: int, iteration: int, stream: int, d: int) -> list[int
         positions.append(position)
 
 
-@njit
+@njit(inline=True)
 def plan_flips(
     key: int, iteration: int, stream: int, d: int, rate: float, support: IntArray, drops: IntArray, adds: IntArray
 ) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +13,7 @@ import numpy as np
 
 from exactsel._jit import available_threads, working_threads
 from exactsel.errors import InputError
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._pareto_archive import Archive, enlarged, new_archive
 from exactsel_heuristics._pareto_kernels import (
     BEST,
@@ -26,8 +26,19 @@ from exactsel_heuristics._pareto_kernels import (
 )
 from exactsel_heuristics._pareto_layout import FIRST, SIZE, Members, Scratch, new_members, new_scratch
 from exactsel_heuristics._pareto_random import skipping_rate
-from exactsel_heuristics._pareto_teams import new_islands, run_islands, run_team, work_on_island
-from exactsel_heuristics._pareto_threads import stop_flag, together
+from exactsel_heuristics._pareto_teams import (
+    BATCH,
+    NO_LIMIT,
+    RETURN_ABOVE,
+    RETURN_BELOW,
+    new_islands,
+    new_schedule,
+    own_slots,
+    run_islands,
+    run_team,
+    work_on_island,
+)
+from exactsel_heuristics._pareto_threads import CELLS, stop_flag, together
 from exactsel_heuristics.base import Context, Proposal
 
 Supports = Sequence[tuple[int, ...]]
@@ -37,11 +48,17 @@ ISOLATIONS = ("constant", "minimum-index")
 SHARED_WORK = 5e4
 """Rough number of operations between merges (some 30 microseconds) from which on it pays that threads share them."""
 
-BATCH_WORK = 2e5
-"""Rough number of operations of a processor's usual batch."""
+TURNS_WORK = 5e4
+"""Rough number of operations of a batch of all processors below which they take turns, as POSS does."""
+
+BATCH_WORK = 1e6
+"""Rough number of operations of a processor's largest batch, where none is asked for."""
 
 ISLAND_BYTES = 2**28
-"""Most memory for the processors' copies of the archive."""
+"""Most memory for what the processors find."""
+
+TOO_SMALL = 8
+"""Threads that share batches part again once a batch has an eighth of the work from which on they share it."""
 
 MOST_ISLAND_BYTES, LONGEST_BATCH = 2**32, 2e9
 """The same where a batch is asked for, and the rough number of operations of all processors between merges then."""
@@ -166,10 +183,11 @@ def _plan(task: Task, context: Context, isolation: str) -> Plan:
     return Plan(key_of(context), task.d, task.k, task.largest, skipping_rate(task.d), isolation == "minimum-index")
 
 
-def _archive(task: Task, plan: Plan, spare: int) -> Archive:
+def _archive(task: Task, plan: Plan, spare: int, islands: int = 0) -> Archive:
     # One member per size under a constant isolation function; with more groups the archive grows on the way.
     group = task.d if plan.by_minimum else 0
-    archive = new_archive(task.largest + 1 + spare, task.largest, task.rows, group)
+    more = own_slots(islands, task.largest)
+    archive = new_archive(task.largest + 1 + spare, task.largest, task.rows, group, more)
     archive.members.rows[0] = task.empty_rows
     return archive
 
@@ -195,33 +213,35 @@ def run_synchronously(
     supports : sequence of tuple of int
         Supports the archive begins with, besides the empty one; each counts as an evaluation.
     batch : int, optional
-        Offspring of each processor between merges of what they found; 1 is the paper's algorithm. None: as many as
-        take much longer than a merge, see :func:`usual_batch`.
+        Offspring of each processor between merges of what they found; 1 is the paper's algorithm. None: one at first,
+        and up to :func:`largest_batch` as fewer of them enter the archive.
     """
     if task.k == 0:
         return Outcome()
     end = default_iterations(task.d, task.k, processors) if iterations is None else iterations
     plan = _plan(task, context, isolation)
-    archive, curve = _archive(task, plan, processors), Curve()
     offspring = new_members(processors, task.largest, task.rows)
     scratch, kept = new_scratch(processors, task.largest, task.rows), np.zeros(processors, np.int64)
-    batch = usual_batch(task, processors, isolation) if batch is None else _affordable(task, processors, batch)
-    between = processors * task.work * batch
+    largest = largest_batch(task, processors, isolation) if batch is None else _affordable(task, processors, batch)
+    between = processors * task.work * largest
     team = min(processors, available_threads() if threads is None else threads) if between >= SHARED_WORK else 1
     team = working_threads(team)
+    archive, curve = _archive(task, plan, processors, processors if largest > 1 else 0), Curve()
     entered = _enter(task, plan, archive, offspring, scratch, supports, context, curve)
-    islands = new_islands(processors, task.largest, task.rows) if batch > 1 else None
-    asked = between + processors * task.reading * batch
-    piece = int(np.clip(PIECE_WORK * team / asked, 1, max(1, MOST_RECORDED // (processors * batch)))) * batch
+    islands = new_islands(processors, task.largest, archive.order.size, plan.key) if largest > 1 else None
+    schedule = _schedule(task, processors, batch, largest, end)
+    asked = between + processors * task.reading * largest
+    piece = int(np.clip(PIECE_WORK * team / asked, 1, max(1, MOST_RECORDED // (processors * largest)))) * largest
     iteration = 0
     while iteration < end and not context.should_stop():
-        stop_at, record = min(end, iteration + piece), curve.record(piece * processors)
+        stop_at, record = min(end, iteration + piece), curve.record((piece + largest) * processors)
         with stop_flag(context, math.inf if task.reading else between) as stop:
             while iteration < stop_at and not stop[0]:
                 given: tuple[Any, ...] = (task.objective, plan, archive)
                 if islands is not None:
                     run = partial(run_islands, *given, islands, offspring, scratch)
-                    iteration = together(run, team, iteration, stop_at, batch, record)
+                    iteration = _batches(run, team, iteration, stop_at, schedule, record, _shared(task, processors))
+                    continue
                 elif team > 1:
                     run = partial(run_team, *given, offspring, scratch, kept)
                     iteration = together(run, team, iteration, stop_at, record, stop)
@@ -235,20 +255,44 @@ def run_synchronously(
     return _outcome(archive, task.k, entered + iteration * processors, curve)
 
 
-def usual_batch(task: Task, processors: int, isolation: str = "constant") -> int:
-    """Offspring of each processor between merges: one, unless evaluations are short beside a merge.
+def _schedule(task: Task, processors: int, batch: int | None, largest: int, end: int) -> IntArray:
+    """Batches that grow from one offspring, or that stay as they were asked for."""
+    if batch is not None:
+        return new_schedule(largest, largest, 0, end)
+    return new_schedule(1, largest, _shared(task, processors, TURNS_WORK), end)
 
-    Nor must anybody who asks to stop wait for more than a piece, and the copies of the archive must fit.
+
+def _shared(task: Task, processors: int, work: float | None = None) -> int:
+    """The smallest batch of which all processors have this much work, as much as threads share unless it is given."""
+    return math.ceil((SHARED_WORK if work is None else work) / (processors * task.work))
+
+
+def _batches(
+    run: Callable[..., int], team: int, first: int, stop_at: int, schedule: IntArray, record: FloatArray, shared: int
+) -> int:
+    """Batches on one thread while they are short, on the team from ``shared`` offspring of a processor on."""
+    together_now = team > 1 and schedule[BATCH] >= shared
+    schedule[RETURN_BELOW] = shared // TOO_SMALL if together_now else 0
+    schedule[RETURN_ABOVE] = NO_LIMIT if together_now or team == 1 else shared - 1
+    if together_now:
+        return together(run, team, first, stop_at, schedule, record)
+    return run(first, stop_at, schedule, record, np.zeros(CELLS, np.int64), 0, 1)
+
+
+def largest_batch(task: Task, processors: int, isolation: str = "constant") -> int:
+    """Most offspring of each processor between merges: one, unless evaluations are short beside a merge.
+
+    Nor must a caller who asks to stop wait for more than a piece, and what the processors find must fit in memory.
     """
-    if processors == 1 or task.rows > 0 or isolation != "constant" or _held(task, processors) > ISLAND_BYTES:
+    if processors == 1 or isolation != "constant" or _held(task, processors) > ISLAND_BYTES:
         return 1
     return max(1, int(min(BATCH_WORK, PIECE_WORK / processors) / task.work))
 
 
 def _held(task: Task, processors: int) -> int:
-    """Bytes of the processors' copies of the archive."""
+    """Bytes of the members that processors find, and as many of the archive that asynchronous ones still read."""
     w = task.largest
-    return 8 * processors * (w + 2) * (w * (w + 1) + 3 * task.rows)
+    return 16 * processors * (w + 2) * (w * (w + 1) + 3 * task.rows)
 
 
 def _affordable(task: Task, processors: int, batch: int) -> int:
@@ -257,12 +301,12 @@ def _affordable(task: Task, processors: int, batch: int) -> int:
     Raises
     ------
     InputError
-        Where the copies of the archive would take too much memory.
+        Where what batches find would take too much memory.
     """
     if batch > 1 and _held(task, processors) > MOST_ISLAND_BYTES:
         raise InputError(
-            f"with {processors} processors and supports of up to {task.largest} columns the copies of the archive that "
-            f"batches are made on would take {_held(task, processors) / 2**30:.0f} GiB; give fewer processors, or "
+            f"with {processors} processors and supports of up to {task.largest} columns what batches "
+            f"find would take {_held(task, processors) / 2**30:.0f} GiB; give fewer processors, or "
             f"batch=1."
         )
     return min(batch, max(1, int(LONGEST_BATCH / (task.work * processors))))
@@ -290,8 +334,8 @@ def run_without_waiting(
 ) -> Outcome:  # fmt: skip
     """Asynchronous PPOSS: ``threads`` workers (None: one per core) share an archive and an iteration counter.
 
-    Each makes ``batch`` offspring on a copy of the archive before it merges what it found; with one, and by default
-    where evaluations take long, it copies its parent only.
+    Each makes a batch of offspring before it merges what it found, see :func:`run_synchronously`; with one, and by
+    default where evaluations take long, it copies its parent only. One worker is POSS.
     """
     if task.k == 0:
         return Outcome()
@@ -299,16 +343,24 @@ def run_without_waiting(
     plan = _plan(task, context, isolation)
     # Plain Python has no atomic operations.
     workers = working_threads(available_threads() if threads is None else threads)
-    batch = usual_batch(task, workers, isolation) if batch is None else _affordable(task, workers, batch)
-    archive, curve = _archive(task, plan, workers), Curve()
+    if workers == 1 and batch in (None, 1):
+        return run_synchronously(task, context, iterations=end, isolation=isolation)
+    largest = largest_batch(task, workers, isolation) if batch is None else _affordable(task, workers, batch)
+    # Every island may read other members, and each needs a free slot.
+    spare, islanders = (workers, 0) if largest == 1 else (1 + workers * (task.largest + 1), workers)
+    archive, curve = _archive(task, plan, spare, islanders), Curve()
     parents, offspring = (new_members(workers, task.largest, task.rows) for _ in range(2))
-    islands = new_islands(workers, task.largest, task.rows) if batch > 1 else None
+    islands = new_islands(workers, task.largest, archive.order.size, plan.key) if largest > 1 else None
+    # With less to do a worker would often wait for the lock.
+    smallest = max(1, int(SHARED_WORK / task.work)) if batch is None else largest
+    schedules = [new_schedule(min(smallest, largest), largest, 0, end) for _ in range(workers)]
     scratch = new_scratch(workers, task.largest, task.rows)
     # Apart, so that changing one does not take the other out of the other cores' caches.
     counter, lock = np.zeros(64, np.int64), np.zeros(64, np.int64)
     piece = int(np.clip(workers * PIECE_WORK / (task.work + task.reading), workers, MOST_RECORDED))
+    room = piece + workers * largest
     while counter[0] < end and not context.should_stop():
-        stop, record = min(end, int(counter[0]) + piece), curve.record(piece)
+        stop, record = min(end, int(counter[0]) + piece), curve.record(room)
         with ThreadPoolExecutor(workers) as pool:
             while counter[0] < stop:
                 if islands is None:
@@ -316,7 +368,7 @@ def run_without_waiting(
                     jobs = [pool.submit(worker, p, counter, stop, lock, record) for p in range(workers)]
                 else:
                     worker = partial(work_on_island, task.objective, plan, archive, islands, offspring, scratch)
-                    jobs = [pool.submit(worker, p, counter, stop, batch, lock, record) for p in range(workers)]
+                    jobs = [pool.submit(worker, p, counter, stop, schedules[p], lock, record) for p in range(workers)]
                 for job in jobs:
                     job.result()
                 counter[0] = min(counter[0], stop)

@@ -33,9 +33,9 @@ class ParallelParetoOptimization:
     archive once (section 3.4: every processor compares its own offspring with the archive, and only those that pass
     are compared with one another). One processor gives POSS.
 
-    Processors are virtual: the answer depends on their number and the seed, not on the number of threads. Where an
-    evaluation takes less than waiting for the others does (quadratic loss), a processor makes a batch of offspring
-    before all meet: it runs POSS on a copy of the archive, and what the copies hold is merged in the processors' order.
+    Processors are virtual: the answer depends on their number and the seed, not on the number of threads. Where
+    evaluations are short, a processor makes a batch of offspring before all meet: it runs POSS on the archive of the
+    last merge, and what the processors find is merged in their order. Batches grow while nothing enters the archive.
     ``batch=1`` is the paper's algorithm.
 
     Parameters
@@ -49,7 +49,7 @@ class ParallelParetoOptimization:
     threads : int, optional
         Threads to use; all there are when None.
     batch : int, optional
-        Offspring of a processor between merges; as many as take about a tenth of a millisecond when None.
+        Offspring of a processor between merges; one at first, and more as fewer of them enter the archive, when None.
 
     References
     ----------
@@ -115,8 +115,7 @@ class AsynchronousParetoOptimization:
     isolation : str
         ``"constant"`` or ``"minimum-index"``, see :class:`~exactsel_heuristics.poss.ParetoOptimization`.
     batch : int, optional
-        Offspring a worker makes on a copy of the archive before it merges; as many as take about a tenth of a
-        millisecond when None.
+        Offspring a worker makes before it merges what it finds; more as fewer of them enter the archive when None.
 
     References
     ----------

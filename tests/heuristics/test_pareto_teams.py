@@ -14,7 +14,7 @@ from exactsel_heuristics import Context
 from exactsel_heuristics import _pareto_search as search_module
 from exactsel_heuristics import _pareto_threads as threads_module
 from exactsel_heuristics._pareto_random import flipped_positions, random_bits, uniform
-from exactsel_heuristics._pareto_search import key_of, run_synchronously, run_without_waiting, usual_batch
+from exactsel_heuristics._pareto_search import key_of, largest_batch, run_synchronously, run_without_waiting
 from exactsel_heuristics._pareto_tasks import regression_task
 from exactsel_heuristics._pareto_teams import ISLAND_STREAM
 from exactsel_heuristics.poss import ParetoOptimization
@@ -35,8 +35,8 @@ def test_pposs_does_not_depend_on_the_threads(kind, batch, monkeypatch):
         assert ParallelParetoOptimization(threads=threads, **options).run(problem, Context(seed=4)) == alone
 
 
-def islands_in_plain_python(problem, seed, processors, iterations, batch):
-    """PPOSS with batches by sets and refits: the archive, and how far the choices of one island go."""
+def islands_in_plain_python(problem, seed, processors, iterations, batch, largest=None, shared=0):
+    """PPOSS with batches by sets and refits: the archive. The batch stays the same where no ``largest`` is given."""
     d, k, key = problem.d, problem.k, key_of(Context(seed=seed))
     values = {}
 
@@ -54,40 +54,70 @@ def islands_in_plain_python(problem, seed, processors, iterations, batch):
         kept = [(s, v) for s, v in archive if not (cost <= v and len(support) <= len(s))]
         return [*kept, (support, cost)]
 
-    archive = [((), np.inf)]
-    for first in range(0, iterations, batch):
-        islands = []
-        for p in range(processors):
-            here, own = random_bits(key, p, ISLAND_STREAM, 0), list(archive)
-            for iteration in range(first, min(iterations, first + batch)):
+    archive, first = [((), np.inf)], 0
+    while first < iterations:
+        islands, entered = [], 0
+        last = min(iterations, first + batch)
+        for number in range(first * processors, last * processors if batch < shared else 0):
+            parent = archive[int(uniform(key, number, 0, 0) * len(archive))][0]
+            support = tuple(sorted({*parent} ^ {*flipped_positions(key, number, 1, d)}))
+            if 0 < len(support) < 2 * k and enters(support, value(support), archive):
+                archive, entered = with_member(support, value(support), archive), entered + 1
+        for p in range(0 if batch < shared else processors):
+            here, own, found = random_bits(key, p, ISLAND_STREAM, 0), list(archive), set()
+            for iteration in range(first, last):
                 parent = own[int(uniform(here, iteration, 0, 0) * len(own))][0]
                 support = tuple(sorted({*parent} ^ {*flipped_positions(here, iteration, 1, d)}))
                 if 0 < len(support) < 2 * k and enters(support, value(support), own):
                     own = with_member(support, value(support), own)
-            islands.append(own)
+                    found.add(support)
+            islands.append([member for member in own if member[0] in found])
         for own in islands:
             for support, cost in own:
-                if cost < np.inf and enters(support, cost, archive):
+                if enters(support, cost, archive):
                     archive = with_member(support, cost, archive)
+                    entered += 1
+        first += batch
+        if largest is not None:
+            batch = min(2 * batch, largest) if entered == 0 else max(batch // 2, 1) if entered > 1 else batch
     return archive
 
 
 @pytest.mark.parametrize("seed", sample(12, 12))
 def test_batches_are_poss_on_copies_of_the_archive(seed):
     problem = problem_of("quadratic", seed, 30, 12, 3)
-    processors, iterations, batch = 1 + seed % 4, 120, [1, 7, 40, 500][seed % 4]
+    processors, iterations, batch = 1 + seed % 4, 120, [2, 7, 40, 500][seed % 4]
     outcome = run_synchronously(
-        regression_task(problem), Context(seed=seed), iterations=iterations, processors=processors, batch=max(2, batch)
+        regression_task(problem), Context(seed=seed), iterations=iterations, processors=processors, batch=batch
     )
-    expected = islands_in_plain_python(problem, seed, processors, iterations, max(2, batch))
+    expected = islands_in_plain_python(problem, seed, processors, iterations, batch)
     assert {support for support, _ in outcome.archive} == {support for support, _ in expected}
     assert outcome.evaluations == iterations * processors
 
 
+@pytest.mark.parametrize("seed", sample(12, 12))
+def test_batches_grow_while_nothing_enters(seed, monkeypatch):
+    problem, processors = problem_of("quadratic", seed, 30, 12, 3), 2 + seed % 4
+    task, largest = regression_task(problem), [3, 16, 1000][seed % 3]
+    shared = [1, 5][seed % 2]
+    expected = islands_in_plain_python(problem, seed, processors, 150, 1, largest, shared)
+    monkeypatch.setattr(search_module, "BATCH_WORK", largest * task.work)
+    for constant in ("SHARED_WORK", "TURNS_WORK"):
+        monkeypatch.setattr(search_module, constant, (shared - 0.5) * task.work * processors)
+    # Pieces of the run, and threads that part and meet again, change nothing.
+    for work, threads in ((1e9, 1), (20 * task.work, 1), (20 * task.work, 3)):
+        monkeypatch.setattr(search_module, "PIECE_WORK", max(work, largest * task.work * processors))
+        outcome = run_synchronously(
+            task, Context(seed=seed), iterations=150, processors=processors, threads=threads, batch=None
+        )
+        assert {support for support, _ in outcome.archive} == {support for support, _ in expected}
+        assert outcome.evaluations == 150 * processors
+
+
 def test_batches_are_for_short_evaluations_and_one_archive():
-    assert usual_batch(regression_task(problem_of("quadratic", 0, 30, 12, 3)), 10) > 50
-    assert usual_batch(regression_task(problem_of("quadratic", 0, 30, 12, 3)), 1) == 1
-    assert usual_batch(regression_task(problem_of("logistic", 0, 30, 12, 3)), 10) == 1
+    assert largest_batch(regression_task(problem_of("quadratic", 0, 30, 12, 3)), 10) > 50
+    assert largest_batch(regression_task(problem_of("quadratic", 0, 30, 12, 3)), 1) == 1
+    assert largest_batch(regression_task(problem_of("logistic", 0, 30000, 12, 3)), 10) == 1
     with pytest.raises(InputError, match=r"every offspring is merged at once; leave batch out\.$"):
         ParallelParetoOptimization(batch=2, isolation="minimum-index")
 

@@ -117,10 +117,10 @@ def test_the_flag_is_raised_during_long_iterations_only(monkeypatch):
 
 def test_many_processors_make_small_batches():
     task = regression_task(problem_of("quadratic", 1, 20, 8, 3))
-    few, many = (search_module.usual_batch(task, processors) for processors in (10, 10_000))
+    few, many = (search_module.largest_batch(task, processors) for processors in (10, 10_000))
     assert few > many >= 1
     assert many * 10_000 * task.work < threads_module.LONG
     # Nor do their copies of the archive take all memory there is.
     wide = regression_task(problem_of("quadratic", 1, 120, 110, 50))
-    assert search_module.usual_batch(wide, 4) > 1 == search_module.usual_batch(wide, 400)
-    assert search_module.usual_batch(task, 1) == search_module.usual_batch(task, 4, "minimum-index") == 1
+    assert search_module.largest_batch(wide, 4) > 1 == search_module.largest_batch(wide, 400)
+    assert search_module.largest_batch(task, 1) == search_module.largest_batch(task, 4, "minimum-index") == 1

@@ -23,6 +23,7 @@ def test_the_quick_run_writes_its_tables(tmp_path, monkeypatch):
     assert [table.split(":")[0].split(",")[0] for table in tables] == [
         "Evaluations a second over threads",
         "Figure 1",
+        "Effort to reach forward selection",
         "Cost of one evaluation",
         "Threads",
         "Iterations needed over virtual processors",
@@ -30,6 +31,7 @@ def test_the_quick_run_writes_its_tables(tmp_path, monkeypatch):
     rows = [[line for line in table.splitlines() if line.startswith("|")] for table in tables]
     assert len(rows[0]) == 2 + 3 * 3
     assert len(rows[1]) == 2 + available_threads()
-    assert len(rows[2]) == 2 + 2
-    assert len(rows[4]) == 2 + 3
+    assert len(rows[2]) == 2 + 5
+    assert len(rows[3]) == 2 + 2
+    assert len(rows[5]) == 2 + 3
     assert all(name in text for name in ("POSS", "PPOSS-asy", "logistic, random 100 x 12, k = 2"))
