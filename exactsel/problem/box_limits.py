@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,10 @@ def named_limits(
 ) -> dict[int, tuple[float, float]]:
     """The limits of each column that is named; :class:`InputError` for entries that are none."""
     found: dict[int, tuple[float, float]] = {}
+    if isinstance(bounds, Mapping):
+        raise InputError(
+            "the bounds are a mapping, but a list of triples was expected; write [(column, lower, upper), ...]."
+        )
     for entry in entries("bounds", bounds, "bounds (column, lower, upper)"):
         try:
             column, low, high = entry

@@ -54,6 +54,12 @@ def test_a_method_alone_is_bounded():
     assert found.coef[0] in (0.0, 0.1)
 
 
+def test_limits_are_a_list_of_triples_and_no_mapping():
+    A, y = data()
+    with pytest.raises(InputError, match=r"the bounds are a mapping, .* write \[\(column, lower, upper\), ...\]"):
+        boxed(Problem(A, y, 3, lam=0.5), (), {0: (-1.0, 1.0)})
+
+
 @pytest.mark.parametrize("loss", ["quadratic", "logistic", "poisson"])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_where_no_limit_is_met_a_summary_is_that_of_the_textbook(loss, intercept, sm):
