@@ -230,8 +230,7 @@ def run_synchronously(
     entered = _enter(task, plan, archive, offspring, scratch, supports, context, curve)
     islands = new_islands(processors, task.largest, archive.order.size, plan.key) if largest > 1 else None
     schedule = _schedule(task, processors, batch, largest, end)
-    asked = between + processors * task.reading * largest
-    piece = int(np.clip(PIECE_WORK * team / asked, 1, max(1, MOST_RECORDED // (processors * largest)))) * largest
+    piece = _piece(task, team, processors * largest) * largest
     iteration = 0
     while iteration < end and not context.should_stop():
         stop_at, record = min(end, iteration + piece), curve.record((piece + largest) * processors)
@@ -242,7 +241,7 @@ def run_synchronously(
                     run = partial(run_islands, *given, islands, offspring, scratch)
                     iteration = _batches(run, team, iteration, stop_at, schedule, record, _shared(task, processors))
                     continue
-                elif team > 1:
+                if team > 1:
                     run = partial(run_team, *given, offspring, scratch, kept)
                     iteration = together(run, team, iteration, stop_at, record, stop)
                 elif processors == 1:
@@ -253,6 +252,12 @@ def run_synchronously(
                     archive = enlarged(archive)
         curve.extend(record)
     return _outcome(archive, task.k, entered + iteration * processors, curve)
+
+
+def _piece(task: Task, team: int, offspring: int) -> int:
+    """Batches of so many offspring in all between two questions whether to stop."""
+    pieces = PIECE_WORK * team / (offspring * (task.work + task.reading))
+    return int(np.clip(pieces, 1, max(1, MOST_RECORDED // offspring)))
 
 
 def _schedule(task: Task, processors: int, batch: int | None, largest: int, end: int) -> IntArray:
