@@ -21,7 +21,7 @@ from exactsel_heuristics.base import Context
 @njit(parallel=True)
 def run_in_parallel_loop(
     left: FloatArray, right: FloatArray, rows: FloatArray, row_of: IntArray, used: IntArray, diagonal: FloatArray,
-    sparse: Any, b: FloatArray, constant: float, lam: float, plan: Plan, members: Members, order: IntArray,
+    sparse: Any, file: Any, b: FloatArray, constant: float, lam: float, plan: Plan, members: Members, order: IntArray,
     live: IntArray, islands: Islands, offspring: Members, scratch: Scratch, end: int, batch: int, record: FloatArray,
 ) -> None:  # fmt: skip
     """``run_islands`` with the same batch throughout."""
@@ -30,11 +30,15 @@ def run_in_parallel_loop(
         last = min(end, iteration + batch)
         for p in prange(processors):
             # Put together here: numba hands threads no tuple that holds tuples.
-            mine = QuadraticObjective(GramRows(left, right, rows, row_of, used, diagonal, sparse), b, constant, lam)
+            mine = QuadraticObjective(
+                GramRows(left, right, rows, row_of, used, diagonal, sparse, file), b, constant, lam
+            )
             shared = Archive(members, order, live)
             start_island(shared, islands, p)
             evolve(mine, plan, shared, islands, offspring, scratch, p, iteration, last)
-        objective = QuadraticObjective(GramRows(left, right, rows, row_of, used, diagonal, sparse), b, constant, lam)
+        objective = QuadraticObjective(
+            GramRows(left, right, rows, row_of, used, diagonal, sparse, file), b, constant, lam
+        )
         archive = Archive(members, order, live)
         for p in range(processors):
             merge(objective, plan, archive, islands, p, scratch.limits[p], record, last * processors)
