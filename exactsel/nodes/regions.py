@@ -67,6 +67,10 @@ class Fixings(Sequence[Fixing]):
         column, inside, bound = self.columns[place], self.inside[place], self.bounds[place]
         return Fixing(int(column), bool(inside), float(bound), self.proof_of(place))
 
+    def __reduce__(self) -> tuple[Callable[[Sequence[Fixing]], Fixings], tuple[tuple[Fixing, ...]]]:
+        """By what they are: where proofs come from need not be known to pickle."""
+        return Fixings.of, (tuple(self),)
+
     @classmethod
     def of(cls, fixings: Sequence[Fixing]) -> Fixings:
         """The same ones in arrays."""

@@ -44,7 +44,7 @@ def sparse_of(n: int, d: int, entries: Iterable[tuple[int, int, float]]) -> Spar
     columns: list[dict[int, float]] = [{} for _ in range(d)]
     for i, j, value in entries:
         if not (0 <= i < n and 0 <= j < d):
-            raise Unreadable(f"an entry lies outside of the {n} x {d} matrix; make the file anew.")
+            raise Unreadable(f"an entry is outside the {n} x {d} matrix; write the file again.")
         if i in columns[j]:
             raise Unreadable("the matrix holds an entry twice; add such entries up.")
         columns[j][i] = value
@@ -79,7 +79,7 @@ def read_sparse(path: str) -> dict[str, Any] | None:
             lines = read_bytes(path).decode("utf-8-sig").splitlines()
             return _svmlight(lines) if ending.endswith(SVMLIGHT) else _matrix_market(lines)
         except (ValueError, IndexError, OverflowError):
-            raise Unreadable(f"{path!a} is not what its name says; make it anew.") from None
+            raise Unreadable(f"{path!a} is not in the format of its extension; write it again.") from None
     return _archive(path)
 
 
@@ -98,12 +98,12 @@ def _archive(path: str) -> dict[str, Any] | None:
     except Unreadable:
         raise
     except Exception as error:  # what zipfile and zlib raise for damaged archives is nowhere said
-        raise Unreadable(f"{path!a} is no sound .npz archive ({type(error).__name__}); make it anew.") from None
+        raise Unreadable(f"{path!a} is a damaged .npz archive ({type(error).__name__}); write it again.") from None
     if not all(isinstance(part, list) and not any(isinstance(v, list) for v in part[:1]) for part in parts):
-        raise Unreadable(f"{path!a} holds other arrays than a sparse matrix has; make it anew.")
+        raise Unreadable(f"{path!a} does not hold the arrays of a sparse matrix; write it again.")
     whole = (int, bool)
     if not all(isinstance(v, whole) for part in (parts[0], *parts[2:]) for v in part):
-        raise Unreadable(f"{path!a} has places that are no whole numbers; make it anew.")
+        raise Unreadable(f"{path!a} has indices that are not integers; write it again.")
     return {"A": _stored(kind, *parts)}
 
 
@@ -111,12 +111,12 @@ def _stored(kind: str, shape: list[int], data: list[float], first: list[int], se
     n, d = _sizes(shape)
     if kind == "coo":
         if not len(first) == len(second) == len(data):
-            raise Unreadable("the sparse matrix has other numbers of rows, columns and entries; make it anew.")
+            raise Unreadable("the arrays of the sparse matrix have lengths that do not match; write it again.")
         return sparse_of(n, d, zip(first, second, data, strict=True))
     lines, last = (n if kind == "csr" else d), second[-1] if second else -1
     rising = len(second) == lines + 1 and second[0] == 0 and all(a <= b for a, b in pairwise(second))
     if not rising or last > min(len(first), len(data)):
-        raise Unreadable(f"indptr of the sparse matrix does not rise from 0 in {lines} steps; make the file anew.")
+        raise Unreadable(f"indptr of the sparse matrix does not rise from 0 in {lines} steps; write the file again.")
     along = [line for line in range(lines) for _ in range(second[line + 1] - second[line])]
     pairs = (along, first) if kind == "csr" else (first, along)
     return sparse_of(n, d, zip(pairs[0][:last], pairs[1][:last], data[:last], strict=True))
