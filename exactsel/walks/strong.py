@@ -167,6 +167,7 @@ class _Tree:
             part, column, blame = self._looked_at(state)
             blamed.update(blame.tolist())
             if nodes > MOST_NODES or len(blamed) > MOST_BLAMED or self._bound.work > self._most_work:
+                waiting.append(state)  # it may have been the last, and is neither closed nor divided
                 break
             if column < 0:
                 parts.append(part)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from corrupted import check
 from recorded import second_opinion
+from samples import many
 
 from exactsel import solve, verify
 from exactsel.bounds.base import never_stop
@@ -22,6 +23,7 @@ from exactsel.nodes.regions import RoundWork, as_region
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
+from exactsel.walks import strong
 from exactsel.walks.effort import Effort
 from exactsel.walks.like_columns import LikeColumns
 from exactsel.walks.products import Products
@@ -193,6 +195,26 @@ def test_parts_divide_the_region_and_what_is_closed_holds_no_better_model():
         for part in parts:
             single = np.count_nonzero(part.state == IN) == problem.k or not np.any(used & (part.state == FREE))
             assert single or part.proof is not None
+    assert found > 20
+
+
+def test_what_is_given_up_half_way_leaves_no_part_out(monkeypatch):
+    rng, found = np.random.default_rng(6), 0
+    for _ in range(many(60, 600)):
+        problem = problem_of(rng)
+        state = np.full(problem.d, FREE, dtype=np.int8)
+        best, support = min((problem.fit(chosen).value, chosen) for chosen in combinations(range(problem.d), problem.k))
+        level = min(best, min(models_of(problem, state))) * (1.0 - 1e-7)
+        monkeypatch.undo()
+        whole = StrongColumns(problem, support, never_stop()).divide(state, support, level)
+        nodes = 0 if whole is None else 2 * len(whole) - 1
+        for most in range(max(1, nodes - 4), nodes):
+            monkeypatch.setattr(strong, "MOST_NODES", most)
+            parts = StrongColumns(problem, support, never_stop()).divide(state, support, level)
+            if parts is not None:  # with other columns as the strong ones
+                seen = [tuple(chosen) for part in parts for chosen in _supports(problem, part.state)]
+                assert sorted(seen) == sorted(_supports(problem, state))
+            found += 1
     assert found > 20
 
 
