@@ -136,7 +136,7 @@ class RegressionRegions:
                 value = float_below(polisher.least_squares(columns))
                 # Of bounded models of groups nothing is said here, nor of copies, which share a larger coefficient.
                 speaks = self.bounded and not self.instance.groups and not self.semidefinite.has_copies(columns)
-                if speaks and value < self.target and self._affords(len(columns) * len(columns)):
+                if speaks and value < self.target and self._affords(len(columns), systems=len(columns) + 1):
                     within = polisher.exact.for_bounded_models(columns, [], polisher.within_bounds(columns))
                     value = max(value, float_below(within))
                 self._values[key] = value
@@ -273,7 +273,7 @@ class RegressionRegions:
 
         def within(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
             columns = self._columns(used[row])
-            if not self._affords(len(columns) * len(columns)):
+            if not self._affords(len(columns), systems=len(columns) + 1):
                 return Fraction(0)
             return exact.for_bounded_models(S, C, self._polisher().within_bounds(columns))
 
@@ -347,9 +347,9 @@ class RegressionRegions:
                         break
         return result
 
-    def _affords(self, columns: int) -> bool:
-        """Whether the work left allows for one exact system of so many columns; if so, it is taken off."""
-        return self.work.allows(8.0 * self.plain.n * (columns + 1) ** 2 + (columns + 4.0) ** 4)
+    def _affords(self, columns: int, systems: int = 1) -> bool:
+        """Whether the work left allows for exact systems of so many columns; if so, it is taken off."""
+        return self.work.allows(8.0 * self.plain.n * (columns + 1) ** 2 + systems * (columns + 4.0) ** 4)
 
     def _polisher(self) -> Polisher:
         if self._polishing is None:
