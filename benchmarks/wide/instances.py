@@ -60,15 +60,15 @@ OTHERS = (
     Stored("colon-cancer-k4-ridge", "colon-cancer", 4, lam=62.0),
     Sparse("sparse-54877", 4143, 54_877, 8, 0.004, aim=30.0),
     *(
-        Sparse(f"sparse-54877-{method}", 4143, 54_877, 8, 0.004, method, aim=30.0)
+        Sparse(f"sparse-54877-{method}", 4143, 54_877, 8, 0.004, method=method, aim=30.0)
         for method in ("forward", "greedy-rls", "poss")
     ),
     Sparse("sparse-54877-snr.5", 4143, 54_877, 8, 0.004, snr=0.5, aim=30.0),
 )
 
 ASKED = (
-    Mapped("mapped-200000", 1000, 200_000, 5, 2000.0, "forward"),
-    Mapped("mapped-1000000", 1000, 1_000_000, 5, 2000.0, "forward"),
+    Mapped("mapped-200000", 1000, 200_000, 5, 2000.0, method="forward"),
+    Mapped("mapped-1000000", 1000, 1_000_000, 5, 2000.0, method="forward"),
 )
 """Files of gigabytes are written for these: they run only where they are named."""
 

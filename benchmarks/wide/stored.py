@@ -38,8 +38,24 @@ class Stored:
         return Design("small", 50, 200, self.k, lam=self.lam)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Made:
+    """What is made with a method in mind, and too large for a table."""
+
+    method: str = ""
+    """The heuristic to run; empty: solve."""
+    snr: float = 5.0
+    seed: int = 0
+    aim: float | None = None
+    series: str = ""
+
+    def small(self) -> Design | None:
+        """None: a small one is a table."""
+        return None
+
+
 @dataclass(frozen=True)
-class Sparse:
+class Sparse(_Made):
     """Zeros and few ones, as words in texts are, and a target of k of the more frequent columns."""
 
     name: str
@@ -47,12 +63,6 @@ class Sparse:
     p: int
     k: int
     density: float
-    method: str = ""
-    """The heuristic to run; empty: solve."""
-    snr: float = 5.0
-    seed: int = 0
-    aim: float | None = None
-    series: str = ""
 
     def problem(self) -> Problem:
         """The problem to solve."""
@@ -63,17 +73,13 @@ class Sparse:
         y = signal + rng.standard_normal(self.n) * math.sqrt(float(signal.var()) / self.snr)
         return Problem(A, y, self.k, lam=0.0)
 
-    def small(self) -> Design | None:
-        """None: a small table is not kept sparse."""
-        return None
-
 
 ROWS_AT_ONCE = 2**24
 """Numbers that are drawn and written at a time."""
 
 
 @dataclass(frozen=True)
-class Mapped:
+class Mapped(_Made):
     """Normal numbers in single precision that stay in a file, and a target of k evenly spaced columns.
 
     The file goes into the folder for temporary files, without a name as soon as it is mapped: the system removes it
@@ -85,12 +91,6 @@ class Mapped:
     p: int
     k: int
     lam: float
-    method: str = ""
-    """The heuristic to run; empty: solve."""
-    snr: float = 5.0
-    seed: int = 0
-    aim: float | None = None
-    series: str = ""
 
     def problem(self) -> Problem:
         """The problem to solve, on the table in its file."""
@@ -114,7 +114,3 @@ class Mapped:
                 signal[first : first + step] = block[:, chosen].sum(axis=1)
                 stream.write(block.data)
         return signal + rng.standard_normal(self.n) * math.sqrt(float(signal.var()) / self.snr)
-
-    def small(self) -> Design | None:
-        """None: a small table is read as a whole."""
-        return None

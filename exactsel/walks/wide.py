@@ -61,7 +61,7 @@ MOST_WORK = 2e12
 BLOCKS_A_PIVOT = 3e4
 """Blocks that take as long as eliminating one more candidate."""
 
-SECONDS_A_BLOCK, CORES = 6e-9, 4
+SECONDS_A_BLOCK, CORES = 3e-9, 2
 """What a block takes: nothing is begun that could not end within the time limit on so many cores."""
 
 MULTIPLICATIONS = 20.0
@@ -122,7 +122,7 @@ class CountingWalker:
         """Whether regions of this problem can be counted: many columns of quadratic loss, one by one."""
         plain = without_restrictions(problem)
         free = isinstance(plain, Problem) and plain.is_quadratic and plain.units.free_columns
-        bytes_needed = (4 if problem.k < ELIMINATED else 12) * problem.d**2
+        bytes_needed = (2 if problem.k < ELIMINATED else 10) * problem.d**2
         fewest = FEWEST_BLIND if problem.k == MOST_PLACES else FEWEST
         return free and problem.d > fewest and problem.k > 0 and bytes_needed <= MOST_BYTES
 
