@@ -67,6 +67,8 @@ class Cheaper:
     budget: Callable[[StateArray, float, float, float], int]
     """Iterations it may take in all, given the state (d,) of the first node, the bound it found there, the cut-off and
     the best objective known; 0 where the dearer one will not be asked."""
+    before_all: bool = False
+    """Whether it is so much cheaper that it comes before what else may close the first node."""
 
 
 class PreparedBound(Protocol):

@@ -133,7 +133,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         self._working: WorkingSet | None = None
         if wide:
             products = KnownProducts(free.AT, free.y) if free.is_quadratic else None
-            self._working = WorkingSet(problem, perspective, options, products)
+            self._working = WorkingSet(problem.base, problem.dual, perspective, options, products)
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None

@@ -28,10 +28,11 @@ from exactsel.algebra.elimination import definite, gamma, shift
 from exactsel.algebra.spectrum import smallest_eigenvalue
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective
-from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
+from exactsel.bounds.base import BoundOptions, BoundSolver, Cheaper, PreparedBound, Tightened
 from exactsel.bounds.fit import BOUNDED_MODELS, FitBound
 from exactsel.bounds.split import SplitBound
 from exactsel.bounds.split_point import SPLIT_UP_TO, rounded, split_matrix
+from exactsel.bounds.wide import PreparedWide
 from exactsel.bounds.witness import ModelPoint, Proof, SpectralPoint, SplitPoint
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.node import is_convex, node_columns
@@ -47,6 +48,16 @@ CLIPPED = 2.0
 
 SECONDS, SHARE_OF_TIME = 3e-10, 0.5
 """What the eigenvalues take, times the cube of the columns, and the part of a time limit that they may take."""
+
+BYTES_AN_ENTRY, MOST_BYTES = 56, 4e9
+"""Of the matrices (d, d) that finding a split takes, and in all at most: 8,451 columns."""
+
+TRIAL_SHARE, FAR = 0.25, 0.25
+"""Part of what the eigenvalues take that the bound without a split may take before, and part of the cut-off below which
+its bound at the root promises nothing."""
+
+PASS = 50.0
+"""Multiplications for each entry of the data that solving a working set, and looking at all columns, takes."""
 
 ALIKE = 4.0
 """Times the squared cosines that columns of noise have with all others, in the mean, from which no split is looked for:
@@ -80,23 +91,45 @@ class SpectralBound(BoundSolver):
                 f"the bound 'spectral' needs quadratic loss, but the loss is {problem.loss.name}; use "
                 f"{option('bound', 'apg')}."
             )
-        return _Later(problem, options) if problem.d > SPLIT_UP_TO else _prepared(problem, options)
+        if problem.d <= SPLIT_UP_TO:
+            return _prepared(problem, options)
+        dear = _affordable(problem.d, options.seconds)
+        return _Later(problem, options) if dear else _without(problem, options)
+
+
+def _without(problem: Problem, options: BoundOptions) -> PreparedBound:
+    """What there is beside a split."""
+    return PreparedWide(problem, options) if problem.lam > 0 else FitBound().prepare(problem, options)
 
 
 def _prepared(problem: Problem, options: BoundOptions) -> PreparedBound:
     found = spectral_split(problem) if _affordable(problem.d, options.seconds) else None
     if found is not None:
         return PreparedSpectral(problem, options, found)
-    beside = AcceleratedGradientBound() if problem.lam > 0 else FitBound()
-    return (SplitBound() if problem.d <= SPLIT_UP_TO else beside).prepare(problem, options)
+    return SplitBound().prepare(problem, options) if problem.d <= SPLIT_UP_TO else _without(problem, options)
 
 
 class _Later(PreparedBound):
-    """Prepared once it is asked for: eigenvalues take seconds, and another closer may settle the root before."""
+    """Prepared once it is asked for: eigenvalues take long, and another closer, or the bound without, may settle the
+    root before.
+    """
 
     def __init__(self, problem: Problem, options: BoundOptions) -> None:
         self._problem, self._options, self._lock = problem, options, Lock()
         self._inner: PreparedBound | None = None
+
+    @property
+    def cheaper(self) -> Cheaper | None:
+        """The bound without a split, for a part of what the eigenvalues take; without a ridge that says nothing."""
+        if self._problem.lam == 0:
+            return None
+        return Cheaper(_without(self._problem, self._options), self._trial_budget, before_all=True)
+
+    def _trial_budget(self, state: StateArray, known: float, cutoff: float, upper: float) -> int:
+        if known < FAR * (cutoff if cutoff < np.inf else upper):
+            return 1
+        # The eigenvalues take about d^3 multiplications.
+        return 1 + int(TRIAL_SHARE * self._problem.d**2 / (PASS * self._problem.n))
 
     @property
     def scope(self) -> str:
@@ -113,6 +146,8 @@ class _Later(PreparedBound):
 
 
 def _affordable(d: int, seconds: float | None) -> bool:
+    if BYTES_AN_ENTRY * d**2 > MOST_BYTES:
+        return False
     return seconds is None or SECONDS * d**3 <= SHARE_OF_TIME * seconds
 
 

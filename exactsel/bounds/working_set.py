@@ -11,6 +11,7 @@ bound itself is always evaluated from the rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple, cast
@@ -35,6 +36,7 @@ from exactsel.kernels.node import (
     write_relaxed,
 )
 from exactsel.kernels.pair_products import pair_products
+from exactsel.problem.objective import Objective
 from exactsel.types import FloatArray, IntArray, StateArray
 
 AT_ONCE = 128
@@ -120,7 +122,10 @@ class WorkingSet:
 
     Parameters
     ----------
-    problem : BoxedProblem
+    base : objective
+        Of all columns.
+    dual : callable
+        What a model (d,) says of some columns, see :meth:`exactsel.problem.boxed.BoxedProblem.dual`.
     perspective : Perspective
         Of all columns, from their rows.
     options : BoundOptions
@@ -128,7 +133,8 @@ class WorkingSet:
         With quadratic loss.
     """
 
-    problem: Any
+    base: Objective
+    dual: Callable[[FloatArray, IntArray], tuple[float, FloatArray]]
     perspective: Perspective
     options: BoundOptions
     products: KnownProducts | None
@@ -179,9 +185,9 @@ class WorkingSet:
         answers.iterations[row] = passes
 
     def _evaluated(self, columns: IntArray, fixed: int, x: FloatArray, ranked: FloatArray) -> Evaluated:
-        coef = np.zeros(self.problem.base.d)
+        coef = np.zeros(self.base.d)
         coef[columns] = x
-        base, q = self.problem.dual(coef, columns)
+        base, q = self.dual(coef, columns)
         bound = float(node_bound(base, q, fixed, len(ranked) - 1, self.perspective.lam, ranked))
         return Evaluated(bound, base, q, x)
 
@@ -214,7 +220,7 @@ class WorkingSet:
         at = np.flatnonzero(chosen)
         perspective, places, d = self._on(columns[at]), np.arange(at.size), at.size
         if self.products is None:
-            places, d = columns[at], self.problem.base.d
+            places, d = columns[at], self.base.d
         states, start = np.full((1, d), OUT, dtype=np.int8), np.zeros((1, d))
         states[0, places] = np.where(at < fixed, IN, FREE)
         start[0, places] = x[at]
@@ -228,11 +234,12 @@ class WorkingSet:
         """The perspective of a working set: by its Gram matrix, or by the rows of all columns."""
         if self.products is None:
             return self.perspective
-        base, whole = self.problem.base, self.perspective
+        base, whole = self.base, self.perspective
         G, b = self.products.among(columns)
         data = GramData(G, b, base.at_zero, base.n, base.norms[columns], base.AT[:0])
-        box: Box = whole.groups
-        box = box._replace(lower=box.lower[columns], upper=box.upper[columns])
+        box: Box | None = whole.groups
+        if box is not None:
+            box = box._replace(lower=box.lower[columns], upper=box.upper[columns])
         rules: Rules = whole.rules._replace(lipschitz=_largest(G))
         return Perspective(whole.loss, data, box, whole.lam, whole.k, rules)
 

@@ -36,7 +36,8 @@ class CloseByStrong(RegionSolver):
     scope: str = ""
     """A restriction, in words, without which nothing could be said of the data as given."""
     after_bounds: bool = False
-    """Where all coefficients are limited the relaxation often does better, and says so at once."""
+    """Where all coefficients are limited, or working sets do for very many columns, the relaxation often does better,
+    and says so at once."""
     name = "strong"
     words = "strong columns divided, weak ones bounded by their cosines"
 

@@ -22,7 +22,7 @@ from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.node import node_columns
-from exactsel.kernels.refit import gram_objectives, newton_objectives
+from exactsel.kernels.refit import newton_objectives
 from exactsel.kernels.rows import loss_gradient, loss_value
 from exactsel.losses.adjusted import adjusted
 from exactsel.losses.base import Loss
@@ -32,7 +32,7 @@ from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.checks import checked_lam, make_loss
 from exactsel.problem.design import freeze, is_design, squared_lengths
-from exactsel.problem.gram_data import gram_data, multiplied
+from exactsel.problem.gram_data import gram_data, gram_minima, multiplied
 from exactsel.problem.identity import data_hash, prepared_hash
 from exactsel.problem.infinitesimal import Vanishing
 from exactsel.problem.preparing import Preparation, check_two_classes
@@ -49,7 +49,6 @@ MOST_ROWS = 100_000
 
 WORTH_SHARING = 64
 """Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""
-
 FREE = (Quadratic, Huber, Logistic, Poisson)
 """Losses that need no ridge where their problem has a solution without one."""
 
@@ -393,7 +392,7 @@ class Objective:
             threads = 1
         with parallel_section(threads or available_threads()):
             if self.is_quadratic:
-                gram_objectives(*self.gram[:3], self.lam, padded, values)
+                gram_minima(self, padded, values)
             else:
                 tolerance = self.gradient_tolerance(1e-8)
                 newton_objectives(self.row_loss, self.raw.AT, self.y, self.lam, padded, tolerance, values)

@@ -59,7 +59,7 @@ class Expander:
         divide = Divide(problem, tree, branching, self.cutoff)
         if cheaper is not None:
             quick = Visitor(problem, cheaper.bound, visitor.refits, tree.fixes, self.cutoff)
-            ways.append(CheaperFirst(cheaper, BoundRegions(quick), divide))
+            ways.insert(0 if cheaper.before_all else len(ways), CheaperFirst(cheaper, BoundRegions(quick), divide))
         ways += [BoundRegions(visitor), *(closer for closer in first if closer.after_bounds)]
         if walker is not None:
             ways.append(WalkLater(problem, tolerance, self.cutoff, walker))

@@ -45,7 +45,7 @@ from exactsel.walks.wide import ELIMINATED, FEWEST, CountingWalker
 
 def _bound_for_columns(problem: Any, seconds: float | None) -> str:
     """The split beside it, or the perspective relaxation; without any curvature for that, the fit."""
-    if problem.is_quadratic and problem.n < problem.d <= SPECTRAL_UP_TO:
+    if problem.is_quadratic and problem.n < problem.d:
         return "spectral"
     if problem.is_quadratic and problem.d <= SPLIT_UP_TO:
         return "split"
@@ -61,10 +61,6 @@ def _bound_in_box(problem: Any) -> BoundSolver:
     known = problem.all_limited and not problem.units.grouped
     flat = problem.lam == 0 and not known and not independent(problem.unlimited)
     return BoxedFitBound() if flat else BoxedBound()
-
-
-SPECTRAL_UP_TO = 3000
-"""With more columns than this the one eigendecomposition of the spectral split takes more than a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +124,9 @@ BOUNDS = {
         "split of the correlations, or perspective bound with the curvature of the ridge",
         "split of the correlations, or perspective bound with the curvature of all columns", ridge=True,
     ),
-    "spectral": Company("perspective bound with the curvature of a split that starts from the spectrum", ridge=True),
+    "spectral": Company(
+        "perspective bound with the curvature of a split that starts from the spectrum, or of the ridge", ridge=True
+    ),
     "grouped": Company(
         "perspective bound over groups", "perspective bound over groups, with the curvature of all columns", ridge=True
     ),

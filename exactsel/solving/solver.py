@@ -20,6 +20,7 @@ from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_s
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.bounds.fit import BOUNDED_MODELS
+from exactsel.bounds.wide import PreparedWide
 from exactsel.closers.base import RegionSolver
 from exactsel.closers.listing import CountCells, ListRoot
 from exactsel.closers.strong import CloseByStrong
@@ -261,8 +262,9 @@ class Search:
         tolerance = self.settings.tolerance.of(self.problem).for_search(statement.taken)
         strong = self._methods.strong(self.problem, self.state.incumbent.columns.tolist(), options)
         scope = self._scope_of_the_whole(statement)
-        limited = isinstance(self.problem, BoxedProblem) and self.problem.all_limited
-        close = CloseByStrong(self.problem, tolerance, strong, scope, after_bounds=limited) if strong else None
+        later = isinstance(self._bound, PreparedWide)
+        later = later or (isinstance(self.problem, BoxedProblem) and self.problem.all_limited)
+        close = CloseByStrong(self.problem, tolerance, strong, scope, after_bounds=later) if strong else None
         ways: list[RegionSolver] = [] if close is None else [close]
         if not self._listing:
             return ways

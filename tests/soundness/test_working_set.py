@@ -11,11 +11,13 @@ from recorded import second_opinion
 from samples import sample
 
 from exactsel import Problem, boxed, solve
-from exactsel.bounds import working_set
+from exactsel.bounds import spectral, working_set
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.boxed import BoxedBound
+from exactsel.bounds.wide import PreparedWide
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem import gram_data
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import verify
@@ -94,6 +96,63 @@ def test_searches_on_working_sets_find_and_prove_the_best_model(tiny, loss, seed
     verdict = verify(read_proof(file), instance)
     assert verdict.verified, verdict.reason
     assert second_opinion(instance, file.read_bytes(), **relations_of(instance)) == ""
+
+
+def without_limits(seed):
+    """One without limits, and with a ridge."""
+    problem = wide_case(seed, "quadratic").unlimited
+    return problem if problem.lam > 0.0 else problem.replace(lam=0.3)
+
+
+@pytest.mark.parametrize("seed", sample(20, 1500, smoke=1))
+def test_without_limits_bounds_on_working_sets_are_below_the_best_model_of_a_node(tiny, seed):
+    problem = without_limits(seed)
+    rng, prepared = np.random.default_rng(seed), PreparedWide(problem, BoundOptions())
+    room = 1e-9 * max(problem.null_objective, 1e-300)
+    for state in (rng.choice([OUT, FREE, FREE, FREE, IN], problem.d).astype(np.int8) for _ in range(5)):
+        state[np.flatnonzero(state == IN)[problem.k - 1 :]] = FREE
+        inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+        best = least(problem, inside, free)
+        answers = prepared.tighten(state[None], [None], np.inf, best).answers
+        assert answers.bound[0] <= best + room
+        for j in free:
+            rest = [each for each in free if each != j]
+            assert answers.bound_out[0, j] <= least(problem, inside, rest) + room
+            assert answers.bound_in[0, j] <= least(problem, [*inside, j], rest) + room
+
+
+@pytest.mark.parametrize("spectrum", [False, True])
+@pytest.mark.parametrize("seed", sample(10, 600))
+def test_without_limits_searches_on_working_sets_prove_the_best_model(tiny, spectrum, seed, tmp_path, monkeypatch):
+    monkeypatch.setattr(spectral, "SPLIT_UP_TO", 0)
+    if not spectrum:  # else working sets come before the eigenvalues, and these after them
+        monkeypatch.setattr(spectral, "MOST_BYTES", 0.0)
+    monkeypatch.setattr(gram_data, "GRAM_COLUMNS", 0)
+    problem, file = without_limits(seed), tmp_path / "run.exsel"
+    best, null = least(problem, [], range(problem.d)), problem.null_objective
+    result = solve(problem, signals=(), proof=file)
+    assert result.lower <= best + 1e-9 * null
+    assert result.upper == pytest.approx(best, abs=1e-6 * null)
+    assert result.reached or best < 1e-3 * null
+    instance = instance_of(problem)
+    verdict = verify(read_proof(file), instance)
+    assert verdict.verified, verdict.reason
+    assert second_opinion(instance, file.read_bytes(), **relations_of(instance)) == ""
+
+
+def test_refits_from_rows_are_those_from_the_gram_matrix(monkeypatch):
+    for seed in range(40):
+        problem, rng = without_limits(seed), np.random.default_rng(seed)
+        supports = np.full((20, problem.k), -1)
+        for row in supports:
+            size = int(rng.integers(problem.k + 1))
+            row[:size] = rng.permutation(problem.d)[:size]
+        by_gram = problem.objectives(supports, 1)
+        with monkeypatch.context() as changed:
+            changed.setattr(gram_data, "GRAM_COLUMNS", 0)
+            by_rows, in_threads = problem.objectives(supports, 1), problem.objectives(np.tile(supports, (9, 1)), 2)
+        assert by_rows == pytest.approx(by_gram, abs=1e-9 * problem.null_objective, nan_ok=True)
+        assert np.array_equal(np.tile(by_rows, 9), in_threads, equal_nan=True)
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.5])
