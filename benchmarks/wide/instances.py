@@ -28,6 +28,7 @@ def _unit(name: str, p: int, lam: float, aim: float, rho: float = 0.1) -> Design
 DESIGNS = (
     Design("ridge-1500", 1000, 1500, 10, lam=2.0, aim=10.0),
     Design("ridge-3000", 1000, 3000, 10, lam=2.0),
+    Design("ridge-20000", 1000, 20_000, 10, lam=50.0),
     _limited("limits-1000", 1000, series=LIMITED),
     _limited("limits-3000", 3000, 1.0, LIMITED),
     _limited("limits-10000", 10_000, 2.0, LIMITED),

@@ -61,8 +61,8 @@ part of what forming the Gram matrix takes besides; ..."""
 MODELS_FIRST = 2.0
 """... and that of forming so many Hessians for other losses than the quadratic one."""
 
-PASSES_FIRST = 10.0
-"""... or, where it is not formed, of so many passes over the data."""
+PASSES_FIRST, LOSS_PASSES_FIRST = 10.0, 100.0
+"""... or, where they are not formed, of so many passes over the data; the second for other losses."""
 
 NODES_FIRST = 4.0
 """So many times that within limits of coefficients, where a node takes a millisecond and more."""
@@ -98,7 +98,7 @@ def first_work(problem: SubsetProblem) -> float:
             work = FIRST_WORK + PASSES_FIRST * n * d
         work, objective = NODES_FIRST * work, problem.base
     if objective is not None and not objective.is_quadratic:
-        work += MODELS_FIRST * n * d**2
+        work += LOSS_PASSES_FIRST * n * d if d > n else MODELS_FIRST * n * d**2
     return work
 
 

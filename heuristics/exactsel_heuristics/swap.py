@@ -132,6 +132,8 @@ class SwapLocalSearch:
             evaluation = FIT_WORK * problem.k
         pool = np.flatnonzero(problem.root_state == FREE)
         small = replace(self, shortlist=min(self.shortlist, PORTION_SHORTLIST), exhaustive=0)
+        if not problem.is_quadratic:  # a shortlist takes a gradient on all columns
+            evaluation += problem.n * problem.d / (small.shortlist + 1)
         known = [*([context.start] if context.start else []), *context.supports]
         best: tuple[int, ...] = context.start or ()
         value, number = problem.fit(best).value, 0
