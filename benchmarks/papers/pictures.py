@@ -1,0 +1,93 @@
+"""Pictures of several panels under one legend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+WIDE = 3
+"""Panels side by side; further ones go below."""
+
+MARKS = "osD^vPX*<>hd"
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points, with deviations drawn as bars; one point and ``level`` is a horizontal line."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    error: Sequence[float] = ()
+    level: bool = False
+    steps: bool = False
+    """Drawn as steps without marks: a curve of many points."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One coordinate system. ``ticks`` names positions on the x axis, where x is not a number on a scale."""
+
+    title: str
+    x: str
+    y: str
+    lines: Mapping[str, Line]
+    log_x: bool = False
+    log_y: bool = False
+    ticks: Mapping[float, str] | None = None
+
+
+def draw(panels: Sequence[Panel], file: Path) -> None:
+    """Draw the panels; a name has the same colour and mark in all of them."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    across = min(WIDE, len(panels))
+    down = math.ceil(len(panels) / across)
+    names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+    figure = Figure(figsize=(4.6 * across, 3.5 * down + 0.25 * math.ceil(len(names) / (2 * across))))
+    figure.set_layout_engine("constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(down, across, squeeze=False).ravel()
+    for axes, panel in zip(grid, panels, strict=False):
+        _draw(axes, panel, names)
+    for axes in grid[len(panels) :]:
+        axes.set_axis_off()
+    handles = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    shown = [name for name in names if name in handles]
+    figure.legend([handles[name] for name in shown], shown, loc="outside lower center", ncols=2 * across, fontsize=9)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=110)
+
+
+def _draw(axes: Any, panel: Panel, names: Sequence[str]) -> None:
+    for name, line in panel.lines.items():
+        number = names.index(name)
+        colour, mark = f"C{number % 10}", MARKS[number % len(MARKS)]
+        if line.level:
+            axes.axhline(line.y[0], linestyle="--", color=colour, label=name)
+        elif line.steps:
+            axes.step(line.x, line.y, where="post", color=colour, label=name)
+        else:
+            bars = _bars(line, panel.log_y)
+            axes.errorbar(line.x, line.y, yerr=bars, color=colour, marker=mark, markersize=5, capsize=2, label=name)
+    axes.set_title(panel.title, fontsize=10)
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)
+    if panel.log_x:
+        axes.set_xscale("log")
+    if panel.log_y:
+        axes.set_yscale("log")
+    if panel.ticks is not None:
+        axes.set_xticks(list(panel.ticks), list(panel.ticks.values()))
+    axes.grid(alpha=0.3)
+
+
+def _bars(line: Line, log: bool) -> Any:
+    """Deviations up and down; on a logarithmic axis no bar reaches below a tenth of its point."""
+    if not any(line.error):
+        return None
+    down = [max(0.0, min(error, 0.9 * y)) if log else error for y, error in zip(line.y, line.error, strict=True)]
+    return [down, list(line.error)]
