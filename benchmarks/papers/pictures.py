@@ -11,6 +11,9 @@ from typing import Any
 WIDE = 3
 """Panels side by side; further ones go below."""
 
+FEW = 10
+"""So many whole numbers on an axis are named one by one."""
+
 MARKS = "osD^vPX*<>hd"
 
 
@@ -37,6 +40,8 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     ticks: Mapping[float, str] | None = None
+    joined: bool = True
+    """Points of a line are joined."""
 
 
 def draw(panels: Sequence[Panel], file: Path) -> None:
@@ -44,7 +49,7 @@ def draw(panels: Sequence[Panel], file: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    across = min(WIDE, len(panels))
+    across = 2 if len(panels) in (2, 4) else min(WIDE, len(panels))
     down = math.ceil(len(panels) / across)
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     figure = Figure(figsize=(4.6 * across, 3.5 * down + 0.25 * math.ceil(len(names) / (2 * across))))
@@ -65,6 +70,8 @@ def draw(panels: Sequence[Panel], file: Path) -> None:
 def _draw(axes: Any, panel: Panel, names: Sequence[str]) -> None:
     for name, line in panel.lines.items():
         number = names.index(name)
+        # Later ones are thinner, so that those below are seen where they coincide.
+        width, size = max(0.8, 3.2 - 0.3 * number), max(3.5, 9.0 - 0.7 * number)
         colour, mark = f"C{number % 10}", MARKS[number % len(MARKS)]
         if line.level:
             axes.axhline(line.y[0], linestyle="--", color=colour, label=name)
@@ -72,7 +79,8 @@ def _draw(axes: Any, panel: Panel, names: Sequence[str]) -> None:
             axes.step(line.x, line.y, where="post", color=colour, label=name)
         else:
             bars = _bars(line, panel.log_y)
-            axes.errorbar(line.x, line.y, yerr=bars, color=colour, marker=mark, markersize=5, capsize=2, label=name)
+            style = {"linestyle": "-" if panel.joined else "none", "marker": mark, "markersize": size}
+            axes.errorbar(line.x, line.y, yerr=bars, color=colour, label=name, capsize=2, linewidth=width, **style)
     axes.set_title(panel.title, fontsize=10)
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
@@ -82,7 +90,14 @@ def _draw(axes: Any, panel: Panel, names: Sequence[str]) -> None:
         axes.set_yscale("log")
     if panel.ticks is not None:
         axes.set_xticks(list(panel.ticks), list(panel.ticks.values()))
+    elif not panel.log_x and _few_whole_numbers(panel):
+        axes.set_xticks(sorted({x for line in panel.lines.values() for x in line.x}))
     axes.grid(alpha=0.3)
+
+
+def _few_whole_numbers(panel: Panel) -> bool:
+    places = {x for line in panel.lines.values() if not line.level for x in line.x}
+    return 0 < len(places) <= FEW and all(float(x).is_integer() for x in places)
 
 
 def _bars(line: Line, log: bool) -> Any:
