@@ -137,7 +137,7 @@ def dual_solvers(folder: Path, /, loss: str, **given: Any) -> None:
 @MIP_PYTHON
 @click.pass_obj
 def real(results: Path, /, data: str, centred: bool, python: str, **given: Any) -> None:
-    """Diabetes, Boston or other data with quadratic loss over permitted errors; MIP solvers where they are installed."""
+    """Diabetes, Boston or other data with quadratic loss over permitted errors, beside MIP solvers that are there."""
     name = f"real-{data}{'-centred' if centred else ''}"
     produce(results, name, beside_mip(changed(plans.real(data, centred), given), python))
 

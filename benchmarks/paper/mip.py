@@ -15,10 +15,12 @@ from benchmarks.speed.peers.running import PEERS
 from benchmarks.speed.processes import Demands, Failed, installed, peer, solved
 from exactsel.problem.regression import Problem
 
+SCIP = "SCIP"
+
 MIP: dict[str, str] = {
     "Gurobi, indicators": "gurobi-indicator",
     "Gurobi, perspective": "gurobi-perspective",
-    "SCIP": "scip",
+    SCIP: "scip",
 }
 """Columns of the table, and the solvers as benchmarks.speed calls them. SCIP, too, gets the perspective."""
 
@@ -41,7 +43,9 @@ def solvers(python: str = sys.executable, names: Sequence[str] = tuple(MIP)) -> 
     except Failed as failure:
         return (), [f"The MIP solvers are skipped: {python} cannot list them ({failure})."]
     missing = {PEERS[MIP[name]].module for name in names if MIP[name] not in present}
-    said = [f"{module} is skipped: {python} does not have it; pip install {module} there." for module in sorted(missing)]
+    said = [
+        f"{module} is skipped: {python} does not have it; pip install {module} there." for module in sorted(missing)
+    ]
     return tuple(name for name in names if MIP[name] in present), said
 
 

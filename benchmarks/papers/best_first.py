@@ -144,7 +144,7 @@ def _ablation(experiment: Ablation) -> Exhibit:
 def _real(request: Request) -> Exhibit:
     present, remarks = solvers(request.mip_python)
     epss = (0.0, 1e-2) if request.quick else (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
-    ks, limit = ((2,), 3.0) if request.quick else ((5,), 10.0)
+    ks, limit = ((2,), 3.0) if request.quick else ((5,), 30.0)
     rows: list[Row] = []
     panels = []
     for data in ("diabetes", "boston"):

@@ -19,8 +19,12 @@ from exactsel.errors import UnsupportedError
 
 TITLE = "Feng, Qian and Tang, Unsupervised Feature Selection by Pareto Optimization"
 
-TABLE = "POCSS has the smallest error ratio on all ten data sets at k = 50, then IterFS, Greedy, WA*, ApproxSVD, Two-stage."
-OVER_K = "POCSS is consistently better than the other methods for k = 50, 60, ..., 100, on mediamill, musk, dna and scene."
+TABLE = (
+    "POCSS has the smallest error ratio on all ten data sets at k = 50, then IterFS, Greedy, WA*, ApproxSVD, Two-stage."
+)
+OVER_K = (
+    "POCSS is consistently better than the other methods for k = 50, 60, ..., 100, on mediamill, musk, dna and scene."
+)
 OVER_TIME = "the time of POCSS to be better than Greedy and IterFS is much less than 2ek²n = 271 kn, on RlCTs and sEMG."
 
 HERE = ("sonar", "dna", "arrhythmia")

@@ -19,10 +19,12 @@ from benchmarks.poss.published import FIGURE_2, SHAPES, TABLE_2, K
 TITLE = "Qian, Yu and Zhou, Subset Selection by Pareto Optimization"
 
 TABLE = (
-    "training R² for k = 8 over 100 random halves; by the t-test POSS is significantly better than all compared methods "
-    "on all data sets."
+    "training R² for k = 8 over 100 random halves; by the t-test POSS is significantly better than all compared "
+    "methods on all data sets."
 )
-TRAINING = "POSS tightly follows OPT and has a clear advantage over the rest for k up to 8 (OPT on sonar for k <= 5 only)."
+TRAINING = (
+    "POSS tightly follows OPT and has a clear advantage over the rest for k up to 8 (OPT on sonar for k <= 5 only)."
+)
 OVER_TIME = (
     "POSS takes about 14 and 23 per cent of the theoretical time 2ek²n to be better than FR, on gisette and farm-ads "
     "(30 runs, no split)."
@@ -166,7 +168,9 @@ def _optima(request: Request) -> Exhibit:
     for data_name, own in grouped(rows, "data").items():
         drawn = {name: line(own, "k", f"{name}: test R²") for name in (OPTIMUM, "POSS", "FR")}
         panels.append(Panel(data_name, "k", "test R²", drawn))
-    title = f"Optima of training halves and what they are worth on test halves, at most {splits} halves, {limit:g} s each"
+    title = (
+        f"Optima of training halves and what they are worth on test halves, at most {splits} halves, {limit:g} s each"
+    )
     return Exhibit("optima", title, OPTIMA, rows, panels, remarks)
 
 

@@ -21,8 +21,8 @@ from exactsel_heuristics.base import Context
 TITLE = "Qian, Shi, Yu, Tang and Zhou, Parallel Pareto Optimization for Subset Selection"
 
 THEOREM_1 = (
-    "the expected iterations to the guarantee of forward selection are 2ek²n/N for N = o(n), O(k²/i) for N of order n^i, "
-    "and O(1) for N of order n^min(3k-1, n)."
+    "the expected iterations to the guarantee of forward selection are 2ek²n/N for N = o(n), O(k²/i) for N of order "
+    "n^i, and O(1) for N of order n^min(3k-1, n)."
 )
 THEOREM_2 = "an iteration of PPOSS with N processors takes at most (N - 1) t_u + c/2 longer than one of POSS."
 SPEED_UP = (
@@ -66,7 +66,8 @@ def _theorem_2(request: Request) -> Exhibit:
     processors = (1, 2, 4) if request.quick else (1, 2, 4, 8, 16, 32)
     rows = list(_iteration_times(case, processors, 2 if request.quick else 7))
     columns = {"PPOSS, batch 1": "µs an iteration", "N evaluations of POSS": "µs of N evaluations of POSS"}
-    panel = Panel("one thread", "processors N", "µs of processor time", lines(rows, "N", columns), log_x=True, log_y=True)
+    drawn = lines(rows, "N", columns)
+    panel = Panel("one thread", "processors N", "µs of processor time", drawn, log_x=True, log_y=True)
     return Exhibit("theorem-2", f"Processor time of an iteration, {case.name}, one thread", THEOREM_2, rows, [panel])
 
 

@@ -14,6 +14,7 @@ from benchmarks.poss.data import Data, Half, half
 from benchmarks.poss.methods import NAMES, methods
 from benchmarks.poss.table2 import warm_up
 from exactsel import solve
+from exactsel.problem.fit import Fit
 from exactsel.problem.model import prepared_coef
 from exactsel.problem.regression import Problem
 from exactsel_heuristics.base import Context

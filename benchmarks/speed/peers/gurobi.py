@@ -23,7 +23,7 @@ def big_m(task: Task) -> Answer:
 
 
 def indicator(task: Task) -> Answer:
-    """x = 0 where z = 0, told as such: as with the special ordered sets of Bertsimas and others (2016), no M is needed."""
+    """x = 0 where z = 0, told as such; like the ordered sets of Bertsimas and others (2016) it needs no M."""
     return _solve(task, "indicator")
 
 
