@@ -94,7 +94,7 @@ def _figures_4_to_15(request: Request) -> Iterator[Exhibit]:
         drawn = {
             "greedy RLS, test": greedy,
             "random selection, test": _curve(steps, curves.mean("random")),
-            "majority voter": Line([1.0], [curves.majority], level=True),
+            "majority voter": Line([1.0], [curves.majority], style="level"),
         }
         both = {"greedy RLS, test": greedy, "greedy RLS, leave-one-out": _curve(steps, curves.mean("leave_one_out"))}
         many = curves.steps > 100
@@ -108,4 +108,4 @@ def _figures_4_to_15(request: Request) -> Iterator[Exhibit]:
 
 
 def _curve(steps: Sequence[int], values: Sequence[float]) -> Line:
-    return Line([float(step) for step in steps], [float(value) for value in values], steps=True)
+    return Line([float(step) for step in steps], [float(value) for value in values], style="curve")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 WIDE = 3
 """Panels side by side; further ones go below."""
@@ -14,19 +14,23 @@ WIDE = 3
 FEW = 10
 """So many whole numbers on an axis are named one by one."""
 
+LONG = 6
+"""Letters of a name on an axis from which on names are turned."""
+
+Style = Literal["marks", "steps", "curve", "level"]
+
 MARKS = "osD^vPX*<>hd"
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points, with deviations drawn as bars; one point and ``level`` is a horizontal line."""
+    """Points, with deviations drawn as bars."""
 
     x: Sequence[float]
     y: Sequence[float]
     error: Sequence[float] = ()
-    level: bool = False
-    steps: bool = False
-    """Drawn as steps without marks: a curve of many points."""
+    style: Style = "marks"
+    """A level is a horizontal line through the first point; steps and curves are of many points, without marks."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +77,17 @@ def _draw(axes: Any, panel: Panel, names: Sequence[str]) -> None:
         # Later ones are thinner, so that those below are seen where they coincide.
         width, size = max(0.8, 3.2 - 0.3 * number), max(3.5, 9.0 - 0.7 * number)
         colour, mark = f"C{number % 10}", MARKS[number % len(MARKS)]
-        if line.level:
+        if line.style == "level":
             axes.axhline(line.y[0], linestyle="--", color=colour, label=name)
-        elif line.steps:
+        elif line.style == "steps":
             axes.step(line.x, line.y, where="post", color=colour, label=name)
+        elif line.style == "curve":
+            axes.plot(line.x, line.y, color=colour, label=name)
         else:
-            bars = _bars(line, panel.log_y)
-            style = {"linestyle": "-" if panel.joined else "none", "marker": mark, "markersize": size}
-            axes.errorbar(line.x, line.y, yerr=bars, color=colour, label=name, capsize=2, linewidth=width, **style)
+            joined = {"linewidth": width, "markersize": size}
+            apart = {"linestyle": "none", "elinewidth": 1.2, "markersize": 6}
+            style = {"marker": mark, "capsize": 2, **(joined if panel.joined else apart)}
+            axes.errorbar(line.x, line.y, yerr=_bars(line, panel.log_y), color=colour, label=name, **style)
     axes.set_title(panel.title, fontsize=10)
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
@@ -90,13 +97,15 @@ def _draw(axes: Any, panel: Panel, names: Sequence[str]) -> None:
         axes.set_yscale("log")
     if panel.ticks is not None:
         axes.set_xticks(list(panel.ticks), list(panel.ticks.values()))
+        if max(map(len, panel.ticks.values())) > LONG:
+            axes.tick_params(axis="x", labelrotation=30, labelsize=8)
     elif not panel.log_x and _few_whole_numbers(panel):
         axes.set_xticks(sorted({x for line in panel.lines.values() for x in line.x}))
     axes.grid(alpha=0.3)
 
 
 def _few_whole_numbers(panel: Panel) -> bool:
-    places = {x for line in panel.lines.values() if not line.level for x in line.x}
+    places = {x for line in panel.lines.values() if line.style != "level" for x in line.x}
     return 0 < len(places) <= FEW and all(float(x).is_integer() for x in places)
 
 

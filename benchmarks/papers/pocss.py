@@ -102,7 +102,7 @@ def _figure_2(request: Request) -> Exhibit:
             title,
             "evaluations / kd",
             "error ratio",
-            {name: Line(list(x), list(y), level=len(x) == 1, steps=len(x) > 1) for name, (x, y) in drawn.items()},
+            {name: Line(list(x), list(y), style="level" if len(x) == 1 else "steps") for name, (x, y) in drawn.items()},
         )
         for title, drawn in pictures.items()
     ]

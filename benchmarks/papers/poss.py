@@ -137,7 +137,7 @@ def _figure_2(request: Request) -> Exhibit:
     panels = []
     for raced in races:
         lines = {
-            name: Line(list(x), list(y), level=len(x) == 1, steps=len(x) > 1)
+            name: Line(list(x), list(y), style="level" if len(x) == 1 else "steps")
             for name, (x, y) in anytime.picture(raced).items()
         }
         panels.append(Panel(raced.data, "evaluations / kd", "training R²", lines))

@@ -98,7 +98,7 @@ def _figure_1(request: Request) -> Exhibit:
     for data, own in grouped(rows, "data").items():
         fast = {name: line(own, "N", f"{name}, speed-up over POSS") for name in METHODS}
         good = {name: line(own, "N", f"{name}, R²") for name in METHODS}
-        good["forward selection"] = Line([1.0], [number(own[0]["forward selection, R²"])], level=True)
+        good["forward selection"] = Line([1.0], [number(own[0]["forward selection, R²"])], style="level")
         panels.append(Panel(f"{data}: time", "cores N", "speed-up over POSS", fast))
         panels.append(Panel(f"{data}: quality", "cores N", "R²", good))
     return Exhibit("figure-1", experiment.title, SPEED_UP, rows, panels)
@@ -110,7 +110,7 @@ def _effort(request: Request) -> Exhibit:
     rows = list(experiment.rows())
     panels = []
     for data, own in grouped(rows, "data").items():
-        ticks = {float(at): f"{row['method']}\nN = {row['N']}" for at, row in enumerate(own)}
+        ticks = {float(at): f"{row['method']}, N {row['N']}" for at, row in enumerate(own)}
         values = {"evaluations": line([{**row, "at": at} for at, row in enumerate(own)], "at", "evaluations")}
         panels.append(Panel(data, "", "evaluations to forward's R²", values, ticks=ticks, joined=False))
     return Exhibit("effort", experiment.title, THEOREM_1, rows, panels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,34 +37,32 @@ class WeightedAStar:
         fringe: list[tuple[float, int, tuple[int, ...]]] = [(0.0, 0, ())]
         known: set[tuple[int, ...]] = {()}
         evaluations = 0
-        while fringe:
-            _, _, selection = heapq.heappop(fringe)
-            children = self._children(A, k, selection, known) if len(selection) < k else iter(())
-            empty = True
-            for key, child in children:
-                # Of equal ones the younger is taken first: it is no less deep.
-                evaluations, empty = evaluations + 1, False
-                known.add(child)
-                heapq.heappush(fringe, (key, -evaluations, child))
-            if len(selection) == k or (empty and not fringe):
-                return Proposal.of(selection, evaluations)
-        raise AssertionError("the fringe always holds a selection")
-
-    def _children(
-        self, A: FloatArray, k: int, selection: tuple[int, ...], known: set[tuple[int, ...]]
-    ) -> Iterator[tuple[float, tuple[int, ...]]]:
-        rest = remainder(A, selection)
-        gram = rest.T @ rest
-        left, lengths = k - len(selection) - 1, np.diagonal(gram)
         spanned = NEGLIGIBLE * float(np.max(np.einsum("ij,ij->j", A, A), initial=0.0))
-        columns = [j for j in np.flatnonzero(lengths > spanned) if tuple(sorted((*selection, j))) not in known]
-        for at in range(0, len(columns), AT_ONCE):
-            part = columns[at : at + AT_ONCE]
-            grams = np.array([gram - np.outer(gram[j], gram[j]) / lengths[j] for j in part])
-            errors = np.einsum("tii->t", grams)
-            largest = np.linalg.eigvalsh(grams)[:, ::-1][:, :left].clip(min=0.0).sum(axis=1)
-            for j, error, gain in zip(part, errors, largest, strict=True):
-                yield error - gain + self.weight * error, tuple(sorted((*selection, int(j))))
+        while True:
+            selection = heapq.heappop(fringe)[-1]
+            rest = remainder(A, selection)
+            gram = rest.T @ rest
+            useful = np.flatnonzero(np.diagonal(gram) > spanned)
+            if len(selection) == k or not useful.size:
+                return Proposal.of(selection, evaluations)
+            children = [(j, tuple(sorted((*selection, int(j))))) for j in useful]
+            fresh = [(j, child) for j, child in children if child not in known]
+            left = k - len(selection) - 1
+            for at in range(0, len(fresh), AT_ONCE):
+                part = fresh[at : at + AT_ONCE]
+                for (_, child), key in zip(part, self._keys(gram, [j for j, _ in part], left), strict=True):
+                    evaluations += 1
+                    # Of equal ones the younger is taken first: it is no less deep.
+                    heapq.heappush(fringe, (float(key), -evaluations, child))
+                    known.add(child)
+
+    def _keys(self, gram: FloatArray, columns: list[int], left: int) -> FloatArray:
+        """f + weight g of a selection with one more column: what is left of the others is projected once more."""
+        grams = np.array([gram - np.outer(gram[j], gram[j]) / gram[j, j] for j in columns])
+        errors = np.einsum("tii->t", grams)
+        largest = np.linalg.eigvalsh(grams)[:, ::-1][:, :left].clip(min=0.0).sum(axis=1)
+        keys: FloatArray = (1.0 + self.weight) * errors - largest
+        return keys
 
 
 def remainder(A: FloatArray, selection: tuple[int, ...]) -> FloatArray:
