@@ -12,7 +12,7 @@ WIDE = 3
 """Panels side by side; further ones go below."""
 
 FEW = 10
-"""So many whole numbers on an axis are named one by one."""
+"""Whole numbers that lie no further apart are named one by one on an axis."""
 
 LONG = 6
 """Letters of a name on an axis from which on names are turned."""
@@ -93,8 +93,10 @@ def _draw(axes: Any, panel: Panel, names: Sequence[str]) -> None:
     axes.set_ylabel(panel.y)
     if panel.log_x:
         axes.set_xscale("log")
+        _name_few(axes.xaxis)
     if panel.log_y:
         axes.set_yscale("log")
+        _name_few(axes.yaxis)
     if panel.ticks is not None:
         axes.set_xticks(list(panel.ticks), list(panel.ticks.values()))
         if max(map(len, panel.ticks.values())) > LONG:
@@ -106,7 +108,19 @@ def _draw(axes: Any, panel: Panel, names: Sequence[str]) -> None:
 
 def _few_whole_numbers(panel: Panel) -> bool:
     places = {x for line in panel.lines.values() if line.style != "level" for x in line.x}
-    return 0 < len(places) <= FEW and all(float(x).is_integer() for x in places)
+    return bool(places) and all(float(x).is_integer() for x in places) and max(places) - min(places) <= FEW
+
+
+def _name_few(axis: Any) -> None:
+    """Name the powers of ten, and twice and five times them where there are few powers."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    low, high = axis.get_view_interval()
+    short = low > 0.0 and high < 100.0 * low
+    axis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+    axis.set_minor_formatter(StrMethodFormatter("{x:g}") if short else NullFormatter())
+    if short:
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
 def _bars(line: Line, log: bool) -> Any:
