@@ -84,7 +84,7 @@ def _draw(axes: Any, panel: Panel, names: Sequence[str]) -> None:
         elif line.style == "curve":
             axes.plot(line.x, line.y, color=colour, label=name)
         else:
-            joined = {"linewidth": width, "markersize": size}
+            joined = {"linewidth": width, "markersize": size, "elinewidth": 1.2}
             apart = {"linestyle": "none", "elinewidth": 1.2, "markersize": 6}
             style = {"marker": mark, "capsize": 2, **(joined if panel.joined else apart)}
             axes.errorbar(line.x, line.y, yerr=_bars(line, panel.log_y), color=colour, label=name, **style)
