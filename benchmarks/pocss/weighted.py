@@ -11,9 +11,6 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.types import FloatArray
 from exactsel_heuristics.base import Context, Proposal
 
-AT_ONCE = 64
-"""Children whose eigenvalues are computed in one call."""
-
 NEGLIGIBLE = 1e-12
 """Times the largest squared length of a column: what is left of a column that the selection spans."""
 
@@ -34,35 +31,43 @@ class WeightedAStar:
     def run(self, problem: ColumnSubsetProblem, context: Context) -> Proposal:
         """Search; the seed of the context changes nothing."""
         A, k = problem.A, problem.k
-        fringe: list[tuple[float, int, tuple[int, ...]]] = [(0.0, 0, ())]
+        spanned = NEGLIGIBLE * float(np.max(np.einsum("ij,ij->j", A, A), initial=0.0))
+        fringe: list[tuple[float, int, tuple[int, ...], bool]] = [(0.0, 0, (), True)]
         known: set[tuple[int, ...]] = {()}
         evaluations = 0
-        spanned = NEGLIGIBLE * float(np.max(np.einsum("ij,ij->j", A, A), initial=0.0))
         while True:
-            selection = heapq.heappop(fringe)[-1]
+            _, number, selection, exact = heapq.heappop(fringe)
             rest = remainder(A, selection)
             gram = rest.T @ rest
-            useful = np.flatnonzero(np.diagonal(gram) > spanned)
-            if len(selection) == k or not useful.size:
+            lengths, left = np.diagonal(gram), k - len(selection)
+            if not exact:
+                # It comes before the bounds of all others; does it still with its own key?
+                evaluations += 1
+                key = self._key(float(lengths.sum()), gram, left)
+                heapq.heappush(fringe, (key, number, selection, True))
+                continue
+            useful = np.flatnonzero(lengths > spanned)
+            if left == 0 or not useful.size:
                 return Proposal.of(selection, evaluations)
-            children = [(j, tuple(sorted((*selection, int(j))))) for j in useful]
-            fresh = [(j, child) for j, child in children if child not in known]
-            left = k - len(selection) - 1
-            for at in range(0, len(fresh), AT_ONCE):
-                part = fresh[at : at + AT_ONCE]
-                for (_, child), key in zip(part, self._keys(gram, [j for j, _ in part], left), strict=True):
-                    evaluations += 1
+            most = largest(gram, left - 1)
+            for j in useful:
+                child = tuple(sorted((*selection, int(j))))
+                if child not in known:
+                    # What a column takes away makes no eigenvalue larger, so this is no larger than the child's key.
+                    error = float(lengths.sum() - gram[j] @ gram[j] / lengths[j])
+                    bound = (1.0 + self.weight) * error - most
                     # Of equal ones the younger is taken first: it is no less deep.
-                    heapq.heappush(fringe, (float(key), -evaluations, child))
+                    heapq.heappush(fringe, (bound, -len(known), child, False))
                     known.add(child)
 
-    def _keys(self, gram: FloatArray, columns: list[int], left: int) -> FloatArray:
-        """f + weight g of a selection with one more column: what is left of the others is projected once more."""
-        grams = np.array([gram - np.outer(gram[j], gram[j]) / gram[j, j] for j in columns])
-        errors = np.einsum("tii->t", grams)
-        largest = np.linalg.eigvalsh(grams)[:, ::-1][:, :left].clip(min=0.0).sum(axis=1)
-        keys: FloatArray = (1.0 + self.weight) * errors - largest
-        return keys
+    def _key(self, error: float, gram: FloatArray, left: int) -> float:
+        """f + weight g."""
+        return (1.0 + self.weight) * error - largest(gram, left)
+
+
+def largest(gram: FloatArray, count: int) -> float:
+    """The sum of the largest eigenvalues."""
+    return float(np.linalg.eigvalsh(gram)[::-1][:count].clip(min=0.0).sum())
 
 
 def remainder(A: FloatArray, selection: tuple[int, ...]) -> FloatArray:

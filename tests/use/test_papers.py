@@ -204,4 +204,4 @@ def test_weighted_a_star_ends_with_the_first_selection_it_takes(papers):
     A = np.diag([1.0, 5.0, 2.0, 4.0, 3.0])
     answer = papers.weighted.WeightedAStar().run(ColumnSubsetProblem(A, 3), Context())
     assert sorted(answer.support) == [1, 3, 4]
-    assert answer.evaluations == 5 + 4 + 3, "three selections are opened"
+    assert answer.evaluations < 5 + 4 + 3, "keys of selections that stay behind are not computed"
