@@ -70,7 +70,8 @@ def number(cell: Cell) -> float:
         return cell.value
     if isinstance(cell, int | float):
         return float(cell)
-    found = NUMBER.search(cell)
+    # A number with its marks, not one inside a sentence.
+    found = NUMBER.match(cell.strip("*≥ "))
     return float(found.group().replace(",", "")) if found else math.nan
 
 
