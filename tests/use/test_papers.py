@@ -157,7 +157,8 @@ def test_rank_tests_are_those_of_their_definition(papers):
 def test_the_number_in_a_cell(papers):
     from benchmarks.paper.tables import AtLeast, Spread
 
-    cells = {"**0.4242**": 0.4242, "≥ 1,234.5": 1234.5, "0.3 ± 0.1": 0.3, "–": math.nan, "licence: 206 variables": math.nan, "1e-05": 1e-5, 7: 7.0}
+    cells = {"**0.4242**": 0.4242, "≥ 1,234.5": 1234.5, "0.3 ± 0.1": 0.3, "1e-05": 1e-5, 7: 7.0}
+    cells |= {"–": math.nan, "licence: 206 variables": math.nan}
     for cell, value in cells.items():
         assert papers.exhibit.number(cell) == pytest.approx(value, nan_ok=True)
     assert papers.exhibit.number(Spread(2.0, 0.5)) == 2.0
