@@ -19,11 +19,11 @@ NEGLIGIBLE = 1e-12
 class WeightedAStar:
     """Best-first search over the graph of selections; the first selection of k columns that is taken is the answer.
 
-    A selection S has the error g(S) and the bound f(S), which is g(S) less the k - |S| largest eigenvalues of the Gram
-    matrix of what S leaves over: no selection of k columns that contains S has a smaller error. The selection of
-    smallest f + weight g is taken next, and every column is added to it in turn. With weight 0 this is A*, and the
-    answer is optimal; else its error is at most (optimum + weight ||A||²) / (1 + weight). The paper has WA*-b with the
-    weight 0.5; its text does not say what stands in the place of g there.
+    A selection S has the error g(S); h(S) is the sum of the k - |S| largest eigenvalues of the Gram matrix of what S
+    leaves over, and f(S) = g(S) - h(S), so that no selection of k columns that contains S has a smaller error than
+    f(S). The selection of smallest f + weight h is taken next, and every column is added to it in turn. With weight 0
+    this is A*, and the answer is optimal; else its error is at most weight h(no column) above the optimum. The paper
+    has WA*-b with the weight 0.5; its text does not say what stands in the place of h there.
     """
 
     weight: float = 0.5
@@ -43,7 +43,7 @@ class WeightedAStar:
             if not exact:
                 # It comes before the bounds of all others; does it still with its own key?
                 evaluations += 1
-                key = self._key(float(lengths.sum()), gram, left)
+                key = float(lengths.sum()) - (1.0 - self.weight) * largest(gram, left)
                 heapq.heappush(fringe, (key, number, selection, True))
                 continue
             useful = np.flatnonzero(lengths > spanned)
@@ -55,14 +55,10 @@ class WeightedAStar:
                 if child not in known:
                     # What a column takes away makes no eigenvalue larger, so this is no larger than the child's key.
                     error = float(lengths.sum() - gram[j] @ gram[j] / lengths[j])
-                    bound = (1.0 + self.weight) * error - most
+                    bound = error - (1.0 - self.weight) * most
                     # Of equal ones the younger is taken first: it is no less deep.
                     heapq.heappush(fringe, (bound, -len(known), child, False))
                     known.add(child)
-
-    def _key(self, error: float, gram: FloatArray, left: int) -> float:
-        """f + weight g."""
-        return (1.0 + self.weight) * error - largest(gram, left)
 
 
 def largest(gram: FloatArray, count: int) -> float:
