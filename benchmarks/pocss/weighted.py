@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactsel.errors import UnsupportedError
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.types import FloatArray
 from exactsel_heuristics.base import Context, Proposal
 
 NEGLIGIBLE = 1e-12
 """Times the largest squared length of a column: what is left of a column that the selection spans."""
+
+
+LIMIT = 5_000
 
 
 @dataclass(frozen=True)
@@ -27,10 +31,19 @@ class WeightedAStar:
     """
 
     weight: float = 0.5
+    limit: int = LIMIT
+    """Keys after which the search is given up."""
 
     def run(self, problem: ColumnSubsetProblem, context: Context) -> Proposal:
-        """Search; the seed of the context changes nothing."""
-        A, k = problem.A, problem.k
+        """Search; the seed of the context changes nothing.
+
+        Raises
+        ------
+        UnsupportedError
+            When ``limit`` keys have been computed and no selection of k columns has been taken.
+        """
+        # Gram matrices are all that is asked for: the triangle of A has those of A, and no more rows than columns.
+        A, k = np.linalg.qr(problem.A, mode="r"), problem.k
         spanned = NEGLIGIBLE * float(np.max(np.einsum("ij,ij->j", A, A), initial=0.0))
         fringe: list[tuple[float, int, tuple[int, ...], bool]] = [(0.0, 0, (), True)]
         known: set[tuple[int, ...]] = {()}
@@ -43,6 +56,10 @@ class WeightedAStar:
             if not exact:
                 # It comes before the bounds of all others; does it still with its own key?
                 evaluations += 1
+                if evaluations > self.limit:
+                    raise UnsupportedError(
+                        f"WA* is left out at k = {k}: no selection of so many columns came first in {self.limit:,} keys."
+                    )
                 key = float(lengths.sum()) - (1.0 - self.weight) * largest(gram, left)
                 heapq.heappush(fringe, (key, number, selection, True))
                 continue

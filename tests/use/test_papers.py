@@ -207,3 +207,15 @@ def test_weighted_a_star_ends_with_the_first_selection_it_takes(papers):
     answer = papers.weighted.WeightedAStar().run(ColumnSubsetProblem(A, 3), Context())
     assert sorted(answer.support) == [1, 3, 4]
     assert answer.evaluations < 5 + 4 + 3, "keys of selections that stay behind are not computed"
+
+
+def test_weighted_a_star_that_gives_up_is_left_out_in_a_sentence(papers, monkeypatch):
+    from benchmarks.pocss import experiments, methods
+
+    monkeypatch.setattr(methods, "WeightedAStar", lambda: papers.weighted.WeightedAStar(limit=2))
+    comparison = experiments.Figure1("generated", (4,), methods=("greedy-css", "WA*"))
+    (row,) = comparison.rows()
+    assert row["WA*"] == "–"
+    assert comparison.complaints == [
+        "generated: WA* is left out at k = 4: no selection of so many columns came first in 2 keys."
+    ]
