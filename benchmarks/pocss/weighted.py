@@ -58,7 +58,7 @@ class WeightedAStar:
                 evaluations += 1
                 if evaluations > self.limit:
                     raise UnsupportedError(
-                        f"WA* is left out at k = {k}: no selection of so many columns came first in {self.limit:,} keys."
+                        f"WA* is left out at k = {k}: no selection of k columns came first in {self.limit:,} keys."
                     )
                 key = float(lengths.sum()) - (1.0 - self.weight) * largest(gram, left)
                 heapq.heappush(fringe, (key, number, selection, True))

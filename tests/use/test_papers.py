@@ -217,5 +217,5 @@ def test_weighted_a_star_that_gives_up_is_left_out_in_a_sentence(papers, monkeyp
     (row,) = comparison.rows()
     assert row["WA*"] == "–"
     assert comparison.complaints == [
-        "generated: WA* is left out at k = 4: no selection of so many columns came first in 2 keys."
+        "generated: WA* is left out at k = 4: no selection of k columns came first in 2 keys."
     ]
