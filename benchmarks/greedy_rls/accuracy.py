@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.model_selection import StratifiedKFold
 
+from benchmarks.differences import p_text, paired
 from benchmarks.folder import MissingData
 from benchmarks.greedy_rls.data import Floats, load, scaled
 from benchmarks.paper.tables import Row
@@ -47,6 +48,10 @@ class Curves:
         """One of greedy, leave_one_out and random, (steps,)."""
         mean: Floats = np.mean([getattr(fold, name)[: self.steps] for fold in self.folds], axis=0)
         return mean
+
+    def at(self, name: str, features: int) -> list[float]:
+        """One of them for so many features, by fold."""
+        return [float(getattr(fold, name)[features - 1]) for fold in self.folds]
 
     @property
     def majority(self) -> float:
@@ -106,6 +111,7 @@ class Accuracy:
                 "features": t,
                 "greedy RLS": float(greedy[t - 1]),
                 "random selection": float(random[t - 1]),
+                "greedy against random, Wilcoxon p": p_text(paired(curves.at("greedy", t), curves.at("random", t))),
                 "majority voter": curves.majority,
                 "leave-one-out, same model": float(loo[t - 1]),
                 "leave-one-out minus test": float(loo[t - 1] - greedy[t - 1]),

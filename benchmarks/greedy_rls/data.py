@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from benchmarks.folder import MissingData, key, read
 
+GENERATED = "generated"
+"""The name of a set that needs no file."""
+
 NAMES = ("adult", "australian", "colon-cancer", "german.numer", "ijcnn1", "mnist5")
 """The data sets of the paper, in its order."""
 
@@ -53,7 +56,7 @@ def load(name: str, folder: Path | None = None, positive: float | None = None) -
     MissingData
         When the data are not there, or their labels do not make two classes.
     """
-    A, y = read(name, folder)
+    A, y = generated() if name == GENERATED else read(name, folder)
     classes = np.unique(y)
     if positive is None and classes.size != 2:
         raise MissingData(
@@ -66,6 +69,13 @@ def load(name: str, folder: Path | None = None, positive: float | None = None) -
     if key(name) == key("colon-cancer"):
         A = (A - A.mean(axis=1, keepdims=True)) / A.std(axis=1, keepdims=True)
     return Table(A, labels, A.shape[1] > A.shape[0])
+
+
+def generated() -> tuple[Floats, Floats]:
+    """60 rows of 12 correlated columns, of which three decide the class, with noise."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 12)) + 0.5 * rng.standard_normal((60, 1))
+    return A, np.sign(A[:, :3].sum(axis=1) + rng.standard_normal(60))
 
 
 def scaled(train: Floats, test: Floats, standardise: bool) -> tuple[Floats, Floats]:

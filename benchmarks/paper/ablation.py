@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from benchmarks.differences import p_text, paired
 from benchmarks.paper.runs import FAITHFUL, Options, Run, calls, check_agreement, seconds, solved, synthetic, timed
 from benchmarks.paper.runs import warm_up as compile_kernels
 from benchmarks.paper.tables import Row, Spread
@@ -58,4 +60,9 @@ class Ablation:
                 "calls": calls(made),
                 "iterations": Spread.of([run.iterations for run in made], not all(run.solved for run in made)),
                 "seconds": seconds(made),
+                "iterations against both, Wilcoxon p": p_text(_iterations_p(made, runs["both"])),
             }
+
+
+def _iterations_p(made: Sequence[Run], both: Sequence[Run]) -> float:
+    return math.nan if made is both else paired([run.iterations for run in made], [run.iterations for run in both])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,9 @@ import click
 
 from benchmarks.folder import MissingData, folder_option
 from benchmarks.paper import plans
+from benchmarks.paper.mip import solvers
 from benchmarks.paper.plans import Experiment
+from benchmarks.paper.real import Real
 from benchmarks.paper.tables import Row, markdown, total, write
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -40,6 +43,7 @@ LAM = click.option("--lam", type=float, help="Ridge weight.")
 INSTANCES = click.option("--instances", type=click.IntRange(1), help="Random instances per row of the table.")
 SEED = click.option("--seed", type=int, help="Seed of the first instance; the others follow.")
 LIMIT = click.option("--limit", type=float, help="Seconds on the clock per solve.")
+MIP_PYTHON = click.option("--mip-python", "python", default=sys.executable, help="Python with gurobipy and pyscipopt.")
 
 
 @dataclass(frozen=True)
@@ -130,23 +134,36 @@ def dual_solvers(folder: Path, /, loss: str, **given: Any) -> None:
 @click.option("--lams", type=Numbers(float), help="Ridge weights, such as 0.01,0.001.")
 @click.option("--epss", type=Numbers(float), help="Permitted errors, such as 0,0.01.")
 @LIMIT
+@MIP_PYTHON
 @click.pass_obj
-def real(results: Path, /, data: str, centred: bool, **given: Any) -> None:
-    """Diabetes, Boston or other data with quadratic loss over permitted errors."""
+def real(results: Path, /, data: str, centred: bool, python: str, **given: Any) -> None:
+    """Diabetes, Boston or other data with quadratic loss over permitted errors, beside MIP solvers that are there."""
     name = f"real-{data}{'-centred' if centred else ''}"
-    produce(results, name, changed(plans.real(data, centred), given))
+    produce(results, name, beside_mip(changed(plans.real(data, centred), given), python))
 
 
 @main.command(name="all")
 @click.option("--quick", is_flag=True, help="Few and small instances: under three minutes once compiled.")
+@MIP_PYTHON
 @click.pass_obj
-def every(folder: Path, quick: bool) -> None:
+def every(folder: Path, quick: bool, python: str) -> None:
     """All experiments, and what faithful and default mode took in total."""
     plan = plans.QUICK if quick else plans.FULL
-    outcomes = [outcome for name, make in plan.items() if (outcome := produce(folder, name, make())) is not None]
+    experiments = {name: beside_mip(make(), python) for name, make in plan.items()}
+    outcomes = [made for name, plan in experiments.items() if (made := produce(folder, name, plan)) is not None]
     rows = list(totals(outcome for outcome in outcomes if outcome.default))
     write(folder, "totals", "Seconds in total", rows)
     click.echo(markdown("Seconds in total", rows))
+
+
+def beside_mip(experiment: Experiment, python: str) -> Experiment:
+    """The experiment with the MIP solvers that an interpreter has, where there is a place for them."""
+    if not isinstance(experiment, Real):
+        return experiment
+    present, sentences = solvers(python)
+    for sentence in sentences:
+        click.echo(sentence, err=True)
+    return replace(experiment, mip=present, python=python)
 
 
 def changed(experiment: Any, given: dict[str, Any]) -> Experiment:

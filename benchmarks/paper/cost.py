@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
 
+from benchmarks.differences import p_text
+from benchmarks.differences import paired as wilcoxon_p
 from benchmarks.paper.runs import (
     DEFAULT,
     FAITHFUL,
@@ -23,9 +25,8 @@ from benchmarks.paper.runs import (
     timed,
     warm_up,
 )
-from benchmarks.paper.tables import Row
+from benchmarks.paper.tables import Row, Spread
 from benchmarks.warming import warm
-from exactsel.problem.regression import Problem
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Cost:
         faithful: list[Run] = []
         default: list[Run] = []
         hits = dict.fromkeys(INEXACT, 0)
+        times: dict[str, list[float]] = {name: [] for name in INEXACT}
         for number in range(self.instances):
             problem = synthetic(self.loss, self.n, self.d, k, self.seed + number, self.lam).problem()
             if number == 0:
@@ -68,8 +70,9 @@ class Cost:
             if number < self.faithful:
                 faithful.append(timed(problem, FAITHFUL, limit=self.limit))
                 check_agreement(problem, default[-1], faithful[-1])
-            if default[-1].solved:
-                _count_hits(problem, default[-1].value, hits)
+            for name, proposed in proposals(problem).items():
+                times[name].append(proposed.seconds)
+                hits[name] += default[-1].solved and same(problem.fit(proposed.support).value, default[-1].value)
         paired = default[: len(faithful)]
         return {
             "k": k,
@@ -83,10 +86,7 @@ class Cost:
             "faithful s, total": spent(faithful),
             "default s, same instances": spent(paired),
             "ratio": spent(faithful) / spent(paired),
+            "seconds, Wilcoxon p": p_text(wilcoxon_p([r.seconds for r in faithful], [r.seconds for r in paired])),
             **{f"{name} optimal": f"{count}/{sum(run.solved for run in default)}" for name, count in hits.items()},
+            **{f"{name}: seconds": Spread.of(spans) for name, spans in times.items()},
         }
-
-
-def _count_hits(problem: Problem, optimum: float, hits: dict[str, int]) -> None:
-    for name, support in proposals(problem).items():
-        hits[name] += same(problem.fit(support).value, optimum)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from benchmarks.differences import p_text, paired
 from benchmarks.paper.runs import FAITHFUL, Options, Run, calls, check_agreement, seconds, solved, synthetic, timed
 from benchmarks.paper.runs import warm_up as compile_kernels
 from benchmarks.paper.tables import Row
@@ -50,4 +51,9 @@ class DualSolvers:
         for name, made in runs.items():
             row |= {f"{name}: solved": solved(made), f"{name}: calls": calls(made), f"{name}: seconds": seconds(made)}
         fewer = sum(p.calls < s.calls for p, s in zip(runs["PDAL"], runs["SGA"], strict=True) if p.solved and s.solved)
-        return row | {"PDAL needs fewer calls": f"{fewer}/{self.instances}"}
+        pdal, sga = runs["PDAL"], runs["SGA"]
+        return row | {
+            "PDAL needs fewer calls": f"{fewer}/{self.instances}",
+            "calls, Wilcoxon p": p_text(paired([run.calls for run in pdal], [run.calls for run in sga])),
+            "seconds, Wilcoxon p": p_text(paired([run.seconds for run in pdal], [run.seconds for run in sga])),
+        }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.folder import MissingData, read
+from benchmarks.paper.mip import SCIP, MipRun, mip_run
 from benchmarks.paper.runs import DEFAULT, FAITHFUL, Run, proposals, timed, warm_up
 from benchmarks.paper.tables import AtLeast, Cell, Row, shown
 from benchmarks.warming import warm
@@ -60,6 +62,10 @@ class Real:
     epss: Sequence[float]
     limit: float
     folder: Path | None = None
+    mip: Sequence[str] = ()
+    """MIP solvers to run beside, of :data:`benchmarks.paper.mip.MIP` ..."""
+    python: str = sys.executable
+    """... and the interpreter that has them."""
 
     @property
     def title(self) -> str:
@@ -84,8 +90,12 @@ class Real:
             (timed(problem, FAITHFUL, limit=self.limit, eps=eps), timed(problem, DEFAULT, limit=self.limit, eps=eps))
             for eps in self.epss
         ]
-        inexact = {name: problem.fit(support).value for name, support in proposals(problem).items()}
-        best = min([*inexact.values(), *(run.value for pair in pairs for run in pair)])
+        proposed = proposals(problem)
+        inexact = {name: problem.fit(answer.support).value for name, answer in proposed.items()}
+        upper = min(inexact.values())
+        mip = {(eps, name): run for eps in self.epss for name, run in self._mip_runs(problem, eps, upper)}
+        values = [run.value for pair in pairs for run in pair] + [run.value for run in mip.values()]
+        best = min([*inexact.values(), *values])
         proven = any(run.solved for eps, pair in zip(self.epss, pairs, strict=True) if eps == 0.0 for run in pair)
         for eps, (faithful, default) in zip(self.epss, pairs, strict=True):
             yield {
@@ -96,10 +106,26 @@ class Real:
                 "eps": eps,
                 **_cells("faithful", faithful, best, proven),
                 **_cells("default", default, best, proven),
+                **{
+                    key: cell
+                    for name in self.mip
+                    for key, cell in _mip_cells(name, mip[eps, name], best, proven).items()
+                },
                 "faithful s, total": faithful.seconds,
                 "default s, same instances": default.seconds,
                 **{f"{name} error": _error(value, best, proven) for name, value in inexact.items()},
+                **{f"{name}: seconds": answer.seconds for name, answer in proposed.items()},
             }
+
+    def _mip_runs(self, problem: Problem, eps: float, upper: float) -> Iterator[tuple[str, MipRun]]:
+        """SCIP where Gurobi's free licence ends, or where there is no Gurobi."""
+        served = False
+        for name in self.mip:
+            run = MipRun(refused="–")
+            if not (name == SCIP and served):
+                run = mip_run(problem, name, self.python, eps=eps, limit=self.limit, upper=upper)
+            served = served or not run.refused
+            yield name, run
 
 
 def _cells(mode: str, run: Run, best: float, proven: bool) -> Row:
@@ -107,6 +133,17 @@ def _cells(mode: str, run: Run, best: float, proven: bool) -> Row:
         f"{mode}: calls": f"{'' if run.solved else '≥ '}{run.calls:,}",
         f"{mode}: seconds": f"{'' if run.solved else '≥ '}{shown(run.seconds)}",
         f"{mode}: error": _error(run.value, best, proven),
+    }
+
+
+def _mip_cells(name: str, run: MipRun, best: float, proven: bool) -> Row:
+    if run.refused:
+        return {f"{name}: nodes": "–", f"{name}: seconds": run.refused, f"{name}: error": "–"}
+    mark = "" if run.solved else "≥ "
+    return {
+        f"{name}: nodes": f"{mark}{run.nodes:,}",
+        f"{name}: seconds": f"{mark}{shown(run.seconds)}",
+        f"{name}: error": _error(run.value, best, proven) if np.isfinite(run.value) else "–",
     }
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from benchmarks.differences import p_text, paired
 from benchmarks.paper.runs import DEFAULT, Run, proposals, seconds, settled, solved, synthetic, warm_up
-from benchmarks.paper.tables import Row
+from benchmarks.paper.tables import Row, Spread
 from benchmarks.warming import warm
 
 
@@ -41,7 +42,8 @@ class Recovery:
     def _row(self, n: int) -> Row:
         exact: list[Run] = []
         within: list[Run] = []
-        found: dict[str, int] = {}
+        found: dict[str, list[bool]] = {}
+        times: dict[str, list[float]] = {}
         for number in range(self.instances):
             instance = synthetic(self.loss, n, self.d, self.k, self.seed + number, self.lam)
             problem = instance.problem()
@@ -49,13 +51,18 @@ class Recovery:
                 warm(problem, DEFAULT)
             exact.append(settled(problem, DEFAULT, limit=self.limit))
             within.append(settled(problem, DEFAULT, limit=self.limit, rel=self.rel))
-            answers = {"exact": exact[-1].support, f"rel_eps {self.rel:g}": within[-1].support, **proposals(problem)}
+            answers = {"exact": exact[-1].support, f"rel_eps {self.rel:g}": within[-1].support}
+            for name, proposed in proposals(problem).items():
+                answers[name] = proposed.support
+                times.setdefault(name, []).append(proposed.seconds)
             for name, support in answers.items():
-                found[name] = found.get(name, 0) + (set(support) == set(instance.support))
+                found.setdefault(name, []).append(set(support) == set(instance.support))
         return {
             "n": n,
-            **{name: 100.0 * count / self.instances for name, count in found.items()},
+            **{name: 100.0 * sum(hits) / self.instances for name, hits in found.items()},
+            **{f"exact against {name}, Wilcoxon p": p_text(paired(found["exact"], found[name])) for name in times},
             "exact: solved": solved(exact),
             "exact: seconds": seconds(exact),
             f"rel_eps {self.rel:g}: seconds": seconds(within),
+            **{f"{name}: seconds": Spread.of(spans) for name, spans in times.items()},
         }

@@ -86,9 +86,22 @@ def synthetic(loss: str, n: int, d: int, k: int, seed: int, lam: float) -> Plant
     return instance
 
 
-def proposals(problem: Problem) -> dict[str, tuple[int, ...]]:
-    """The support each inexact method returns."""
-    return {name: method.run(problem, Context()).support for name, method in INEXACT.items()}
+@dataclass(frozen=True)
+class Proposed:
+    """What an inexact method returned, and its processor time."""
+
+    support: tuple[int, ...]
+    seconds: float
+
+
+def proposals(problem: Problem) -> dict[str, Proposed]:
+    """What each inexact method returns."""
+    answers = {}
+    for name, method in INEXACT.items():
+        began = time.process_time()
+        support = method.run(problem, Context()).support
+        answers[name] = Proposed(support, time.process_time() - began)
+    return answers
 
 
 def check_agreement(problem: Problem, first: Run, second: Run) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.differences import p_text, unpaired
 from benchmarks.paper.tables import Row
 from benchmarks.pocss.data import SCALINGS, matrix
-from benchmarks.pocss.methods import ALL, available, reached
+from benchmarks.pocss.methods import ALL, Reached, available, reached
 from benchmarks.pocss.published import NOTHING, figure
 from exactsel import solve
+from exactsel.errors import UnsupportedError
 from exactsel.problem.column_subset import ColumnSubsetProblem
 
 NEGLIGIBLE = 1e-12
@@ -46,6 +48,16 @@ class Comparison:
         A = SCALINGS[self.scaling](matrix(self.data, self.folder)[: self.first])
         return ColumnSubsetProblem(A, min(k, A.shape[1]))
 
+    def reached(self, problem: ColumnSubsetProblem) -> dict[str, Reached]:
+        """What each method reaches; a sentence in ``complaints`` for one that gives up."""
+        results = {}
+        for name, method in available(self.methods, self.complaints):
+            try:
+                results[name] = reached(problem, name, method, self.seeds_of(name))
+            except UnsupportedError as reason:
+                self.complaints.append(f"{self.data}: {reason}")
+        return results
+
     def seeds_of(self, method: str) -> int:
         """Number of runs of a random method."""
         return self.pocss_seeds if method == "pocss" else self.seeds
@@ -64,8 +76,8 @@ class Table1(Comparison):
         for problem in map(self.problem, self.ks):
             best = problem.best_rank_error(problem.k)
             meaningful = best > NEGLIGIBLE * problem.squared_norm
-            for name, method in available(self.methods, self.complaints):
-                result = reached(problem, name, method, self.seeds_of(name))
+            results = self.reached(problem)
+            for name, result in results.items():
                 yield {
                     "data": f"{self.data} ({problem.n}, {problem.d})",
                     "k": problem.k,
@@ -75,7 +87,12 @@ class Table1(Comparison):
                     "best run": f"{min(result.values) / best:.3f}" if meaningful else NOTHING,
                     "paper": figure(self.data, problem.k, name),
                     "seconds a run": f"{result.seconds:.3g}",
+                    "against pocss, Mann-Whitney p": _p(result, results.get("pocss")),
                 }
+
+
+def _p(result: Reached, pocss: Reached | None) -> str:
+    return "–" if pocss is None or result is pocss else p_text(unpaired(result.values, pocss.values))
 
 
 class Figure1(Comparison):
@@ -92,9 +109,10 @@ class Figure1(Comparison):
         for k in (k for k in self.ks if k < d):
             problem = self.problem(k)
             best = problem.best_rank_error(k)
+            results = self.reached(problem)
             yield {"data": self.data, "k": k} | {
-                name: reached(problem, name, method, self.seeds_of(name)).over(best)
-                for name, method in available(self.methods, self.complaints)
+                name: results[name].over(best) if name in results else NOTHING
+                for name, _ in available(self.methods, self.complaints)
             }
 
 
@@ -113,10 +131,7 @@ class Exact(Comparison):
         """One row per k."""
         for problem in map(self.problem, self.ks):
             result = solve(problem, time_limit=self.time_limit, threads=1)
-            runs = {
-                name: reached(problem, name, method, self.seeds_of(name))
-                for name, method in available(self.methods, self.complaints)
-            }
+            runs = self.reached(problem)
             # A run that was cut short proves no optimum; the best selection anyone found then stands in for it.
             best = min([result.upper, *(min(run.values) for run in runs.values())])
             mark = "" if result.reached else "≥ "
@@ -128,5 +143,8 @@ class Exact(Comparison):
                 "proven lower bound": f"{result.lower:.6f}",
                 "nodes": result.nodes,
                 "seconds": f"{result.time:.3g}",
-                **{name: f"{mark}{100.0 * max(0.0, run.mean / best - 1.0):.3f} %" for name, run in runs.items()},
+                **{
+                    name: f"{mark}{100.0 * max(0.0, runs[name].mean / best - 1.0):.3f} %" if name in runs else NOTHING
+                    for name, _ in available(self.methods, self.complaints)
+                },
             }

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from exactsel import registry, solve
+from benchmarks.pocss.weighted import WeightedAStar
+from exactsel import registry
 from exactsel.errors import InputError
 from exactsel.problem.column_subset import ColumnSubsetProblem
-from exactsel_heuristics.base import Context, Proposal
+from exactsel_heuristics.base import Context
 
 WEIGHTED = "WA*"
 
@@ -21,29 +22,6 @@ ALL = ("two-stage", "approx-svd", "greedy-css", WEIGHTED, "iterative-css", "pocs
 """The columns of the paper's table 1, in its order."""
 
 RANDOM = ("two-stage", "iterative-css", "pocss")
-
-
-WEIGHTED_NODES = 200
-"""Nodes after which WA* ends."""
-
-
-@dataclass(frozen=True)
-class WeightedAStar:
-    """The exact search in the order of weighted A* (Arai and others 2016), cut off: the best selection it has found.
-
-    The paper's WA*-b, with the weight 0.5, ends with the first selection of k columns that it takes from the frontier.
-    Here every node has a selection of k columns, that to which its bound was rounded, so there is no such end; the
-    search gets a number of nodes instead, and no starting heuristic.
-    """
-
-    nodes: int = WEIGHTED_NODES
-
-    def run(self, problem: ColumnSubsetProblem, context: Context) -> Proposal:
-        """Search; the seed of the context changes nothing."""
-        result = solve(
-            problem, tree="state-space", frontier="weighted", heuristics=(), node_limit=self.nodes, threads=1
-        )
-        return Proposal.of(result.support, result.bound_calls)
 
 
 @dataclass(frozen=True)

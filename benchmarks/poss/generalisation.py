@@ -8,12 +8,18 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import spearmanr
 
+from benchmarks.differences import p_text, paired
 from benchmarks.paper.tables import Row
-from benchmarks.poss.data import Data, half
-from benchmarks.poss.methods import methods
+from benchmarks.poss.data import Data, Half, half
+from benchmarks.poss.methods import NAMES, methods
+from exactsel import solve
+from exactsel.problem.fit import Fit
 from exactsel.problem.model import prepared_coef
 from exactsel.problem.regression import Problem
 from exactsel_heuristics.base import Context
+
+OPTIMUM = "OPT"
+"""The model of an exact search, as the paper calls it."""
 
 RIDGE = 0.9615
 """The paper's weight of |α|² beside the mean square of the residual."""
@@ -35,10 +41,15 @@ class Compared:
     k: int
     criterion: str
     scores: dict[str, Scores] = field(default_factory=dict)
+    proven: int = 0
+    """On so many splits the model called OPT is proven to be optimal on the training half."""
 
 
-def compare(data: Data, k: int, splits: int, seed: int, ridge: float = 0.0) -> Compared:
-    """Run every method on random halves and refit its support exactly.
+def compare(
+    data: Data, k: int, splits: int, seed: int, ridge: float = 0.0, time_limit: float = 0.0,
+    names: Sequence[str] = tuple(NAMES),
+) -> Compared:  # fmt: skip
+    """Run methods on random halves and refit each support exactly; search for the optimum where there is time for it.
 
     The paper's objective with a ridge is the mean square of the residual + ridge |α|². Times the number of rows n, it
     is ||y - Aα||² + n ridge |α|² = 2 P(α) with lam = n ridge; its value is therefore 2 P / n.
@@ -46,15 +57,28 @@ def compare(data: Data, k: int, splits: int, seed: int, ridge: float = 0.0) -> C
     compared = Compared(data.name, k, "RSS" if ridge else "R²")
     for number in range(splits):
         part = half(data, seed, number)
-        rows = part.y.size
+        rows, best = part.y.size, (np.inf, ())
         problem = Problem(part.A, part.y, min(k, part.A.shape[1]), lam=rows * ridge)
         for name, method in methods().items():
-            fit = problem.fit(method.run(problem, Context(seed=number)).support)
-            rss = 2.0 * fit.value / rows
-            scores = compared.scores.setdefault(name, Scores())
-            scores.training.append(rss if ridge else 1.0 - rss * rows / float(part.y @ part.y))
-            scores.test.append(part.test_r2(prepared_coef(problem, fit.coef)))
+            if name in names:
+                fit = problem.fit(method.run(problem, Context(seed=number)).support)
+                best = min(best, (fit.value, fit.support))
+                _note(compared, name, problem, part, fit)
+        if time_limit > 0.0:
+            result = solve(problem, start=best[1], time_limit=time_limit, threads=1)
+            if not result.reached and compared.proven == number:
+                # The first that proves nothing may have met a kernel that was to be compiled.
+                result = solve(problem, start=best[1], time_limit=time_limit, threads=1)
+            compared.proven += result.reached
+            _note(compared, OPTIMUM, problem, part, problem.fit(result.support))
     return compared
+
+
+def _note(compared: Compared, name: str, problem: Problem, part: Half, fit: Fit) -> None:
+    scores = compared.scores.setdefault(name, Scores())
+    share = 2.0 * fit.value / float(part.y @ part.y)
+    scores.training.append(2.0 * fit.value / part.y.size if compared.criterion == "RSS" else 1.0 - share)
+    scores.test.append(part.test_r2(prepared_coef(problem, fit.coef)))
 
 
 def method_rows(compared: Compared) -> Iterator[Row]:
@@ -70,7 +94,18 @@ def method_rows(compared: Compared) -> Iterator[Row]:
             "splits": len(scores.test),
             f"training {compared.criterion}": _marked(training[name], best_of(training.values())),
             "test R²": _marked(test[name], max(test.values())),
+            "training, Wilcoxon p": _against_poss(compared, name, "training"),
+            "test, Wilcoxon p": _against_poss(compared, name, "test"),
+            "proven optimal": f"{compared.proven}/{len(scores.test)}" if name == OPTIMUM else "–",
         }
+
+
+def _against_poss(compared: Compared, name: str, what: str) -> str:
+    """Whether POSS differs from a method on the same splits."""
+    poss = compared.scores.get("POSS")
+    if poss is None or name == "POSS":
+        return "–"
+    return p_text(paired(getattr(poss, what), getattr(compared.scores[name], what)))
 
 
 def agreement_rows(comparisons: Sequence[Compared]) -> Iterator[Row]:

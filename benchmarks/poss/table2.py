@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import ttest_rel
 
+from benchmarks.differences import p_text, paired
 from benchmarks.paper.tables import Row
 from benchmarks.poss.data import Data, generated, half
 from benchmarks.poss.methods import methods
@@ -110,6 +111,7 @@ def method_rows(measured: Measured) -> Iterator[Row]:
             "difference": "–" if paper is None else f"{mean - paper.mean:+.4f}",
             "within one sd of the paper": "–" if paper is None else _yes(abs(mean - paper.mean) <= paper.sd),
             "POSS, t-test": "–" if poss is None or name == "POSS" else verdict(poss, values),
+            "Wilcoxon p": "–" if poss is None or name == "POSS" else p_text(paired(poss, values)),
         }
 
 

@@ -9,6 +9,7 @@ from statistics import fmean, median
 
 import numpy as np
 
+from benchmarks.differences import p_text, unpaired
 from benchmarks.paper.tables import AtLeast, Row, Spread
 from benchmarks.pposs.cases import Case
 from exactsel._jit import available_threads
@@ -96,21 +97,27 @@ class Iterations:
     def rows(self) -> Iterator[Row]:
         """One row per number of processors."""
         targets = {"forward": forward_value(self.case), "POSS": self._median_of_poss()}
-        first: dict[str, float] = {}
+        first: dict[str, list[int]] = {}
         for processors in self.processors:
             row: Row = {"processors": processors}
             for name, target in targets.items():
                 needed, complete = self._needed(processors, target)
                 first.setdefault(name, needed)
-                row[f"to reach {name}"] = needed if complete else AtLeast(needed)
-                row[f"speed-up, {name}"] = first[name] / needed
+                mean = fmean(needed)
+                row[f"to reach {name}"] = mean if complete else AtLeast(mean)
+                row[f"speed-up, {name}"] = fmean(first[name]) / mean
+                # Under a linear speed-up the evaluations would be distributed as those of one processor.
+                evaluations = [processors * count for count in needed]
+                row[f"evaluations against N = 1, {name}, Mann-Whitney p"] = (
+                    "–" if needed is first[name] else p_text(unpaired(evaluations, first[name]))
+                )
             yield row
 
     def _median_of_poss(self) -> float:
         runs = (ParetoOptimization().run(self.case.problem, Context(seed=seed)) for seed in range(self.seeds))
         return median(run.curve[-1][1] for run in runs)
 
-    def _needed(self, processors: int, target: float) -> tuple[float, bool]:
+    def _needed(self, processors: int, target: float) -> tuple[list[int], bool]:
         problem = self.case.problem
         limit = int(self.budget * 2 * np.e * problem.k**2 * problem.d / processors)
         # The paper's own algorithm, in which each offspring is merged at once.
@@ -122,7 +129,7 @@ class Iterations:
             reached = next((count for count, value in curve if value <= target * (1 + 1e-9)), None)
             complete = complete and reached is not None
             needed.append(limit if reached is None else -(-reached // processors))
-        return fmean(needed), complete
+        return needed, complete
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.differences import p_text, unpaired
 from benchmarks.paper.tables import Row, Spread
 from benchmarks.pposs.cases import Case
 from exactsel._jit import available_threads
@@ -18,7 +19,10 @@ from exactsel_heuristics._pareto_search import Outcome, Task, run_synchronously,
 from exactsel_heuristics._pareto_tasks import column_subset_task, regression_task
 from exactsel_heuristics.base import Context, Heuristic
 from exactsel_heuristics.forward import ForwardSelection
+from exactsel_heuristics.poss import ParetoOptimization
 from exactsel_heuristics.pposs import AsynchronousParetoOptimization, ParallelParetoOptimization
+
+POSS = "POSS"
 
 VIRTUAL = 8
 """Processors of PPOSS where only threads vary: a number that two and four threads share evenly."""
@@ -47,7 +51,7 @@ class Cores:
         return f"Figure 1: speed-up in time and R² over the number of cores, {self.seeds} runs each"
 
     def rows(self) -> Iterator[Row]:
-        """One row per data set and number of cores N; speed-up of PPOSS is over N = 1, of PPOSS-asy over N = 1."""
+        """One row per data set and number of cores N; speed-up is over POSS, as in the paper."""
         for case in self.cases:
             problem, cores = case.problem, range(1, available_threads() + 1)
             seconds: dict[tuple[str, int], list[float]] = {}
@@ -55,6 +59,8 @@ class Cores:
             for seed in range(-1, self.seeds):
                 for count in cores:
                     for name, method in self._methods(count).items():
+                        if name == POSS and count > 1:
+                            continue
                         began = time.perf_counter()
                         proposal = method.run(problem, Context(seed=max(seed, 0)))
                         took = time.perf_counter() - began
@@ -66,16 +72,22 @@ class Cores:
             for count in cores:
                 row: Row = {"data": case.name, "N": count}
                 for name in self._methods(count):
-                    row[f"{name}, ms"] = 1e3 * min(seconds[name, count])
-                    row[f"{name}, speed-up"] = min(seconds[name, 1]) / min(seconds[name, count])
-                    spread = Spread.of(quality[name, count])
+                    key = (name, 1 if name == POSS else count)
+                    row[f"{name}, ms"] = 1e3 * min(seconds[key])
+                    spread = Spread.of(quality[key])
                     row[f"{name}, R²"] = f"{spread.mean:.4f} ± {spread.sd:.4f}"
+                    if name != POSS:
+                        row[f"{name}, speed-up over POSS"] = min(seconds[POSS, 1]) / min(seconds[key])
+                        row[f"{name}, R² against POSS, Mann-Whitney p"] = p_text(
+                            unpaired(quality[key], quality[POSS, 1])
+                        )
                 row["forward selection, R²"] = f"{forward:.4f}"
                 yield row
 
     @staticmethod
     def _methods(count: int) -> dict[str, Heuristic]:
         return {
+            POSS: ParetoOptimization(),
             "PPOSS": ParallelParetoOptimization(count, threads=count),
             "batch 1": ParallelParetoOptimization(count, threads=count, batch=1),
             "PPOSS-asy": AsynchronousParetoOptimization(threads=count),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+from benchmarks.differences import p_text, unpaired
 from benchmarks.paper.tables import Row
 from benchmarks.pposs.cases import Case
 from benchmarks.pposs.experiments import forward_value
@@ -43,7 +44,7 @@ class Quality:
         for case in self.cases:
             task, target = regression_task(case.problem), forward_value(case) * (1 + 1e-9)
             limit = int(self.budget * 2 * math.e * task.k**2 * task.d)
-            poss = 0.0
+            poss: list[float] = []
             for name, processors, batch in METHODS:
                 needed, cpu = [], []
                 for seed in range(-1, self.seeds):
@@ -60,10 +61,10 @@ class Quality:
                         reached = next((count for count, value in outcome.curve if value <= target), limit)
                         needed.append(float(reached))
                         cpu.append(took * reached)
-                mean = fmean(needed)
-                poss = poss or mean
+                mean, poss = fmean(needed), poss or needed
                 error = stdev(needed) / math.sqrt(len(needed)) if len(needed) > 1 else 0.0
                 yield {
                     "data": case.name, "method": name, "N": processors, "evaluations": f"{mean:,.0f} ± {error:,.0f}",
-                    "over POSS": mean / poss, "ms of CPU": 1e3 * fmean(cpu),
+                    "over POSS": mean / fmean(poss), "ms of CPU": 1e3 * fmean(cpu),
+                    "against POSS, Mann-Whitney p": "–" if poss is needed else p_text(unpaired(needed, poss)),
                 }  # fmt: skip

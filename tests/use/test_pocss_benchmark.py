@@ -123,16 +123,6 @@ def test_the_printed_figures_have_the_printed_ranks(benchmark_modules):
     np.testing.assert_allclose(ranks, np.array(benchmark_modules.published.AVERAGE_RANK, dtype=float), atol=0.051)
 
 
-def test_weighted_a_star_ends_in_the_optimum_when_it_may(benchmark_modules):
-    A = benchmark_modules.data.unit(benchmark_modules.data.generated())
-    problem = ColumnSubsetProblem(A, 3)
-    ended = benchmark_modules.methods.WeightedAStar(nodes=100_000).run(problem, Context())
-    assert slow_value(A, ended.support) == pytest.approx(optimum(A, 3), rel=1e-6)
-    short = benchmark_modules.methods.WeightedAStar(nodes=1).run(problem, Context())
-    assert len(short.support) <= 3
-    assert short.evaluations < ended.evaluations
-
-
 def test_pocss_over_time_says_what_shorter_runs_say(benchmark_modules, tmp_path, monkeypatch):
     figure2 = benchmark_modules.anytime.Figure2("generated", (4,), pocss_seeds=3)
     (row,) = figure2.rows()

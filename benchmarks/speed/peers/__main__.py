@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--penalty", type=float, help="Price of a column at which k columns are optimal.")
     parser.add_argument("--time-limit", type=float, default=60.0)
     parser.add_argument("--rel-gap", type=float, default=1e-4)
+    parser.add_argument("--abs-gap", type=float, default=0.0, help="Or stop at this difference of objective and bound.")
     given = parser.parse_args()
     with contextlib.redirect_stdout(io.StringIO()):
         answer: Any
@@ -35,7 +36,8 @@ def main() -> None:
             parser.error("a solver needs FILE and --upper.")
         else:
             told = {"upper": given.upper, "start": columns(given.support), "penalty": given.penalty}
-            answer = run(given.peer, given.file, **told, time_limit=given.time_limit, rel_gap=given.rel_gap)
+            told |= {"time_limit": given.time_limit, "rel_gap": given.rel_gap, "abs_gap": given.abs_gap}
+            answer = run(given.peer, given.file, **told)
     print(json.dumps(answer))
 
 

@@ -37,6 +37,8 @@ class Task:
     """Price of a column, for solvers that know no size; nan where there is none."""
     time_limit: float
     rel_gap: float
+    abs_gap: float = 0.0
+    """The difference between objective and bound at which a solver may stop as well."""
     stated: float = math.inf
     """Limit of all coefficients that is part of the problem."""
 

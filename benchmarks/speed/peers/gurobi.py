@@ -14,19 +14,24 @@ FREE = 200
 
 def perspective(task: Task) -> Answer:
     """A term s per column, x² <= s z, and the valid big-M besides."""
-    return _solve(task, perspective=True)
+    return _solve(task, "perspective")
 
 
 def big_m(task: Task) -> Answer:
     """|x| <= M z alone."""
-    return _solve(task, perspective=False)
+    return _solve(task, "big-m")
 
 
-def _solve(task: Task, perspective: bool) -> Answer:
+def indicator(task: Task) -> Answer:
+    """x = 0 where z = 0, told as such; like the ordered sets of Bertsimas and others (2016) it needs no M."""
+    return _solve(task, "indicator")
+
+
+def _solve(task: Task, form: str) -> Answer:
     import gurobipy as gp
 
     d, M = task.A.shape[1], task.limits
-    if perspective and task.lam == 0.0:
+    if form == "perspective" and task.lam == 0.0:
         raise Unsuitable("no ridge term, no perspective")
     if not np.all(np.isfinite(M)):
         raise Unsuitable("no limit of the coefficients is known: lam 0 and dependent columns")
@@ -34,13 +39,18 @@ def _solve(task: Task, perspective: bool) -> Answer:
         model.Params.Threads = 1
         model.Params.TimeLimit = task.time_limit
         model.Params.MIPGap = task.rel_gap
+        model.Params.MIPGapAbs = task.abs_gap
         x = model.addMVar(d, lb=-M, ub=M)
         z = model.addMVar(d, vtype=gp.GRB.BINARY)
         model.addConstr(z.sum() <= task.k)
-        model.addConstr(x <= M * z)
-        model.addConstr(x >= -M * z)
         ridge = x @ x
-        if perspective:
+        if form == "indicator":
+            for j in range(d):
+                model.addConstr((z[j].item() == 0) >> (x[j].item() == 0.0))
+        else:
+            model.addConstr(x <= M * z)
+            model.addConstr(x >= -M * z)
+        if form == "perspective":
             s = model.addMVar(d)
             for j in range(d):
                 model.addConstr(x[j] * x[j] <= s[j] * z[j])

@@ -17,6 +17,7 @@ PEERS: dict[str, Peer] = {
     "okridge-released": Peer("okridge", ("quadratic",), okridge.okridge),
     "gurobi-perspective": Peer("gurobipy", ("quadratic", "huber"), gurobi.perspective),
     "gurobi-bigm": Peer("gurobipy", ("quadratic", "huber"), gurobi.big_m),
+    "gurobi-indicator": Peer("gurobipy", ("quadratic", "huber"), gurobi.indicator),
     "scip": Peer("pyscipopt", ("quadratic", "huber", "logistic"), scip.scip),
     "el0ps": Peer("el0ps", ("quadratic", "logistic"), penalised.el0ps, penalised.compile_el0ps, penalised=True),
     "l0bnb": Peer("l0bnb", ("quadratic",), penalised.l0bnb, penalised.compile_l0bnb, penalised=True),
@@ -34,6 +35,7 @@ def run(
     penalty: float | None = None,
     time_limit: float = 60.0,
     rel_gap: float = 1e-4,
+    abs_gap: float = 0.0,
 ) -> dict[str, Any]:
     """Read the instance, run the solver and report; why not, where it cannot be run."""
     peer = PEERS[name]
@@ -50,6 +52,7 @@ def run(
             penalty=float("nan") if penalty is None else penalty,
             time_limit=time_limit,
             rel_gap=rel_gap,
+            abs_gap=abs_gap,
         )
     if task.loss not in peer.losses:
         return {"refused": f"no {task.loss} loss"}

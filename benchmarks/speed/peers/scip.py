@@ -18,6 +18,7 @@ def scip(task: Task) -> Answer:
     model.hideOutput()
     model.setParam("limits/time", task.time_limit)
     model.setParam("limits/gap", task.rel_gap)
+    model.setParam("limits/absgap", task.abs_gap)
     model.setParam("parallel/maxnthreads", 1)
     model.setParam("lp/threads", 1)
     x = [model.addVar(lb=-M[j], ub=M[j]) for j in range(d)]
