@@ -9,6 +9,8 @@ from exactsel._jit import available_threads, parallel_section
 from exactsel.algebra import dense
 from exactsel.kernels.box import gram_box_objectives, newton_box_objectives
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_majorizer
+from exactsel.problem.design import MOST_PART_BYTES
+from exactsel.problem.fit import on_columns
 from exactsel.problem.objective import Objective
 from exactsel.types import FloatArray, IntArray
 
@@ -155,6 +157,12 @@ def minima_in_box(
     """
     values = np.full(len(supports), np.nan)
     padded = np.ascontiguousarray(supports, dtype=np.int64).reshape(len(supports), -1 if len(supports) else 0)
+    if objective.on_demand:
+        step = max(1, MOST_PART_BYTES // (16 * objective.n * max(1, padded.shape[1])))
+        for first in range(0, len(padded), step):
+            part = slice(first, first + step)
+            values[part] = _minima_of_design(objective, lower, upper, padded[part], threads)
+        return values
     with parallel_section(1 if len(padded) < WORTH_SHARING else threads or available_threads()):
         if in_closed_form(objective):
             gram = objective.gram
@@ -165,6 +173,16 @@ def minima_in_box(
     return values
 
 
+def _minima_of_design(
+    objective: Objective, lower: FloatArray, upper: FloatArray, supports: IntArray, threads: int | None
+) -> FloatArray:
+    """The same of data that are not held as a table: on one of the columns that the sets are made of."""
+    columns = np.unique(supports[supports >= 0])
+    columns = columns if columns.size else np.zeros(1, dtype=np.int64)
+    places = np.where(supports < 0, -1, np.searchsorted(columns, supports))
+    return minima_in_box(on_columns(objective, columns), lower[columns], upper[columns], places, threads)
+
+
 def in_closed_form(objective: Objective) -> bool:
-    """Whether quick objectives are read off the Gram matrix."""
-    return objective.is_quadratic and objective.d <= GRAM_COLUMNS
+    """Whether quick objectives are read off the Gram matrix of all columns."""
+    return objective.is_quadratic and objective.d <= GRAM_COLUMNS and not objective.on_demand

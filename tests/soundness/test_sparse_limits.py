@@ -1,0 +1,71 @@
+"""Limits on coefficients with data that are not held as a table: bounds, fits and searches against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from samples import sample
+from sparse_cases import brute_force, drawn, drawn_limits, on_demand
+
+from exactsel import BoxedProblem, Problem, solve
+from exactsel.bounds.column_bounds import column_bounds
+from exactsel.solving import screening
+from exactsel.studies import heuristics
+
+ROOM = 1e-9
+"""Part of the empty model's objective that fits within limits may be off."""
+
+__all__ = ["on_demand"]  # a fixture
+
+
+def limited(seed):
+    """The same limited problem on a table and on sparse columns, and k."""
+    A, y, k, options = drawn(seed)
+    limits = drawn_limits(seed, A.shape[1])
+    table, sparse = (Problem.prepared(data, y, k, **options) for data in (A, scipy.sparse.csc_matrix(A)))
+    assert sparse.objective.on_demand
+    return BoxedProblem(table, *limits), BoxedProblem(sparse, *limits), k
+
+
+@pytest.mark.parametrize("seed", sample(150, 3000, smoke=10))
+def test_bounds_hold_for_all_models_and_for_those_with_a_column(seed, on_demand):
+    table, problem, k = limited(seed)
+    best, with_column = brute_force(table, k)
+    room = ROOM * table.null_objective
+    for coef in (np.zeros(problem.d), problem.fit(range(min(k, 1))).coef):
+        found = column_bounds(problem, coef, lambda: False)
+        assert 0.0 <= found.lower <= best + room
+        assert np.all(found.with_column <= with_column + room)
+        assert np.all(found.lower <= found.with_column + room)
+
+
+@pytest.mark.parametrize("seed", sample(50, 1500, smoke=5))
+def test_fits_are_those_on_the_table(seed, on_demand):
+    table, problem, k = limited(seed)
+    assert problem.hash != problem.unlimited.hash
+    room = ROOM * table.null_objective
+    supports = np.array([[j, (j + 1) % problem.d if k > 1 else -1] for j in range(problem.d)])
+    supports[supports[:, 0] == supports[:, 1], 1] = -1
+    quick = problem.objectives(supports)
+    for support, value in zip(supports, quick, strict=True):
+        fit = problem.fit(support[support >= 0])
+        assert problem.admits(fit.coef)
+        assert fit.value == pytest.approx(table.fit(support[support >= 0]).value, abs=room)
+        assert np.isnan(value) or value >= fit.value - 100 * room
+
+
+@pytest.mark.parametrize("seed", sample(50, 1500, smoke=5))
+def test_a_search_of_some_columns_says_what_holds_of_all(seed, on_demand, monkeypatch):
+    table, problem, k = limited(seed)
+    best, _ = brute_force(table, k)
+    room = ROOM * table.null_objective
+    for first in (1, 250):
+        monkeypatch.setattr(screening, "FIRST_COLUMNS", first)
+        for result in (solve(problem, signals=()), heuristics.run("omp", problem, signals=())):
+            assert result.scope or result.lower <= best + room
+            assert result.upper >= best - room
+            assert not np.any(problem.outside(result.coef))
+            assert not {*result.support} & {*problem.must_not}
+            if result.claim == "optimal" and not result.scope:
+                assert result.upper <= best + 1e-6 * best + 100 * room
