@@ -26,9 +26,7 @@ def regression_objective(problem: AnyRegression) -> Objective:
     return problem.base if isinstance(problem, BoxedProblem) else problem.objective
 
 
-def on_some_columns(
-    problem: AnyRegression, columns: IntArray, named: bool = False
-) -> AnyRegression:
+def on_some_columns(problem: AnyRegression, columns: IntArray, named: bool = False) -> AnyRegression:
     """The problem of choosing among the columns at these places (m,), ascending, those of must_have among them.
 
     Coefficients have the limits they had, and none where no limit is about these columns. ``named`` columns are called
