@@ -29,6 +29,7 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.bounds.at_hand import Descent, best_multiple, best_scale
+from exactsel.bounds.columns_within_limits import predictions_within_limits
 from exactsel.errors import TimeLimitError
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.rows import dual_rows, loss_gradient
@@ -36,7 +37,6 @@ from exactsel.problem.box_limits import gains_within
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.design import DesignColumns
 from exactsel.problem.objective import Objective
-from exactsel.problem.regression import Problem
 from exactsel.problem.some_columns import AnyRegression, regression_objective
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray
@@ -93,17 +93,29 @@ def column_bounds(
             # One pass, even where no step may be taken: without it nothing is known of the model.
             best = best.better(at_predictions(problem, allowed, coef @ problem.AT))
             many = int(np.count_nonzero(best.with_column < value))
-            for z in _better_predictions(problem, should_stop) if many > enough else ():
+            for z in _better_predictions(problem, best, coef, should_stop) if many > enough else ():
                 best = best.better(at_predictions(problem, allowed, z))
     return best
 
 
-def _better_predictions(problem: AnyRegression, should_stop: Callable[[], bool]) -> Iterator[FloatArray]:
+def _better_predictions(
+    problem: AnyRegression, known: ColumnBounds, coef: FloatArray, should_stop: Callable[[], bool]
+) -> Iterator[FloatArray]:
     """Predictions (n,) whose slopes are better dual vectors: those of relaxations."""
-    if isinstance(problem, Problem):
-        z = Descent(problem).run(should_stop)
-        if z is not None:
-            yield z
+    if isinstance(problem, BoxedProblem):
+        allowed = np.isfinite(known.with_column)
+        terms, slopes = Terms.of(problem, allowed), np.empty(problem.n)
+
+        def taken(z: FloatArray) -> FloatArray:
+            loss_gradient(terms.objective.row_loss, z.copy(), terms.objective.y, slopes)
+            return terms.taken(terms.AT.products(slopes))
+
+        z = coef @ problem.AT
+        yield from predictions_within_limits(problem, allowed, taken, z, known.lower, should_stop)
+        return
+    found = Descent(problem).run(should_stop)
+    if found is not None:
+        yield found
 
 
 def touched_rows(problem: AnyRegression, allowed: BoolArray, should_stop: Callable[[], bool]) -> ColumnBounds:

@@ -19,9 +19,11 @@ import numpy as np
 
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.column_bounds import ColumnBounds, column_bounds
+from exactsel.bounds.working_set import many_columns
 from exactsel.deadlines import within
 from exactsel.errors import InputError, TimeLimitError, UnsupportedError
 from exactsel.interrupts import dispensable
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.some_columns import AnyRegression, on_some_columns
@@ -46,6 +48,10 @@ FIRST_COLUMNS, GROWTH, LEAST_GROWTH = 250, 4, 1.05
 TABLES, PART_FOR_TABLES = 6, 0.25
 """Tables, of n x m and of m x m numbers, that a search of m columns holds at a time, at most; the part of the memory
 limit that they may take, the rest being for open nodes."""
+
+TABLES_WITHIN_LIMITS, PASSES_WITHIN_LIMITS = 4, 100.0
+"""Within limits, and with many more columns than rows: tables of n x m numbers, and passes over them that a search
+begins with; it makes no table of m x m numbers (:mod:`exactsel.bounds.working_set`)."""
 
 PRODUCTS, PART_FOR_TABLE = 2e9, 0.6
 """Multiplications a second of what a search of m columns begins with, n m^2 and some m^3 of them; the part of the time
@@ -147,6 +153,8 @@ def search_screened(
 
 def _work_of(problem: AnyRegression, size: int) -> float:
     """Multiplications that the search of a table of so many columns begins with, roughly."""
+    if isinstance(problem, BoxedProblem) and many_columns(problem.n, size):
+        return PASSES_WITHIN_LIMITS * size * problem.n
     return float(size) ** 2 * (problem.n + 4.0 * size)
 
 
@@ -165,7 +173,9 @@ def most_columns(problem: AnyRegression, settings: Settings) -> int:
     """Columns of a table that a search may be given within its memory limit."""
     room = PART_FOR_TABLES * max(0.0, _memory_left(problem, settings)) * MEBIBYTE / (8.0 * TABLES)
     n = float(problem.n)
-    return int(min(problem.d, 0.5 * (np.sqrt(n * n + 4.0 * room) - n)))
+    most = int(min(problem.d, 0.5 * (np.sqrt(n * n + 4.0 * room) - n)))
+    wide = int(min(problem.d, room * TABLES / (TABLES_WITHIN_LIMITS * n)))
+    return wide if isinstance(problem, BoxedProblem) and many_columns(problem.n, wide) else most
 
 
 def _memory_left(problem: AnyRegression, settings: Settings) -> float:
