@@ -51,7 +51,7 @@ def test_fits_are_those_on_the_table(seed, on_demand):
     for support, value in zip(supports, quick, strict=True):
         fit = problem.fit(support[support >= 0])
         assert problem.admits(fit.coef)
-        assert fit.value == pytest.approx(table.fit(support[support >= 0]).value, abs=room)
+        assert fit.value == pytest.approx(table.fit(support[support >= 0]).value, abs=100 * room)
         assert np.isnan(value) or value >= fit.value - 100 * room
 
 
