@@ -8,8 +8,9 @@ import scipy.sparse
 from samples import sample
 from sparse_cases import brute_force, drawn, drawn_limits, on_demand
 
-from exactsel import BoxedProblem, Problem, solve
+from exactsel import BoxedProblem, Problem, best_model, boxed, certify, solve, solve_path
 from exactsel.bounds.column_bounds import column_bounds
+from exactsel.sklearn import BestSubsetRegressor
 from exactsel.solving import screening
 from exactsel.studies import heuristics
 
@@ -69,3 +70,33 @@ def test_a_search_of_some_columns_says_what_holds_of_all(seed, on_demand, monkey
             assert not {*result.support} & {*problem.must_not}
             if result.claim == "optimal" and not result.scope:
                 assert result.upper <= best + 1e-6 * best + 100 * room
+
+
+def test_limits_screen_columns_that_a_free_model_might_hold(on_demand):
+    """More columns than rows and no ridge: within limits the dual vector of a relaxation bounds all models."""
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((40, 400)), rng.standard_normal(40)
+    y += A[:, 5] - A[:, 77]
+    problem = Problem.prepared(scipy.sparse.csc_matrix(A), y, 2, fit_intercept=True)
+    free, within = (column_bounds(each, np.zeros(400), lambda: False) for each in (problem, boxed(problem, max_coef=1)))
+    assert free.lower == 0.0
+    assert within.lower > 0.1 * problem.null_objective
+    assert within.duals
+    result = solve(boxed(problem, max_coef=1), signals=())
+    assert result.support == (5, 77)
+    assert result.reached
+    assert result.lower == pytest.approx(solve(A, y, 2, max_coef=1, signals=()).upper, rel=1e-5)
+
+
+def test_every_verb_says_of_sparse_columns_what_it_says_of_a_table(on_demand):
+    A, y, _, _ = drawn(5)
+    asked = {"max_coef": 0.2, "signals": ()}
+    for data in (A, scipy.sparse.csc_matrix(A)):
+        problem = boxed(Problem.prepared(data, y, 2, fit_intercept=True), max_coef=0.2)
+        assert [fit.upper for fit in solve_path(problem, signals=()).results] == pytest.approx(
+            [solve(A, y, k, **asked).upper for k in (1, 2)], rel=1e-6
+        )
+        assert best_model(data, y, **asked).lower <= best_model(A, y, **asked).best.criterion * (1.0 + 1e-9)
+        assert certify(data, y, 2, support=[0], **asked).lower <= solve(A, y, 2, **asked).upper * (1.0 + 1e-9)
+        estimator = BestSubsetRegressor(k=2, max_coef=0.2).fit(data, y)
+        assert np.all(np.abs(estimator.coef_) <= 0.2)
