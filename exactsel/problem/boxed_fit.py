@@ -9,8 +9,7 @@ from exactsel._jit import available_threads, parallel_section
 from exactsel.algebra import dense
 from exactsel.kernels.box import gram_box_objectives, newton_box_objectives
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_majorizer
-from exactsel.problem.design import MOST_PART_BYTES
-from exactsel.problem.fit import on_columns
+from exactsel.problem.minima import WORTH_SHARING, in_rows, on_tables
 from exactsel.problem.objective import Objective
 from exactsel.types import FloatArray, IntArray
 
@@ -39,9 +38,6 @@ MAJORISER_STEPS = 5
 
 GRAM_COLUMNS = 4000
 """With more columns than this nobody forms their Gram matrix for the sake of quick objectives."""
-
-WORTH_SHARING = 64
-"""Fewer quick objectives than this are there before other threads have woken up."""
 
 
 def least_squares_in_box(
@@ -155,14 +151,13 @@ def minima_in_box(
 
     nan where the columns of a set are numerically dependent.
     """
-    values = np.full(len(supports), np.nan)
-    padded = np.ascontiguousarray(supports, dtype=np.int64).reshape(len(supports), -1 if len(supports) else 0)
+    padded = in_rows(supports)
     if objective.on_demand:
-        step = max(1, MOST_PART_BYTES // (16 * objective.n * max(1, padded.shape[1])))
-        for first in range(0, len(padded), step):
-            part = slice(first, first + step)
-            values[part] = _minima_of_design(objective, lower, upper, padded[part], threads)
-        return values
+        return on_tables(
+            objective, padded,
+            lambda table, columns, places: minima_in_box(table, lower[columns], upper[columns], places, threads),
+        )  # fmt: skip
+    values = np.full(len(padded), np.nan)
     with parallel_section(1 if len(padded) < WORTH_SHARING else threads or available_threads()):
         if in_closed_form(objective):
             gram = objective.gram
@@ -171,16 +166,6 @@ def minima_in_box(
             loss, AT = objective.row_loss, objective.raw.AT
             newton_box_objectives(loss, AT, objective.y, objective.lam, lower, upper, padded, values)
     return values
-
-
-def _minima_of_design(
-    objective: Objective, lower: FloatArray, upper: FloatArray, supports: IntArray, threads: int | None
-) -> FloatArray:
-    """The same of data that are not held as a table: on one of the columns that the sets are made of."""
-    columns = np.unique(supports[supports >= 0])
-    columns = columns if columns.size else np.zeros(1, dtype=np.int64)
-    places = np.where(supports < 0, -1, np.searchsorted(columns, supports))
-    return minima_in_box(on_columns(objective, columns), lower[columns], upper[columns], places, threads)
 
 
 def in_closed_form(objective: Objective) -> bool:

@@ -179,6 +179,30 @@ def test_tables_that_stay_in_their_file(kind, order, tmp_path, monkeypatch):
         assert found[1].lower > 0.0
 
 
+@pytest.mark.parametrize("loss", ["logistic", "huber", "poisson", "squared_hinge"])
+def test_other_losses_on_tables_that_stay_in_their_file(loss, tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((30, 60)).astype(np.float32)
+    z = A[:, 0] - A[:, 1] + 0.3 * rng.standard_normal(30)
+    y = {"huber": z, "poisson": np.floor(np.exp(np.clip(z, -2, 2)))}.get(loss, np.sign(z))
+    np.save(tmp_path / "A.npy", A)
+    np.save(tmp_path / "y.npy", y)
+    given = {"target": tmp_path / "y.npy", "k": 2, "lam": 2.0, "loss": loss}
+    table = load(tmp_path / "A.npy", **given)
+    monkeypatch.setattr(mapped_columns, "MOST_BYTES", 4000)
+    mapped = load(tmp_path / "A.npy", **given)
+    assert isinstance(mapped.AT, MappedColumns)
+    for one, other in ((table, mapped), (boxed(table, max_coef=0.3), boxed(mapped, max_coef=0.3))):
+        results = [solve(problem, signals=()) for problem in (one, other)]
+        assert results[0].support == results[1].support
+        assert results[0].upper == pytest.approx(results[1].upper, rel=1e-9)
+        assert results[1].reached
+        for method in ("forward", "omp", "swap", "htp", "iht"):
+            found = heuristics.run(method, other, signals=())
+            assert 0.0 < found.lower <= results[0].upper * (1 + 1e-12)
+            assert found.upper >= results[0].upper * (1 - 1e-9)
+
+
 def test_a_file_that_claims_more_than_it_holds_is_not_mapped(tmp_path, monkeypatch):
     monkeypatch.setattr(mapped_columns, "MOST_BYTES", 4000)
     file = tmp_path / "A.npy"
