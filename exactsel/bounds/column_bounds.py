@@ -202,10 +202,9 @@ class Terms(NamedTuple):
     @property
     def serve(self) -> bool:
         """Whether anything keeps coefficients from being of any size."""
-        if self.objective.asked_lam > 0.0:
-            return True
-        known = self.limits is not None and np.isfinite(self.limits[0]) & np.isfinite(self.limits[1])
-        return bool(np.all(known | ~self.allowed))
+        if self.objective.asked_lam > 0.0 or self.limits is None:
+            return self.objective.asked_lam > 0.0
+        return bool(np.all(np.isfinite(self.limits[0]) & np.isfinite(self.limits[1]) | ~self.allowed))
 
     def costs(self, v: FloatArray) -> Callable[[float], float]:
         """What the columns of a model take at most at a multiple of a dual vector with products v (d,)."""

@@ -94,6 +94,9 @@ def newton_in_box(objective: Objective, used: IntArray, lower: FloatArray, upper
         coef[used] = x
         gradient, H = _derivatives(objective, coef, used, majorise > 0)
         R = _factor(H)
+        if R is None and majorise == 0:  # rows without curvature: those of a majoriser have some
+            majorise = MAJORISER_STEPS
+            continue
         if R is None:
             break
         target = R @ x - dense.solve_triangular(R, gradient, trans="T", check_finite=False)

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
+from exactsel.errors import UnsupportedError, option
 from exactsel.problem.boxed import BoxedProblem, objective_of
 from exactsel.problem.objective import Objective
 from exactsel.problem.regression import Problem
@@ -19,6 +20,21 @@ def is_on_demand(problem: Any) -> TypeGuard[AnyRegression]:
     """Whether the data of a problem are not held as a table (:mod:`exactsel.problem.design`)."""
     objective = objective_of(problem)
     return objective is not None and objective.on_demand
+
+
+def refuse_unlimited(problem: AnyRegression) -> None:
+    """:class:`UnsupportedError` where neither a ridge nor limits let a loss but the quadratic one be bounded.
+
+    For data that are not held as a table, of which no fit on all columns says how large coefficients are.
+    """
+    objective = regression_objective(problem)
+    limited = isinstance(problem, BoxedProblem) and problem.all_limited
+    if objective.on_demand and objective.asked_lam == 0.0 and not objective.is_quadratic and not limited:
+        raise UnsupportedError(
+            f"{option('lam')} is 0, which with {objective.loss.name} loss data that are held as no table can be served "
+            f"with only where all coefficients are limited; give {option('max_coef')}, or a positive "
+            f"{option('lam')}."
+        )
 
 
 def regression_objective(problem: AnyRegression) -> Objective:

@@ -26,7 +26,7 @@ from exactsel.interrupts import dispensable
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.model import Model, PreparedModel
-from exactsel.problem.some_columns import AnyRegression, on_some_columns
+from exactsel.problem.some_columns import AnyRegression, on_some_columns, refuse_unlimited
 from exactsel.proofs.statement import statement_of
 from exactsel.search.memory import MEBIBYTE
 from exactsel.search.watch import Watch
@@ -89,6 +89,7 @@ def solve_screened(
     InputError
         Where the columns of one model do not fit into the memory limit.
     """
+    refuse_unlimited(problem)
     began = time.perf_counter()
     limit = settings.time_limit
     with Watch(None if limit is None else (1.0 - KEPT_TO_SAY) * limit, signals) as watch:

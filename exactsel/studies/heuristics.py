@@ -31,7 +31,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
-from exactsel.problem.some_columns import is_on_demand
+from exactsel.problem.some_columns import is_on_demand, refuse_unlimited
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
@@ -199,6 +199,8 @@ def run(
         When the method cannot serve the problem.
     """
     problem, options = within(time_limit)(_asked)(method, problem, y, k, options)
+    if is_on_demand(problem):
+        refuse_unlimited(problem)
     heuristic, threads = make(method, options), every_core(threads)
     settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=(), bound=bound)
     context = Context(seed, None if start is None else given_support(start, problem))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from boxed_cases import allowed_sets, smallest_on
 from samples import sample
 from sparse_cases import brute_force, drawn, drawn_limits, on_demand
 
-from exactsel import BoxedProblem, Problem, best_model, boxed, certify, solve, solve_path
+from exactsel import BoxedProblem, Problem, UnsupportedError, best_model, boxed, certify, solve, solve_path, verify
 from exactsel.bounds.column_bounds import column_bounds
 from exactsel.sklearn import BestSubsetRegressor
 from exactsel.solving import screening
 from exactsel.studies import heuristics
+from exactsel_certificates import standalone
+from exactsel_certificates.standalone.sparse import of_table
 
 ROOM = 1e-9
 """Part of the empty model's objective that fits within limits may be off."""
@@ -100,3 +103,41 @@ def test_every_verb_says_of_sparse_columns_what_it_says_of_a_table(on_demand):
         assert certify(data, y, 2, support=[0], **asked).lower <= solve(A, y, 2, **asked).upper * (1.0 + 1e-9)
         estimator = BestSubsetRegressor(k=2, max_coef=0.2).fit(data, y)
         assert np.all(np.abs(estimator.coef_) <= 0.2)
+
+
+@pytest.mark.parametrize("seed", sample(40, 1500, smoke=4))
+def test_huber_loss_without_a_ridge_within_limits(seed, on_demand, tmp_path):
+    rng = np.random.default_rng([seed, 7])
+    n, d = int(rng.integers(2, 14)), int(rng.integers(1, 6))
+    A = (rng.random((n, d)) < rng.choice([0.2, 0.5, 0.9])) * rng.choice([1.0, -2.0, 0.5], (n, d))
+    A = A * rng.standard_normal((n, d)) if seed % 3 == 0 else A
+    A[:, 0] = A[:, -1] if seed % 4 == 0 else A[:, 0]
+    A = A * 10.0 ** rng.integers(-3, 4, d) if seed % 7 == 0 else A
+    y = A @ rng.standard_normal(d) + rng.choice([0.1, 1.0]) * rng.standard_normal(n) + rng.choice([0.0, 5.0])
+    k, size = int(rng.integers(1, d + 1)), float(rng.choice([0.05, 0.5, 3.0, 100.0]))
+    options = {"loss": "huber", "lam": 0.0, "delta": 0.7, "fit_intercept": bool(rng.integers(2))}
+    problem = boxed(Problem.prepared(scipy.sparse.csc_matrix(A), y, k, **options), max_coef=size)
+    best = min(smallest_on(problem, chosen) for chosen in allowed_sets(problem))
+    room = 1e-7 * problem.null_objective
+    result = solve(problem, proof=tmp_path / "p.exsel", signals=())
+    assert result.lower <= best + room
+    assert best - room <= result.upper <= best * (1.0 + 1e-5) + 10.0 * room
+    assert not np.any(problem.outside(result.coef))
+    assert verify(problem, tmp_path / "p.exsel").verified
+    more = (0.7, (), (), None, options["fit_intercept"])
+    limits = [[-size] * d, [size] * d]
+    data = (tmp_path / "p.exsel").read_bytes()
+    assert standalone.check(data, of_table(A.tolist()), y.tolist(), k, "huber", 0.0, *more, bounds=limits) == ""
+
+
+def test_without_a_ridge_other_losses_ask_for_limits(on_demand):
+    A, y, _, _ = drawn(5)
+    huber = Problem.prepared(scipy.sparse.csc_matrix(A), y, 1, loss="huber", lam=0.0, delta=0.7)
+    for asked in (huber, boxed(huber, bounds=[(0, None, 1.0)])):
+        for run in (solve, lambda problem, **_: heuristics.run("omp", problem)):
+            with pytest.raises(
+                UnsupportedError, match="only where all coefficients are limited; give max"
+            ):
+                run(asked, signals=())
+    with pytest.raises(UnsupportedError, match="lam is 0, which with logistic loss data that are held as no table"):
+        Problem.prepared(scipy.sparse.csc_matrix(A), np.sign(y - np.median(y) + 1e-9), 1, loss="logistic", lam=0.0)
