@@ -52,17 +52,19 @@ def left_out(instance: SparseInstance, levels: FloatArray, duals: FloatArray) ->
     with np.errstate(all="ignore"):
         if instance.loss == "quadratic":
             best = best.better(_sound(lambda: touched_rows(instance, levels, allowed), best))
-        if is_limited(instance, allowed):
+        if is_limited(instance):
             for dual in duals:
                 best = best.better(_sound(partial(at_dual, instance, dual, allowed), best))
     return best
 
 
-def is_limited(instance: SparseInstance, allowed: NDArray[np.bool_]) -> bool:
-    """Whether a ridge or limits on both sides keep the coefficients of all columns that a model may use finite."""
+def is_limited(instance: SparseInstance) -> bool:
+    """Whether a ridge or limits on both sides keep the coefficients of all columns but those of must_not finite."""
     if instance.lam > 0.0 or instance.box is None:
         return instance.lam > 0.0
-    return bool(np.all(np.isfinite(instance.box.lower) & np.isfinite(instance.box.upper) | ~allowed))
+    limited = np.isfinite(instance.box.lower) & np.isfinite(instance.box.upper)
+    limited[list(instance.must_not)] = True
+    return bool(np.all(limited))
 
 
 def _sound(find: Callable[[], LeftOut], nothing: LeftOut) -> LeftOut:
