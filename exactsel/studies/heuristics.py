@@ -199,8 +199,6 @@ def run(
         When the method cannot serve the problem.
     """
     problem, options = within(time_limit)(_asked)(method, problem, y, k, options)
-    if is_on_demand(problem):
-        refuse_unlimited(problem)
     heuristic, threads = make(method, options), every_core(threads)
     settings = Settings(eps, rel_eps, time_limit, 1, threads=threads, seed=seed, heuristics=(), bound=bound)
     context = Context(seed, None if start is None else given_support(start, problem))
@@ -241,6 +239,8 @@ def _asked(
     own = {name: options[name] for name in option_names(str(method)) if name in options} if given else {}
     others = {name: value for name, value in options.items() if name not in own}
     asked, left = problem_asked(problem, y, k, others, known=tuple(others))
+    if is_on_demand(asked):
+        refuse_unlimited(asked)
     return asked, own | left
 
 

@@ -135,9 +135,7 @@ def test_without_a_ridge_other_losses_ask_for_limits(on_demand):
     huber = Problem.prepared(scipy.sparse.csc_matrix(A), y, 1, loss="huber", lam=0.0, delta=0.7)
     for asked in (huber, boxed(huber, bounds=[(0, None, 1.0)])):
         for run in (solve, lambda problem, **_: heuristics.run("omp", problem)):
-            with pytest.raises(
-                UnsupportedError, match="only where all coefficients are limited; give max"
-            ):
+            with pytest.raises(UnsupportedError, match="only where all coefficients are limited; give max"):
                 run(asked, signals=())
     with pytest.raises(UnsupportedError, match="lam is 0, which with logistic loss data that are held as no table"):
         Problem.prepared(scipy.sparse.csc_matrix(A), np.sign(y - np.median(y) + 1e-9), 1, loss="logistic", lam=0.0)
