@@ -145,11 +145,10 @@ def _weights(path: str) -> Any:
 
 def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     """The caller's problem on a sparse matrix, from the options."""
-    asked = ("groups", "hierarchy", "per_group", "bounds", "weights")
-    refused = [name for name in asked if getattr(options, name) is not None]
-    if refused or options.nonnegative or options.max_coef < math.inf or options.scale or options.problem == "css":
+    asked = ("groups", "hierarchy", "per_group", "weights")
+    if any(getattr(options, name) is not None for name in asked) or options.scale or options.problem == "css":
         raise ValueError(
-            "proofs about sparse matrices know no groups, weights, scaled columns or limits; make a table."
+            "proofs about sparse matrices know no groups, hierarchy, weights or scaled columns; make a table."
         )
     y = found.y if options.target is None else _weights(options.target)
     if y is None or options.k is None:
@@ -158,7 +157,7 @@ def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     delta = np.inf if loss != "huber" else options.delta
     return SparseInstance(
         found.A, y, min(options.k, found.A.shape[1]), loss, 0.0 if options.lam is None else options.lam, delta,
-        options.must_have, options.must_not, options.intercept,
+        options.must_have, options.must_not, options.intercept, _box(options, found.A.shape[1], named=False),
     )  # fmt: skip
 
 
@@ -212,15 +211,16 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     return Instance(A, stored["y"], k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy, box=box)
 
 
-def _box(options: argparse.Namespace, d: int) -> Box | None:
-    """The limits on coefficients that options name."""
+def _box(options: argparse.Namespace, d: int, named: bool = True) -> Box | None:
+    """The limits on coefficients that options name; ``named`` says whether the instance may have names of columns."""
     if options.bounds is None and not options.nonnegative and options.max_coef == math.inf:
         return None
     lines: list[str] = []
     if options.bounds is not None:
         with open(options.bounds, encoding="utf-8-sig") as file:
             lines = file.read(options.most_bytes).splitlines()
-    names = read_archive(options.instance, options.most_bytes, "feature_names").get("feature_names", ())
+    found = read_archive(options.instance, options.most_bytes, "feature_names") if named else {}
+    names = found.get("feature_names", ())
     return read_box(lines, options.nonnegative, [*map(str, names)], d, options.max_coef)
 
 

@@ -15,7 +15,17 @@ import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.entries import SparseInstance
-from exactsel_certificates.formula import CLASSES, LOSSES, WITHOUT_RIDGE, Box, FloatArray, Hierarchy, Instance, Limits
+from exactsel_certificates.formula import (
+    CLASSES,
+    LOSSES,
+    WITHOUT_RIDGE,
+    Box,
+    FloatArray,
+    Hierarchy,
+    Instance,
+    Limits,
+    check_box,
+)
 from exactsel_certificates.mapped import column_blocks, is_kept
 
 AnyInstance: TypeAlias = Instance | ColumnInstance | SparseInstance
@@ -71,9 +81,12 @@ def _sparse(instance: SparseInstance) -> SparseInstance:
     forced = {*have, *out}
     _need(len(forced) == len(have) + len(out) and forced <= {*range(d)}, "must_have and must_not name a column twice.")
     _need(len(have) <= k, f"{len(have)} columns are forced in, but k is {k}.")
+    box = None if instance.box is None else _box(instance)
+    if box is not None:
+        check_box(box, d)
     return replace(
         instance, A=replace(A, values=values), y=y, k=k, lam=lam, delta=delta, intercept=bool(instance.intercept),
-        must_have=have, must_not=out,
+        must_have=have, must_not=out, box=box,
     )  # fmt: skip
 
 
@@ -196,8 +209,8 @@ def _hierarchy(given: Hierarchy | Limits | None) -> Hierarchy | Limits | None:
     return Hierarchy(kind, tuple((_whole("a unit", j), _numbers(own)) for j, own in parents))
 
 
-def _box(instance: Instance) -> Box:
-    """Its limits as doubles, which may be infinite; the instance itself looks at their number and signs."""
+def _box(instance: Instance | SparseInstance) -> Box:
+    """Its limits as doubles, which may be infinite; :func:`.formula.check_box` looks at their number and signs."""
     scale = bool(getattr(instance, "scale", False))
     sides = [np.asarray(side) for side in instance.box or ()]
     _need(all(side.dtype == np.float64 for side in sides), "the limits on coefficients are no doubles.")

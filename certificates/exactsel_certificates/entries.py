@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.formula import Box, FloatArray, Instance
 
 Columns = NDArray[np.int64]
 
@@ -86,21 +86,21 @@ class SparseInstance:
     must_have: tuple[int, ...] = ()
     must_not: tuple[int, ...] = ()
     intercept: bool = False
+    box: Box | None = None
 
     weights: ClassVar[None] = None
     groups: ClassVar[tuple[tuple[int, ...], ...]] = ()
     hierarchy: ClassVar[None] = None
-    box: ClassVar[None] = None
     scale: ClassVar[bool] = False
 
 
 def sparse_of(instance: Instance) -> SparseInstance | None:
     """The same problem on sparse data; None where it has what sparse problems do not."""
-    if instance.weights is not None or instance.groups or instance.hierarchy is not None or instance.box is not None:
+    if instance.weights is not None or instance.groups or instance.hierarchy is not None:
         return None
     if getattr(instance, "scale", False):
         return None
     return SparseInstance(
         Entries.of_table(instance.A), instance.y, instance.k, instance.loss, instance.lam, instance.delta,
-        instance.must_have, instance.must_not, instance.intercept,
+        instance.must_have, instance.must_not, instance.intercept, instance.box,
     )  # fmt: skip

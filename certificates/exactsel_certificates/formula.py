@@ -69,6 +69,16 @@ class Box(NamedTuple):
     """(d,) at least 0; inf where there is no limit."""
 
 
+def check_box(box: Box, columns: int) -> None:
+    """:class:`ValueError` for limits on coefficients that are not as :class:`Box` says."""
+    if not all(side.shape == (columns,) for side in box):
+        raise ValueError("the limits on coefficients must be two numbers for each column.")
+    if not np.all((box.lower <= 0.0) & (box.upper >= 0.0)):
+        raise ValueError("0 must lie between the limits on each coefficient.")
+    if not np.any(np.isfinite(box.lower) | np.isfinite(box.upper)):
+        raise ValueError("the limits on coefficients are all infinite; leave them out.")
+
+
 @dataclass(frozen=True)
 class Instance:
     """The problem whose optimum is spoken of, as the caller knows it (never as the record repeats it)."""
@@ -123,16 +133,7 @@ class Instance:
         elif self.hierarchy is not None:
             self._check_hierarchy(*self.hierarchy)
         if self.box is not None:
-            self._check_box(self.box)
-
-    def _check_box(self, box: Box) -> None:
-        """:class:`ValueError` for limits on coefficients that are not as :class:`Box` says."""
-        if not all(side.shape == (self.A.shape[1],) for side in box):
-            raise ValueError("the limits on coefficients must be two numbers for each column.")
-        if not np.all((box.lower <= 0.0) & (box.upper >= 0.0)):
-            raise ValueError("0 must lie between the limits on each coefficient.")
-        if not np.any(np.isfinite(box.lower) | np.isfinite(box.upper)):
-            raise ValueError("the limits on coefficients are all infinite; leave them out.")
+            check_box(self.box, self.A.shape[1])
 
     def _check_limits(self, most: int, groups: tuple[tuple[int, ...], ...]) -> None:
         """:class:`ValueError` for limits that are not as :class:`Limits` says."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel_certificates.boxes import gains_above
 from exactsel_certificates.entries import Entries, SparseInstance
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.rigorous import ROUNDED, TINY, RigorousBounds, U, gamma, lengths
@@ -51,10 +52,19 @@ def left_out(instance: SparseInstance, levels: FloatArray, duals: FloatArray) ->
     with np.errstate(all="ignore"):
         if instance.loss == "quadratic":
             best = best.better(_sound(lambda: touched_rows(instance, levels, allowed), best))
-        if instance.lam > 0.0:
+        if is_limited(instance):
             for dual in duals:
                 best = best.better(_sound(partial(at_dual, instance, dual, allowed), best))
     return best
+
+
+def is_limited(instance: SparseInstance) -> bool:
+    """Whether a ridge or limits on both sides keep the coefficients of all columns but those of must_not finite."""
+    if instance.lam > 0.0 or instance.box is None:
+        return instance.lam > 0.0
+    limited = np.isfinite(instance.box.lower) & np.isfinite(instance.box.upper)
+    limited[list(instance.must_not)] = True
+    return bool(np.all(limited))
 
 
 def _sound(find: Callable[[], LeftOut], nothing: LeftOut) -> LeftOut:
@@ -117,7 +127,10 @@ def _rises(A: Entries, r: FloatArray, allowed: NDArray[np.bool_], c: float, k: i
 
 
 def at_dual(instance: SparseInstance, slopes: FloatArray, allowed: NDArray[np.bool_]) -> LeftOut:
-    """Formula (2) at a dual vector, the slopes of the rows (n,); lam > 0."""
+    """Formula (2) at a dual vector, the slopes of the rows (n,), where :func:`is_limited` says so.
+
+    Within limits a column takes what boxes.py says.
+    """
     bounds = _Sparse(instance)
     slopes = bounds.projected(slopes[None])
     if instance.loss == "quadratic" and instance.intercept:
@@ -125,7 +138,10 @@ def at_dual(instance: SparseInstance, slopes: FloatArray, allowed: NDArray[np.bo
     else:
         bases, products, errors = bounds.correlations(slopes)
         base, V, error = float(bases[0]), products[0], errors[0]
-    terms = ((np.abs(V) + error) / math.sqrt(instance.lam)) ** 2 * ROUNDED
+    if instance.box is None:
+        terms = ((np.abs(V) + error) / math.sqrt(instance.lam)) ** 2 * ROUNDED
+    else:
+        terms = 2.0 * gains_above(instance.box, np.full(V.size, instance.lam), V, error)
     return _halved(2.0 * base, np.where(allowed, terms, 0.0), allowed, instance.k)
 
 

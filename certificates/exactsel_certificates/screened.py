@@ -15,7 +15,7 @@ from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import Proof
 from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.entries import SparseInstance, sparse_of
-from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.left_out import left_out, work_of
 
@@ -84,8 +84,8 @@ def as_stated(proof: Proof, instance: AnyInstance) -> AnyInstance:
         sparse = None if isinstance(instance, ColumnInstance) else sparse_of(instance)
         if sparse is None:
             raise ValueError(
-                "the proof screens columns, but this problem has groups, weights, limits or the like, which no such "
-                "proof knows."
+                "the proof screens columns, but this problem has groups, weights, a hierarchy or scaled columns, "
+                "which no such proof knows."
             )
         return sparse
     return instance
@@ -93,12 +93,16 @@ def as_stated(proof: Proof, instance: AnyInstance) -> AnyInstance:
 
 def table_of(instance: SparseInstance, columns: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Instance:
     """The problem on some of the columns, which become a table."""
-    place = {int(j): i for i, j in enumerate(columns)}
+    place, box = {int(j): i for i, j in enumerate(columns)}, None
+    if instance.box is not None:
+        box = Box(*(side[columns] for side in instance.box))
+        box = box if any(bool(np.any(np.isfinite(side))) for side in box) else None
     made = GivenInstance if instance.intercept else Instance
     return made(
         instance.A.table(columns), instance.y, min(instance.k, len(columns)), instance.loss, instance.lam,
         instance.delta, tuple(place[j] for j in instance.must_have),
         tuple(place[j] for j in instance.must_not if j in place), intercept=instance.intercept,
+        box=box,
     )  # fmt: skip
 
 

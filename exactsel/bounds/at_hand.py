@@ -182,7 +182,7 @@ class Descent:
         gradient = self._AT @ slopes
         squares = np.sort(gradient[self._fixed :] ** 2)[::-1][: self._places].sum()
         cost = 0.5 * float(squares + np.sum(gradient[: self._fixed] ** 2)) / objective.lam
-        other = best_multiple(objective, slopes, cost)
+        other = best_multiple(objective, slopes, lambda t: t * t * cost)
         return bound if other is None else max(bound, self._at(other))
 
     def _at(self, z: FloatArray) -> float:
@@ -193,11 +193,11 @@ class Descent:
         return float(node_bound(base, q, self._fixed, self._places, problem.lam, np.empty(self._places + 1)))
 
 
-def best_multiple(objective: Objective, slopes: FloatArray, cost: float) -> FloatArray | None:
+def best_multiple(objective: Objective, slopes: FloatArray, cost: Callable[[float], float]) -> FloatArray | None:
     """Predictions (n,) at which rows have the multiple of the slopes that is best for formula (2).
 
-    ``cost`` is what the ridge takes of the bound at the slopes themselves. None where the loss lacks the derivative of
-    its conjugate.
+    ``cost`` says what columns take of the bound at a multiple t of the slopes, and is convex in t. None where the loss
+    lacks the derivative of its conjugate.
     """
     if not hasattr(objective.loss, "point_conjugate_derivative"):
         return None
@@ -205,22 +205,26 @@ def best_multiple(objective: Objective, slopes: FloatArray, cost: float) -> Floa
     def height(t: float) -> float:
         at = _predictions(objective, t * slopes)
         value = float(total_value(objective.row_loss, at.copy(), objective.y, np.empty(at.size), np.empty(at.size)))
-        return value - t * float(slopes @ at) - t * t * cost
+        return value - t * float(slopes @ at) - cost(t)
 
-    # The logarithm of t, for the best t may be very small.
+    return _predictions(objective, best_scale(height) * slopes)
+
+
+def best_scale(height: Callable[[float], float]) -> float:
+    """About where a concave function is largest in (0, 1]; where that is near 0, its logarithm is about right."""
     low, high = LEAST_LOG, 0.0
     first, second = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_first, at_second = height(np.exp(first)), height(np.exp(second))
+    at_first, at_second = height(math.exp(first)), height(math.exp(second))
     for _ in range(SCALES):
         if at_first >= at_second:
             high, second, at_second = second, first, at_first
             first = high - GOLDEN * (high - low)
-            at_first = height(np.exp(first))
+            at_first = height(math.exp(first))
         else:
             low, first, at_first = first, second, at_second
             second = low + GOLDEN * (high - low)
-            at_second = height(np.exp(second))
-    return _predictions(objective, np.exp(0.5 * (low + high)) * slopes)
+            at_second = height(math.exp(second))
+    return math.exp(0.5 * (low + high))
 
 
 def _predictions(objective: Objective, slopes: FloatArray) -> FloatArray:

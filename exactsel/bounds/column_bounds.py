@@ -21,18 +21,23 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel.bounds.at_hand import Descent, best_multiple
+from exactsel._jit import njit
+from exactsel.bounds.at_hand import Descent, best_multiple, best_scale
+from exactsel.bounds.columns_within_limits import predictions_within_limits
 from exactsel.errors import TimeLimitError
-from exactsel.kernels.dual import dual_at_point
-from exactsel.kernels.rows import loss_gradient
+from exactsel.kernels.boxed import OWN
+from exactsel.kernels.rows import dual_rows, loss_gradient
+from exactsel.problem.box_limits import gains_within
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.design import DesignColumns
-from exactsel.problem.regression import Problem
+from exactsel.problem.objective import Objective
+from exactsel.problem.some_columns import AnyRegression, regression_objective
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray
 
@@ -60,8 +65,9 @@ class ColumnBounds(NamedTuple):
 
 
 def column_bounds(
-    problem: Problem, coef: FloatArray, should_stop: Callable[[], bool], value: float = math.inf, enough: int = -1
-) -> ColumnBounds:
+    problem: AnyRegression, coef: FloatArray, should_stop: Callable[[], bool], value: float = math.inf,
+    enough: int = -1,
+) -> ColumnBounds:  # fmt: skip
     """The best of the bounds there are.
 
     Parameters
@@ -81,21 +87,40 @@ def column_bounds(
     # No loss is below zero anywhere.
     best = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     with suppress(TimeLimitError):  # in the middle of a pass: what was proven before holds
-        if problem.is_quadratic:
+        if regression_objective(problem).is_quadratic:
             best = best.better(touched_rows(problem, allowed, should_stop))
-        if problem.lam > 0.0:
+        if Terms.of(problem, allowed).serve:
             # One pass, even where no step may be taken: without it nothing is known of the model.
             best = best.better(at_predictions(problem, allowed, coef @ problem.AT))
             many = int(np.count_nonzero(best.with_column < value))
-            z = Descent(problem).run(should_stop) if many > enough else None
-            if z is not None:
+            for z in _better_predictions(problem, best, coef, should_stop) if many > enough else ():
                 best = best.better(at_predictions(problem, allowed, z))
     return best
 
 
-def touched_rows(problem: Problem, allowed: BoolArray, should_stop: Callable[[], bool]) -> ColumnBounds:
+def _better_predictions(
+    problem: AnyRegression, known: ColumnBounds, coef: FloatArray, should_stop: Callable[[], bool]
+) -> Iterator[FloatArray]:
+    """Predictions (n,) whose slopes are better dual vectors: those of relaxations."""
+    if isinstance(problem, BoxedProblem):
+        allowed = np.isfinite(known.with_column)
+        terms, slopes = Terms.of(problem, allowed), np.empty(problem.n)
+
+        def taken(z: FloatArray) -> FloatArray:
+            loss_gradient(terms.objective.row_loss, z.copy(), terms.objective.y, slopes)
+            return terms.taken(terms.AT.products(slopes))
+
+        z = coef @ problem.AT
+        yield from predictions_within_limits(problem, allowed, taken, z, known.lower, should_stop)
+        return
+    found = Descent(problem).run(should_stop)
+    if found is not None:
+        yield found
+
+
+def touched_rows(problem: AnyRegression, allowed: BoolArray, should_stop: Callable[[], bool]) -> ColumnBounds:
     """The bound by touched rows (quadratic loss); ``allowed`` (d,) says which columns a model may use."""
-    AT, y, intercept = _given(problem)
+    AT, y, intercept = _given(regression_objective(problem))
     k, n = min(problem.k, int(allowed.sum())), y.size
     nothing = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     r = y - np.float64(math.fsum(y) / n) if intercept else y
@@ -141,58 +166,117 @@ def touched_rows(problem: Problem, allowed: BoolArray, should_stop: Callable[[],
     return ColumnBounds(max(0.0, found.lower), np.maximum(0.0, found.with_column), tuple(levels))
 
 
-def at_predictions(problem: Problem, allowed: BoolArray, z: FloatArray) -> ColumnBounds:
-    """Formula (2) at the best multiple of the slopes of the rows at predictions z (n,); lam > 0."""
-    if problem.is_quadratic:
-        return _of_squares(problem, allowed, z - problem.y)
-    objective, slopes = problem.objective, np.empty(z.size)
+def at_predictions(problem: AnyRegression, allowed: BoolArray, z: FloatArray) -> ColumnBounds:
+    """Formula (2) at the best multiple of the slopes of the rows at predictions z (n,), where it says something."""
+    terms = Terms.of(problem, allowed)
+    if terms.objective.is_quadratic:
+        return _of_squares(terms, z - terms.objective.y)
+    objective, slopes = terms.objective, np.empty(z.size)
     loss_gradient(objective.row_loss, z.copy(), objective.y, slopes)
-    v = np.where(allowed, problem.AT @ slopes, 0.0)
-    cost = 0.5 * float(np.sort(v * v)[::-1][: problem.k].sum()) / problem.lam
-    best = _at_point(problem, allowed, z)
-    other = best_multiple(objective, slopes, cost)
-    return best if other is None else best.better(_at_point(problem, allowed, other))
+    best = _at_point(terms, z)
+    other = best_multiple(objective, slopes, terms.costs(terms.AT.products(slopes)))
+    return best if other is None else best.better(_at_point(terms, other))
 
 
-def _at_point(problem: Problem, allowed: BoolArray, z: FloatArray) -> ColumnBounds:
-    objective, d = problem.objective, problem.d
-    b, q, v, raw = np.empty(z.size), np.empty(d), np.empty(d), problem.raw
-    base = dual_at_point(objective.row_loss, raw.AT, objective.y, raw.norms, np.arange(d), z.copy(), b, q, v)
-    slopes = np.empty(z.size)
+class Terms(NamedTuple):
+    """What columns take off formula (2): q / (2 lam) where coefficients are free, less within limits."""
+
+    objective: Objective
+    AT: DesignColumns
+    """The columns as given, nothing taken off."""
+    y: FloatArray
+    k: int
+    """Of a model, at most."""
+    allowed: BoolArray
+    intercept: bool
+    limits: tuple[FloatArray, FloatArray] | None
+    """(d,), (d,) of the coefficients of these columns."""
+
+    @classmethod
+    def of(cls, problem: AnyRegression, allowed: BoolArray) -> Terms:
+        """Those of a problem; ``allowed`` (d,) says which columns a model may use."""
+        limits = (problem.given_lower, problem.given_upper) if isinstance(problem, BoxedProblem) else None
+        objective, k = regression_objective(problem), min(problem.k, int(allowed.sum()))
+        return cls(objective, *_given(objective)[:2], k, allowed, _given(objective)[2], limits)
+
+    @property
+    def serve(self) -> bool:
+        """Whether anything keeps coefficients from being of any size."""
+        if self.objective.asked_lam > 0.0 or self.limits is None:
+            return self.objective.asked_lam > 0.0
+        return bool(np.all(np.isfinite(self.limits[0]) & np.isfinite(self.limits[1]) | ~self.allowed))
+
+    def costs(self, v: FloatArray) -> Callable[[float], float]:
+        """What the columns of a model take at most at a multiple of a dual vector with products v (d,)."""
+        if self.limits is None:
+            return lambda t: t * t * _largest(self.taken(v), self.k)
+        return lambda t: _largest(self.taken(t * v), self.k)
+
+    def taken(self, v: FloatArray, off: FloatArray | float = 0.0) -> FloatArray:
+        """Upper estimates (d,) of what each column takes at products v (d,) that are off by no more than that."""
+        lam = self.objective.asked_lam
+        if self.limits is None:
+            upper = (np.abs(v) + off) * (1.0 + 4 * UNIT)
+            most = upper * upper / (2.0 * lam)
+        else:
+            # The gain is convex in the slope, so over what that may be it is largest at an end.
+            off = off + 4 * UNIT * (np.abs(v) + off)
+            most = np.maximum(*(gains_within(*self.limits, lam, s) for s in (-v - off, -v + off))) * (1.0 + OWN)
+        return np.where(self.allowed, most * (1.0 + (2 * self.k + 24) * UNIT), 0.0)
+
+    def less(self, base: float, taken: FloatArray) -> ColumnBounds:
+        """Formula (2) from a lower estimate of -L*(b) and upper ones of what columns take (d,)."""
+        room = (2 * self.k + 16) * UNIT * abs(base)
+        lower, with_column = _less_largest(base - room, taken, self.allowed, self.k)
+        return ColumnBounds(lower, with_column)
+
+
+def _at_point(terms: Terms, z: FloatArray) -> ColumnBounds:
+    objective, b, slopes = terms.objective, np.empty(z.size), np.empty(z.size)
+    base, roundings = _dual_rows(objective.row_loss, z.copy(), objective.y, b)
     loss_gradient(objective.row_loss, z.copy(), objective.y, slopes)
-    return _by_formula(float(base), np.where(allowed, q, 0.0), allowed, problem)._replace(duals=(slopes,))
+    # Blocks of a table in its file are added one after the other.
+    room = 1.01 * (roundings + z.size + 64) * UNIT
+    off = np.sqrt(terms.AT.summary.squares) * (1.0 + room) * (room * float(np.linalg.norm(b)))
+    found = terms.less(float(base), terms.taken(terms.AT.products(b), off))
+    return found._replace(duals=(slopes,))
 
 
-def _of_squares(problem: Problem, allowed: BoolArray, b: FloatArray) -> ColumnBounds:
+@njit
+def _dual_rows(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
+    """Take b = grad L(z); write it, and return a lower estimate of -L*(b) and the roundings to allow for in A'b."""
+    base, roundings = dual_rows(loss, z, y, b)
+    return base, roundings
+
+
+def _of_squares(terms: Terms, b: FloatArray) -> ColumnBounds:
     """Formula (2) at the best multiple of b (n,), less its mean where there is an intercept; quadratic loss."""
-    AT, y, intercept = _given(problem)
+    AT, y, intercept = terms.AT, terms.y, terms.intercept
     r = y - np.float64(math.fsum(y) / y.size) if intercept else y
-    v = AT.products(b)
-    most = _largest(np.where(allowed, v * v, 0.0), problem.k) / problem.lam
-    along = float(b @ b) + most
-    t = -float(b @ r) / along if along > 0.0 else 0.0
+    t = _best_multiple_of_squares(terms, b, r)
     b, v = t * b, AT.products(t * b)
     room = 1.01 * (y.size + 64) * UNIT
     length, sum_ = float(np.linalg.norm(b)) * (1.0 + room), abs(math.fsum(b)) * (1.0 + 4 * UNIT)
     lengths = np.sqrt(AT.summary.squares) * (1.0 + room)
     # Less its mean the vector is no longer, its products with columns change by the mean times the sums of these.
     moved = sum_ / math.sqrt(y.size) if intercept else 0.0
-    upper = (np.abs(v) + lengths * (room * length + moved)) * (1.0 + 4 * UNIT)
     off = room * length * float(np.linalg.norm(r)) + (sum_ * room * float(np.abs(r).max()) if intercept else 0.0)
     off += sum_ * abs(math.fsum(r)) / y.size if intercept else 0.0
     # The target less a constant is rounded, too.
     base = -0.5 * length * length - float(b @ r) - 1.01 * (off + 2.0 * UNIT * length * float(np.linalg.norm(r)))
-    found = _by_formula(base, np.where(allowed, upper * upper * (1.0 + 8 * UNIT), 0.0), allowed, problem)
-    return found._replace(duals=(b,))
+    return terms.less(base, terms.taken(v, lengths * (room * length + moved)))._replace(duals=(b,))
 
 
-def _by_formula(base: float, q: FloatArray, allowed: BoolArray, problem: Problem) -> ColumnBounds:
-    """Formula (2) from a lower estimate of -L*(b) and upper ones of squared products (d,)."""
-    k = min(problem.k, int(allowed.sum()))
-    grown = q * (1.0 + (2 * k + 16) * UNIT) / (2.0 * problem.lam)
-    room = (2 * k + 16) * UNIT * abs(base)
-    lower, with_column = _less_largest(base - room, grown, allowed, k)
-    return ColumnBounds(lower, with_column)
+def _best_multiple_of_squares(terms: Terms, b: FloatArray, r: FloatArray) -> float:
+    """The t at which formula (2) says most at t b."""
+    v, along, pull = terms.AT.products(b), float(b @ b), -float(b @ r)
+    if terms.limits is None:
+        along += 2.0 * _largest(terms.taken(v), terms.k)
+        return pull / along if along > 0.0 else 0.0
+    longest, cost = pull / along if along > 0.0 else 0.0, terms.costs(v)
+    if not longest > 0.0:
+        return 0.0
+    return longest * best_scale(lambda s: s * longest * (pull - 0.5 * s * longest * along) - cost(s * longest))
 
 
 def _halved(value: float, whole: float, gains: FloatArray, allowed: BoolArray, k: int, room: float) -> ColumnBounds:
@@ -220,9 +304,9 @@ def _largest(parts: FloatArray, many: int) -> float:
     return float(np.partition(parts, first)[first:].sum()) * (1.0 + (many + 8) * UNIT)
 
 
-def _given(problem: Problem) -> tuple[DesignColumns, FloatArray, bool]:
+def _given(objective: Objective) -> tuple[DesignColumns, FloatArray, bool]:
     """Columns and target as given, and whether there is an intercept."""
-    made = problem.preparation
-    AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
+    made = objective.preparation
+    AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
     assert isinstance(AT, DesignColumns)
     return AT.as_given, y, made is not None and made.centred

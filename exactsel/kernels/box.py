@@ -190,6 +190,9 @@ def newton_box_refit(
         else:
             loss_curvature(loss, z, y, weights)
         promised = _newton_goal(loss, AT, columns, weights, lam, gradient, low, high, x, step)
+        if promised < 0.0 and majorise == 0:  # rows without curvature: those of a majoriser have some
+            majorise = MAJORISER_STEPS
+            continue
         if promised < 0.0:
             return np.nan
         if not promised > CONVERGED * abs(value):

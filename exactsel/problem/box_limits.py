@@ -33,6 +33,15 @@ def checked_limits(given: ArrayLike, d: int, side: str) -> FloatArray:
     return limits
 
 
+def gains_within(lower: FloatArray, upper: FloatArray, lam: float, slopes: FloatArray) -> FloatArray:
+    """max of s w - (lam/2) w^2 over the box of each column, to double precision; infinite where nothing limits it."""
+    with np.errstate(all="ignore"):
+        free = np.where(slopes == 0.0, 0.0, slopes / lam)
+        best = np.clip(free, lower, upper)
+        gained: FloatArray = np.where(best == 0.0, 0.0, best * (slopes - 0.5 * lam * best))
+    return np.where(np.isfinite(gained), np.maximum(gained, 0.0), np.inf)
+
+
 def largest_size(max_coef: float | None) -> float:
     """How large a coefficient may be; infinite where nothing is said, :class:`InputError` for no positive number."""
     if max_coef is None:

@@ -26,9 +26,9 @@ from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.grouped import spans_of, unit_sums
-from exactsel.problem.box_limits import checked_limits, columns_behind, largest_size, named_limits
+from exactsel.problem.box_limits import checked_limits, columns_behind, gains_within, largest_size, named_limits
 from exactsel.problem.boxed_fit import flat_least_squares_in_box, least_squares_in_box, minima_in_box, newton_in_box
-from exactsel.problem.fit import Fit
+from exactsel.problem.fit import Fit, among_all, on_columns
 from exactsel.problem.groups import matching
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.numbered import Position
@@ -181,12 +181,7 @@ class BoxedProblem:
 
     def gains(self, slopes: FloatArray, columns: IntArray) -> FloatArray:
         """max of s w - (lam/2) w^2 over the box of each column, to double precision; ``slopes`` s go with columns."""
-        lam = self.base.lam
-        with np.errstate(all="ignore"):
-            free = np.where(slopes == 0.0, 0.0, slopes / lam)
-            best = np.clip(free, self.lower[columns], self.upper[columns])
-            gained: FloatArray = np.where(best == 0.0, 0.0, best * (slopes - 0.5 * lam * best))
-        return np.where(np.isfinite(gained), np.maximum(gained, 0.0), np.inf)
+        return gains_within(self.lower[columns], self.upper[columns], self.base.lam, slopes)
 
     def dual(self, x: FloatArray, chosen: IntArray) -> tuple[float, FloatArray]:
         """A lower estimate of -L*(b) at b = grad L(Ax), and 2 units times upper estimates of what units gain at b.
@@ -214,6 +209,8 @@ class BoxedProblem:
             if unlimited.converged and self.admits(unlimited.coef):
                 return unlimited
         held = self.units.columns_of(chosen)
+        if base.on_demand:
+            return self.units.fitted(chosen, self._fit_of_design(held))
         used = held[(base.norms[held] > 0) & (self.lower[held] < self.upper[held])]
         if used.size and base.is_quadratic:
             A, y = base.reduced
@@ -227,6 +224,15 @@ class BoxedProblem:
         slope = base.gradient(coef, used)
         free = (coef[used] > self.lower[used]) & (coef[used] < self.upper[used])
         return self.units.fitted(chosen, Fit(held, coef, base(coef), float(np.linalg.norm(slope[free]))))
+
+    def _fit_of_design(self, columns: IntArray) -> Fit:
+        """The same of data that are not held as a table: a fit on the columns alone, which are."""
+        shown = columns if columns.size else np.zeros(1, dtype=np.int64)
+        own = Problem.held(on_columns(self.base, shown), Units(shown.size), shown.size)
+        lower, upper = self.lower[shown], self.upper[shown]
+        limited = bool(np.any(np.isfinite(lower) | np.isfinite(upper)))
+        fit = (BoxedProblem(own, lower, upper) if limited else own).fit(range(columns.size))
+        return among_all(fit, columns, self.base.d)
 
     def admits(self, coef: FloatArray) -> bool:
         """Whether coefficients (columns,) of the columns as they are searched keep to their limits."""

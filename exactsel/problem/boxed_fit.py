@@ -9,6 +9,7 @@ from exactsel._jit import available_threads, parallel_section
 from exactsel.algebra import dense
 from exactsel.kernels.box import gram_box_objectives, newton_box_objectives
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_majorizer
+from exactsel.problem.minima import WORTH_SHARING, in_rows, on_tables
 from exactsel.problem.objective import Objective
 from exactsel.types import FloatArray, IntArray
 
@@ -37,9 +38,6 @@ MAJORISER_STEPS = 5
 
 GRAM_COLUMNS = 4000
 """With more columns than this nobody forms their Gram matrix for the sake of quick objectives."""
-
-WORTH_SHARING = 64
-"""Fewer quick objectives than this are there before other threads have woken up."""
 
 
 def least_squares_in_box(
@@ -96,6 +94,9 @@ def newton_in_box(objective: Objective, used: IntArray, lower: FloatArray, upper
         coef[used] = x
         gradient, H = _derivatives(objective, coef, used, majorise > 0)
         R = _factor(H)
+        if R is None and majorise == 0:  # rows without curvature: those of a majoriser have some
+            majorise = MAJORISER_STEPS
+            continue
         if R is None:
             break
         target = R @ x - dense.solve_triangular(R, gradient, trans="T", check_finite=False)
@@ -153,8 +154,13 @@ def minima_in_box(
 
     nan where the columns of a set are numerically dependent.
     """
-    values = np.full(len(supports), np.nan)
-    padded = np.ascontiguousarray(supports, dtype=np.int64).reshape(len(supports), -1 if len(supports) else 0)
+    padded = in_rows(supports)
+    if objective.on_demand:
+        return on_tables(
+            objective, padded,
+            lambda table, columns, places: minima_in_box(table, lower[columns], upper[columns], places, threads),
+        )  # fmt: skip
+    values = np.full(len(padded), np.nan)
     with parallel_section(1 if len(padded) < WORTH_SHARING else threads or available_threads()):
         if in_closed_form(objective):
             gram = objective.gram
@@ -166,5 +172,5 @@ def minima_in_box(
 
 
 def in_closed_form(objective: Objective) -> bool:
-    """Whether quick objectives are read off the Gram matrix."""
-    return objective.is_quadratic and objective.d <= GRAM_COLUMNS
+    """Whether quick objectives are read off the Gram matrix of all columns."""
+    return objective.is_quadratic and objective.d <= GRAM_COLUMNS and not objective.on_demand

@@ -294,7 +294,9 @@ class DesignMatrix:
         raise _as_table(self.shape)
 
     def __getitem__(self, key: Any) -> FloatArray:
-        """``self[:, columns]`` (n, m), or ``self[:, j]`` (n,), as tables."""
+        """``self[:, columns]`` (n, m), or ``self[:, j]`` (n,), as tables; rows of all columns are refused."""
+        if not isinstance(key, tuple):
+            raise _as_table(self.shape)
         rows, columns = key
         return np.asarray(self.T[columns, rows].T)
 

@@ -102,10 +102,19 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
 
 def _of_design(objective: Objective, columns: IntArray) -> Fit:
     """The same of data that are not held as a table: a fit on the columns alone, which are."""
+    fit = fit_support(on_columns(objective, columns), np.arange(columns.size))
+    return among_all(fit, columns, objective.d)
+
+
+def on_columns(objective: Objective, columns: IntArray) -> Objective:
+    """The objective of some columns as they are searched, which become a table; of one where there are none."""
     AT = objective.AT[columns if columns.size else np.zeros(1, dtype=np.int64)]  # a table has a column
-    own = replace(objective, AT=AT, preparation=None, before=None, even=None, shared={})
-    fit = fit_support(own, np.arange(columns.size))
-    coef = np.zeros(objective.d)
+    return replace(objective, AT=AT, preparation=None, before=None, even=None, shared={})
+
+
+def among_all(fit: Fit, columns: IntArray, d: int) -> Fit:
+    """A fit on a table of some columns as one of all d of them."""
+    coef = np.zeros(d)
     coef[columns] = fit.coef[: columns.size]
     return replace(fit, columns=columns, coef=coef)
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from exactsel.algebra.extended import inner_products
 from exactsel.algebra.threads import one_thread
 from exactsel.kernels.forms import GramData
-from exactsel.kernels.refit import gram_objectives, gram_objectives_from_rows
 from exactsel.problem.design import refuse_design
-from exactsel.types import FloatArray, IntArray
-
-GRAM_COLUMNS = 4000
-"""With more columns than this, and than rows, refits make the products of their own columns only."""
+from exactsel.types import FloatArray
 
 
 def gram_data(AT: FloatArray, y: FloatArray, norms: FloatArray) -> GramData:
@@ -34,12 +28,3 @@ def multiplied(data: GramData, AT: FloatArray, even: FloatArray) -> GramData:
     """The same of columns AT that are longer by powers of two, ``even`` (d,), which rounds nothing."""
     kept = AT if len(data.AT) else AT[:0]
     return data._replace(G=data.G * even[:, None] * even, b=data.b * even, norms=data.norms * even, AT=kept)
-
-
-def gram_minima(objective: Any, supports: IntArray, values: FloatArray) -> None:
-    """Write the smallest value of a quadratic objective on each set of columns, a row of numbers padded with -1."""
-    if objective.n < objective.d > GRAM_COLUMNS:
-        data = (objective.AT, objective.y, objective.at_zero)
-        gram_objectives_from_rows(*data, objective.lam, supports, values)
-    else:
-        gram_objectives(*objective.gram[:3], objective.lam, supports, values)

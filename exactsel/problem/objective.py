@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel._jit import available_threads, interpreted, parallel_section
+from exactsel._jit import interpreted
 from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.algebra.triangle import triangle
 from exactsel.kernels.columns import RawData
@@ -22,7 +22,6 @@ from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.node import node_columns
-from exactsel.kernels.refit import newton_objectives
 from exactsel.kernels.rows import loss_gradient, loss_value
 from exactsel.losses.adjusted import adjusted
 from exactsel.losses.base import Loss
@@ -32,7 +31,7 @@ from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.checks import checked_lam, make_loss
 from exactsel.problem.design import freeze, is_design, squared_lengths
-from exactsel.problem.gram_data import gram_data, gram_minima, multiplied
+from exactsel.problem.gram_data import gram_data, multiplied
 from exactsel.problem.identity import data_hash, prepared_hash
 from exactsel.problem.infinitesimal import Vanishing
 from exactsel.problem.preparing import Preparation, check_two_classes
@@ -47,8 +46,6 @@ ALMOST_FLAT = 1e-6
 MOST_ROWS = 100_000
 """Rows whose losses numpy adds up in a tenth of a second; a kernel has to be loaded or compiled first."""
 
-WORTH_SHARING = 64
-"""Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""
 FREE = (Quadratic, Huber, Logistic, Poisson)
 """Losses that need no ridge where their problem has a solution without one."""
 
@@ -379,21 +376,3 @@ class Objective:
             given = self.coef_as_given(coef)
             return given, self.tall.level(given)
         return (coef, level) if self.preparation is None else self.preparation.undo(coef, level)
-
-    def minima(self, supports: IntArray, threads: int | None = None) -> FloatArray:
-        """Smallest value on each set of columns (a row of numbers padded with -1), quick rather than exact.
-
-        ``threads`` share the work, all cores by default. nan where the columns of a set are numerically dependent;
-        :func:`exactsel.problem.fit.fit_support` handles those.
-        """
-        values = np.full(len(supports), np.nan)
-        padded = np.ascontiguousarray(supports, dtype=np.int64).reshape(len(supports), -1 if len(supports) else 0)
-        if self.is_quadratic and len(padded) < WORTH_SHARING:
-            threads = 1
-        with parallel_section(threads or available_threads()):
-            if self.is_quadratic:
-                gram_minima(self, padded, values)
-            else:
-                tolerance = self.gradient_tolerance(1e-8)
-                newton_objectives(self.row_loss, self.raw.AT, self.y, self.lam, padded, tolerance, values)
-        return values

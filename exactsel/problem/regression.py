@@ -27,6 +27,7 @@ from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
 from exactsel.problem.limits import limited_units, units_of
+from exactsel.problem.minima import minima
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import has_offset, knowing, with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
@@ -374,10 +375,9 @@ class Problem:
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
         """Minimal objective on each support (a row of numbers padded with -1), quick rather than exact.
 
-        ``threads`` share the work, all cores by default. nan where the columns of a support are numerically
-        dependent; :meth:`fit` handles those.
+        See :func:`exactsel.problem.minima.minima`; :meth:`fit` handles supports that are nan there.
         """
-        return self.objective.minima(self.units.in_columns(supports), threads)
+        return minima(self.objective, self.units.in_columns(supports), threads)
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
         """A bound of a convex region, whose models may have the units ``allowed``, and the model that proves it.

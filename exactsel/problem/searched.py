@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from exactsel.errors import UnsupportedError, option
+from exactsel.losses.huber import Huber
+from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.design import refuse_design
 from exactsel.problem.even import with_even_columns
 from exactsel.problem.long_columns import with_long_columns_divided
@@ -19,9 +21,10 @@ def to_search_with(objective: Objective, units: Units, k: int) -> Objective:
     if objective.on_demand:
         if units.grouped or units.constraint is not None:
             refuse_design(objective.AT, "a table of the columns of groups or of a hierarchy")
-        if objective.lam == 0.0 and not objective.is_quadratic:
+        if objective.lam == 0.0 and not isinstance(objective.loss, Quadratic | Huber):
+            # Some k columns may tell the classes, or the rows without counts, apart: then no model is the best one.
             raise UnsupportedError(
-                f"{option('lam')} is 0, which with {objective.loss.name} loss sparse data that stay sparse cannot be "
+                f"{option('lam')} is 0, which with {objective.loss.name} loss data that are held as no table cannot be "
                 f"served with; give a positive {option('lam')}."
             )
         return with_even_columns(objective) if objective.lam == 0.0 else objective

@@ -77,11 +77,12 @@ def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
     if not isinstance(AT, SparseColumns):
         refuse_design(AT, "a table of the data")
     _refuse_unknown(objective)
+    box = Box(problem.given_lower, problem.given_upper) if isinstance(problem, BoxedProblem) else None
     entries = Entries(AT.starts, AT.rows.astype(np.int64), AT.values, AT.shape[1])
     return SparseInstance(
         entries, objective.y if made is None else made.y, problem.k, objective.loss.name, objective.asked_lam,
         objective.loss_parameters.get("delta", np.inf), units.must_have, units.must_not,
-        made is not None and made.centred,
+        made is not None and made.centred, box,
     )  # fmt: skip
 
 

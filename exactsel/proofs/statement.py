@@ -19,6 +19,7 @@ from exactsel.kernels.rows import loss_curvature, loss_gradient
 from exactsel.problem.boxed import BoxedProblem, objective_of
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
+from exactsel.problem.objective import Objective
 from exactsel.proofs.instance import instance_of, take_prepared
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
@@ -35,7 +36,7 @@ def statement_of(problem: SubsetProblem) -> Statement:
     kept = isinstance(problem, BoxedProblem) and problem.base.is_quadratic and problem.lam == 0
     problem = problem.unlimited if isinstance(problem, BoxedProblem) and not kept else problem
     if objective is not None and objective.on_demand:
-        return _Design(problem)
+        return _Design(objective)
     try:
         instance = instance_of(problem)
     except UnsupportedError:
@@ -84,14 +85,14 @@ class _Regression:
 class _Design:
     """Data that are not held as a table: bounds are worked out for them as given, models on their own columns."""
 
-    def __init__(self, problem: Any) -> None:
-        self._problem = problem
+    def __init__(self, objective: Objective) -> None:
+        self._objective = objective
 
     def upper(self, fit: Fit) -> float:
-        return self.upper_of(self._problem.objective.coef_as_given(fit.coef))
+        return self.upper_of(self._objective.coef_as_given(fit.coef))
 
     def upper_of(self, coef: FloatArray) -> float:
-        objective, used = self._problem.objective, np.flatnonzero(coef)
+        objective, used = self._objective, np.flatnonzero(coef)
         made = objective.preparation
         AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
         # A table of no columns would be none of rows either.

@@ -18,7 +18,7 @@ from exactsel.errors import InputError
 from exactsel.observers.lines import teller
 from exactsel.observers.log import ProgressLog
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.regression import Problem
+from exactsel.problem.some_columns import AnyRegression, is_on_demand
 from exactsel.proofs.statement import statement_of
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.pool import SHARD, Executor
@@ -86,7 +86,7 @@ def solve(
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
     how = How(listing=trace is None, shown=proof is not None, details=record or details or audit)
     by, watching = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
-    if isinstance(asked, Problem) and asked.objective.on_demand:
+    if is_on_demand(asked):
         return _screened(asked, settings, files, how, by, (on_incumbent, on_bound), start, signals)
     told = (_auditor(asked) if audit else None, *watching, _table(verbose, asked, settings))
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}
@@ -99,7 +99,7 @@ def solve(
 
 
 def _screened(
-    problem: Problem, settings: dict[str, Any], files: Files, how: How, executor: Executor | None,
+    problem: AnyRegression, settings: dict[str, Any], files: Files, how: How, executor: Executor | None,
     watching: Sequence[Any], start: Sequence[int] | None, signals: Sequence[int],
 ) -> Result:  # fmt: skip
     """Solve a problem whose data are not held as a table."""

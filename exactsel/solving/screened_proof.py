@@ -11,7 +11,8 @@ import numpy as np
 from exactsel.bounds.column_bounds import ColumnBounds
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.files import check_target, replacing
-from exactsel.problem.regression import Problem
+from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.some_columns import AnyRegression
 from exactsel.proofs.instance import checked_instance_of
 from exactsel.solving.result import Result
 from exactsel.types import IntArray
@@ -29,7 +30,7 @@ class ScreenedProof:
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or BoxedProblem
         On data that stay sparse.
     path : path
         The file to write.
@@ -42,7 +43,7 @@ class ScreenedProof:
         When the folder cannot be written.
     """
 
-    def __init__(self, problem: Problem, path: str | os.PathLike[str]) -> None:
+    def __init__(self, problem: AnyRegression, path: str | os.PathLike[str]) -> None:
         instance = checked_instance_of(problem)
         if not isinstance(instance, SparseInstance):
             raise UnsupportedError("a proof of screened columns is about sparse data; leave the proof out.")
@@ -68,6 +69,7 @@ class ScreenedProof:
         proof = replace(
             proof, k=self._problem.k, problem_hash=self._problem.hash, columns=self._problem.d,
             active_column=columns.astype(np.int32), dual_value=duals, screen_level=np.array(bounds.levels),
+            bounds=isinstance(self._problem, BoxedProblem),
             screen_dual=np.arange(first, first + len(bounds.duals), dtype=np.int32),
         )  # fmt: skip
         whole, others = Screening(self._instance, proof).bounds()

@@ -19,12 +19,14 @@ import numpy as np
 
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.column_bounds import ColumnBounds, column_bounds
+from exactsel.bounds.working_set import many_columns
 from exactsel.deadlines import within
 from exactsel.errors import InputError, TimeLimitError, UnsupportedError
 from exactsel.interrupts import dispensable
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.model import Model, PreparedModel
-from exactsel.problem.regression import Problem
+from exactsel.problem.some_columns import AnyRegression, on_some_columns, refuse_unlimited
 from exactsel.proofs.statement import statement_of
 from exactsel.search.memory import MEBIBYTE
 from exactsel.search.watch import Watch
@@ -46,6 +48,10 @@ FIRST_COLUMNS, GROWTH, LEAST_GROWTH = 250, 4, 1.05
 TABLES, PART_FOR_TABLES = 6, 0.25
 """Tables, of n x m and of m x m numbers, that a search of m columns holds at a time, at most; the part of the memory
 limit that they may take, the rest being for open nodes."""
+
+TABLES_WITHIN_LIMITS, PASSES_WITHIN_LIMITS = 4, 100.0
+"""Within limits, and with many more columns than rows: tables of n x m numbers, and passes over them that a search
+begins with; it makes no table of m x m numbers (:mod:`exactsel.bounds.working_set`)."""
 
 PRODUCTS, PART_FOR_TABLE = 2e9, 0.6
 """Multiplications a second of what a search of m columns begins with, n m^2 and some m^3 of them; the part of the time
@@ -73,7 +79,7 @@ class _Found(NamedTuple):
 
 
 def solve_screened(
-    problem: Problem, settings: Settings, *, start: Sequence[int] | None, signals: Sequence[int],
+    problem: AnyRegression, settings: Settings, *, start: Sequence[int] | None, signals: Sequence[int],
     searches: TableSearches | None = None,
 ) -> Result:  # fmt: skip
     """Solve a problem whose data are not held as a table; ``searches`` run what is to write files.
@@ -83,6 +89,7 @@ def solve_screened(
     InputError
         Where the columns of one model do not fit into the memory limit.
     """
+    refuse_unlimited(problem)
     began = time.perf_counter()
     limit = settings.time_limit
     with Watch(None if limit is None else (1.0 - KEPT_TO_SAY) * limit, signals) as watch:
@@ -104,7 +111,7 @@ def solve_screened(
 
 
 def search_screened(
-    problem: Problem, settings: Settings, fit: Fit, source: str, watch: Watch, seconds: dict[str, float],
+    problem: AnyRegression, settings: Settings, fit: Fit, source: str, watch: Watch, seconds: dict[str, float],
     signals: Sequence[int], grows: bool = True, searches: TableSearches | None = None,
 ) -> Result:  # fmt: skip
     """Bounds, then searches of more and more columns, until they are closed or the watch has stopped.
@@ -145,12 +152,14 @@ def search_screened(
             return replace(best, termination=Termination.TIME_LIMIT)
 
 
-def _work_of(problem: Problem, size: int) -> float:
+def _work_of(problem: AnyRegression, size: int) -> float:
     """Multiplications that the search of a table of so many columns begins with, roughly."""
+    if isinstance(problem, BoxedProblem) and many_columns(problem.n, size):
+        return PASSES_WITHIN_LIMITS * size * problem.n
     return float(size) ** 2 * (problem.n + 4.0 * size)
 
 
-def _affordable(problem: Problem, work: float) -> int:
+def _affordable(problem: AnyRegression, work: float) -> int:
     """Columns of a table whose search begins with no more multiplications than that, roughly."""
     if _work_of(problem, problem.d) <= work:
         return problem.d
@@ -161,19 +170,21 @@ def _affordable(problem: Problem, work: float) -> int:
     return low
 
 
-def most_columns(problem: Problem, settings: Settings) -> int:
+def most_columns(problem: AnyRegression, settings: Settings) -> int:
     """Columns of a table that a search may be given within its memory limit."""
     room = PART_FOR_TABLES * max(0.0, _memory_left(problem, settings)) * MEBIBYTE / (8.0 * TABLES)
     n = float(problem.n)
-    return int(min(problem.d, 0.5 * (np.sqrt(n * n + 4.0 * room) - n)))
+    most = int(min(problem.d, 0.5 * (np.sqrt(n * n + 4.0 * room) - n)))
+    wide = int(min(problem.d, room * TABLES / (TABLES_WITHIN_LIMITS * n)))
+    return wide if isinstance(problem, BoxedProblem) and many_columns(problem.n, wide) else most
 
 
-def _memory_left(problem: Problem, settings: Settings) -> float:
+def _memory_left(problem: AnyRegression, settings: Settings) -> float:
     """MiB of the memory limit that the data, and a pass over them, leave."""
     return settings.memory_limit - memory_of_data(problem)
 
 
-def refuse_beyond(problem: Problem, settings: Settings) -> None:
+def refuse_beyond(problem: AnyRegression, settings: Settings) -> None:
     """:class:`InputError` where not even the columns of one model fit into the memory limit."""
     if most_columns(problem, settings) < max(problem.k, 1):
         raise InputError(
@@ -183,7 +194,7 @@ def refuse_beyond(problem: Problem, settings: Settings) -> None:
         )
 
 
-def _chosen(problem: Problem, settings: Settings, found: _Found, size: int) -> IntArray:
+def _chosen(problem: AnyRegression, settings: Settings, found: _Found, size: int) -> IntArray:
     """The columns to search: the model's own, and up to ``size`` of those that may be in a better one."""
     allowed, order = found.bounds.with_column, np.argsort(found.bounds.with_column, kind="stable")
     tolerance = settings.tolerance.of(problem)
@@ -203,11 +214,11 @@ def _left_out(found: _Found, columns: IntArray) -> float:
 
 
 def _searched(
-    problem: Problem, settings: Settings, found: _Found, columns: IntArray, size: int, watch: Watch,
+    problem: AnyRegression, settings: Settings, found: _Found, columns: IntArray, size: int, watch: Watch,
     signals: Sequence[int], searches: TableSearches,
 ) -> Result:  # fmt: skip
     """The result of a search of some columns, said of all."""
-    inner = problem_of(problem, columns, searches.names_columns)
+    inner = on_some_columns(problem, columns, searches.names_columns)
     start = np.searchsorted(columns, found.fit.columns).tolist()
     left = None if settings.time_limit is None else max(0.0, watch.time_left)
     chosen = replace(
@@ -224,7 +235,9 @@ def _searched(
     return _of_all(problem, found, columns, replace(result, termination=ended), lower, time.perf_counter() - began)
 
 
-def _of_all(problem: Problem, found: _Found, columns: IntArray, result: Result, lower: float, seconds: float) -> Result:
+def _of_all(
+    problem: AnyRegression, found: _Found, columns: IntArray, result: Result, lower: float, seconds: float
+) -> Result:  # fmt: skip
     """A result on some of the columns as one on all of them."""
     upper, support = result.upper, tuple(int(j) for j in columns[list(result.support)])
     fit = problem.fit(support)
@@ -245,7 +258,7 @@ def _of_all(problem: Problem, found: _Found, columns: IntArray, result: Result, 
     )  # fmt: skip
 
 
-def _method(problem: Problem, columns: IntArray, result: Result) -> str:
+def _method(problem: AnyRegression, columns: IntArray, result: Result) -> str:
     return f"{columns.size} of {problem.d} columns by {result.settings['method']}, the others by bounds of their own"
 
 
@@ -254,22 +267,6 @@ def _timed(result: Result, watch: Watch) -> Result:
     if result.claim.reached or watch.reason is None:
         return result
     return replace(result, termination=Termination(watch.reason))
-
-
-def problem_of(problem: Problem, columns: IntArray, named: bool = False) -> Problem:
-    """The problem on some of the columns, which become a table; ``named`` by their numbers where they have no names."""
-    made, objective = problem.preparation, problem.objective
-    AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
-    place = {int(j): i for i, j in enumerate(columns)}
-    names = problem.units.column_names
-    if names is None and named:
-        names = tuple(map(str, range(problem.d)))
-    return Problem.prepared(
-        AT[columns].T, y, min(problem.k, columns.size), fit_intercept=made is not None and made.centred,
-        loss=objective.loss, lam=objective.asked_lam, must_have=[place[j] for j in problem.must_have],
-        must_not=[place[j] for j in problem.must_not if j in place],
-        feature_names=None if names is None else [names[j] for j in columns],
-    )  # fmt: skip
 
 
 def refuse_files(**given: Any) -> None:

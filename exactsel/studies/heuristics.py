@@ -31,6 +31,7 @@ from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
+from exactsel.problem.some_columns import is_on_demand, refuse_unlimited
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.asked import problem_asked
@@ -238,6 +239,8 @@ def _asked(
     own = {name: options[name] for name in option_names(str(method)) if name in options} if given else {}
     others = {name: value for name, value in options.items() if name not in own}
     asked, left = problem_asked(problem, y, k, others, known=tuple(others))
+    if is_on_demand(asked):
+        refuse_unlimited(asked)
     return asked, own | left
 
 
@@ -268,7 +271,7 @@ def _bounded(
 ) -> Result:
     """Search from the support while there is time, or only bound the root where nobody limits that."""
     first = dataclasses.replace(settings, time_limit=0.0) if interrupted else settings
-    if isinstance(problem, Problem) and problem.objective.on_demand:
+    if is_on_demand(problem):
         spent = clock.now() - began
         left = 0.0 if interrupted else None if first.time_limit is None else max(0.0, first.time_limit - spent)
         with Watch(left, signals) as watch:

@@ -10,7 +10,9 @@ from exactsel._jit import njit
 from exactsel.kernels.box import gram_box_refit, newton_box_refit
 from exactsel.kernels.columns import Columns
 from exactsel.types import FloatArray, IntArray
+from exactsel_heuristics._gram_rows import GramRows, entry, keep_row
 from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
+from exactsel_heuristics._pareto_quadratic import gram_rows
 
 if TYPE_CHECKING:
     from exactsel.problem.boxed import BoxedProblem
@@ -41,6 +43,32 @@ class BoxedQuadraticObjective(NamedTuple):
         """Nothing to prepare."""
 
 
+class BoxedRowsObjective(NamedTuple):
+    """The same from entries of the Gram matrix, which is made row by row, or not at all."""
+
+    gram: GramRows
+    b: FloatArray
+    constant: float
+    lam: float
+    lower: FloatArray
+    upper: FloatArray
+
+    @staticmethod
+    def flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int, cutoff: float) -> float:
+        """See :mod:`exactsel_heuristics._pareto_objective`."""
+        return float(_rows_value(objective, _offspring(source, slot, scratch, p)))
+
+    @staticmethod
+    def settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int) -> float:
+        """See :mod:`exactsel_heuristics._pareto_objective`."""
+        return float(_rows_value(objective, members.supports[slot, FIRST : FIRST + members.supports[slot, SIZE]]))
+
+    @staticmethod
+    def adopt(objective: Any, members: Any, slot: int) -> None:
+        """Keep the rows of the new member's columns."""
+        _keep_rows(objective, members, slot)
+
+
 class BoxedLossObjective(NamedTuple):
     """Minimal P in the box (d,), (d,) on a support, from the data."""
 
@@ -67,11 +95,17 @@ class BoxedLossObjective(NamedTuple):
 
 
 def boxed_quadratic_objective(problem: BoxedProblem) -> BoxedQuadraticObjective:
-    """The objective of a problem with quadratic loss."""
+    """The objective of a problem with quadratic loss whose Gram matrix is made."""
     gram = problem.base.gram
     return BoxedQuadraticObjective(
         gram.G, gram.b, gram.constant, problem.lam, np.array(problem.lower), np.array(problem.upper)
     )
+
+
+def boxed_rows_objective(problem: BoxedProblem) -> BoxedRowsObjective:
+    """The objective of a problem with quadratic loss whose Gram matrix is not made."""
+    lower, upper = np.array(problem.lower), np.array(problem.upper)
+    return BoxedRowsObjective(*gram_rows(problem.base), problem.lam, lower, upper)
 
 
 def boxed_loss_objective(problem: BoxedProblem) -> BoxedLossObjective:
@@ -106,6 +140,26 @@ def _gram_value(objective: Any, columns: IntArray) -> float:
         objective.G, objective.b, objective.constant, objective.lam, objective.lower, objective.upper, columns
     )
     return value if np.isfinite(value) else np.inf
+
+
+@njit
+def _rows_value(objective: Any, columns: IntArray) -> float:
+    m = columns.size
+    G, b, lower, upper = np.empty((m, m)), np.empty(m), np.empty(m), np.empty(m)
+    for i in range(m):
+        j = columns[i]
+        b[i], lower[i], upper[i] = objective.b[j], objective.lower[j], objective.upper[j]
+        G[i, i] = objective.gram.diagonal[j]
+        for c in range(i):
+            G[i, c] = G[c, i] = entry(objective.gram, columns[c], j)
+    value = gram_box_refit(G, b, objective.constant, objective.lam, lower, upper, np.arange(m))
+    return value if np.isfinite(value) else np.inf
+
+
+@njit
+def _keep_rows(objective: Any, members: Any, slot: int) -> None:
+    for a in range(members.supports[slot, SIZE]):
+        keep_row(objective.gram, members.supports[slot, FIRST + a])
 
 
 @njit

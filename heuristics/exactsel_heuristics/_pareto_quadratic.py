@@ -31,6 +31,7 @@ from exactsel_heuristics._inverse_updates import DEPENDENT, border_inverse, copy
 from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
 
 if TYPE_CHECKING:
+    from exactsel.problem.objective import Objective
     from exactsel.problem.regression import Problem
 
 
@@ -60,14 +61,20 @@ class QuadraticObjective(NamedTuple):
 
 def quadratic_objective(problem: Problem) -> QuadraticObjective:
     """The objective of a problem with quadratic loss."""
-    if isinstance(problem.AT, SparseColumns):
-        gram = rows_of_sparse(problem.AT)
-        return QuadraticObjective(gram, problem.AT @ problem.y, 0.5 * float(problem.y @ problem.y), problem.lam)
-    if problem.d <= GRAM_COLUMNS and not problem.objective.on_demand:
-        data = problem.gram
-        return QuadraticObjective(whole_matrix(data.G, problem.AT), data.b, data.constant, problem.lam)
-    gram = rows_of_file(problem.AT) if isinstance(problem.AT, MappedColumns) else rows_on_demand(problem.AT, problem.AT)
-    return QuadraticObjective(gram, problem.AT @ problem.y, 0.5 * float(problem.y @ problem.y), problem.lam)
+    return QuadraticObjective(*gram_rows(problem.objective), problem.lam)
+
+
+def gram_rows(objective: Objective) -> tuple[GramRows, FloatArray, float]:
+    """A'A, whole or row by row, A'y and ||y||^2 / 2 of quadratic loss."""
+    AT: Any = objective.AT
+    if objective.d <= GRAM_COLUMNS and not objective.on_demand:
+        data = objective.gram
+        return whole_matrix(data.G, AT), data.b, data.constant
+    if isinstance(AT, SparseColumns):
+        gram = rows_of_sparse(AT)
+    else:
+        gram = rows_of_file(AT) if isinstance(AT, MappedColumns) else rows_on_demand(AT, AT)
+    return gram, AT @ objective.y, 0.5 * float(objective.y @ objective.y)
 
 
 @njit(inline=True)

@@ -10,7 +10,7 @@ from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.boxed_fit import in_closed_form
 from exactsel.problem.mapped_columns import MappedColumns
-from exactsel_heuristics._pareto_boxed import boxed_loss_objective, boxed_quadratic_objective
+from exactsel_heuristics._pareto_boxed import boxed_loss_objective, boxed_quadratic_objective, boxed_rows_objective
 from exactsel_heuristics._pareto_css import column_subset_objective
 from exactsel_heuristics._pareto_loss import empty_rows, loss_objective
 from exactsel_heuristics._pareto_quadratic import quadratic_objective
@@ -53,6 +53,11 @@ def _task_within_limits(problem: BoxedProblem) -> Task:
     if in_closed_form(problem.base):
         work = OVERHEAD + 2.0 * width**3
         return Task(boxed_quadratic_objective(problem), loss, problem.d, problem.k, NO_ROWS, work)
+    if problem.base.is_quadratic:
+        # Of sparse columns entries are made one by one; others wait for rows of members.
+        work = OVERHEAD + 2.0 * width**3
+        reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0
+        return Task(boxed_rows_objective(problem), loss, problem.d, problem.k, NO_ROWS, work, reading)
     work = OVERHEAD + NEWTON_STEPS * problem.n * (ROW_WORK + float(width) ** 2)
     return Task(boxed_loss_objective(problem), loss, problem.d, problem.k, NO_ROWS, work)
 

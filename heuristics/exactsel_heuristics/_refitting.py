@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exactsel.errors import TimeLimitError
 from exactsel.kernels.node import FREE
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.boxed_fit import in_closed_form
@@ -59,14 +61,15 @@ def forward_by_refits(problem: Limited, context: Context, shortlist: Shortlist) 
     """Starting from the empty model, add the unit whose refit lowers the objective most, up to k times."""
     chosen: list[int] = []
     decrease, value, refits = smallest_decrease(problem), problem.fit(()).value, _Refits(problem, context.should_stop)
-    while len(chosen) < problem.k and not context.should_stop():
-        candidates = _entering(problem, chosen, refits, shortlist, problem.d * problem.k)
-        values = refits.values(_with_each(chosen, candidates, len(chosen) + 1))
-        best = int(np.argmin(values))
-        if not values[best] < value - decrease:
-            break
-        value = float(values[best])
-        chosen.append(int(candidates[best]))
+    with suppress(TimeLimitError):  # in the middle of a pass: the units so far are a model
+        while len(chosen) < problem.k and not context.should_stop():
+            candidates = _entering(problem, chosen, refits, shortlist, problem.d * problem.k)
+            values = refits.values(_with_each(chosen, candidates, len(chosen) + 1))
+            best = int(np.argmin(values))
+            if not values[best] < value - decrease:
+                break
+            value = float(values[best])
+            chosen.append(int(candidates[best]))
     return Proposal.of(chosen, refits.done)
 
 
@@ -159,27 +162,28 @@ def _local_optimum(
     value, decrease = refits.value(chosen), smallest_decrease(problem)
     if isinstance(problem, BoxedProblem):
         decrease *= ENOUGH / IMPROVEMENT
-    for _ in range(max_passes):
-        if refits.over():
-            break
-        stays = [tuple(g for g in chosen if g != leaving) for leaving in chosen]
-        if len(chosen) < problem.k:
-            stays.append(chosen)
-        moves = len(stays) * (problem.d - len(chosen))
-        tables: list[IntArray] = []
-        for stay in stays:
-            if tables and refits.over():
+    with suppress(TimeLimitError):  # in the middle of a pass
+        for _ in range(max_passes):
+            if refits.over():
                 break
-            entering = _entering(problem, stay, refits, shortlist, moves)
-            tables.append(_with_each(stay, entering[~np.isin(entering, chosen)], problem.k))
-        near = np.concatenate(tables) if tables else np.empty((0, problem.k), dtype=np.int64)
-        if not len(near):
-            break
-        best = tuple(sorted(int(g) for g in near[int(np.argmin(refits.values(near)))] if g >= 0))
-        found = refits.value(best)
-        if not found < value - decrease:
-            break
-        value, chosen = found, best
+            stays = [tuple(g for g in chosen if g != leaving) for leaving in chosen]
+            if len(chosen) < problem.k:
+                stays.append(chosen)
+            moves = len(stays) * (problem.d - len(chosen))
+            tables: list[IntArray] = []
+            for stay in stays:
+                if tables and refits.over():
+                    break
+                entering = _entering(problem, stay, refits, shortlist, moves)
+                tables.append(_with_each(stay, entering[~np.isin(entering, chosen)], problem.k))
+            near = np.concatenate(tables) if tables else np.empty((0, problem.k), dtype=np.int64)
+            if not len(near):
+                break
+            best = tuple(sorted(int(g) for g in near[int(np.argmin(refits.values(near)))] if g >= 0))
+            found = refits.value(best)
+            if not found < value - decrease:
+                break
+            value, chosen = found, best
     return chosen, value
 
 

@@ -9,7 +9,7 @@ import scipy.sparse
 from click.testing import CliRunner
 from samples import many
 
-from exactsel import ColumnSubsetProblem, Problem, load, solve
+from exactsel import ColumnSubsetProblem, Problem, boxed, load, solve
 from exactsel.cli.main import cli
 from exactsel.data import arrays, read_data
 from exactsel.kernels.columns import centred_dot, centred_products
@@ -52,6 +52,43 @@ def test_methods_find_on_sparse_columns_what_they_find_on_a_table(method, lam, i
         assert found[0].upper == pytest.approx(found[1].upper, rel=1e-9)
         assert found[1].lower <= found[0].upper * (1 + 1e-12)
         assert found[1].evaluations == found[0].evaluations or method in ("exchange", "swap")
+
+
+WITHIN_LIMITS = ("forward", "swap", "omp", "htp", "iht")
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "logistic", "poisson"])
+@pytest.mark.parametrize("size", [0.3, 1e6])
+@pytest.mark.parametrize("method", WITHIN_LIMITS)
+def test_methods_within_limits_find_on_sparse_columns_what_they_find_on_a_table(method, size, loss, on_demand):
+    for seed in range(many(1, 8)):
+        A, y = drawn(seed)
+        y = {"logistic": np.where(y > np.median(y), 1.0, -1.0), "poisson": np.floor(np.abs(y))}.get(loss, y)
+        lam = 0.0 if loss == "quadratic" and seed % 2 else 2.0
+        options = {"lam": lam, "fit_intercept": bool(seed % 3), "loss": loss}
+        problems = [
+            boxed(Problem.prepared(data, y, 4, **options), max_coef=size) for data in (A, scipy.sparse.csc_matrix(A))
+        ]
+        found = [heuristics.run(method, problem, signals=()) for problem in problems]
+        assert found[0].upper == pytest.approx(found[1].upper, rel=1e-8)
+        assert found[1].lower <= found[0].upper * (1 + 1e-12)
+        assert np.all(np.abs(found[1].coef) <= size)
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "logistic"])
+@pytest.mark.parametrize("method", ["poss", "pposs"])
+def test_pareto_optimisation_within_limits_makes_the_same_offspring(method, loss, on_demand):
+    A, y = drawn(1)
+    y = np.where(y > np.median(y), 1.0, -1.0) if loss == "logistic" else y
+    chosen = heuristics.make(method, {"iterations": 300})
+    options = {"lam": 0.5, "fit_intercept": True, "loss": loss}
+    table, sparse = (
+        heuristics.run(chosen, boxed(Problem.prepared(data, y, 3, **options), max_coef=0.4), seed=2, signals=())
+        for data in (A, scipy.sparse.csr_matrix(A))
+    )
+    assert sparse.proposal.support == table.proposal.support
+    assert sparse.evaluations == table.evaluations
+    assert sparse.upper == pytest.approx(table.upper, rel=1e-8)
 
 
 @pytest.mark.parametrize("criterion", ["squared", "zero-one"])
@@ -120,6 +157,17 @@ def test_tables_that_stay_in_their_file(kind, order, tmp_path, monkeypatch):
     assert x @ mapped.AT == pytest.approx(x @ table.AT, abs=1e-12)
     assert mapped.AT[[4, 1]] == pytest.approx(table.AT[[4, 1]], abs=1e-12)
     assert mapped.norms == pytest.approx(table.norms)
+    for lam, size in ((1.0, 0.2), (0.0, 0.2)):
+        limited = [boxed(problem.replace(lam=lam), max_coef=size) for problem in (table, mapped)]
+        methods = ("forward", "omp", "iht", "htp", *(("poss", "pposs") if (kind, order) == (np.float32, "C") else ()))
+        for method in methods:
+            given = heuristics.make(method, {"iterations": 200} if "poss" in method else {})
+            found = [heuristics.run(given, problem, signals=()) for problem in limited]
+            assert found[0].support == found[1].support
+            assert 0.0 < found[1].lower <= found[0].upper * (1 + 1e-9)
+        results = [solve(problem, signals=()) for problem in limited]
+        assert results[0].upper == pytest.approx(results[1].upper, rel=1e-6)
+        assert results[1].reached
     chosen = [(name, {}) for name in ("forward", "omp", "iht", "greedy-rls")]
     if (kind, order) == (np.float32, "C"):  # others take the compiler as long again
         chosen += [("exchange", {}), ("poss", {"iterations": 200}), ("pposs", {"iterations": 200})]
@@ -129,6 +177,30 @@ def test_tables_that_stay_in_their_file(kind, order, tmp_path, monkeypatch):
         assert found[0].support == found[1].support
         assert found[1].lower <= found[0].upper * (1 + 1e-12)
         assert found[1].lower > 0.0
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber", "poisson", "squared_hinge"])
+def test_other_losses_on_tables_that_stay_in_their_file(loss, tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((30, 60)).astype(np.float32)
+    z = A[:, 0] - A[:, 1] + 0.3 * rng.standard_normal(30)
+    y = {"huber": z, "poisson": np.floor(np.exp(np.clip(z, -2, 2)))}.get(loss, np.sign(z))
+    np.save(tmp_path / "A.npy", A)
+    np.save(tmp_path / "y.npy", y)
+    given = {"target": tmp_path / "y.npy", "k": 2, "lam": 2.0, "loss": loss}
+    table = load(tmp_path / "A.npy", **given)
+    monkeypatch.setattr(mapped_columns, "MOST_BYTES", 4000)
+    mapped = load(tmp_path / "A.npy", **given)
+    assert isinstance(mapped.AT, MappedColumns)
+    for one, other in ((table, mapped), (boxed(table, max_coef=0.3), boxed(mapped, max_coef=0.3))):
+        results = [solve(problem, signals=()) for problem in (one, other)]
+        assert results[0].support == results[1].support
+        assert results[0].upper == pytest.approx(results[1].upper, rel=1e-9)
+        assert results[1].reached
+        for method in ("forward", "omp", "swap", "htp", "iht"):
+            found = heuristics.run(method, other, signals=())
+            assert 0.0 < found.lower <= results[0].upper * (1 + 1e-12)
+            assert found.upper >= results[0].upper * (1 - 1e-9)
 
 
 def test_a_file_that_claims_more_than_it_holds_is_not_mapped(tmp_path, monkeypatch):

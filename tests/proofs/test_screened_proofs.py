@@ -10,9 +10,9 @@ import scipy.io
 import scipy.sparse
 from click.testing import CliRunner
 from samples import sample
-from sparse_cases import brute_force, drawn, on_demand
+from sparse_cases import brute_force, drawn, drawn_limits, on_demand
 
-from exactsel import Problem, solve, verify
+from exactsel import BoxedProblem, Problem, solve, verify
 from exactsel.bounds.column_bounds import column_bounds
 from exactsel.cli.main import cli
 from exactsel.proofs.instance import checked_instance_of
@@ -32,31 +32,50 @@ from exactsel_certificates.standalone.sparse import of_table
 
 __all__ = ["on_demand"]  # a fixture
 
-ROOM = 1e-12
+ROOM, ROOM_WITHIN_LIMITS = 1e-12, 1e-9
+"""Parts of the empty model's objective that fits of brute force may be off."""
 
 
-def sparse_problem(A, y, k, options):
-    return Problem.prepared(scipy.sparse.csc_matrix(A), y, k, **options)
+def problems(A, y, k, options, limits):
+    """The problem on sparse columns, and on a table."""
+    sparse, table = (Problem.prepared(data, y, k, **options) for data in (scipy.sparse.csc_matrix(A), A))
+    return (sparse, table) if limits is None else (BoxedProblem(sparse, *limits), BoxedProblem(table, *limits))
 
 
-def said(data, A, y, k, options):
+def sides_of(limits):
+    return None if limits is None else [side.tolist() for side in limits]
+
+
+def said(data, A, y, k, options, limits=None):
     """What the second checker says."""
     more = (options.get("delta", 1.0), (), options["must_not"], None, options["fit_intercept"])
-    return standalone.check(data, of_table(A.tolist()), y.tolist(), k, options["loss"], options["lam"], *more)
+    within = {"bounds": sides_of(limits)}
+    return standalone.check(data, of_table(A.tolist()), y.tolist(), k, options["loss"], options["lam"], *more, **within)
+
+
+@pytest.fixture(params=["free", "within limits"])
+def drawn_problem(request):
+    """Draws data, k, options and limits of a problem."""
+
+    def draw(seed):
+        A, y, k, options = drawn(seed)
+        return A, y, k, options, None if request.param == "free" else drawn_limits(seed, A.shape[1])
+
+    return draw
 
 
 @pytest.mark.parametrize("seed", sample(150, 3000, smoke=10))
-def test_bounds_of_both_checkers_hold_and_are_those_of_the_reference(seed, on_demand):
-    A, y, k, options = drawn(seed)
+def test_bounds_of_both_checkers_hold_and_are_those_of_the_reference(seed, drawn_problem, on_demand):
+    A, y, k, options, limits = drawn_problem(seed)
     rng = np.random.default_rng(seed)
-    problem, table = sparse_problem(A, y, k, options), Problem.prepared(A, y, k, **options)
+    problem, table = problems(A, y, k, options, limits)
     instance, (best, with_column) = checked_instance_of(problem), brute_force(table, k)
     found = column_bounds(problem, np.zeros(problem.d), lambda: False)
     spread = np.ptp(y) + 1.0
     levels = [np.array(found.levels), np.sort(spread * rng.standard_normal(int(rng.integers(0, 4))))]
     duals = [np.array(found.duals).reshape(-1, y.size), rng.standard_normal((1, y.size))]
     others = [int(j) for j in np.flatnonzero(rng.random(problem.d) < 0.6)]
-    room = ROOM * (table.null_objective + abs(float(np.mean(y))) ** 2)
+    room = (ROOM if limits is None else ROOM_WITHIN_LIMITS) * (table.null_objective + abs(float(np.mean(y))) ** 2)
     for at, some in zip(levels, duals, strict=True):
         mine = left_out(instance, at, some)
         assert mine.whole <= best + room
@@ -66,17 +85,18 @@ def test_bounds_of_both_checkers_hold_and_are_those_of_the_reference(seed, on_de
             "screen_dual": [*range(len(some))], "dual_value": some.ravel().tolist(),
         }  # fmt: skip
         more = (options.get("delta", 1.0), (), options["must_not"], None, options["fit_intercept"])
-        exact = bounds(p, stated(A.tolist(), y.tolist(), k, options["loss"], options["lam"], *more))
+        within = {"bounds": sides_of(limits)}
+        exact = bounds(p, stated(A.tolist(), y.tolist(), k, options["loss"], options["lam"], *more, **within))
         theirs = mine.whole, float(np.min(mine.with_column[others], initial=np.inf))
         # An end test that just fails in doubles, but not exactly, says less.
         for value, true in zip(theirs, exact, strict=True):
             assert value <= float(true) * (1.0 + ROOM) + room
         if options["loss"] == "quadratic":
-            about = Instance(A, y, k, "quadratic", options["lam"], must_not=tuple(options["must_not"]))
-            if options["fit_intercept"]:
-                about = GivenInstance(A, y, k, "quadratic", options["lam"], must_not=about.must_not, intercept=True)
+            about = table_instance(instance, A, y)
             slow = [touched_bound(about, at.tolist())]
-            slow += [dual_bounds(about, dual) for dual in some if options["lam"] > 0]
+            allowed = [j for j in range(A.shape[1]) if j not in options["must_not"]]
+            held = limits is not None and bool(np.all(np.isfinite(np.array(limits)[:, allowed])))
+            slow += [dual_bounds(about, dual) for dual in some if options["lam"] > 0 or held]
             whole = max([0.0, *(bound for bound, _ in slow)])
             each = [max(0.0, *(values[j] for _, values in slow)) for j in others]
             near = {"rel": 1e-6, "abs": 1e-6 * (1.0 + float(y @ y))}
@@ -85,11 +105,13 @@ def test_bounds_of_both_checkers_hold_and_are_those_of_the_reference(seed, on_de
 
 
 @pytest.mark.parametrize("seed", sample(60, 1500, smoke=6))
-def test_both_checkers_verify_what_a_search_proves_and_nothing_more(seed, on_demand, tmp_path, monkeypatch):
-    A, y, k, options = drawn(seed)
+def test_both_checkers_verify_what_a_search_proves_and_nothing_more(
+    seed, drawn_problem, on_demand, tmp_path, monkeypatch
+):
+    A, y, k, options, limits = drawn_problem(seed)
     rng = np.random.default_rng(seed)
-    problem = sparse_problem(A, y, k, options)
-    best, _ = brute_force(Problem.prepared(A, y, k, **options), k)
+    problem, on_table = problems(A, y, k, options, limits)
+    best, _ = brute_force(on_table, k)
     monkeypatch.setattr(screening, "FIRST_COLUMNS", int(rng.choice([1, 2, 250])))
     file = tmp_path / "p.exsel"
     result = solve(problem, proof=file, signals=())
@@ -98,19 +120,22 @@ def test_both_checkers_verify_what_a_search_proves_and_nothing_more(seed, on_dem
     verdict = verify(problem, file)
     assert verdict.verified, verdict
     assert verdict.lower >= proof.lower == result.lower
-    assert said(file.read_bytes(), A, y, k, options) == ""
+    assert said(file.read_bytes(), A, y, k, options, limits) == ""
     assert verdict.support == result.support
-    about = checked_instance_of(problem)
-    more = {"must_not": about.must_not, "intercept": about.intercept}
-    table = (GivenInstance if about.intercept else Instance)(A, y, k, about.loss, about.lam, about.delta, **more)
-    assert check(proof, table).verified
-    for forged in forgeries(proof, best, rng):
+    assert check(proof, table_instance(checked_instance_of(problem), A, y)).verified
+    for forged in () if result.scope else forgeries(proof, best, rng):
         data = written(forged)
         try:
             assert not check(parse_proof(data), checked_instance_of(problem)).verified
-            assert said(data, A, y, k, options) != ""
+            assert said(data, A, y, k, options, limits) != ""
         except (MalformedError, Malformed):
             continue
+
+
+def table_instance(about, A, y):
+    """The problem as a checker knows it where it is handed a table."""
+    more = {"must_not": about.must_not, "intercept": about.intercept, "box": about.box}
+    return (GivenInstance if about.intercept else Instance)(A, y, about.k, about.loss, about.lam, about.delta, **more)
 
 
 def forgeries(proof, best, rng):
@@ -138,7 +163,7 @@ def forgeries(proof, best, rng):
 def test_a_model_of_a_column_that_is_not_active_is_malformed(on_demand, tmp_path):
     A, y, k, options = drawn(5)
     file = tmp_path / "p.exsel"
-    solve(sparse_problem(A, y, max(k, 1), options), proof=file, signals=())
+    solve(problems(A, y, max(k, 1), options, None)[0], proof=file, signals=())
     proof = read_proof(file)
     data = written(replace(proof, model_index=np.array([proof.d], dtype=np.int32), model_value=np.ones(1)))
     with pytest.raises(MalformedError, match="columns"):
@@ -214,3 +239,63 @@ def test_damaged_sparse_files_are_refused_in_a_sentence(ending, on_demand, tmp_p
         for main in (command.main, second.main):
             assert main(given) in (0, 2, 3, 4)
     capsys.readouterr()
+
+
+def test_limits_of_the_proof_are_those_of_the_problem(on_demand, tmp_path):
+    """A proof within limits proves nothing without them, within wider ones, or of a model outside."""
+    A, y, k, options = drawn(6)
+    d, size = A.shape[1], 0.05
+    file, limits = tmp_path / "p.exsel", (np.full(A.shape[1], -size), np.full(A.shape[1], size))
+    problem, _ = problems(A, y, k, options, limits)
+    result = solve(problem, proof=file, signals=())
+    assert result.support
+    assert verify(problem, file).verified
+    data, wider = file.read_bytes(), (limits[0], 2.0 * limits[1])
+    for others in (None, wider):
+        assert not verify(problems(A, y, k, options, others)[0], file).verified
+        assert said(data, A, y, k, options, others) == "another problem"
+    proof = read_proof(file)
+    for forged in (replace(proof, model_value=3.0 * proof.model_value), replace(proof, bounds=False)):
+        verdict = check(parse_proof(written(forged)), checked_instance_of(problem))
+        assert not verdict.verified
+        assert said(written(forged), A, y, k, options, limits) != ""
+    assert d == problem.d
+
+
+def test_a_table_of_columns_that_nothing_limits(on_demand, tmp_path, monkeypatch):
+    """The one column with limits is left out, so the tree is about free coefficients."""
+    monkeypatch.setattr(screening, "FIRST_COLUMNS", 1)
+    rng = np.random.default_rng(0)
+    A = (rng.random((40, 12)) < 0.15) * 1.0
+    y = 3.0 * A[:, 1] + 0.01 * rng.standard_normal(40)
+    limits = np.full(12, -np.inf), np.full(12, np.inf)
+    limits[1][11] = 0.5
+    options = {"loss": "quadratic", "lam": 0.0, "fit_intercept": True, "must_not": []}
+    problem, _ = problems(A, y, 1, options, limits)
+    file = tmp_path / "p.exsel"
+    result = solve(problem, proof=file, signals=())
+    assert result.support == (1,)
+    assert 11 not in read_proof(file).active_column
+    assert verify(problem, file).verified
+    assert said(file.read_bytes(), A, y, 1, options, limits) == ""
+
+
+@pytest.mark.parametrize("option", [["--max-coef", "0.5"], ["--bounds", "limits.csv"], ["--nonnegative", "all"]])
+def test_limits_from_the_command_line_to_the_verified_proof(option, on_demand, tmp_path, capsys, monkeypatch):
+    rng = np.random.default_rng(3)
+    A = (rng.random((60, 30)) < 0.1) * 1.0
+    y = A[:, 3] - A[:, 7] + 0.1 * rng.standard_normal(60)
+    monkeypatch.chdir(tmp_path)
+    scipy.sparse.save_npz("d.npz", scipy.sparse.csr_matrix(A))
+    np.save("y.npy", y)
+    with open("limits.csv", "w", encoding="utf-8") as out:
+        out.write("column,lower,upper\n3,,0.25\n")
+    given = ["d.npz", "-k", "2", "--lam", "0", "--target", "y.npy", "--intercept", *option]
+    for asked in (["solve", *given, "--proof", "p.exsel"], ["verify", "p.exsel", *given]):
+        done = CliRunner().invoke(cli, asked)
+        assert done.exit_code == 0, done.output
+    assert read_proof("p.exsel").columns == 30
+    for main in (command.main, second.main):
+        assert main(["p.exsel", *given]) == 0
+        assert main(["p.exsel", *given[:-2]]) == 3
+        capsys.readouterr()

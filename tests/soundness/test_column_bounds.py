@@ -8,7 +8,7 @@ import scipy.sparse
 from samples import sample
 from sparse_cases import brute_force, drawn, on_demand
 
-from exactsel import Problem, solve
+from exactsel import Problem, cross_validate, solve
 from exactsel.bounds.column_bounds import column_bounds
 from exactsel.solving import screening
 from exactsel.studies import heuristics
@@ -73,6 +73,7 @@ def test_what_takes_a_table_is_refused_in_one_sentence(on_demand):
         lambda: np.asarray(problem.A),
         lambda: np.asarray(problem.AT),
         lambda: problem.gram,
+        lambda: cross_validate(problem),
     ):
         with pytest.raises(Exception, match=r"; .*\.$") as caught:
             refused()

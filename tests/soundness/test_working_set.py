@@ -17,7 +17,7 @@ from exactsel.bounds.boxed import BoxedBound
 from exactsel.bounds.wide import PreparedWide
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem import gram_data
+from exactsel.problem import minima
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import verify
@@ -127,7 +127,7 @@ def test_without_limits_searches_on_working_sets_prove_the_best_model(tiny, spec
     monkeypatch.setattr(spectral, "SPLIT_UP_TO", 0)
     if not spectrum:  # else working sets come before the eigenvalues, and these after them
         monkeypatch.setattr(spectral, "MOST_BYTES", 0.0)
-    monkeypatch.setattr(gram_data, "GRAM_COLUMNS", 0)
+    monkeypatch.setattr(minima, "GRAM_COLUMNS", 0)
     problem, file = without_limits(seed), tmp_path / "run.exsel"
     best, null = least(problem, [], range(problem.d)), problem.null_objective
     result = solve(problem, signals=(), proof=file)
@@ -149,7 +149,7 @@ def test_refits_from_rows_are_those_from_the_gram_matrix(monkeypatch):
             row[:size] = rng.permutation(problem.d)[:size]
         by_gram = problem.objectives(supports, 1)
         with monkeypatch.context() as changed:
-            changed.setattr(gram_data, "GRAM_COLUMNS", 0)
+            changed.setattr(minima, "GRAM_COLUMNS", 0)
             by_rows, in_threads = problem.objectives(supports, 1), problem.objectives(np.tile(supports, (9, 1)), 2)
         assert by_rows == pytest.approx(by_gram, abs=1e-9 * problem.null_objective, nan_ok=True)
         assert np.array_equal(np.tile(by_rows, 9), in_threads, equal_nan=True)

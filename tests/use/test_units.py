@@ -13,6 +13,7 @@ from exactsel import ColumnSubsetProblem, GroupedProblem, InputError, Problem, s
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.fit import fit_support
 from exactsel.problem.groups import GroupedUnits
+from exactsel.problem.minima import minima
 from exactsel.problem.objective import Objective
 from exactsel.problem.units import Units
 
@@ -86,7 +87,7 @@ def test_an_objective_is_the_function_a_problem_minimises(loss):
     np.testing.assert_array_equal(P.gradient(x), problem.gradient(x))
     assert P.at_zero == problem.null_objective == abs(P(np.zeros(6)))
     supports = np.array([[0, 3], [1, -1]])
-    np.testing.assert_array_equal(P.minima(supports), problem.objectives(supports))
+    np.testing.assert_array_equal(minima(P, supports), problem.objectives(supports))
     best = fit_support(P, np.array([0, 3]))
     assert best.value == problem.fit([3, 0]).value == P(best.coef)
 

@@ -39,13 +39,19 @@ def touched_bound(instance: Instance, levels: Sequence[float]) -> tuple[float, l
 
 
 def dual_bounds(instance: Instance, slopes: FloatArray) -> tuple[float, list[float]]:
-    """The same by formula (2) at a dual vector; quadratic loss, lam > 0."""
+    """The same by formula (2) at a dual vector; quadratic loss, lam > 0 or limits on both sides of all coefficients."""
     b = np.asarray(slopes, dtype=np.longdouble)
     b = b - np.mean(b) if instance.intercept else b
     base = -float(0.5 * (b @ b) + np.asarray(instance.y, dtype=np.longdouble) @ b)
-    A, ridge = np.asarray(instance.A, dtype=np.longdouble), 2.0 * instance.lam
+    A, lam, box = np.asarray(instance.A, dtype=np.longdouble), instance.lam, instance.box
     allowed = [j for j in range(A.shape[1]) if j not in instance.must_not]
-    return _less(base, {j: float(A[:, j] @ b) ** 2 / ridge for j in allowed}, instance)
+    gains = {}
+    for j in allowed:
+        v = float(A[:, j] @ b)
+        low, high = (-math.inf, math.inf) if box is None else (float(box.lower[j]), float(box.upper[j]))
+        ends = [w for w in (low, high) if math.isfinite(w)] + ([min(max(-v / lam, low), high)] if lam else [])
+        gains[j] = max([0.0, *(-v * w - 0.5 * lam * w * w for w in ends)])
+    return _less(base, gains, instance)
 
 
 def _less(base: float, gains: dict[int, float], instance: Instance) -> tuple[float, list[float]]:

@@ -137,7 +137,8 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
         demands |= relations(said, labels, columns, _width(known["A"]))
     if not all(vars(options)[name] is None for name in LIMITS):
         lines = [] if options.bounds is None else read_lines(options.bounds)
-        columns = read_instance(options.instance, ["feature_names"]).get("feature_names", [])
+        named = {} if sparse is not None else read_instance(options.instance, ["feature_names"])
+        columns = named.get("feature_names", [])
         most = math.inf if options.max_coef is None else options.max_coef
         demands["bounds"] = bounds(lines, options.nonnegative or "", columns, _width(known["A"]), most)
     return {

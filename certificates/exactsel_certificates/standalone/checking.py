@@ -125,7 +125,8 @@ def check(
                 reason = mismatch_of_screened(p, screened)
                 if reason:
                     return reason
-                A, k, must_have, must_not = on_active(p, screened)
+                A, k, must_have, must_not, bounds = on_active(p, screened)
+                demands = (*demands[:-1], bounds)
         problem = problem_of(A, y, k, loss, lam, delta, must_have, must_not, *demands)
     except Outside as error:
         return str(error)

@@ -97,7 +97,7 @@ def problem_of(
     return Problem(
         rows, target, limit, loss, _ridge(lam), _threshold(delta) if loss == "huber" else 1.0, have, banned,
         None if weights is None else _row_weights(weights, n), level, scale, units, related,
-        [] if bounds is None else _bounds(bounds, d, scale),
+        [] if bounds is None else checked_bounds(bounds, d, scale),
     )  # fmt: skip
 
 
@@ -210,7 +210,7 @@ def _partition(groups: Any, d: int) -> list[list[int]]:
     return held
 
 
-def _bounds(bounds: Any, d: int, scale: bool) -> list[list[float]]:
+def checked_bounds(bounds: Any, d: int, scale: bool) -> list[list[float]]:
     """The limits of coefficients, lower ones and upper ones."""
     sides = _listed("the bounds", bounds)
     if len(sides) != 2 or not all(isinstance(v, float) and v == v for side in sides for v in _listed("bounds", side)):

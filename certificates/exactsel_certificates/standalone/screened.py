@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .algebra import dot
 from .arrays import MOST
-from .domain import Outside, problem_of
+from .domain import Outside, checked_bounds, problem_of
 from .regression import Regression
 from .sparse import Sparse, in_domain, of_table
 from .work import TooMuch, tally
@@ -34,6 +34,8 @@ class Stated(NamedTuple):
     must_have: list[int]
     must_not: list[int]
     level: bool
+    bounds: list[list[float]]
+    """Lower and upper limits of coefficients, infinite where there is none; empty without any."""
 
 
 def is_screened(data: bytes) -> bool:
@@ -64,13 +66,14 @@ def stated(
 
     What is said of the problem on the active columns is looked at again there.
     """
-    if weights is not None or groups or scale or hierarchy or per_group is not None or bounds is not None or not loss:
-        raise Outside("the proof screens columns, but the problem has groups, weights, limits or the like.")
+    if weights is not None or groups or scale or hierarchy or per_group is not None or not loss:
+        raise Outside("the proof screens columns, but the problem has groups, weights, a hierarchy or scaled columns.")
     if not isinstance(A, Sparse):
-        plain = problem_of(A, y, k, loss, lam, delta, must_have, must_not, None, level)
+        plain = problem_of(A, y, k, loss, lam, delta, must_have, must_not, None, level, bounds=bounds)
         return Stated(
-            of_table(plain.A), plain.y, plain.k, loss, plain.lam, plain.delta, plain.must_have, plain.must_not, level
-        )
+            of_table(plain.A), plain.y, plain.k, loss, plain.lam, plain.delta, plain.must_have, plain.must_not, level,
+            plain.bounds,
+        )  # fmt: skip
     A = in_domain(A)
     d = len(A.rows)
     # One column stands for all of them, so that everything else is looked at.
@@ -81,13 +84,14 @@ def stated(
     columns = have + out
     if not all(type(j) is int and 0 <= j < d for j in columns) or len({*columns}) < len(columns):
         raise Outside("must_have and must_not hold something else than different columns.")
-    return Stated(A, plain.y, k, loss, plain.lam, plain.delta, have, out, level)
+    limits = [] if bounds is None else checked_bounds(bounds, d, False)
+    return Stated(A, plain.y, k, loss, plain.lam, plain.delta, have, out, level, limits)
 
 
 def mismatch_of_screened(p: dict[str, Any], problem: Stated) -> str:
     """Why a proof is not about this problem; empty when it is."""
     ours = ["regression", problem.loss, problem.A.n, len(problem.A.rows), problem.k, sparse_hash(problem)]
-    ours += [problem.level or None, None, None, None, None, None]
+    ours += [problem.level or None, None, None, None, None, bool(problem.bounds) or None]
     names = ("family", "loss", "n", "columns", "k", "problem_hash", "intercept")
     theirs = [p.get(name) for name in (*names, "groups", "hierarchy", "weights", "scale", "bounds")]
     if ours != theirs:
@@ -97,14 +101,18 @@ def mismatch_of_screened(p: dict[str, Any], problem: Stated) -> str:
     return "" if p["active_column"] else "no column is active"
 
 
-def on_active(p: dict[str, Any], problem: Stated) -> tuple[list[list[float]], int, list[int], list[int]]:
-    """The table of the active columns, and k, must_have and must_not there."""
+def on_active(
+    p: dict[str, Any], problem: Stated
+) -> tuple[list[list[float]], int, list[int], list[int], list[list[float]] | None]:
+    """The table of the active columns, and k, must_have, must_not and limits of coefficients there."""
     active = [*p["active_column"]]
     if len(active) * problem.A.n > MOST:
         raise TooMuch("the table of the active columns is too large for this checker")
     place = {j: i for i, j in enumerate(active)}
     forced = [place[j] for j in problem.must_have], [place[j] for j in problem.must_not if j in place]
-    return problem.A.table(active), min(problem.k, len(active)), *forced
+    limits = [[side[j] for j in active] for side in problem.bounds]
+    within = limits if any(math.isfinite(v) for side in limits for v in side) else None
+    return problem.A.table(active), min(problem.k, len(active)), *forced, within
 
 
 def sparse_hash(problem: Stated) -> str:
@@ -114,6 +122,7 @@ def sparse_hash(problem: Stated) -> str:
     if problem.must_have or problem.must_not:
         about |= {"must_have": problem.must_have, "must_not": problem.must_not}
     about |= {"intercept": True} if problem.level else {}
+    about |= {"bounds": [[v.hex() for v in side] for side in problem.bounds]} if problem.bounds else {}
     digest = hashlib.sha256(b"exactsel-design-v1\0" + json.dumps(about, sort_keys=True).encode())
     start, starts = 0, [0]
     for column in problem.A.rows:
@@ -142,7 +151,7 @@ def bounds(p: dict[str, Any], problem: Stated) -> tuple[F, F | float]:
     found = []
     if problem.loss == "quadratic":
         found.append(_Touched(problem, allowed, others).bounds(p["screen_level"]))
-    if problem.lam:
+    if problem.lam or _limited(problem, allowed):
         n = problem.A.n
         for number in p["screen_dual"]:
             found.append(_at_dual(problem, p["dual_value"][number * n : number * n + n], allowed, others))
@@ -214,6 +223,22 @@ class _Touched:
         return sum(whole) >= sum(nlargest(self.problem.k, touched))
 
 
+def _limited(problem: Stated, allowed: Sequence[bool]) -> bool:
+    """Whether limits on both sides keep the coefficients of all columns that a model may use finite."""
+    sides = problem.bounds
+    return bool(sides) and all(math.isfinite(v) for side in sides for v, may in zip(side, allowed, strict=True) if may)
+
+
+def gain(v: F, lam: F, low: float = -math.inf, high: float = math.inf) -> F:
+    """The largest -v w - (lam/2) w^2 over the coefficients w of a column from ``low`` to ``high``."""
+    if not v:
+        return F(0)
+    w = -v / lam if lam else F(high if v < 0 else low)
+    w = max(w, F(low)) if math.isfinite(low) else w
+    w = min(w, F(high)) if math.isfinite(high) else w
+    return -w * (v + lam * w / 2)
+
+
 def _at_dual(
     problem: Stated, slopes: Sequence[float], allowed: Sequence[bool], others: Sequence[int]
 ) -> tuple[F, list[F]]:
@@ -222,8 +247,8 @@ def _at_dual(
     rows = Regression(empty, problem.y, 0, problem.loss, problem.lam, problem.delta, None, problem.level)
     g = [F(v) for v in slopes]
     value, beta = rows.weighed(g if problem.loss == "quadratic" else rows.in_domain(g))
-    gains = []
+    gains: list[F] = []
     for may, at, values in zip(allowed, problem.A.rows, problem.A.values, strict=True):
         v = dot([F(a) for a in values], [beta[i] for i in at]) if may and at else F(0)
-        gains.append(v * v / (2 * F(problem.lam)))
+        gains.append(gain(v, F(problem.lam), *(side[len(gains)] for side in problem.bounds)))
     return _less(value, gains, others, problem.k)

@@ -1,0 +1,68 @@
+"""A problem on some of its columns, which become a table; all else is the same."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypeGuard
+
+import numpy as np
+
+from exactsel.errors import UnsupportedError, option
+from exactsel.problem.boxed import BoxedProblem, objective_of
+from exactsel.problem.objective import Objective
+from exactsel.problem.regression import Problem
+from exactsel.types import IntArray
+
+AnyRegression: TypeAlias = Problem | BoxedProblem
+"""A problem with coefficients, free or within limits."""
+
+
+def is_on_demand(problem: Any) -> TypeGuard[AnyRegression]:
+    """Whether the data of a problem are not held as a table (:mod:`exactsel.problem.design`)."""
+    objective = objective_of(problem)
+    return objective is not None and objective.on_demand
+
+
+def refuse_unlimited(problem: AnyRegression) -> None:
+    """:class:`UnsupportedError` where neither a ridge nor limits let a loss but the quadratic one be bounded.
+
+    For data that are not held as a table, of which no fit on all columns says how large coefficients are.
+    """
+    objective = regression_objective(problem)
+    limited = isinstance(problem, BoxedProblem) and problem.all_limited
+    if objective.on_demand and objective.asked_lam == 0.0 and not objective.is_quadratic and not limited:
+        raise UnsupportedError(
+            f"{option('lam')} is 0, which with {objective.loss.name} loss data that are held as no table can be served "
+            f"with only where all coefficients are limited; give {option('max_coef')}, or a positive "
+            f"{option('lam')}."
+        )
+
+
+def regression_objective(problem: AnyRegression) -> Objective:
+    """What is minimised, without the limits."""
+    return problem.base if isinstance(problem, BoxedProblem) else problem.objective
+
+
+def on_some_columns(problem: AnyRegression, columns: IntArray, named: bool = False) -> AnyRegression:
+    """The problem of choosing among the columns at these places (m,), ascending, those of must_have among them.
+
+    Coefficients have the limits they had, and none where no limit is about these columns. ``named`` columns are called
+    by their numbers where they have no names.
+    """
+    free = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    made, objective = free.preparation, free.objective
+    AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
+    place = {int(j): i for i, j in enumerate(columns)}
+    names = free.units.column_names
+    if names is None and named:
+        names = tuple(map(str, range(free.d)))
+    table = Problem.prepared(
+        AT[columns].T, y, min(free.k, columns.size), fit_intercept=made is not None and made.centred,
+        loss=objective.loss, lam=objective.asked_lam, must_have=[place[j] for j in free.must_have],
+        must_not=[place[j] for j in free.must_not if j in place],
+        feature_names=None if names is None else [names[j] for j in columns],
+    )  # fmt: skip
+    if not isinstance(problem, BoxedProblem):
+        return table
+    lower, upper = problem.given_lower[columns], problem.given_upper[columns]
+    limited = bool(np.any(np.isfinite(lower) | np.isfinite(upper)))
+    return BoxedProblem(table, lower, upper) if limited else table
