@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -66,6 +66,12 @@ MOST_ISLAND_BYTES, LONGEST_BATCH = 2**32, 2e9
 PIECE_WORK = 2e8
 """Rough number of operations of a thread between two questions whether to stop (about a tenth of a second)."""
 
+ENTERING = 0.5
+"""Most of a portion's work that goes into the supports its archive begins with."""
+
+LARGER = 8
+"""Sizes above k of which the archive of a portion begins with a support, of each relaxation."""
+
 MOST_RECORDED = 1 << 17
 """Offspring between two such questions: each may be an improvement to be recorded."""
 
@@ -76,7 +82,8 @@ class Task:
 
     ``empty_rows`` (3, n) are the rows of the empty support (n = 0 where the objective keeps none), ``work`` the rough
     number of operations one evaluation costs, ``reading`` what it takes besides where columns stay in a file, on which
-    nothing but questions whether to stop depends, and ``loss`` the loss of the problem.
+    nothing but questions whether to stop depends, ``steps`` how many times ``work`` it takes in a portion of work, and
+    ``loss`` the loss of the problem.
     """
 
     objective: Any
@@ -86,6 +93,7 @@ class Task:
     empty_rows: FloatArray
     work: float
     reading: float = 0.0
+    steps: float = 1.0
 
     @property
     def rows(self) -> int:
@@ -170,8 +178,18 @@ def portion_of(task: Task, context: Context, iterations: int | None, processors:
     allowed = default_iterations(task.d, task.k, processors) if iterations is None else iterations
     if math.isinf(context.work):
         return allowed, ()
-    given = tuple(dict.fromkeys([*([context.start] if context.start else []), *context.supports]))
-    return max(1, int(context.work / (task.work * processors))), given
+    known = dict.fromkeys([*([context.start] if context.start else []), *_larger(task, context), *context.supports])
+    entering = task.steps * task.largest**2 * (task.largest + task.rows)
+    given = tuple(known)[: max(1, int(ENTERING * context.work / entering))]
+    work = context.work - len(given) * entering
+    return max(1, int(work / (task.steps * task.work * processors))), given
+
+
+def _larger(task: Task, context: Context) -> Iterator[tuple[int, ...]]:
+    """Supports of more than k columns: those of largest coefficients in relaxations, in a few sizes."""
+    sizes = np.unique(np.linspace(task.k + 1, task.largest, LARGER).astype(np.int64)) if task.k > 1 else ()
+    for columns in context.relaxed:
+        yield from (tuple(sorted(columns[:size])) for size in sizes if size <= len(columns))
 
 
 def key_of(context: Context) -> int:
