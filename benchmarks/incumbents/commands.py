@@ -89,25 +89,25 @@ def peers(folder: Path | None, data: str, k: int, out: Path) -> None:
 @main.command()
 @click.option("--folder", type=click.Path(path_type=Path, exists=True), default=lambda: os.environ.get("EXACTSEL_DATA"),
               help="Of .npz files with arrays A and y; EXACTSEL_DATA by default. Without: generated ones.")  # fmt: skip
-@click.option("--problems", default="*", help="Names, or patterns, of problems, separated by semicolons.")
+@click.option("--problems", help="Names, or patterns, of problems, separated by semicolons; all by default.")
 @click.option("--work", default=5e9, type=click.FloatRange(0.0), help="Multiplications of each search.")
 @click.option(
     "--seconds", default=10.0, type=click.FloatRange(0.0), help="CPU seconds after which one ends in any case."
 )
 @click.option("--seed", default=0, type=click.IntRange(0))
-@click.option("--quick", is_flag=True, help="Less work, on the problems that are shipped.")
+@click.option("--quick", is_flag=True, help="Less work, by default on the problems that are shipped.")
 @click.option("--runs", type=click.Path(path_type=Path, dir_okay=False), required=True,
               help="File of runs, a JSON object a line; what it holds already is not run again.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Markdown file of the tables.")
 def fifty(
-    folder: Path | None, problems: str, work: float, seconds: float, seed: int, quick: bool, runs: Path,
+    folder: Path | None, problems: str | None, work: float, seconds: float, seed: int, quick: bool, runs: Path,
     out: Path | None,
 ) -> None:  # fmt: skip
     """Search fifty problems with all generators of incumbents, without each, and with each alone."""
     if quick:
-        problems, work = "hidden*;overlap*", min(work, 1e7)
+        problems, work = problems or "hidden*;overlap*", min(work, 1e7)
     known = read_runs(runs)
-    for case in fifty_problems(folder, problems):
+    for case in fifty_problems(folder, problems or "*"):
         problem, past = case.make(), dict(known.get(case.name, {}))
         for variant in (ALL, *variants(problem)):
             if variant != ALL and past[ALL].total_work < FIRST_DUE and not quick:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -65,12 +65,6 @@ MOST_ISLAND_BYTES, LONGEST_BATCH = 2**32, 2e9
 
 PIECE_WORK = 2e8
 """Rough number of operations of a thread between two questions whether to stop (about a tenth of a second)."""
-
-ENTERING = 0.5
-"""Most of a portion's work that goes into the supports its archive begins with."""
-
-LARGER = 8
-"""Sizes above k of which the archive of a portion begins with a support, of each relaxation."""
 
 MOST_RECORDED = 1 << 17
 """Offspring between two such questions: each may be an improvement to be recorded."""
@@ -171,25 +165,6 @@ def check_batch(method: str, batch: int | None, isolation: str) -> None:
 def default_iterations(d: int, k: int, processors: int = 1) -> int:
     """floor(2 e k^2 d / processors): what the theorems of the papers ask for."""
     return int(2.0 * math.e * k * k * d / processors)
-
-
-def portion_of(task: Task, context: Context, iterations: int | None, processors: int = 1) -> tuple[int, Supports]:
-    """The iterations of a run that may have a limit on its work, and the supports it begins with."""
-    allowed = default_iterations(task.d, task.k, processors) if iterations is None else iterations
-    if math.isinf(context.work):
-        return allowed, ()
-    known = dict.fromkeys([*([context.start] if context.start else []), *_larger(task, context), *context.supports])
-    entering = task.steps * task.largest**2 * (task.largest + task.rows)
-    given = tuple(known)[: max(1, int(ENTERING * context.work / entering))]
-    work = context.work - len(given) * entering
-    return max(1, int(work / (task.steps * task.work * processors))), given
-
-
-def _larger(task: Task, context: Context) -> Iterator[tuple[int, ...]]:
-    """Supports of more than k columns: those of largest coefficients in relaxations, in a few sizes."""
-    sizes = np.unique(np.linspace(task.k + 1, task.largest, LARGER).astype(np.int64)) if task.k > 1 else ()
-    for columns in context.relaxed:
-        yield from (tuple(sorted(columns[:size])) for size in sizes if size <= len(columns))
 
 
 def key_of(context: Context) -> int:

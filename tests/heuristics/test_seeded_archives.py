@@ -9,7 +9,7 @@ from samples import sample
 
 from exactsel import BoxedProblem, ColumnSubsetProblem, Problem
 from exactsel_heuristics import Context
-from exactsel_heuristics._pareto_search import ENTERING, LARGER, portion_of
+from exactsel_heuristics._pareto_portions import ENTERING, LARGER, portion_of
 from exactsel_heuristics._pareto_tasks import regression_task
 from exactsel_heuristics.pocss import ParetoColumnSelection
 from exactsel_heuristics.poss import ParetoOptimization
