@@ -14,7 +14,10 @@ from exactsel.types import FloatArray
 
 LOSSES = ("quadratic", "huber", "logistic", "css")
 
-RIDGE = {"quadratic": 0.0, "huber": 0.01, "logistic": 0.01}
+LABELLED = ("logistic", "squared_hinge")
+"""Losses of two labels."""
+
+RIDGE = {"quadratic": 0.0, "huber": 0.01, "logistic": 0.01, "squared_hinge": 0.01}
 """lam of a problem with this loss, on standardised columns."""
 
 DELTA = 1.0
@@ -48,15 +51,16 @@ def cases(folder: Path, data: str, losses: str, k: int) -> Iterator[Case]:
             if loss not in losses.split(",") or (loss == "logistic" and np.unique(y).size != 2):
                 continue
             size = min(k, A.shape[1])
-            yield Case(file.stem, loss, size, lambda A=A, y=y, loss=loss, size=size: _problem(A, y, loss, size))
+            yield Case(file.stem, loss, size, lambda A=A, y=y, loss=loss, size=size: standardised(A, y, loss, size))
 
 
-def _problem(A: FloatArray, y: FloatArray, loss: str, k: int) -> Problem | ColumnSubsetProblem:
+def standardised(A: FloatArray, y: FloatArray, loss: str, k: int) -> Problem | ColumnSubsetProblem:
+    """The problem on standardised columns with this loss, or that of column subset selection."""
     A = A - A.mean(axis=0)
     if loss == "css":
         return ColumnSubsetProblem(A / np.linalg.norm(A, axis=0), k)
     A /= A.std(axis=0)
-    y = np.where(y == y.max(), 1.0, -1.0) if loss == "logistic" else (y - y.mean()) / y.std()
+    y = np.where(y == y.max(), 1.0, -1.0) if loss in LABELLED else (y - y.mean()) / y.std()
     delta = DELTA if loss == "huber" else None
     problem: Problem = Problem.prepared(A, y, k, lam=RIDGE[loss], loss=loss, delta=delta, intercept=True)
     return problem

@@ -10,12 +10,18 @@ from pathlib import Path
 import click
 
 from benchmarks.incumbents.cases import LOSSES, cases
+from benchmarks.incumbents.fifty import fifty as fifty_problems
+from benchmarks.incumbents.generators import ALL, variants
+from benchmarks.incumbents.generators import run as run_search
 from benchmarks.incumbents.peers import run_peers
 from benchmarks.incumbents.runs import Found, method_alone, methods, search, until
 from benchmarks.incumbents.tables import report
+from benchmarks.incumbents.who import read_runs
+from benchmarks.incumbents.who import report as who_report
 from benchmarks.paper.tables import Row, markdown
 from exactsel import Problem
 from exactsel.files import write_bytes
+from exactsel.start.portions import FIRST_DUE
 
 
 @click.group(context_settings={"show_default": True})
@@ -78,6 +84,43 @@ def peers(folder: Path | None, data: str, k: int, out: Path) -> None:
             })  # fmt: skip
         write_bytes(out, markdown("Other packages, and when exchange is as good", rows).encode())
     click.echo(out.read_text())
+
+
+@main.command()
+@click.option("--folder", type=click.Path(path_type=Path, exists=True), default=lambda: os.environ.get("EXACTSEL_DATA"),
+              help="Of .npz files with arrays A and y; EXACTSEL_DATA by default. Without: generated ones.")  # fmt: skip
+@click.option("--problems", help="Names, or patterns, of problems, separated by semicolons; all by default.")
+@click.option("--work", default=5e9, type=click.FloatRange(0.0), help="Multiplications of each search.")
+@click.option(
+    "--seconds", default=10.0, type=click.FloatRange(0.0), help="CPU seconds after which one ends in any case."
+)
+@click.option("--seed", default=0, type=click.IntRange(0))
+@click.option("--quick", is_flag=True, help="Less work, by default on the problems that are shipped.")
+@click.option("--runs", type=click.Path(path_type=Path, dir_okay=False), required=True,
+              help="File of runs, a JSON object a line; what it holds already is not run again.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Markdown file of the tables.")
+def fifty(
+    folder: Path | None, problems: str | None, work: float, seconds: float, seed: int, quick: bool, runs: Path,
+    out: Path | None,
+) -> None:  # fmt: skip
+    """Search fifty problems with all generators of incumbents, without each, and with each alone."""
+    if quick:
+        problems, work = problems or "hidden*;overlap*", min(work, 1e7)
+    known = read_runs(runs)
+    for case in fifty_problems(folder, problems or "*"):
+        problem, past = case.make(), dict(known.get(case.name, {}))
+        for variant in (ALL, *variants(problem)):
+            if variant != ALL and past[ALL].total_work < FIRST_DUE and not quick:
+                break  # over before the first portion
+            if variant not in past:
+                past[variant] = run_search(problem, variant, work, seconds, seed)
+                with runs.open("a") as file:
+                    file.write(json.dumps({"case": case.name, **asdict(past[variant])}) + "\n")
+        click.echo(f"{case.name}: {past[ALL].best:.9g} by {past[ALL].source}", err=True)
+    text = who_report(read_runs(runs))
+    if out is not None:
+        write_bytes(out, text.encode())
+    click.echo(text)
 
 
 @main.command()

@@ -14,7 +14,7 @@ from exactsel.bounds.base import PreparedBound, Tightened, scope_of
 from exactsel.bounds.pointwise import allowed_columns, solved_from_data
 from exactsel.bounds.witness import Proof
 from exactsel.closers.refits import Refits
-from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED
+from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED, Answers
 from exactsel.nodes.node import is_convex
 from exactsel.nodes.regions import Fixings, NodeBounds, Region, RoundWork, Visit, constrained
 from exactsel.problem.interface import SubsetProblem
@@ -126,13 +126,18 @@ class Visitor:
         values = self.refits.quick(supports)
         if not np.all(np.isnan(values)):
             best = int(np.nanargmin(values))
-            work.note_rounding(supports[best], float(values[best]))
+            work.note_rounding(supports[best], float(values[best]), self._sizes(answers, best))
         for row in np.flatnonzero(promising | ~(values >= work.upper)).tolist():
             support = supports[row]
             if solved[row] and answers.status[row] != SOLVED:
                 support = allowed_columns(regions[row].state, self.problem.k)
             work.offer(self.refits.better(support, work.upper))
         return values
+
+    def _sizes(self, answers: Answers, row: int) -> FloatArray:
+        """How large the relaxed coefficients are; empty where no method begins from more than k units."""
+        some = self.problem.objective is not None and not self.problem.units.grouped
+        return np.abs(answers.x[row]) if some else np.zeros(0)
 
     def _with_bound(self, region: Region, tightened: Tightened, i: int, cutoff: float, estimate: float) -> Region:
         """The region after a bound call: the better of the old bound and the new one, and whether it is closed.

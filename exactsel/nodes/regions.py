@@ -222,6 +222,8 @@ class Round:
     rounded_value: float = math.inf
     """Objective of the model on ``rounded``."""
     failed_trials: FailedTrials = FailedTrials()
+    relaxed: tuple[int, ...] = ()
+    """The units of largest relaxed coefficients where ``rounded`` comes from, at most 2k - 1, the largest first."""
 
 
 @dataclass(slots=True)
@@ -238,11 +240,14 @@ class RoundWork:
     rounded_value: float = math.inf
     counted: CellCount | None = None
     failed_trials: FailedTrials = FailedTrials()
+    relaxed: tuple[int, ...] = ()
 
-    def note_rounding(self, support: IntArray, value: float) -> None:
-        """Keep the best support (padded with -1) a relaxation was rounded to."""
+    def note_rounding(self, support: IntArray, value: float, sizes: FloatArray) -> None:
+        """Keep the best support (padded with -1) a relaxation was rounded to, and its units of largest ``sizes``."""
         if value < self.rounded_value:
             self.rounded_value, self.rounded = value, tuple(np.sort(support[support >= 0]).tolist())
+            most = np.argsort(-sizes, kind="stable")[: 2 * support.size - 1]
+            self.relaxed = tuple(most[sizes[most] > 0.0].tolist())
 
     def offer(self, fit: Fit | None) -> None:
         """Take a model if it is better than all before."""
@@ -261,6 +266,7 @@ class RoundWork:
             self.counted,
             self.rounded_value,
             self.failed_trials,
+            self.relaxed,
         )
 
 

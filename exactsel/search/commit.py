@@ -51,7 +51,7 @@ def commit_models(state: SearchState, finished: Round, expander: Expander) -> It
         state.walks.wasted += float(failed.calls + failed.iterations) * expander.problem.d**2
         state.record(b"tried", failed.nodes, failed.calls, failed.iterations)
     if finished.rounded:
-        state.portions.hand_on([finished.rounded])
+        state.portions.hand_on([finished.rounded], finished.relaxed)
     for fit in finished.models:
         yield from commit_model(state, fit, "search")
     if finished.models:

@@ -45,7 +45,7 @@ from exactsel.types import BoolArray, IntArray
 from exactsel.walks.effort import CellCount
 from exactsel.walks.relaxation import KernelSearch
 
-VERSION = 6
+VERSION = 7
 """Of the layout."""
 
 KEPT, DIVIDED, SUBTREE, SEARCHED = range(4)
@@ -81,7 +81,7 @@ def packed_round(done: Round) -> Packed:
     header = {
         "round": VERSION, "rest": rest.header, "regions": held.header, "models": len(done.models), "reasons": reasons,
         "searches": len(searches), "subtrees": len(subtrees), "texts": texts, "scope": done.scope,
-        "rounded": None if done.rounded is None else list(done.rounded), 
+        "rounded": None if done.rounded is None else list(done.rounded), "relaxed": list(done.relaxed),
         "failed_trials": list(astuple(done.failed_trials)),
     }  # fmt: skip
     return Packed(header, arrays)
@@ -191,7 +191,8 @@ class _Reading:
         header, problem = self.packed.header, self.problem
         scope, rounded, models = header["scope"], header["rounded"], _whole(header["models"])
         require(isinstance(scope, str), "a scope that is no text")
-        require(rounded is None or all(0 <= _whole(unit) < problem.d for unit in rounded), "a model of unknown columns")
+        relaxed = header["relaxed"]
+        require(all(0 <= _whole(unit) < problem.d for unit in (*(rounded or ()), *relaxed)), "unknown columns")
         ids = self._column("outcome.id", np.int64)
         require(ids.tolist() == [node.id for node in self.nodes], "outcomes for other nodes")
         rest = unpack(Packed(header["rest"], arrays_under("rest", self.packed)), problem)
@@ -205,7 +206,7 @@ class _Reading:
         return Round(
             tuple(fits), tuple(self._outcomes()), scope, Seconds(*seconds),
             None if rounded is None else tuple(rounded), counted, rounded_value,
-            FailedTrials(*map(_count, header["failed_trials"])),
+            FailedTrials(*map(_count, header["failed_trials"])), tuple(relaxed),
         )  # fmt: skip
 
     def _column(self, name: str, kind: type, size: int | None = None) -> NDArray[Any]:

@@ -27,7 +27,7 @@ from exactsel.start.portions import Portions
 from exactsel.types import FloatArray
 from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
 
-VERSION = 11
+VERSION = 12
 """Of the layout."""
 
 RECORDS: dict[type, str] = {
@@ -35,7 +35,7 @@ RECORDS: dict[type, str] = {
     SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di in_vain:f "
     "failure_rate:df",
     Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
-    Portions: "number:i due:f shares:df supports:m",
+    Portions: "number:i due:f shares:df supports:m relaxed:m",
     CellCount: "after:f bound:f",
     Effort: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r counted:r divides_from:f",
 }

@@ -60,6 +60,9 @@ class Context:
         depend on the machine. Without a limit (inf) it ends as its options say.
     threads : int, optional
         Threads to use; all there are when None. The answer does not depend on it.
+    relaxed : tuple of tuple of int
+        For methods that look at larger supports, too: the columns of largest coefficients in relaxations the search has
+        rounded, at most 2k - 1 of each, the largest first.
     """
 
     seed: int = 0
@@ -68,6 +71,7 @@ class Context:
     supports: tuple[tuple[int, ...], ...] = ()
     work: float = math.inf
     threads: int | None = None
+    relaxed: tuple[tuple[int, ...], ...] = ()
 
     def rng(self) -> np.random.Generator:
         """A new random generator at :attr:`seed`; ask once per run and keep it."""

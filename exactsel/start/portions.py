@@ -23,6 +23,13 @@ from exactsel.start.models import admissible, checked_support, resolve, starting
 from exactsel.start.portfolio import portfolio_for
 from exactsel.types import IntArray
 
+WIDE_GAP, WIDE_TIMES = 0.1, 3.0
+"""Where the bound is farther from the incumbent than this part of it (it will take long, and there is room for better
+models), every portion is so many times as large, ..."""
+
+LATER_IF_WIDE = 2e9
+"""... and the methods after the first have theirs from here on."""
+
 FIRST_DUE = 1e9
 """Multiplications of the search (half a second) before the first portions: what is over sooner goes without."""
 
@@ -31,6 +38,9 @@ AGAIN = 2.0
 
 FIRST_SHARE = 0.02
 """Part of the search's work a method's first portions may take, ..."""
+
+FIRST_SHARES = {"poss": 0.01, "pocss": 0.005, "greedy-rls": 0.005}
+"""... less for those that brought little or nothing on fifty problems (``python -m benchmarks.incumbents``), ..."""
 
 GROWTH, DECAY = 2.0, 0.7
 """... what that is multiplied by after a portion that brought a better model, and after one that did not, ..."""
@@ -41,8 +51,8 @@ MOST_SHARE, LEAST_SHARE = 0.1, 1e-3
 LATER = 4e9
 """Multiplications of the search (two seconds) before the portions of all methods but the first."""
 
-KEPT = 32
-"""Supports to begin from."""
+KEPT, RELAXED = 32, 4
+"""Supports to begin from, and relaxations."""
 
 
 @dataclass
@@ -54,12 +64,18 @@ class Portions:
     due: float = FIRST_DUE
     """Multiplications of the search at which the next ones are."""
     shares: dict[int, float] = field(default_factory=dict)
-    """Of the search's work, by a method's place among the methods; FIRST_SHARE where nothing is said."""
+    """Of the search's work, by a method's place among the methods; the first ones where nothing is said."""
     supports: tuple[IntArray, ...] = ()
     """To begin from, the latest first."""
+    relaxed: tuple[IntArray, ...] = ()
+    """Units of largest relaxed coefficients, the largest first, of relaxations that were rounded; the latest first."""
 
-    def hand_on(self, supports: Sequence[Sequence[int]]) -> None:
-        """Enter supports to begin from."""
+    def hand_on(self, supports: Sequence[Sequence[int]], relaxed: Sequence[int] = ()) -> None:
+        """Enter supports to begin from, and the units of largest coefficients of a relaxation."""
+        if relaxed:
+            latest = np.array(relaxed, dtype=np.int64)
+            earlier = [units for units in self.relaxed if not np.array_equal(units, latest)]
+            self.relaxed = (latest, *earlier[: RELAXED - 1])
         kept: dict[tuple[int, ...], None] = dict.fromkeys(tuple(sorted(map(int, support))) for support in supports)
         kept |= dict.fromkeys(tuple(support.tolist()) for support in self.supports)
         self.supports = tuple(np.array(support, dtype=np.int64) for support in list(kept)[:KEPT] if support)
@@ -103,23 +119,27 @@ class Improver:
         """Whether the search has done enough work for the next portions."""
         return bool(self._methods) and work >= portions.due
 
-    def improve(self, portions: Portions, work: float, best: Fit) -> Iterator[tuple[Fit, str]]:
+    def improve(self, portions: Portions, work: float, best: Fit, lower: float) -> Iterator[tuple[Fit, str]]:
         """Give each method its portion; yield each model better than ``best`` and all before, and who found it.
 
-        Where the search is stopped meanwhile they are due again, so that a resumed search has portions of full length.
+        ``lower`` is the search's bound: portions are larger where it leaves room for better models. Where the search is
+        stopped meanwhile they are due again, so that a resumed search has portions of full length.
         """
         before = replace(portions, shares=dict(portions.shares))
         portions.number += 1
         portions.due = AGAIN * work
+        wide = not best.value - lower <= WIDE_GAP * abs(best.value)
+        later, times = (LATER_IF_WIDE, WIDE_TIMES) if wide else (LATER, 1.0)
         seed = int(np.random.SeedSequence([self._seed, portions.number]).generate_state(1)[0])
         for place, method in enumerate(self._methods):
-            share = portions.shares.get(place, FIRST_SHARE)
-            if (place > 0 and work < LATER) or share < LEAST_SHARE:
+            share = portions.shares.get(place, FIRST_SHARES.get(method.name, FIRST_SHARE))
+            if (place > 0 and work < later) or share < LEAST_SHARE:
                 continue
             context = Context(
                 seed=seed, start=best.support or None, should_stop=self._should_stop,
                 supports=tuple(tuple(support.tolist()) for support in portions.supports),
-                work=share * work, threads=self._threads,
+                work=min(MOST_SHARE, times * share) * work, threads=self._threads,
+                relaxed=tuple(tuple(units.tolist()) for units in portions.relaxed),
             )  # fmt: skip
             try:
                 proposal = method.run(self._problem, context)

@@ -76,7 +76,8 @@ class Task:
 
     ``empty_rows`` (3, n) are the rows of the empty support (n = 0 where the objective keeps none), ``work`` the rough
     number of operations one evaluation costs, ``reading`` what it takes besides where columns stay in a file, on which
-    nothing but questions whether to stop depends, and ``loss`` the loss of the problem.
+    nothing but questions whether to stop depends, ``steps`` how many times ``work`` it takes in a portion of work, and
+    ``loss`` the loss of the problem.
     """
 
     objective: Any
@@ -86,6 +87,7 @@ class Task:
     empty_rows: FloatArray
     work: float
     reading: float = 0.0
+    steps: float = 1.0
 
     @property
     def rows(self) -> int:
@@ -163,15 +165,6 @@ def check_batch(method: str, batch: int | None, isolation: str) -> None:
 def default_iterations(d: int, k: int, processors: int = 1) -> int:
     """floor(2 e k^2 d / processors): what the theorems of the papers ask for."""
     return int(2.0 * math.e * k * k * d / processors)
-
-
-def portion_of(task: Task, context: Context, iterations: int | None, processors: int = 1) -> tuple[int, Supports]:
-    """The iterations of a run that may have a limit on its work, and the supports it begins with."""
-    allowed = default_iterations(task.d, task.k, processors) if iterations is None else iterations
-    if math.isinf(context.work):
-        return allowed, ()
-    given = tuple(dict.fromkeys([*([context.start] if context.start else []), *context.supports]))
-    return max(1, int(context.work / (task.work * processors))), given
 
 
 def key_of(context: Context) -> int:

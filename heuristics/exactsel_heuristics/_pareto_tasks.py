@@ -32,6 +32,9 @@ ENTRY_OF_FILE = 10.0
 NEWTON_STEPS = 5.0
 """Of a fit within limits that does not begin at another one."""
 
+LOSS_STEPS = 4.0
+"""Times what is said of an evaluation under another loss that one takes, on many instances: chord and Newton steps."""
+
 NO_ROWS = np.zeros((3, 0))
 
 
@@ -45,7 +48,8 @@ def regression_task(problem: Limited) -> Task:
         reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0
         return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work, reading)
     work = OVERHEAD + problem.n * (ROW_WORK + 4.0 * width)
-    return Task(loss_objective(problem), problem.loss, problem.d, problem.k, empty_rows(problem), work)
+    rows = empty_rows(problem)
+    return Task(loss_objective(problem), problem.loss, problem.d, problem.k, rows, work, steps=LOSS_STEPS)
 
 
 def _task_within_limits(problem: BoxedProblem) -> Task:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from exactsel.errors import InputError
+from exactsel_heuristics._pareto_portions import portion_of
 from exactsel_heuristics._pareto_search import (
     check_batch,
     check_isolation,
     check_options,
-    portion_of,
     run_synchronously,
     run_without_waiting,
 )

@@ -116,13 +116,13 @@ def test_a_share_dies_out_and_grows_with_what_it_brings():
     improver = Improver(problem, (fruitless,), 0, 1, lambda: False)
     record, best = Portions(), problem.fit(())
     for number in range(40):
-        list(improver.improve(record, 1e9 * 2.0**number, best))
+        list(improver.improve(record, 1e9 * 2.0**number, best, -np.inf))
     assert record.shares[0] < LEAST_SHARE
     assert len(fruitless.contexts) < 15
     told = Told((0, 1, 2))
     told.contexts = [None, None]
     improver, record = Improver(problem, (told,), 0, 1, lambda: False), Portions()
-    assert [method for _, method in improver.improve(record, 1e9, best)] == ["told"]
+    assert [method for _, method in improver.improve(record, 1e9, best, -np.inf)] == ["told"]
     assert record.shares[0] > portions.FIRST_SHARE
 
 
@@ -142,13 +142,13 @@ def test_portions_cut_short_are_due_again():
     improver = Improver(problem, (cut, never), 7, 1, lambda: bool(stopped))
     record = Portions(shares={0: 0.05})
     record.hand_on([(3, 1)])
-    assert [fit.support for fit, _ in improver.improve(record, 1e10, best)] == [(0, 1, 2)]
+    assert [fit.support for fit, _ in improver.improve(record, 1e10, best, -np.inf)] == [(0, 1, 2)]
     assert never.contexts == []
     assert (record.number, record.due, record.shares) == (0, portions.FIRST_DUE, {0: 0.05})
     assert [support.tolist() for support in record.supports] == [[1, 3]]
     stopped.clear()
     improver = Improver(problem, (cut,), 7, 1, lambda: False)
-    list(improver.improve(record, 1e10, best))
+    list(improver.improve(record, 1e10, best, -np.inf))
     assert record.number == 1
     assert cut.contexts[-1].seed == cut.contexts[-2].seed
 
@@ -159,7 +159,7 @@ def test_neighbouring_seeds_have_portions_of_their_own():
         told, record = Told(()), Portions()
         improver = Improver(hard(), (told,), seed, 1, lambda: False)
         for number in range(4):
-            list(improver.improve(record, 1e9 * 2.0**number, hard().fit(())))
+            list(improver.improve(record, 1e9 * 2.0**number, hard().fit(()), -np.inf))
         seeds |= {context.seed for context in told.contexts}
     assert len(seeds) == 16
 
@@ -197,7 +197,7 @@ def test_who_cannot_work_in_portions_or_cannot_serve_gets_none():
     improver = Improver(problem, (Whole(), refusing), 0, 1, lambda: False)
     record = Portions()
     for _ in range(3):
-        assert list(improver.improve(record, 1e10, problem.fit(()))) == []
+        assert list(improver.improve(record, 1e10, problem.fit(()), -np.inf)) == []
     assert len(refusing.contexts) == 1
     assert not Improver(problem, (Whole(),), 0, 1, lambda: False).is_due(record, 1e99)
 
@@ -211,6 +211,48 @@ def test_what_is_handed_on_is_limited_and_newest_first():
     record.hand_on([(3, 1), ()])
     assert record.supports[0].tolist() == [1, 3]
     assert all(support.size for support in record.supports)
+    for number in (1, 2, 3, 4, 5, 3, 3):
+        record.hand_on([], (9, number))
+    assert [units.tolist() for units in record.relaxed] == [[9, 3], [9, 5], [9, 4], [9, 2]]
+
+
+class Paid(Told):
+    """A heuristic that brings nothing."""
+
+    def __init__(self, name="told"):
+        super().__init__(())
+        self.name = name
+
+
+def test_portions_are_larger_where_the_bound_is_far_off():
+    problem = hard()
+    best = problem.fit((0, 1, 2))
+    work = {}
+    for lower in (-np.inf, 0.0, 0.95 * best.value):
+        methods, record = (Paid(), Paid("greedy-rls")), Portions()
+        improver = Improver(problem, methods, 0, 1, lambda: False)
+        list(improver.improve(record, 3e9, best, lower))
+        assert record.shares == {0: 0.02 * portions.DECAY} | ({1: 0.005 * portions.DECAY} if lower <= 0.0 else {})
+        list(improver.improve(record, 5e9, best, lower))
+        work[lower] = [[context.work for context in method.contexts] for method in methods]
+    assert work[0.0] == work[-np.inf]
+    assert [len(each) for each in work[0.95 * best.value]] == [2, 1], "the second method waits"
+    assert work[0.95 * best.value][0][0] == pytest.approx(0.02 * 3e9)
+    assert work[0.0][0][0] == pytest.approx(portions.WIDE_TIMES * 0.02 * 3e9)
+    record = Portions(shares={0: 0.09})
+    never = Paid()
+    list(Improver(problem, (never,), 0, 1, lambda: False).improve(record, 3e9, best, 0.0))
+    assert never.contexts[0].work == pytest.approx(portions.MOST_SHARE * 3e9), "a tenth of the search at most"
+
+
+def test_what_relaxations_hold_beyond_k_is_handed_on(at_once):
+    told = Told(())
+    search = Search(hard(), Settings(heuristics=(told,), subtrees=False, batch=1, node_limit=40), signals=())
+    search.run()
+    relaxed = [units for context in told.contexts[1:] for units in context.relaxed]
+    assert relaxed
+    assert all(len({*units}) == len(units) <= 2 * search.problem.k - 1 for units in relaxed)
+    assert any(len(units) > search.problem.k for units in relaxed)
 
 
 @pytest.mark.parametrize("kind", ["quadratic, default", "huber, default"])
@@ -226,7 +268,9 @@ def test_a_saved_search_goes_on_with_its_portions(kind, at_once):
     frontier = registered("frontiers", "best-first")
     state = state_from_parts(map(bytes, state_parts(part.state)), problem, frontier, part.state.statement)
     assert state.portions.number == part.state.portions.number > 0
-    assert [s.tolist() for s in state.portions.supports] == [s.tolist() for s in part.state.portions.supports]
+    for name in ("supports", "relaxed"):
+        kept = [s.tolist() for s in getattr(part.state.portions, name)]
+        assert [s.tolist() for s in getattr(state.portions, name)] == kept != []
     rest = Search(problem, Settings(**options, node_limit=60), state=state, signals=())
     assert rest.run().upper == whole.result().upper
     assert rest.state.tree_hash == whole.state.tree_hash
