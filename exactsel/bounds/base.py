@@ -76,6 +76,8 @@ class PreparedBound(Protocol):
 
     curvature: FloatArray | None = None
     """(d,) The curvature of all columns, where the bound uses it; None where it has the ridge's or none."""
+    quick: bool = False
+    """Whether the first node is bounded before anything looks for strong columns, since that takes longer."""
 
     @property
     def scope(self) -> str:

@@ -97,7 +97,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
 
     def __init__(self, problem: BoxedProblem, options: BoundOptions, curvature: FloatArray | None) -> None:
         self.problem, self.options, self.curvature = problem, options, curvature
-        free = problem.unlimited
+        self.quick, free = problem.all_limited, problem.unlimited
         wide = curvature is None and not problem.units.grouped and many_columns(free.n, free.d)
         in_gram = free.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
         data: GramData | RawData = free.gram if in_gram else free.raw

@@ -36,6 +36,8 @@ from exactsel.types import FloatArray, IntArray, StateArray
 class PreparedWide(PreparedBound):
     """Bound to one problem of quadratic loss, lam > 0 and columns that are chosen one by one."""
 
+    quick = True
+
     def __init__(self, problem: Problem, options: BoundOptions) -> None:
         self.problem, self.options = problem, options
         rules = AcceleratedGradientBound().rules(problem, 1.0, options.thorough)  # working sets have their own steps

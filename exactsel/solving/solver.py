@@ -20,7 +20,6 @@ from exactsel._jit import ENABLED, available_threads, interpreted, interpreted_s
 from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.bounds.fit import BOUNDED_MODELS
-from exactsel.bounds.wide import PreparedWide
 from exactsel.closers.base import RegionSolver
 from exactsel.closers.listing import CountCells, ListRoot
 from exactsel.closers.strong import CloseByStrong
@@ -28,7 +27,6 @@ from exactsel.errors import CompilingWarning, InputError, UnsupportedError, opti
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
 from exactsel.nodes.node import root_node
 from exactsel.observers.history import History
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.problem.model import Model, PreparedModel, column_ratio
@@ -262,13 +260,11 @@ class Search:
         tolerance = self.settings.tolerance.of(self.problem).for_search(statement.taken)
         strong = self._methods.strong(self.problem, self.state.incumbent.columns.tolist(), options)
         scope = self._scope_of_the_whole(statement)
-        later = isinstance(self._bound, PreparedWide)
-        later = later or (isinstance(self.problem, BoxedProblem) and self.problem.all_limited)
-        close = CloseByStrong(self.problem, tolerance, strong, scope, after_bounds=later) if strong else None
+        assert self._bound is not None
+        close = CloseByStrong(self.problem, tolerance, strong, scope, self._bound.quick) if strong else None
         ways: list[RegionSolver] = [] if close is None else [close]
         if not self._listing:
             return ways
-        assert self._bound is not None
         lister = self._methods.lister(self.problem, self._bound, self.state.incumbent.coef, options, self._shown)
         cells = self._methods.cells(self.problem, self._bound, options, self._shown)
         listing: list[RegionSolver] = [] if lister is None else [ListRoot(lister)]
