@@ -29,6 +29,9 @@ STEPS = 30
 DIGITS = 400
 """Binary digits kept of a coefficient."""
 
+FEW_DIGITS = 60
+"""Of what bounds a coefficient, which goes into systems: their numbers should have no denominators of their own."""
+
 TIED = 1e-5
 """Terms this close to each other (relative) tie."""
 
@@ -250,7 +253,7 @@ class Polisher:
         gram = self._gram(columns)
         places = [i for i in range(len(columns)) if gram[i][i]]
         target = RADIUS * root_below(gram[-1][-1])
-        most = {i: target / root_above(gram[i][i]) for i in places}
+        most = {i: shortened(target / root_above(gram[i][i]), FEW_DIGITS) for i in places}
         x = [Fraction(0)] * self.d
         fixed: dict[int, Fraction] = {}
         while True:
@@ -300,9 +303,9 @@ def dyadic(values: Sequence[Fraction]) -> Scaled:
     return Scaled(np.array([int(value * (1 << bits)) for value in values], dtype=object), -bits)
 
 
-def shortened(value: Fraction) -> Fraction:
-    """The value with its first DIGITS binary digits, as a fraction whose denominator is a power of two."""
+def shortened(value: Fraction, digits: int = DIGITS) -> Fraction:
+    """The value with its first binary digits, as a fraction whose denominator is a power of two."""
     if not value:
         return value
-    bits = max(0, DIGITS + value.denominator.bit_length() - abs(value.numerator).bit_length())
+    bits = max(0, digits + value.denominator.bit_length() - abs(value.numerator).bit_length())
     return Fraction((value.numerator << bits) // value.denominator, 1 << bits)
