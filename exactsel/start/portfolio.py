@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -61,8 +62,11 @@ part of what forming the Gram matrix takes besides; ..."""
 MODELS_FIRST = 2.0
 """... and that of forming so many Hessians for other losses than the quadratic one."""
 
-PASSES_FIRST, LOSS_PASSES_FIRST = 10.0, 100.0
-"""... or, where they are not formed, of so many passes over the data; the second for other losses."""
+PASSES_FIRST = 10.0
+"""... or, where they are not formed, of so many passes over the data; ..."""
+
+LOSS_FIRST, LOSS_PASSES_FIRST = 5e8, 100.0
+"""... but no more than this many, or so many passes, for other losses where columns outnumber the rows."""
 
 NODES_FIRST = 4.0
 """So many times that within limits of coefficients, where a node takes a millisecond and more."""
@@ -98,7 +102,8 @@ def first_work(problem: SubsetProblem) -> float:
             work = FIRST_WORK + PASSES_FIRST * n * d
         work, objective = NODES_FIRST * work, problem.base
     if objective is not None and not objective.is_quadratic:
-        work += LOSS_PASSES_FIRST * n * d if d > n else MODELS_FIRST * n * d**2
+        most = max(LOSS_FIRST, LOSS_PASSES_FIRST * n * d) if d > n else math.inf
+        work += min(MODELS_FIRST * n * d**2, most)
     return work
 
 
