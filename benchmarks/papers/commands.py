@@ -36,7 +36,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers"
 @click.option("--mip-python", default=sys.executable, help="Python with gurobipy and pyscipopt, for 002.")
 @click.option("--only", help="One exhibit by its file name, such as figure-2.")
 def main(paper: str, quick: bool, out: Path, folder: Path | None, mip_python: str, only: str | None) -> None:
-    """Measure every table and figure of a paper anew, beside what it prints.
+    """Reproduce every table and figure of a paper beside the printed one.
 
     000: subset selection by Pareto optimization (POSS); 001: its parallel form (PPOSS); 002: best-first search for
     sparse minimization; 003: unsupervised feature selection (POCSS); 004: greedy RLS. Each exhibit is written as data

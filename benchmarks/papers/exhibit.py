@@ -1,4 +1,4 @@
-"""A table or figure of a paper, measured anew: its rows, its picture, and what the paper prints of it."""
+"""A table or figure of a paper, reproduced: its rows, its picture, and what the paper prints of it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ OVER_K = (
 OVER_TIME = "the time of POCSS to be better than Greedy and IterFS is much less than 2ek²n = 271 kn, on RlCTs and sEMG."
 
 HERE = ("sonar", "dna", "arrhythmia")
-"""The data sets of table 1 that stand in for those of the figures which are not at hand."""
+"""The data sets of table 1 that stand in for those of the figures that are not available."""
 
 
 def exhibits(request: Request) -> Iterator[Exhibit]:

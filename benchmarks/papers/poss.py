@@ -70,10 +70,10 @@ def _table_1(request: Request) -> Exhibit:
     remarks: list[str] = []
     for name, shape in SHAPES.items():
         try:
-            at_hand = str(load(name, request.folder).A.shape)
+            available = str(load(name, request.folder).A.shape)
         except MissingData:
-            at_hand = "–"
-        rows.append({"data": name, "printed (#inst, #feat)": str(shape), "at hand": at_hand})
+            available = "–"
+        rows.append({"data": name, "printed (#inst, #feat)": str(shape), "available": available})
     return Exhibit("table-1", "The data sets", "twelve data sets and their sizes.", rows, (), remarks)
 
 

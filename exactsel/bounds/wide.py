@@ -4,7 +4,7 @@ Bound (2) as :mod:`exactsel.bounds.apg` has it, solved on working sets (:mod:`ex
 takes a few passes over its columns, and nothing is prepared.
 
 Measured (1,000 rows, k = 10, rho .1, lam = 50 on columns of squared length 1,000, CPU seconds of one core until the
-optimum is proven, with the Gram matrix and without): 5,000 columns 17 and 1.6; 20,000 open after 38, and 3.1.
+optimum is proven, with the Gram matrix and without): 5,000 columns 17 and 1.4; 20,000 open after 38, and 3.4.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.boxed import BoxedBound
 from exactsel.bounds.wide import PreparedWide
 from exactsel.errors import InputError
-from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.kernels.node import FREE, IN, OUT, UNFINISHED
 from exactsel.problem import minima
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.proofs.instance import instance_of
@@ -65,12 +65,9 @@ def least(problem, inside, free):
     return min((problem.fit([*inside, *chosen]).value for chosen in sets), default=np.inf)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", sample(12, 600, smoke=1))
-def test_bounds_on_working_sets_are_below_the_best_model_of_a_node(tiny, loss, seed):
-    problem = wide_case(seed, loss)
-    rng, prepared = np.random.default_rng(seed), BoxedBound().prepare(problem, BoundOptions())
-    room = 1e-9 * max(problem.null_objective, 1e-300)
+def check_bounds_of_nodes(problem, prepared, seed):
+    """No bound of a region, and none its children inherit, is above the best model there."""
+    rng, room = np.random.default_rng(seed), 1e-9 * max(problem.null_objective, 1e-300)
     for state in (rng.choice([OUT, FREE, FREE, FREE, IN], problem.d).astype(np.int8) for _ in range(5)):
         state[np.flatnonzero(state == IN)[problem.k - 1 :]] = FREE
         inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
@@ -84,9 +81,14 @@ def test_bounds_on_working_sets_are_below_the_best_model_of_a_node(tiny, loss, s
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", sample(8, 300))
-def test_searches_on_working_sets_find_and_prove_the_best_model(tiny, loss, seed, tmp_path):
-    problem, file = wide_case(seed, loss), tmp_path / "run.exsel"
+@pytest.mark.parametrize("seed", sample(12, 600, smoke=1))
+def test_bounds_on_working_sets_are_below_the_best_model_of_a_node(tiny, loss, seed):
+    problem = wide_case(seed, loss)
+    check_bounds_of_nodes(problem, BoxedBound().prepare(problem, BoundOptions()), seed)
+
+
+def check_search(problem, file):
+    """A search finds the best model, and both checkers accept its proof."""
     best, null = least(problem, [], range(problem.d)), problem.null_objective
     result = solve(problem, signals=(), proof=file)
     assert result.lower <= best + 1e-9 * null
@@ -96,6 +98,13 @@ def test_searches_on_working_sets_find_and_prove_the_best_model(tiny, loss, seed
     verdict = verify(read_proof(file), instance)
     assert verdict.verified, verdict.reason
     assert second_opinion(instance, file.read_bytes(), **relations_of(instance)) == ""
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", sample(8, 300))
+def test_searches_on_working_sets_find_and_prove_the_best_model(tiny, loss, seed, tmp_path):
+    problem, file = wide_case(seed, loss), tmp_path / "run.exsel"
+    check_search(problem, file)
 
 
 def without_limits(seed):
@@ -107,18 +116,7 @@ def without_limits(seed):
 @pytest.mark.parametrize("seed", sample(20, 1500, smoke=1))
 def test_without_limits_bounds_on_working_sets_are_below_the_best_model_of_a_node(tiny, seed):
     problem = without_limits(seed)
-    rng, prepared = np.random.default_rng(seed), PreparedWide(problem, BoundOptions())
-    room = 1e-9 * max(problem.null_objective, 1e-300)
-    for state in (rng.choice([OUT, FREE, FREE, FREE, IN], problem.d).astype(np.int8) for _ in range(5)):
-        state[np.flatnonzero(state == IN)[problem.k - 1 :]] = FREE
-        inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
-        best = least(problem, inside, free)
-        answers = prepared.tighten(state[None], [None], np.inf, best).answers
-        assert answers.bound[0] <= best + room
-        for j in free:
-            rest = [each for each in free if each != j]
-            assert answers.bound_out[0, j] <= least(problem, inside, rest) + room
-            assert answers.bound_in[0, j] <= least(problem, [*inside, j], rest) + room
+    check_bounds_of_nodes(problem, PreparedWide(problem, BoundOptions()), seed)
 
 
 @pytest.mark.parametrize("spectrum", [False, True])
@@ -129,15 +127,47 @@ def test_without_limits_searches_on_working_sets_prove_the_best_model(tiny, spec
         monkeypatch.setattr(spectral, "MOST_BYTES", 0.0)
     monkeypatch.setattr(minima, "GRAM_COLUMNS", 0)
     problem, file = without_limits(seed), tmp_path / "run.exsel"
-    best, null = least(problem, [], range(problem.d)), problem.null_objective
-    result = solve(problem, signals=(), proof=file)
-    assert result.lower <= best + 1e-9 * null
-    assert result.upper == pytest.approx(best, abs=1e-6 * null)
-    assert result.reached or best < 1e-3 * null
-    instance = instance_of(problem)
-    verdict = verify(read_proof(file), instance)
-    assert verdict.verified, verdict.reason
-    assert second_opinion(instance, file.read_bytes(), **relations_of(instance)) == ""
+    check_search(problem, file)
+
+
+def many_columns(n=60, d=1300):
+    """As many as are served by working sets without any constant being changed."""
+    rng = np.random.default_rng(11)
+    A = rng.standard_normal((n, d))
+    A[:, 7], A[:, 9], A[:, 11] = A[:, 3], -A[:, 5], 1.0
+    y = A[:, [3, 500, 900]].sum(axis=1) + 0.4 * rng.standard_normal(n)
+    return Problem.prepared(A, y, 3, lam=60.0, fit_intercept=True)
+
+
+@pytest.mark.parametrize("spectrum", [False, True])
+def test_many_columns_have_one_tree_and_its_proof(spectrum, tmp_path, monkeypatch):
+    if not spectrum:
+        monkeypatch.setattr(spectral, "MOST_BYTES", 0.0)
+    problem, file = many_columns(), tmp_path / "run.exsel"
+    one = solve(problem, signals=(), proof=file, threads=1)
+    assert one.reached
+    assert one.upper <= problem.fit([3, 500, 900]).value * (1.0 + 1e-12)
+    assert verify(read_proof(file), instance_of(problem)).verified
+    alone, two = (solve(many_columns(), signals=(), threads=threads) for threads in (1, 2))
+    assert alone.tree_hash == one.tree_hash
+    assert (two.tree_hash, two.support, two.lower) == (alone.tree_hash, alone.support, alone.lower)
+    path = tmp_path / "run.ckpt"
+    solve(many_columns(), signals=(), checkpoint=path, rel_eps=0.5)
+    resumed = solve(many_columns(), signals=(), resume=path, rel_eps=1e-6)
+    assert resumed.lower <= one.upper
+    assert resumed.upper == pytest.approx(one.upper, rel=1e-9)
+
+
+def test_a_bound_that_is_told_to_stop_is_unfinished_and_holds():
+    problem = many_columns()
+    best = problem.fit([3, 500, 900]).value
+    for stopped in (True, False):
+        states = np.array([problem.root_state, np.where(np.arange(problem.d) < 3, IN, OUT)], dtype=np.int8)
+        options = BoundOptions(stop=np.array([stopped]))
+        answers = PreparedWide(problem, options).tighten(states, [None, None], np.inf, best).answers
+        assert np.all((answers.status == UNFINISHED) == stopped)
+        assert not answers.bound[0] > best
+        assert not answers.bound[1] > problem.fit([0, 1, 2]).value * (1.0 + 1e-9)
 
 
 def test_refits_from_rows_are_those_from_the_gram_matrix(monkeypatch):
