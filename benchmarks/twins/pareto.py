@@ -43,7 +43,7 @@ def rows(quick: bool, repeats: int, threads: int) -> Iterator[Row]:
         share = partial(run_synchronously, task, iterations=count // PROCESSORS, processors=PROCESSORS)
         kinds: dict[tuple[str, int], Callable[[Context], Any]] = {}
         kinds["POSS", 1] = partial(run_synchronously, task, iterations=count)
-        for team in dict.fromkeys((1, threads)):
+        for team in sorted({1, threads, *(count for count in (2, 4, 8) if count < threads)}):
             kinds["PPOSS", team] = partial(share, threads=team, batch=None)
             kinds["PPOSS, batch 1", team] = partial(share, threads=team, batch=1)
             kinds["PPOSS-asy", team] = partial(run_without_waiting, task, iterations=count, threads=team)
