@@ -29,7 +29,7 @@ NO_LARGER, SMALLER = 0, 1
 class Members(NamedTuple):
     """Supports, one per slot, with what their objective remembers of their fits.
 
-    ``supports`` (slots, 2 + w): see :data:`SIZE`; ``values`` (slots,); ``factors`` (slots, w + 1, w): an inverse
+    ``supports`` (slots, 2 + w and more): see :data:`SIZE`; ``values`` (slots,); ``factors`` (slots, w + 1, w): an inverse
     matrix of the size of the support, and its coefficients in the last row; ``rows`` (slots, 3, n).
     """
 
@@ -42,8 +42,9 @@ class Members(NamedTuple):
 class Scratch(NamedTuple):
     """What a worker needs for one offspring, one slot per worker.
 
-    ``flips`` (workers, 4, w + 2): see :data:`DROPS`; ``limits`` (workers, CACHE_LINES): see :data:`NO_LARGER`;
-    ``vectors`` (workers, 2, w), ``factors`` (workers, w + 1, w) and ``rows`` (workers, 3, n) are for the objective.
+    ``flips`` (workers, 4 and more, w + 2): see :data:`DROPS`; ``limits`` (workers, CACHE_LINES): see
+    :data:`NO_LARGER`; ``vectors`` (workers, 2 and more, w), ``factors`` (workers, w + 1 and more, w) and ``rows``
+    (workers, 3, n) are for the objective.
     """
 
     flips: IntArray
@@ -54,9 +55,9 @@ class Scratch(NamedTuple):
 
 
 def new_members(slots: int, width: int, n: int) -> Members:
-    """Empty slots."""
+    """Empty slots; supports are followed by :data:`CACHE_LINES` numbers that nothing uses."""
     return Members(
-        np.zeros((slots, 2 + width), dtype=np.int64),
+        np.zeros((slots, 2 + width + CACHE_LINES), dtype=np.int64),
         np.full(slots, np.inf),
         np.zeros((slots, width + 1, width)),
         np.zeros((slots, 3, n)),
@@ -64,11 +65,12 @@ def new_members(slots: int, width: int, n: int) -> Members:
 
 
 def new_scratch(workers: int, width: int, n: int) -> Scratch:
-    """Workspace for ``workers`` workers."""
+    """Workspace for ``workers`` workers, with rows that nothing uses between what two of them write."""
+    unused = -(-CACHE_LINES // width)
     return Scratch(
-        np.zeros((workers, 4, width + 2), dtype=np.int64),
+        np.zeros((workers, 4 + unused, width + 2), dtype=np.int64),
         np.zeros((workers, CACHE_LINES)),
-        np.zeros((workers, 2, width)),
-        np.zeros((workers, width + 1, width)),
+        np.zeros((workers, 2 + unused, width)),
+        np.zeros((workers, width + 1 + unused, width)),
         np.zeros((workers, 3, n)),
     )

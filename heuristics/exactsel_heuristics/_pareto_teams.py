@@ -65,8 +65,9 @@ class Islands(NamedTuple):
     readers: IntArray
 
 
-LIVE, LISTED, USED = 0, 1, 2
-"""Places in ``Islands.counts``: the live slots, all that an island lists, and its own among these."""
+LIVE, LISTED, USED, TAKEN = 0, 1, 2, 3
+"""Places in ``Islands.counts``: the live slots, all that an island lists, its own among these, and how many threads
+have asked for it since the last merge: the first has it."""
 
 
 NO_LIMIT = 2**62
@@ -278,7 +279,7 @@ def run_islands(
     processors, iteration = offspring.values.size, first
     while iteration < end:
         if member == 0:
-            cells[TICKET] = 0
+            islands.counts[:, TAKEN] = 0
         meet(cells, team)
         if not schedule[RETURN_BELOW] <= schedule[BATCH] <= schedule[RETURN_ABOVE]:
             break
@@ -291,10 +292,11 @@ def run_islands(
                 adapt_batch(schedule, entered)
             iteration = last
             continue
-        while True:
-            p = atomic_add(cells, TICKET, 1)
-            if p >= processors:
-                break
+        for number in range(processors):
+            # First those that it had in the last batch, which are in its core's caches, then what others have left.
+            p = (member * processors // team + number) % processors
+            if atomic_add(islands.counts[p], TAKEN, 1) > 0:
+                continue
             start_island(archive, islands, p)
             evolve(objective, plan, archive, islands, offspring, scratch, p, iteration, last)
         meet(cells, team)
