@@ -11,25 +11,38 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from scipy.linalg.lapack import get_lapack_funcs
 
 from exactsel.algebra.spectrum import smallest_eigenvalue
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
-CENTRED = 0.1
+CENTRED = 0.5
 """Newton decrement, relative to the barrier's weight, at which the weight may be lowered."""
 
+LAST_CENTRED = 0.1
+"""The same for the last weight."""
+
+WEIGHTS = (1.0, 0.1, 0.01)
+"""Of the barrier. At the last one D is as good as optimal: bounds change by less than a per mille."""
+
+TO_THE_BOUNDARY = 0.9
+"""Part of the way to the boundary that a step may go: on it the next system would be singular."""
+
+IN_SINGLE_PRECISION = 1e-4
+"""Smallest eigenvalue, relative to the largest diagonal entry, from which on steps in single precision do."""
+
+SINGLE_FROM = 200
+"""Columns from which on single precision saves time."""
+
 BALANCED_UP_TO = 600
-"""Columns up to which D is balanced: some fifty inversions, of which each takes O(d^3)."""
+"""Columns up to which D is balanced: some twenty inversions, of which each takes O(d^3)."""
 
 BALANCED_SECONDS, UNIFORM_SECONDS = 5e-9, 1e-10
 """Rough seconds for either kind of D, times d^3."""
 
 SHARE_OF_TIME = 0.25
 """Part of a time limit the curvature may take."""
-
-LAST_WEIGHT = 5e-3
-"""Weight of the barrier at which D is as good as optimal: bounds change by less than a per mille."""
 
 
 def best_curvature(
@@ -108,15 +121,14 @@ def balanced_curvature(
     room = rounding_room(H, roundings)
     if not smallest > 8.0 * room:
         return None
-    shifted = H - 2.0 * room * np.eye(len(H))
-    D = np.full(len(H), 0.5 * (smallest - 2.0 * room))
-    weight = 1.0
-    while weight > LAST_WEIGHT and not should_stop():
+    single = len(H) >= SINGLE_FROM and smallest > IN_SINGLE_PRECISION * float(np.diagonal(H).max())
+    climb = _Climb(_less_diagonal(H, 2.0 * room), 0.5 * (smallest - 2.0 * room), np.float32 if single else np.float64)
+    for weight in WEIGHTS:
+        goal = weight * (LAST_CENTRED if weight == WEIGHTS[-1] else CENTRED)
         for _ in range(50):
-            D, decrement = _newton_step(shifted, D, weight)
-            if decrement <= CENTRED * weight or should_stop():
+            if should_stop() or climb.step(weight) <= goal:
                 break
-        weight *= 0.1
+    D = climb.D
     for shrink in (1.0, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5):
         if _definite(_less_diagonal(H, shrink * D + room)):
             return shrink * D * squares
@@ -138,27 +150,71 @@ def _evened(H: FloatArray) -> tuple[FloatArray, FloatArray]:
     return H / even[:, None] / even, even**2
 
 
-def _newton_step(H: FloatArray, D: FloatArray, weight: float) -> tuple[FloatArray, float]:
-    """One damped step of sum log D + weight * log det(H - diag(D)), and the squared Newton decrement before it."""
-    try:
-        inverse = np.linalg.inv(H - np.diag(D))
-    except np.linalg.LinAlgError:
-        return D, 0.0  # on the boundary, as far as rounding can tell
-    gradient = 1.0 / D - weight * np.diagonal(inverse)
-    step = np.linalg.solve(np.diag(1.0 / D**2) + weight * inverse**2, gradient)
-    decrement = float(gradient @ step)
-    length = 1.0
-    while length > 1e-12:
-        ahead = D + length * step
-        if np.all(ahead > 0) and _definite(H - np.diag(ahead)):
-            # Not onto the boundary: the next system would be singular.
-            return (ahead if length == 1.0 else D + 0.9 * length * step), decrement
-        length *= 0.5
-    return D, 0.0
+class _Climb:
+    """Newton's method for sum_j log D_j + weight * log det(H - diag(D)); ``D`` (d,) is how far it has come.
+
+    The steps may be taken in single precision: whatever D they lead to is verified in double precision afterwards.
+    """
+
+    def __init__(self, H: FloatArray, smallest: float, precision: type[np.floating]) -> None:
+        self.H = np.asfortranarray(H, dtype=precision)
+        self.factorise, self.invert, self.solve = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=precision)
+        self.D = np.full(len(H), smallest)
+        self.inverse = self._inverse(self.D)
+        start = self._start()
+        inverse = None if start is None else self._inverse(start)
+        if start is not None and inverse is not None:
+            self.D, self.inverse = start, inverse
+
+    def _inverse(self, D: FloatArray) -> FloatArray | None:
+        """Of H - diag(D), where it is positive definite."""
+        factor, failed = self.factorise(_less_diagonal(self.H, D.astype(self.H.dtype)), lower=1, overwrite_a=1)
+        if failed:
+            return None
+        inverse, _ = self.invert(factor, lower=1, overwrite_c=1)
+        lower = np.tril(inverse)
+        return lower + np.tril(lower, -1).T  # type: ignore[no-any-return]
+
+    def _start(self) -> FloatArray | None:
+        """Half of the largest possible multiple of the inverse's diagonal, inverted; None where H has no inverse."""
+        K = self._inverse(np.zeros(len(self.H)))
+        if K is None:
+            return None
+        scale = 1.0 / np.sqrt(np.diagonal(K))
+        matrix = K * scale[:, None] * scale
+        vector = np.ones(len(K), dtype=K.dtype)
+        for _ in range(20):
+            vector = matrix @ vector
+            vector /= np.linalg.norm(vector)
+        return np.asarray(0.5 * scale**2 / np.linalg.norm(matrix @ vector), dtype=float)
+
+    def step(self, weight: float) -> float:
+        """One damped step; the squared Newton decrement before it, 0 where there is no way on."""
+        D, K = self.D, self.inverse
+        if K is None:
+            return 0.0  # on the boundary, as far as rounding can tell
+        gradient = 1.0 / D - weight * np.diagonal(K).astype(float)
+        # In units of D, so that columns of very different curvature are alike.
+        system = weight * (K * D[:, None].astype(K.dtype) * D.astype(K.dtype) * K)
+        system[np.diag_indices(len(D))] += 1.0
+        factor, failed = self.factorise(np.asfortranarray(system), lower=1, overwrite_a=1)
+        if failed:
+            return 0.0
+        relative = self.solve(factor, (D * gradient).astype(K.dtype), lower=1)[0].astype(float)
+        decrement = float(D * gradient @ relative)
+        length = min(1.0, TO_THE_BOUNDARY / max(1e-300, float(-relative.min())))
+        while length > 1e-12:
+            ahead = D * (1.0 + length * relative)
+            inverse = self._inverse(ahead)
+            if inverse is not None:
+                self.D, self.inverse = ahead, inverse
+                return decrement
+            length *= 0.5
+        return 0.0
 
 
 def _less_diagonal(H: FloatArray, diagonal: FloatArray | float) -> FloatArray:
-    matrix = H.copy()
+    matrix = H.copy(order="K")
     matrix[np.diag_indices(len(H))] -= diagonal
     return matrix
 
