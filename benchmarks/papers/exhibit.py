@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.folder import MissingData
 from benchmarks.paper.tables import AtLeast, Cell, Row, Spread, comma_separated, markdown
 from benchmarks.papers.pictures import Line, Panel, draw
 from exactsel.files import write_bytes
@@ -50,6 +51,20 @@ class Exhibit:
         for number, rows in enumerate(_of_one_kind(self.rows)):
             parts.append(markdown(self.title if number == 0 else f"{self.title}, continued", rows))
         return "\n".join(parts if self.rows else [f"### {self.title}\n", *parts])
+
+
+def data_sets(
+    printed: str, shapes: Mapping[str, tuple[int, int]], measured: Callable[[str], tuple[int, ...]]
+) -> Exhibit:
+    """A table of the sizes that the paper prints, beside those of the data at hand."""
+    rows: list[Row] = []
+    for name, shape in shapes.items():
+        try:
+            available = str(measured(name))
+        except MissingData:
+            available = "–"
+        rows.append({"data": name, "printed (rows, features)": str(shape), "available": available})
+    return Exhibit("table-1", "The data sets", printed, rows)
 
 
 def _of_one_kind(rows: Iterable[Row]) -> list[list[Row]]:

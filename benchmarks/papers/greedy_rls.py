@@ -11,7 +11,7 @@ from benchmarks.greedy_rls.comparison import Comparison
 from benchmarks.greedy_rls.data import GENERATED, NAMES, SHAPES, load
 from benchmarks.greedy_rls.scaling import Scaling
 from benchmarks.paper.tables import Row
-from benchmarks.papers.exhibit import Exhibit, grouped, line, lines
+from benchmarks.papers.exhibit import Exhibit, data_sets, grouped, line, lines
 from benchmarks.papers.pictures import Line, Panel
 from benchmarks.papers.request import Request
 
@@ -42,14 +42,7 @@ def exhibits(request: Request) -> Iterator[Exhibit]:
 
 
 def _table_1(request: Request) -> Exhibit:
-    rows: list[Row] = []
-    for name, shape in SHAPES.items():
-        try:
-            available = str(load(name, request.folder).A.shape)
-        except MissingData:
-            available = "–"
-        rows.append({"data": name, "printed (#instances, #features)": str(shape), "available": available})
-    return Exhibit("table-1", "The data sets", "six data sets and their sizes.", rows)
+    return data_sets("six data sets and their sizes.", SHAPES, lambda name: load(name, request.folder).A.shape)
 
 
 def _figures_1_and_2(request: Request) -> Exhibit:

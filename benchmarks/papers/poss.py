@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.folder import EVERY, MissingData, chosen
 from benchmarks.paper.tables import Row
-from benchmarks.papers.exhibit import Exhibit, deviation, grouped, line, number
+from benchmarks.papers.exhibit import Exhibit, data_sets, deviation, grouped, line, number
 from benchmarks.papers.pictures import Line, Panel
 from benchmarks.papers.request import Request
 from benchmarks.poss import anytime, table2
@@ -66,15 +66,7 @@ def _data(request: Request, names: Sequence[str], remarks: list[str]) -> Iterato
 
 
 def _table_1(request: Request) -> Exhibit:
-    rows: list[Row] = []
-    remarks: list[str] = []
-    for name, shape in SHAPES.items():
-        try:
-            available = str(load(name, request.folder).A.shape)
-        except MissingData:
-            available = "–"
-        rows.append({"data": name, "printed (#inst, #feat)": str(shape), "available": available})
-    return Exhibit("table-1", "The data sets", "twelve data sets and their sizes.", rows, (), remarks)
+    return data_sets("twelve data sets and their sizes.", SHAPES, lambda name: load(name, request.folder).A.shape)
 
 
 def _table_2(request: Request) -> Exhibit:

@@ -37,10 +37,7 @@ AGAIN = 2.0
 """The next portions are due when the search has done so many times the work it had done at the last ones."""
 
 FIRST_SHARE = 0.02
-"""Part of the search's work a method's first portions may take, ..."""
-
-FIRST_SHARES = {"poss": 0.01, "pocss": 0.005, "greedy-rls": 0.005}
-"""... less for those that brought little or nothing on fifty problems (``python -m benchmarks.incumbents``), ..."""
+"""Part of the search's work a method's first portions may take unless its ``first_share`` says another, ..."""
 
 GROWTH, DECAY = 2.0, 0.7
 """... what that is multiplied by after a portion that brought a better model, and after one that did not, ..."""
@@ -132,7 +129,7 @@ class Improver:
         later, times = (LATER_IF_WIDE, WIDE_TIMES) if wide else (LATER, 1.0)
         seed = int(np.random.SeedSequence([self._seed, portions.number]).generate_state(1)[0])
         for place, method in enumerate(self._methods):
-            share = portions.shares.get(place, FIRST_SHARES.get(method.name, FIRST_SHARE))
+            share = portions.shares.get(place, getattr(method, "first_share", FIRST_SHARE))
             if (place > 0 and work < later) or share < LEAST_SHARE:
                 continue
             context = Context(

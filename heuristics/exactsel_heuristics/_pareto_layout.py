@@ -29,8 +29,8 @@ NO_LARGER, SMALLER = 0, 1
 class Members(NamedTuple):
     """Supports, one per slot, with what their objective remembers of their fits.
 
-    ``supports`` (slots, 2 + w and more): see :data:`SIZE`; ``values`` (slots,); ``factors`` (slots, w + 1, w): an inverse
-    matrix of the size of the support, and its coefficients in the last row; ``rows`` (slots, 3, n).
+    ``supports`` (slots, 2 + w and more): see :data:`SIZE`; ``values`` (slots,); ``factors`` (slots, w + 1, w): an
+    inverse matrix of the size of the support, and its coefficients in the last row; ``rows`` (slots, 3, n).
     """
 
     supports: IntArray

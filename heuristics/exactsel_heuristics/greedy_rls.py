@@ -66,6 +66,7 @@ class GreedyRegularizedLeastSquares:
 
     name: ClassVar[str] = "greedy-rls"
     portions: ClassVar[bool] = True
+    first_share: ClassVar[float] = 0.005
     criterion: str = "squared"
     lam: float | None = None
 

@@ -37,6 +37,7 @@ class ParetoColumnSelection:
 
     name: ClassVar[str] = "pocss"
     portions: ClassVar[bool] = True
+    first_share: ClassVar[float] = 0.005
     iterations: int | None = None
 
     def __post_init__(self) -> None:

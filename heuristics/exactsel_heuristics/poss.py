@@ -41,6 +41,7 @@ class ParetoOptimization:
 
     name: ClassVar[str] = "poss"
     portions: ClassVar[bool] = True
+    first_share: ClassVar[float] = 0.01
     iterations: int | None = None
     isolation: str = "constant"
 
