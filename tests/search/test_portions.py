@@ -219,9 +219,10 @@ def test_what_is_handed_on_is_limited_and_newest_first():
 class Paid(Told):
     """A heuristic that brings nothing."""
 
-    def __init__(self, name="told"):
+    def __init__(self, first_share=None):
         super().__init__(())
-        self.name = name
+        if first_share is not None:
+            self.first_share = first_share
 
 
 def test_portions_are_larger_where_the_bound_is_far_off():
@@ -229,7 +230,7 @@ def test_portions_are_larger_where_the_bound_is_far_off():
     best = problem.fit((0, 1, 2))
     work = {}
     for lower in (-np.inf, 0.0, 0.95 * best.value):
-        methods, record = (Paid(), Paid("greedy-rls")), Portions()
+        methods, record = (Paid(), Paid(first_share=0.005)), Portions()
         improver = Improver(problem, methods, 0, 1, lambda: False)
         list(improver.improve(record, 3e9, best, lower))
         assert record.shares == {0: 0.02 * portions.DECAY} | ({1: 0.005 * portions.DECAY} if lower <= 0.0 else {})
