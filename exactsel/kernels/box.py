@@ -15,8 +15,9 @@ import numpy as np
 from exactsel._jit import njit, prange
 from exactsel.kernels.columns import Columns
 from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, predict
+from exactsel.kernels.node import OUT
 from exactsel.kernels.rows import loss_curvature, loss_majorizer, total_value, weighted_gram
-from exactsel.types import BoolArray, FloatArray, IntArray
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 FLAT = 1e-12
 """Part of the terms of a slope below which it is rounding."""
@@ -118,6 +119,47 @@ def box_minimum(H: FloatArray, b: FloatArray, lower: FloatArray, upper: FloatArr
         if _go(lower, upper, held, x, goal) and not _let_go(H, b, lower, upper, held, x):
             break
     return True
+
+
+@njit
+def move_to_minimum(H: FloatArray, b: FloatArray, lower: FloatArray, upper: FloatArray, x: FloatArray) -> bool:
+    """:func:`box_minimum` from a point x (m,) that is near it, which is moved into the box first.
+
+    False where H is singular in doubles on what is not held; then x holds what was reached.
+    """
+    m = b.size
+    held, factor, goal = np.zeros(m, dtype=np.bool_), np.empty((m, m)), np.empty(m)
+    for i in range(m):
+        x[i] = min(max(x[i], lower[i]), upper[i])
+        held[i] = x[i] == lower[i] or x[i] == upper[i]
+    for _ in range(ROUNDS * (m + 1)):
+        if _free_minimum(H, b, held, x, factor, goal) < 0:
+            return False
+        if _go(lower, upper, held, x, goal) and not _let_go(H, b, lower, upper, held, x):
+            break
+    return True
+
+
+@njit
+def move_to_fits(
+    G: FloatArray, b: FloatArray, lam: float, lower: FloatArray, upper: FloatArray, states: StateArray,
+    starts: FloatArray,
+) -> None:  # fmt: skip
+    """Move each start (B, d) to the fit in the box on the columns of its node, a row of ``states`` (B, d)."""
+    for row in range(states.shape[0]):
+        columns = np.flatnonzero(states[row] != OUT)
+        m = columns.size
+        H, right, low, high, x = np.empty((m, m)), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+        for i in range(m):
+            j = columns[i]
+            right[i], low[i], high[i], x[i] = b[j], lower[j], upper[j], starts[row, j]
+            for c in range(m):
+                H[i, c] = G[j, columns[c]]
+            H[i, i] += lam
+        move_to_minimum(H, right, low, high, x)
+        starts[row] = 0.0
+        for i in range(m):
+            starts[row, columns[i]] = x[i]
 
 
 @njit

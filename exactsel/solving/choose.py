@@ -111,6 +111,8 @@ class Company:
     curved: str = ""
     """... and so where the bound uses the curvature of all columns."""
     branching: str = "half"
+    quadratic: str = ""
+    """Branching for quadratic loss, where it is another."""
     ridge: bool = False
     """Whether the ridge is the bound's curvature where it uses no other."""
 
@@ -133,6 +135,8 @@ BOUNDS = {
     "boxed": Company(
         "perspective bound within the bounds of the coefficients",
         "perspective bound within the bounds of the coefficients, with the curvature of all columns",
+        # A fit within signs uses few columns, and those that it uses most are worth knowing about.
+        quadratic="largest",
     ),
     "boxed-fit": Company("fit within the bounds of the coefficients on the columns left", branching="largest"),
     # Drop costs order the columns where the bound knows them, relaxed indicators elsewhere.
@@ -293,7 +297,10 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
             f"or limits on groups; use {option('tree', 'binary')}."
         )
     bound = _bound_for(problem, settings)
-    branching = company_of(bound.name).branching if settings.branching == "auto" else settings.branching
+    company = company_of(bound.name)
+    quadratic = isinstance(problem, BoxedProblem) and problem.unlimited.is_quadratic
+    usual = company.quadratic if quadratic and company.quadratic else company.branching
+    branching = usual if settings.branching == "auto" else settings.branching
     return Methods(settings, family, tree, bound, make("branchings", branching))
 
 

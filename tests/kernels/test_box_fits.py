@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from boxed_cases import other_case, quadratic_case, random_limits
 
-from exactsel.kernels.box import box_minimum
+from exactsel.kernels.box import box_minimum, move_to_fits
+from exactsel.kernels.node import FREE, IN, OUT
 
 
 def smallest_of_all(H, b, lower, upper):
@@ -50,6 +51,23 @@ def test_the_quadratic_programme_equals_its_slow_twin():
         assert np.all((x >= lower) & (x <= upper))
         best = smallest_of_all(H, b, lower, upper)
         assert abs(0.5 * x @ H @ x - b @ x - best) <= 1e-9 * (1.0 + abs(best)), seed
+
+
+def test_fits_near_a_point_are_those_from_nowhere():
+    for seed in range(600):
+        H, b, lower, upper = programme(seed)
+        rng = np.random.default_rng(seed)
+        states = rng.choice([IN, FREE, OUT], size=(3, b.size)).astype(np.int8)
+        points = rng.standard_normal((3, b.size)) * 10.0 ** rng.integers(-6, 7)
+        move_to_fits(H - 1e-4 * np.eye(b.size), b, 1e-4, lower, upper, states, points)
+        for state, x in zip(states, points, strict=True):
+            left = np.flatnonzero(state != OUT)
+            assert np.all(x[state == OUT] == 0.0)
+            assert np.all((x[left] >= lower[left]) & (x[left] <= upper[left]))
+            H_left, b_left = H[np.ix_(left, left)], b[left]
+            best = smallest_of_all(H_left, b_left, lower[left], upper[left]) if left.size else 0.0
+            value = 0.5 * x[left] @ H_left @ x[left] - b_left @ x[left]
+            assert abs(value - best) <= 1e-9 * (1.0 + abs(best)), seed
 
 
 def test_a_singular_matrix_is_told():
