@@ -8,10 +8,11 @@ is left of the gradient on S and for rounding, so that formula (2) comes to
 
     (the fit's bound)  -  d'Bd / 2  -  (the cubic and quartic terms of KL)  -  (what those errors can cost).
 
-No sum over rows is needed: the cubic and quartic terms obey the triangle inequality of their norms. What is not
-closed by that is looked at row by row, with t cut off where a probability would leave [0, 1] and formula (2) taken of
-what it has become (kernels/last_rows.py), and at last solved as a model. ``tests/kernels/test_last_place.py`` has the
-slow twin.
+No sum over rows is needed: the cubic and quartic terms obey the triangle inequality of their norms, and so does the
+largest change of any row's probability. A pair that is not closed by that is held against this change itself, one pass
+over the rows. What is still left is looked at row by row, with t cut off where a probability would leave [0, 1] and
+formula (2) taken of what it has become (kernels/last_rows.py), and at last solved as a model.
+``tests/kernels/test_last_place.py`` has the slow twin.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from exactsel.losses.logistic import AdjustedLogistic, Logistic
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
 
-MOST_PAIRED = 160
+MOST_PAIRED = 320
 """Candidates that may be looked at in pairs; with more the relaxation leaves some out first."""
 
 MOST_LEFT = 10
