@@ -12,7 +12,7 @@ No sum over rows is needed: the cubic and quartic terms obey the triangle inequa
 largest change of any row's probability. A pair that is not closed by that is held against this change itself, one pass
 over the rows. What is still left is looked at row by row, with t cut off where a probability would leave [0, 1] and
 formula (2) taken of what it has become (kernels/last_rows.py), and at last solved as a model.
-``tests/kernels/test_last_place.py`` has the slow twin.
+``tests/kernels/test_last_place.py`` and ``test_last_pair.py`` have the slow twins.
 """
 
 from __future__ import annotations
