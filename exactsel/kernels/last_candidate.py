@@ -109,7 +109,7 @@ def _moments_of_arrays(
 
 
 @njit(inline=True)
-def _largest(values: FloatArray) -> float:
+def largest(values: FloatArray) -> float:
     """The largest of numbers that are not negative, by the order of their bits, which the compiler vectorises."""
     bits = values.view(np.int64)
     largest = bits[0]
@@ -121,7 +121,7 @@ def _largest(values: FloatArray) -> float:
     return float(values[at])
 
 
-@in_numpy(_largest)
+@in_numpy(largest)
 def _largest_of_array(values: FloatArray) -> float:
     return float(values.max())
 
@@ -157,7 +157,7 @@ def add_candidate(
     found.thirds[at] = signed
     found.third_sizes[at] = cubic ** (1.0 / 3.0)
     found.fourth_sizes[at] = np.sqrt(np.sqrt(quartic))
-    found.reach_up[at] = _largest(room[1])
-    found.reach_down[at] = _largest(room[2])
+    found.reach_up[at] = largest(room[1])
+    found.reach_down[at] = largest(room[2])
     found.sizes[at] = size
     found.doubts[at] = doubt + fit.level[WRONG] * size

@@ -18,11 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactsel._jit import njit
-from exactsel.kernels.last_candidate import Candidates
+from exactsel._jit import in_numpy, njit
+from exactsel.kernels.last_candidate import Candidates, largest
 from exactsel.kernels.last_fit import LENGTH, TOTAL, WRONG, SmallFit
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
+
+MOST_APART = 1e6
+"""Where two candidates' reaches add up to more than this, the sum of their steps in a row may have lost its digits."""
 
 
 class Margins(NamedTuple):
@@ -126,6 +129,57 @@ def costs_of_pairs(found: Candidates, margins: Margins, products: FloatArray, i:
             margins, along, across, half, third * third * third / 6.0, reach, fourth * fourth, length,
             rest, left,
         )  # fmt: skip
+
+
+@njit(sums=True)
+def _write_reaches(
+    fit: SmallFit, first: FloatArray, second: FloatArray, d: float, e: float, reaches: FloatArray
+) -> None:
+    """Write the part of what is allowed that d and e units of two candidates make of each row's probability.
+
+    ``first`` and ``second`` are the candidates' residuals times the roots of omega.
+    """
+    for i in range(reaches.size):
+        step = d * first[i] + e * second[i]
+        reaches[i] = max(step * fit.scaled_upward[i], step * fit.scaled_downward[i])
+
+
+@in_numpy(_write_reaches)
+def _write_whole_reaches(
+    fit: SmallFit, first: FloatArray, second: FloatArray, d: float, e: float, reaches: FloatArray
+) -> None:
+    step = d * first[: reaches.size] + e * second[: reaches.size]
+    reaches[:] = np.maximum(step * fit.scaled_upward, step * fit.scaled_downward)
+
+
+@njit
+def cost_of_pair(
+    fit: SmallFit, found: Candidates, margins: Margins, i: int, j: int, both: float, reaches: FloatArray
+) -> float:
+    """As :func:`costs_of_pairs` for one pair, by the largest reach of any row in place of the sum of two largest.
+
+    The largest reaches of two candidates are seldom in the same row. ``reaches`` (n,) is to work in.
+    """
+    mine, bend, slope, other = found.bends[i], found.bends[j], found.slopes[i], found.slopes[j]
+    d, e = steps_of_pair(found, i, j, both)
+    along, across = abs(d), abs(e)
+    length = along * found.sizes[i] + across * found.sizes[j]
+    apart = max(d * found.reach_up[i], -d * found.reach_down[i])
+    apart += max(e * found.reach_up[j], -e * found.reach_down[j])
+    if not apart < MOST_APART:
+        return np.inf
+    wide = 4.0 * margins.eps * length
+    rest = abs(slope + mine * d + both * e) + found.doubts[i] + wide * found.sizes[i]
+    left = abs(other + both * d + bend * e) + found.doubts[j] + wide * found.sizes[j]
+    half = 0.5 * (d * (mine * d + 2.0 * both * e) + bend * e * e)
+    tau = margins.tau + margins.stray * length
+    third = along * found.third_sizes[i] + across * found.third_sizes[j] + tau * margins.third
+    fourth = along * found.fourth_sizes[i] + across * found.fourth_sizes[j] + tau * margins.fourth
+    _write_reaches(fit, found.scaled[i], found.scaled[j], d, e, reaches)
+    reach = max(0.0, largest(reaches)) + tau
+    return float(
+        _cost(margins, along, across, half, third * third * third / 6.0, reach, fourth * fourth, length, rest, left)
+    )
 
 
 @njit(inline=True)

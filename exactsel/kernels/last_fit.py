@@ -88,6 +88,10 @@ class SmallFit(NamedTuple):
     """Change of pi / (1 - pi) times -1, for one unit of the prediction ..."""
     downward: FloatArray
     """... and of pi, both divided by what may not be exceeded."""
+    scaled_upward: FloatArray
+    """Both for one unit of the prediction times the root of omega ..."""
+    scaled_downward: FloatArray
+    """... zero where omega is."""
     thirds: FloatArray
     """Six times the cubic term of KL for one unit of the prediction, with its sign."""
     fourths: FloatArray
@@ -113,8 +117,8 @@ def empty_fit(columns: IntArray, x: FloatArray, rows: FloatArray, levelled: bool
     begin[:k] = x
     return SmallFit(
         columns, np.empty((k, n)), rows, np.zeros(4), begin, np.empty(n), np.empty(n), np.empty(u), np.empty(n),
-        np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty((u, n)),
-        np.empty((u, u)), np.empty(u),
+        np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+        np.empty(n), np.empty((u, n)), np.empty((u, u)), np.empty(u),
     )  # fmt: skip
 
 
@@ -248,6 +252,9 @@ def _weigh(y: FloatArray, fit: SmallFit) -> None:
         fit.roots[i] = np.sqrt(heavy * part)
         fit.upward[i] = y[i] * part * rest
         fit.downward[i] = -y[i] * part * pi
+        root = fit.roots[i]
+        fit.scaled_upward[i] = fit.upward[i] / root if root > 0.0 else 0.0
+        fit.scaled_downward[i] = fit.downward[i] / root if root > 0.0 else 0.0
         fit.of_pi[i] = 1.0 / max(pi, EXTREME)
         fit.of_rest[i] = 1.0 / max(rest, EXTREME)
         cube = part * part * part

@@ -8,10 +8,11 @@ is left of the gradient on S and for rounding, so that formula (2) comes to
 
     (the fit's bound)  -  d'Bd / 2  -  (the cubic and quartic terms of KL)  -  (what those errors can cost).
 
-No sum over rows is needed: the cubic and quartic terms obey the triangle inequality of their norms. What is not
-closed by that is looked at row by row, with t cut off where a probability would leave [0, 1] and formula (2) taken of
-what it has become (kernels/last_rows.py), and at last solved as a model. ``tests/kernels/test_last_place.py`` has the
-slow twin.
+No sum over rows is needed: the cubic and quartic terms obey the triangle inequality of their norms, and so does the
+largest change of any row's probability. A pair that is not closed by that is held against this change itself, one pass
+over the rows. What is still left is looked at row by row, with t cut off where a probability would leave [0, 1] and
+formula (2) taken of what it has become (kernels/last_rows.py), and at last solved as a model.
+``tests/kernels/test_last_place.py`` and ``test_last_pair.py`` have the slow twins.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from exactsel._jit import choose_by_type, in_numpy, njit
 from exactsel.kernels.columns import Columns, columns_of
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.last_candidate import Candidates, add_candidate, empty_candidates
-from exactsel.kernels.last_cost import Margins, cost_of_one, costs_of_pairs, margins_of, steps_of_pair
+from exactsel.kernels.last_cost import Margins, cost_of_one, cost_of_pair, costs_of_pairs, margins_of, steps_of_pair
 from exactsel.kernels.last_fit import HEAVY, TOTAL, WRONG, SmallFit, empty_fit, fit_small
 from exactsel.kernels.last_rows import bound_at_step
 from exactsel.kernels.linalg import correlate, dot
@@ -34,7 +35,7 @@ from exactsel.losses.logistic import AdjustedLogistic, Logistic
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
 
-MOST_PAIRED = 160
+MOST_PAIRED = 320
 """Candidates that may be looked at in pairs; with more the relaxation leaves some out first."""
 
 MOST_LEFT = 10
@@ -163,12 +164,12 @@ def products_of_two(rows: FloatArray, i: int, out: FloatArray) -> None:
 def _compare(
     fit: SmallFit, margins: Margins, bound: float, needed: float, found: Candidates, count: int, places: int,
     waiting: IntArray, steps: FloatArray, stop: BoolArray,
-) -> tuple[int, float]:  # fmt: skip
-    """Write the sets that are not closed without a look at rows; how many, and the least bound of the others.
+) -> tuple[int, float, int]:  # fmt: skip
+    """Write the sets to be looked at row by row; how many, the least bound of the others, and passes over the rows.
 
     -1: too many, or told to stop.
     """
-    kept, lowest = 0, np.inf
+    kept, lowest, passes = 0, np.inf, 0
     if places == 1 or count == 1:
         for i in range(count):
             cost, step = cost_of_one(found, margins, i)
@@ -177,24 +178,28 @@ def _compare(
             else:
                 waiting[kept, 0], waiting[kept, 1], steps[kept, 0], steps[kept, 1] = i, -1, step, 0.0
                 kept += 1
-        return kept, lowest
-    products, costs = np.empty((2, count)), np.empty(count)
+        return kept, lowest, passes
+    products, costs, reaches = np.empty((2, count)), np.empty(count), np.empty(fit.z.size)
     for i in range(1, count):
         if stop[0]:
-            return -1, lowest
+            return -1, lowest, passes
         if i % 2 == 1:
             products_of_two(found.scaled, i, products)
         costs_of_pairs(found, margins, products[1 - i % 2], i, costs)
         for j in range(i):
-            if bound - costs[j] >= needed:
-                lowest = min(lowest, bound - costs[j])
+            cost = costs[j]
+            if not bound - cost >= needed:
+                passes += 1
+                cost = cost_of_pair(fit, found, margins, i, j, products[1 - i % 2, j], reaches)
+            if bound - cost >= needed:
+                lowest = min(lowest, bound - cost)
             else:
                 if kept == waiting.shape[0]:
-                    return -1, lowest
+                    return -1, lowest, passes
                 waiting[kept, 0], waiting[kept, 1] = i, j
                 steps[kept, 0], steps[kept, 1] = steps_of_pair(found, i, j, products[1 - i % 2, j])
                 kept += 1
-    return kept, lowest
+    return kept, lowest, passes
 
 
 @njit
@@ -268,8 +273,8 @@ def close_places(
         return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)
     work += n * (m + count * (2 * k + 10))
     waiting, steps = np.empty((MOST_LEFT * m, 2), dtype=np.int64), np.empty((MOST_LEFT * m, 2))
-    kept, least = _compare(fit, margins, bound, needed, found, count, places, waiting, steps, stop)
-    work += n * count * count * (places - 1) // 2
+    kept, least, passes = _compare(fit, margins, bound, needed, found, count, places, waiting, steps, stop)
+    work += n * (count * count * (places - 1) // 2 + 4 * passes)
     lowest = min(lowest, least)
     if kept < 0:
         return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)

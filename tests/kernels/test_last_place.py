@@ -103,8 +103,11 @@ class Beside:
             b = b - self.fit.weights * (math.fsum(b) / self.fit.weights.sum())
         return formula_2(self.data, self.lam, b, columns, self.rows)
 
-    def twin(self, chosen):
-        """Steps, t, the sum that is taken off without margins, and the longest step, of candidates ``chosen``."""
+    def twin(self, chosen, together=False):
+        """Steps, t, the sum that is taken off without margins, and the longest step, of candidates ``chosen``.
+
+        The longest step is the sum of each candidate's; with ``together`` that of any row.
+        """
         fit, data, lam = self.fit, self.data, self.lam
         pi = -data.y * fit.b / self.rows
         part = np.minimum(1.0, 1.0 / (REACH * np.maximum(pi, 1 - pi)))
@@ -125,6 +128,8 @@ class Beside:
         weight = self.rows * pi * (1 - pi) * part**4 * ((1 - pi) ** 3 + pi**3)
         fourth = np.sum(np.sum(weight * r.T**4, axis=1) ** 0.25 * abs(steps))
         toward = data.y[:, None] * part[:, None] * r * steps
+        if together:
+            toward = toward.sum(axis=1, keepdims=True)
         reach = np.sum(np.max(np.maximum((1 - pi)[:, None] * toward, -pi[:, None] * toward), axis=0))
         gain = 0.5 * steps @ bends @ steps
         cost = gain + third**3 / 6 + fourth**4 * (1 / 12 + reach / 20 + reach**2 / 5)
