@@ -91,11 +91,8 @@ def test_a_level_is_proven_of_all_unions_or_the_best_union_is(seed):
         if walker is None or problem.d - problem.k < 2:
             continue
         labels = walker.labels(problem.k + 1)
-        members = [np.flatnonzero(labels == g).tolist() for g in range(problem.k + 1)]
-        unions = [
-            union_value(problem, tuple(sum((members[g] for g in chosen), [])))
-            for chosen in combinations(range(problem.k + 1), problem.k)
-        ]
+        sets = combinations(range(problem.k + 1), problem.k)
+        unions = [union_value(problem, tuple(np.flatnonzero(np.isin(labels, chosen)))) for chosen in sets]
         for level in (0.5 * min(unions), 0.5 * (min(unions) + problem.gram.constant)):
             proven, work = walker._prove(problem.k + 1, level, ENOUGH)
             assert work > 0.0
@@ -170,5 +167,5 @@ def test_what_it_does_not_serve():
     assert ClusterWalker.serves(Problem(A, y, 4))
     assert not ClusterWalker.serves(Problem(A, y, 4, must_have=[1]))
     assert not ClusterWalker.serves(Problem(A, y, 2, groups=[0, 0, 1, 1, 2, 2]))
-    assert not ClusterWalker.serves(Problem(A, np.sign(y - 9.5), 4, loss="logistic"))
+    assert not ClusterWalker.serves(Problem(A, np.sign(y - 9.5), 4, lam=1.0, loss="logistic"))
     assert not ClusterWalker.serves(Problem(A, y, 6))
