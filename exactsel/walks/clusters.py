@@ -55,6 +55,9 @@ USEFUL = 0.9
 SHORT = 1e-7
 """Part of its objective by which the bound of a union is short of it."""
 
+ALIKE, PART_ALIKE = 0.8, 0.5
+"""At least this part of the columns must have a cosine as large as this with another one."""
+
 RIDGE = 1e-10
 """Added to unit diagonals where unions are evaluated to choose a cut."""
 
@@ -87,7 +90,7 @@ class ClusterWalker:
         ``lower`` is the bound of the search, which has spent so many multiplications. A bound that has been raised is
         one of the whole problem.
         """
-        if spent < max(FIRST, counted.after):
+        if spent < max(FIRST, counted.after) or not self._alike:
             return counted
         lower, budget, clusters = max(0.0, lower, counted.bound), SHARE * spent, 0
         if upper - lower <= NEARLY_CLOSED * abs(upper):
@@ -166,6 +169,13 @@ class ClusterWalker:
             labels, (matrix, b) = self.labels(clusters), self._scaled
             self._unions[clusters] = self._problem.gram.constant - greedy_gain(matrix, b, labels, self._problem.k)
         return self._unions[clusters]
+
+    @cached_property
+    def _alike(self) -> bool:
+        """Whether most columns are like another one."""
+        cosines = np.abs(self._scaled[0])
+        np.fill_diagonal(cosines, 0.0)
+        return bool(np.mean(cosines.max(axis=0) >= ALIKE) >= PART_ALIKE)
 
     @cached_property
     def _unions(self) -> dict[int, float]:

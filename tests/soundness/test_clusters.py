@@ -63,6 +63,7 @@ def walker_of(problem: Problem) -> ClusterWalker | None:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     monkeypatch.setattr(clusters, "FIRST", 1.0)
+    monkeypatch.setattr(clusters, "PART_ALIKE", 0.0)
     monkeypatch.setattr(clusters, "FEWEST_PLACES", 1)
     monkeypatch.setattr(clusters, "NEARLY_CLOSED", 1e-4)
 
