@@ -41,7 +41,8 @@ OPENED_AGAIN = ("inherited", "bound", "incumbent")
 def commit_models(state: SearchState, finished: Round, expander: Expander) -> Iterator[Event]:
     """Take over better models, and discard the open nodes they overtake."""
     state.scope = finished.scope or state.scope
-    state.counted = finished.counted or state.counted
+    if finished.counted is not None:
+        state.counted, state.proven = finished.counted, max(state.proven, finished.counted.bound)
     state.seconds.add(finished.seconds)
     failed = finished.failed_trials
     if failed != FailedTrials():

@@ -57,7 +57,7 @@ class SearchState:
     reserve: Reserve = field(default_factory=Reserve)
     """What of that may be opened again, for a finer tolerance."""
     proven: float = -math.inf
-    """A bound shown before regions were opened again."""
+    """A bound shown before regions were opened again, or of the whole problem at once."""
     next_id: int = 1
     nodes: int = 0
     bound_calls: int = 0
@@ -81,7 +81,7 @@ class SearchState:
     rounds: int = 0
     """Rounds that have been committed."""
     counted: CellCount = field(default_factory=CellCount)
-    """What counting all sets by their cells has come to."""
+    """What counting all sets by their cells, or bounds of clusters, have come to."""
     unit: float = 1.0
     """A power of two near the empty model's objective: so the tree hash is the same in whatever units the data are."""
     reached: Node | None = field(default=None, repr=False)

@@ -31,6 +31,7 @@ from exactsel.solving.settings import Settings
 from exactsel.types import FloatArray
 from exactsel.walks.cell_counting import CellCounter
 from exactsel.walks.closed_form import SubtreeWalker
+from exactsel.walks.clusters import ClusterWalker
 from exactsel.walks.dependent import DependentWalker
 from exactsel.walks.either import EitherWalker
 from exactsel.walks.listing import Lister, listable
@@ -258,6 +259,14 @@ class Methods:
             return None
         restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
         return CellCounter(free, options, shown, restricted)
+
+    def clusters(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> ClusterWalker | None:
+        """For the default search with quadratic loss whose bounds have some curvature to go by."""
+        if not self._unlimited or not self._walks or self.settings.shard is not None:
+            return None
+        if prepared.curvature is None or not ClusterWalker.serves(problem):
+            return None
+        return ClusterWalker(problem, prepared.curvature, options)
 
     @property
     def _unlimited(self) -> bool:

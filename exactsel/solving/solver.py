@@ -21,6 +21,7 @@ from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.closers.base import RegionSolver
+from exactsel.closers.clusters import BoundByClusters
 from exactsel.closers.listing import CountCells, ListRoot
 from exactsel.closers.strong import CloseByStrong
 from exactsel.errors import CompilingWarning, InputError, UnsupportedError, option, warn
@@ -262,13 +263,14 @@ class Search:
         scope = self._scope_of_the_whole(statement)
         assert self._bound is not None
         close = CloseByStrong(self.problem, tolerance, strong, scope, self._bound.quick) if strong else None
-        ways: list[RegionSolver] = [] if close is None else [close]
+        ways: list[RegionSolver] = [close] if close else []
         if not self._listing:
             return ways
         lister = self._methods.lister(self.problem, self._bound, self.state.incumbent.coef, options, self._shown)
         cells = self._methods.cells(self.problem, self._bound, options, self._shown)
-        listing: list[RegionSolver] = [] if lister is None else [ListRoot(lister)]
-        return [*listing, *([] if cells is None else [CountCells(cells)]), *ways]
+        clusters = None if self._shown else self._methods.clusters(self.problem, self._bound, options)
+        ways += [] if clusters is None else [BoundByClusters(clusters)]
+        return [*([ListRoot(lister)] if lister else []), *([CountCells(cells)] if cells else []), *ways]
 
     def _scope_of_the_whole(self, statement: Statement) -> str:
         """Without a ridge what preparing the data rounds may say nothing unless models are limited."""

@@ -256,7 +256,11 @@ class Prospects:
 
 
 class CellCount(NamedTuple):
-    """What counting all sets by their cells has come to (walks/cell_counting.py); part of the state of a search."""
+    """What has been tried of the whole problem at once; part of the state of a search.
+
+    For logistic loss counts of all sets by their cells (walks/cell_counting.py), for quadratic loss bounds of clusters
+    (walks/clusters.py).
+    """
 
     after: float = 0.0
     """Multiplications the search must have spent before it is tried again."""
@@ -278,7 +282,7 @@ class Effort:
     walks: SubtreeRecord | None = None
     """What walking subtrees in closed form has brought; None: walk none."""
     counted: CellCount = field(default_factory=CellCount)
-    """What counting all sets by their cells has."""
+    """What counting all sets by their cells, or bounds of clusters, have."""
     divides_from: float = math.inf
     """Work to be expected below a node from which on it is divided, not walked."""
 
