@@ -46,7 +46,8 @@ def test_the_defaults_of_every_family_are_there(family):
     default = suits.bound(problem, None)
     assert methods.bound.name == getattr(default, "name", default)
     assert methods.bound.family == family
-    assert methods.branching.name == BOUNDS[methods.bound.name].branching
+    company = BOUNDS[methods.bound.name]
+    assert methods.branching.name == (company.quadratic or company.branching)
     assert {suits.greedy, *suits.improving} - {""} <= {*registry.names("heuristics")}
     assert methods.bound.prepare(problem, BoundOptions()).scope == ""
 
