@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg.lapack import get_lapack_funcs
 
+from exactsel.algebra import dense
 from exactsel.algebra.spectrum import smallest_eigenvalue
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
@@ -32,8 +32,8 @@ TO_THE_BOUNDARY = 0.9
 IN_SINGLE_PRECISION = 1e-4
 """Smallest eigenvalue, relative to the largest diagonal entry, from which on steps in single precision do."""
 
-SINGLE_FROM = 200
-"""Columns from which on single precision saves time."""
+DENSE_FROM = 200
+"""Columns from which on Cholesky factors of scipy.linalg, in single precision too, save more than its import takes."""
 
 BALANCED_UP_TO = 600
 """Columns up to which D is balanced: some twenty inversions, of which each takes O(d^3)."""
@@ -121,7 +121,7 @@ def balanced_curvature(
     room = rounding_room(H, roundings)
     if not smallest > 8.0 * room:
         return None
-    single = len(H) >= SINGLE_FROM and smallest > IN_SINGLE_PRECISION * float(np.diagonal(H).max())
+    single = len(H) >= DENSE_FROM and smallest > IN_SINGLE_PRECISION * float(np.diagonal(H).max())
     climb = _Climb(_less_diagonal(H, 2.0 * room), 0.5 * (smallest - 2.0 * room), np.float32 if single else np.float64)
     for weight in WEIGHTS:
         goal = weight * (LAST_CENTRED if weight == WEIGHTS[-1] else CENTRED)
@@ -158,7 +158,6 @@ class _Climb:
 
     def __init__(self, H: FloatArray, smallest: float, precision: type[np.floating]) -> None:
         self.H = np.asfortranarray(H, dtype=precision)
-        self.factorise, self.invert, self.solve = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=precision)
         self.D = np.full(len(H), smallest)
         self.inverse = self._inverse(self.D)
         start = self._start()
@@ -168,10 +167,14 @@ class _Climb:
 
     def _inverse(self, D: FloatArray) -> FloatArray | None:
         """Of H - diag(D), where it is positive definite."""
-        factor, failed = self.factorise(_less_diagonal(self.H, D.astype(self.H.dtype)), lower=1, overwrite_a=1)
+        matrix = _less_diagonal(self.H, D.astype(self.H.dtype))
+        if len(matrix) < DENSE_FROM:
+            return np.asarray(np.linalg.inv(matrix)) if _definite(matrix) else None
+        factorise, invert = dense.get_lapack_funcs(("potrf", "potri"), (matrix,))
+        factor, failed = factorise(matrix, lower=1, overwrite_a=1)
         if failed:
             return None
-        inverse, _ = self.invert(factor, lower=1, overwrite_c=1)
+        inverse, _ = invert(factor, lower=1, overwrite_c=1)
         lower = np.tril(inverse)
         return lower + np.tril(lower, -1).T  # type: ignore[no-any-return]
 
@@ -197,11 +200,10 @@ class _Climb:
         # In units of D, so that columns of very different curvature are alike.
         system = weight * (K * D[:, None].astype(K.dtype) * D.astype(K.dtype) * K)
         system[np.diag_indices(len(D))] += 1.0
-        factor, failed = self.factorise(np.asfortranarray(system), lower=1, overwrite_a=1)
-        if failed:
-            return 0.0
-        relative = self.solve(factor, (D * gradient).astype(K.dtype), lower=1)[0].astype(float)
+        relative = _solution(system, (D * gradient).astype(K.dtype)).astype(float)
         decrement = float(D * gradient @ relative)
+        if not decrement > 0.0:
+            return 0.0
         length = min(1.0, TO_THE_BOUNDARY / max(1e-300, float(-relative.min())))
         while length > 1e-12:
             ahead = D * (1.0 + length * relative)
@@ -211,6 +213,16 @@ class _Climb:
                 return decrement
             length *= 0.5
         return 0.0
+
+
+def _solution(system: FloatArray, right: FloatArray) -> FloatArray:
+    """Of a positive definite system; zero where it cannot be had."""
+    try:
+        if len(system) < DENSE_FROM:
+            return np.asarray(np.linalg.solve(system, right))
+        return np.asarray(dense.cho_solve(dense.cho_factor(system, lower=True, overwrite_a=True), right))
+    except (np.linalg.LinAlgError, ValueError):  # ValueError: it holds what is not finite
+        return np.zeros_like(right)
 
 
 def _less_diagonal(H: FloatArray, diagonal: FloatArray | float) -> FloatArray:

@@ -204,7 +204,7 @@ def test_the_last_place(seed, k):
     agree(last_rows._sizes_of_rows, fit, first)
     agree(last_candidate._residual, fit, rng.standard_normal(fit.x.size), first, out)
     agree(last_candidate._moments, fit, r, out, out, out)
-    agree(last_candidate._largest, abs(r))
+    agree(last_candidate.largest, abs(r))
     agree(last_place._eight_dots, first, second, r, y, first, r, np.zeros((2, 6)), 2)
     agree(linalg.extrapolate, out, first, second, 0.7)
     sums = [text(fit._replace(weights=w)) for text, w in
