@@ -1,8 +1,9 @@
 """Claims about bounded models, quadratic loss, lam = 0: fits on dependent columns, in doubles (FORMAT.md, witness 1).
 
-For any b every model with |x_j| ||a_j|| <= R ||y|| costs at least -L*(b) - R ||y|| G(|v_j| / ||a_j||), v = A'b. Here b is
-what a projection leaves of y, so that v is rounding; nothing is expected of it. Where columns depend on each other this
-takes the place of systems in exact arithmetic, but where the margin is thinner than R times what rounding does to v.
+For any b every model with |x_j| ||a_j|| <= R ||y|| costs at least -L*(b) - R ||y|| G(|v_j| / ||a_j||), v = A'b. Here
+b is what a projection leaves of y, so that v is rounding; nothing is expected of it. Where columns depend on each other
+this takes the place of systems in exact arithmetic. Where the margin is thinner than R times what rounding does to v,
+the point alone is corrected by exact gradients, as its bound is formed.
 """
 
 from __future__ import annotations
