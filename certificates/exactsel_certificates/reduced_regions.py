@@ -15,6 +15,7 @@ from exactsel_certificates.pattern_regions import PatternRegions
 from exactsel_certificates.patterns import by_patterns
 from exactsel_certificates.points import Points
 from exactsel_certificates.regions import COUNTED_FOR_ONE, RegressionRegions
+from exactsel_certificates.scoped_fits import ScopedFits
 from exactsel_certificates.walk import BY_COUNTING, IN, Leaves
 from exactsel_certificates.work import refuse
 
@@ -30,7 +31,7 @@ class AllRegions:
 
     def __init__(self, instance: Instance, proof: Proof, exact_limit: float) -> None:
         self._as_they_are = RegressionRegions(instance, proof, exact_limit)
-        self._target, self._ways = proof.lower, list[ReducedRegions | MinorantRegions | PatternRegions]()
+        self._target, self._ways = proof.lower, list[ReducedRegions | MinorantRegions | PatternRegions | ScopedFits]()
         if by_patterns(proof, instance):
             self._ways = [PatternRegions(instance, proof, self._as_they_are.work)]
         if proof.minorant_point.size and instance.loss != "quadratic":
@@ -38,6 +39,8 @@ class AllRegions:
         if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
             whole = self._as_they_are
             self._ways = [ReducedRegions(instance, proof, whole, SHARE * exact_limit, e) for e in DISTANCES]
+            if instance.box is None:
+                self._ways.insert(0, ScopedFits(whole))
 
     @property
     def exact_regions(self) -> int:
@@ -47,11 +50,7 @@ class AllRegions:
     def bounds(self, leaves: Leaves) -> FloatArray:
         """A bound for each region; 0, which no objective is below, at the least."""
         result = np.zeros(len(leaves.states))
-        ways: list[ReducedRegions | MinorantRegions | PatternRegions | RegressionRegions] = [
-            *self._ways,
-            self._as_they_are,
-        ]
-        for way in ways:
+        for way in (*self._ways, self._as_they_are):
             short = np.flatnonzero(~(result >= self._target))
             if short.size:
                 found = way.bounds(Leaves(leaves.states[short], leaves.witness[short]))

@@ -142,6 +142,15 @@ class RegressionRegions:
                 self._values[key] = value
         return self._values[key]
 
+    def in_scope(self, state: NDArray[np.uint8], columns: list[int]) -> float:
+        """A bound of a region for bounded models, near the fit on some columns; 0 where work runs out."""
+        if not self.work.allows(4.0 * self.plain.n * (1 + len(columns)) * (1 + STEPS)):
+            return 0.0
+        self.exact_regions += 1
+        S, C = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+        x = self._corrected([Fraction(0)] * self.plain.d, columns, CUTS[0])
+        return float_below(self._exact_bounds().for_bounded_models(S, C, x))
+
     def _at_splits(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         given = zip(states, map(self.points.split, numbers.tolist()), strict=True)
         return np.where([self.semidefinite.split(state, self.k, one) for state, one in given], self.target, -np.inf)
@@ -306,13 +315,21 @@ class RegressionRegions:
         scale = self.fits.scale[columns]
         # A singular system may have given anything.
         useless = np.any(np.abs(w[columns]) * scale > RADIUS * self.fits.target)
-        x = [Fraction(0) if useless else Fraction(value) for value in w.tolist()]
+        return self._corrected([Fraction(0) if useless else Fraction(value) for value in w.tolist()], columns, cut)
+
+    def _corrected(self, x: list[Fraction], columns: list[int], cut: float) -> list[Fraction]:
+        """A point (d,) after corrections on some columns, as long as they bring it nearer to their fit."""
+        scale, least = self.fits.scale[columns], np.inf
         try:
             if not self.fits.affordable(len(columns)):
                 return x
             inverse = np.linalg.pinv(self.fits.hessian_of(np.array(columns, dtype=np.intp)), rcond=cut, hermitian=True)
             for _ in range(STEPS):
-                step = inverse @ (self._exact_bounds().gradient(columns, x) / scale) / scale
+                gradient = self._exact_bounds().gradient(columns, x) / scale
+                if not np.max(np.abs(gradient), initial=0.0) < least:
+                    break
+                least = 0.5 * float(np.max(np.abs(gradient)))
+                step = inverse @ gradient / scale
                 changes = [Fraction(change) for change in step.tolist()]
                 for j, change in zip(columns, changes, strict=True):
                     x[j] -= change

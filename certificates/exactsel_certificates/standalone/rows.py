@@ -74,6 +74,8 @@ def _median(values: list[F], weights: Sequence[F]) -> F:
 
 def _crossing(total: Callable[[float], float]) -> float:
     """About where a rising function is zero."""
+    if total(0.0) == 0:
+        return 0.0  # as where all rows agree with their median, whose cost is then exactly zero
     low, high = -1.0, 1.0
     while total(low) > 0 and low > -1e300:
         low *= 2
