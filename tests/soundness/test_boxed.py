@@ -39,7 +39,8 @@ def test_what_a_column_gains(seed):
     slopes = 3.0 * rng.standard_normal(problem.d)
     gains, lam = problem.gains(slopes, columns), problem.base.lam
     for j in columns:
-        low, high = max(problem.lower[j], -10.0 / lam), min(problem.upper[j], 10.0 / lam)
+        far = (1.0 + abs(slopes[j])) / lam  # no coefficient beyond this gains anything more
+        low, high = max(problem.lower[j], -far), min(problem.upper[j], far)
         w = np.linspace(low, high, 20001)
         most = np.max(slopes[j] * w - 0.5 * lam * w * w)
         assert most <= gains[j] * (1.0 + 1e-12) + 1e-300
