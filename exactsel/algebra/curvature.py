@@ -169,7 +169,10 @@ class _Climb:
         """Of H - diag(D), where it is positive definite."""
         matrix = _less_diagonal(self.H, D.astype(self.H.dtype))
         if len(matrix) < DENSE_FROM:
-            return np.asarray(np.linalg.inv(matrix)) if _definite(matrix) else None
+            try:
+                return np.asarray(np.linalg.inv(matrix)) if _definite(matrix) else None
+            except np.linalg.LinAlgError:  # on the boundary: the one factorisation ends, the other does not
+                return None
         factorise, invert = dense.get_lapack_funcs(("potrf", "potri"), (matrix,))
         factor, failed = factorise(matrix, lower=1, overwrite_a=1)
         if failed:

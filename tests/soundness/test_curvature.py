@@ -65,3 +65,19 @@ def test_curvature_is_never_worse_than_much():
         curved = call(AcceleratedGradientBound(20000, polish=0.0), problem, states, force_quit=False)
         better += curved.answers.bound[0] > plain.answers.bound[0]
     assert better >= 8
+
+
+@pytest.mark.parametrize("seed", [48083790, *range(40)])
+def test_nearly_dependent_columns_end_in_a_curvature_or_none(seed):
+    """Where a step ends on the boundary Cholesky may succeed and the inverse fail."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(3, 9))
+    A = rng.standard_normal((d + int(rng.integers(1, 9)), d))
+    for _ in range(int(rng.integers(1, 4))):
+        i, j = rng.choice(d, 2, replace=False)
+        A[:, i] = A[:, j] + 10.0 ** rng.integers(-9, -2) * rng.standard_normal(len(A))
+    hessian = A.T @ A
+    D = balanced_curvature(hessian, len(A))
+    if D is not None:
+        assert np.all(D > 0)
+        assert np.linalg.eigvalsh(hessian - np.diag(D))[0] >= -1e-12 * np.trace(hessian)
