@@ -56,7 +56,7 @@ class Exhibit:
 def data_sets(
     printed: str, shapes: Mapping[str, tuple[int, int]], measured: Callable[[str], tuple[int, ...]]
 ) -> Exhibit:
-    """A table of the sizes that the paper prints, beside those of the data at hand."""
+    """A table of the printed sizes beside those of the available data."""
     rows: list[Row] = []
     for name, shape in shapes.items():
         try:

@@ -129,6 +129,8 @@ def balanced_curvature(
             if should_stop() or climb.step(weight) <= goal:
                 break
     D = climb.D
+    if not np.all(np.isfinite(D) & (D > 0.0)):  # a factorisation need not end where it meets a nan
+        return None
     for shrink in (1.0, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5):
         if _definite(_less_diagonal(H, shrink * D + room)):
             return shrink * D * squares
@@ -158,12 +160,11 @@ class _Climb:
 
     def __init__(self, H: FloatArray, smallest: float, precision: type[np.floating]) -> None:
         self.H = np.asfortranarray(H, dtype=precision)
-        self.D = np.full(len(H), smallest)
-        self.inverse = self._inverse(self.D)
-        start = self._start()
-        inverse = None if start is None else self._inverse(start)
-        if start is not None and inverse is not None:
-            self.D, self.inverse = start, inverse
+        self.D = self._start()
+        self.inverse = self._inverse(self.D) if np.all(self.D > 0.0) else None
+        if self.inverse is None:
+            self.D = np.full(len(H), smallest)
+            self.inverse = self._inverse(self.D)
 
     def _inverse(self, D: FloatArray) -> FloatArray | None:
         """Of H - diag(D), where it is positive definite."""
@@ -181,11 +182,11 @@ class _Climb:
         lower = np.tril(inverse)
         return lower + np.tril(lower, -1).T  # type: ignore[no-any-return]
 
-    def _start(self) -> FloatArray | None:
-        """Half of the largest possible multiple of the inverse's diagonal, inverted; None where H has no inverse."""
+    def _start(self) -> FloatArray:
+        """Half of the largest possible multiple of the inverse's diagonal, inverted; zero where H has no inverse."""
         K = self._inverse(np.zeros(len(self.H)))
         if K is None:
-            return None
+            return np.zeros(len(self.H))
         scale = 1.0 / np.sqrt(np.diagonal(K))
         matrix = K * scale[:, None] * scale
         vector = np.ones(len(K), dtype=K.dtype)

@@ -99,6 +99,20 @@ def _let_go(H: FloatArray, b: FloatArray, lower: FloatArray, upper: FloatArray, 
 
 
 @njit
+def _change_held(
+    H: FloatArray, b: FloatArray, lower: FloatArray, upper: FloatArray, held: BoolArray, x: FloatArray,
+    factor: FloatArray, goal: FloatArray,
+) -> bool:  # fmt: skip
+    """Hold and let go until x (m,), a point in the box, is the minimum; False where H is singular on what is free."""
+    for _ in range(ROUNDS * (b.size + 1)):
+        if _free_minimum(H, b, held, x, factor, goal) < 0:
+            return False
+        if _go(lower, upper, held, x, goal) and not _let_go(H, b, lower, upper, held, x):
+            break
+    return True
+
+
+@njit
 def box_minimum(H: FloatArray, b: FloatArray, lower: FloatArray, upper: FloatArray, x: FloatArray) -> bool:
     """Write argmin (1/2) x'Hx - b'x over the box to x (m,); H (m, m) positive definite, both triangles of it.
 
@@ -113,12 +127,7 @@ def box_minimum(H: FloatArray, b: FloatArray, lower: FloatArray, upper: FloatArr
     for i in range(m):
         x[i] = min(max(goal[i], lower[i]), upper[i])
         held[i] = x[i] != goal[i] or lower[i] == upper[i]
-    for _ in range(ROUNDS * (m + 1)):
-        if _free_minimum(H, b, held, x, factor, goal) < 0:
-            return False
-        if _go(lower, upper, held, x, goal) and not _let_go(H, b, lower, upper, held, x):
-            break
-    return True
+    return bool(_change_held(H, b, lower, upper, held, x, factor, goal))
 
 
 @njit
@@ -132,12 +141,7 @@ def move_to_minimum(H: FloatArray, b: FloatArray, lower: FloatArray, upper: Floa
     for i in range(m):
         x[i] = min(max(x[i], lower[i]), upper[i])
         held[i] = x[i] == lower[i] or x[i] == upper[i]
-    for _ in range(ROUNDS * (m + 1)):
-        if _free_minimum(H, b, held, x, factor, goal) < 0:
-            return False
-        if _go(lower, upper, held, x, goal) and not _let_go(H, b, lower, upper, held, x):
-            break
-    return True
+    return bool(_change_held(H, b, lower, upper, held, x, factor, goal))
 
 
 @njit

@@ -17,7 +17,7 @@ from exactsel.nodes.node import Node
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
-from exactsel.walks.effort import CellCount
+from exactsel.walks.effort import WholeAttempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class Round:
     seconds: Seconds = field(default_factory=Seconds, compare=False)
     rounded: tuple[int, ...] | None = None
     """The best support a relaxation was rounded to, for heuristics to begin from."""
-    counted: CellCount | None = None
+    counted: WholeAttempt | None = None
     """What counting all sets has come to; None where that was not gone on with."""
     rounded_value: float = math.inf
     """Objective of the model on ``rounded``."""
@@ -238,7 +238,7 @@ class RoundWork:
     seconds: Seconds = field(default_factory=Seconds)
     rounded: tuple[int, ...] | None = None
     rounded_value: float = math.inf
-    counted: CellCount | None = None
+    counted: WholeAttempt | None = None
     failed_trials: FailedTrials = FailedTrials()
     relaxed: tuple[int, ...] = ()
 

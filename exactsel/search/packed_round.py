@@ -42,7 +42,7 @@ from exactsel.search.packed_searches import searches_as_arrays, searches_from
 from exactsel.search.packed_subtrees import MOST, subtrees_as_arrays, subtrees_from
 from exactsel.search.packing import Packed, arrays_under, pack, under, unpack
 from exactsel.types import BoolArray, IntArray
-from exactsel.walks.effort import CellCount
+from exactsel.walks.effort import WholeAttempt
 from exactsel.walks.relaxation import KernelSearch
 
 VERSION = 7
@@ -199,7 +199,7 @@ class _Reading:
         require(len(rest) == models + 1, "more than it says")
         fits, counted = rest[:-1], rest[-1]
         require(all(isinstance(fit, Fit) for fit in fits), "models that are none")
-        require(counted is None or isinstance(counted, CellCount), "a count that is none")
+        require(counted is None or isinstance(counted, WholeAttempt), "a count that is none")
         require(len(header["failed_trials"]) == len(fields(FailedTrials)), "counts of other things")
         rounded_value, *seconds = self._column("round", np.float64, 4).tolist()
         require(not np.isnan(rounded_value), "a model of no value")

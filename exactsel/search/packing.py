@@ -25,7 +25,7 @@ from exactsel.search.contents import check_contents
 from exactsel.search.layout import ARRAYS, CELLS, DIMENSIONS, Layout, refusing_damage, require
 from exactsel.start.portions import Portions
 from exactsel.types import FloatArray
-from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
+from exactsel.walks.effort import Effort, Prospects, SubtreeRecord, WholeAttempt
 
 VERSION = 12
 """Of the layout."""
@@ -36,7 +36,7 @@ RECORDS: dict[type, str] = {
     "failure_rate:df",
     Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
     Portions: "number:i due:f shares:df supports:m relaxed:m",
-    CellCount: "after:f bound:f",
+    WholeAttempt: "after:f bound:f",
     Effort: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r counted:r divides_from:f",
 }
 """The fields of each record but witnesses and what they hold: i whole number, f number, b truth value, t text or None,

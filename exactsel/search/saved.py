@@ -27,7 +27,7 @@ from exactsel.search.spilling import Room, Spilling
 from exactsel.search.state import Begun, SearchState, Stated
 from exactsel.start.portions import Portions
 from exactsel.types import FloatArray, IntArray
-from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
+from exactsel.walks.effort import Effort, Prospects, SubtreeRecord, WholeAttempt
 
 COUNTED = "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i unit:f told:f rounds:i"
 """Fields of a state that are numbers."""
@@ -68,7 +68,7 @@ class _SavedState:
     prospects: Prospects
     seconds: Seconds
     portions: Portions
-    counted: CellCount
+    counted: WholeAttempt
     uppers: FloatArray
     """What each of the rounds that are begun was begun with, ..."""
     efforts: tuple[Effort, ...]
@@ -265,7 +265,7 @@ def _check_types(saved: _SavedState) -> None:
     require(all(isinstance(text, str) for text in texts), "no text where there must be one")
     parts = (
         (saved.walks, SubtreeRecord), (saved.prospects, Prospects), (saved.seconds, Seconds),
-        (saved.counted, CellCount),
+        (saved.counted, WholeAttempt),
     )  # fmt: skip
     require(isinstance(saved.portions, Portions), "parts of the wrong types")
     require(all(isinstance(part, cls) for part, cls in parts), "parts of the wrong types")

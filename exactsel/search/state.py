@@ -22,7 +22,7 @@ from exactsel.search.frontier import BestFirst, Frontier, open_nodes
 from exactsel.search.memory import MemoryGuard
 from exactsel.search.reserve import Reserve
 from exactsel.start.portions import Portions
-from exactsel.walks.effort import CellCount, Effort, Prospects, SubtreeRecord
+from exactsel.walks.effort import Effort, Prospects, SubtreeRecord, WholeAttempt
 
 
 class Stated(NamedTuple):
@@ -80,7 +80,7 @@ class SearchState:
     """Rounds that are under way, the first one first: broken off, they can be begun again as they were."""
     rounds: int = 0
     """Rounds that have been committed."""
-    counted: CellCount = field(default_factory=CellCount)
+    counted: WholeAttempt = field(default_factory=WholeAttempt)
     """What counting all sets by their cells, or bounds of clusters, have come to."""
     unit: float = 1.0
     """A power of two near the empty model's objective: so the tree hash is the same in whatever units the data are."""

@@ -112,8 +112,8 @@ class Company:
     curved: str = ""
     """... and so where the bound uses the curvature of all columns."""
     branching: str = "half"
-    quadratic: str = ""
-    """Branching for quadratic loss, where it is another."""
+    quadratic_branching: str = ""
+    """That for quadratic loss, where it is another."""
     ridge: bool = False
     """Whether the ridge is the bound's curvature where it uses no other."""
 
@@ -137,7 +137,7 @@ BOUNDS = {
         "perspective bound within the bounds of the coefficients",
         "perspective bound within the bounds of the coefficients, with the curvature of all columns",
         # A fit within signs uses few columns, and those that it uses most are worth knowing about.
-        quadratic="largest",
+        quadratic_branching="largest",
     ),
     "boxed-fit": Company("fit within the bounds of the coefficients on the columns left", branching="largest"),
     # Drop costs order the columns where the bound knows them, relaxed indicators elsewhere.
@@ -306,9 +306,9 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
             f"or limits on groups; use {option('tree', 'binary')}."
         )
     bound = _bound_for(problem, settings)
-    company = company_of(bound.name)
-    quadratic = isinstance(problem, BoxedProblem) and problem.unlimited.is_quadratic
-    usual = company.quadratic if quadratic and company.quadratic else company.branching
+    company, objective = company_of(bound.name), objective_of(problem)
+    quadratic = objective is not None and objective.is_quadratic
+    usual = (company.quadratic_branching if quadratic else "") or company.branching
     branching = usual if settings.branching == "auto" else settings.branching
     return Methods(settings, family, tree, bound, make("branchings", branching))
 

@@ -24,7 +24,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray
 from exactsel.walks.cell_classes import Classes, classes_of, filled, level_of, sets_within, supports_of
-from exactsel.walks.effort import CellCount
+from exactsel.walks.effort import WholeAttempt
 from exactsel.walks.listing import Listed, fitted
 from exactsel.walks.listing_restricted import RestrictedSets
 from exactsel_certificates.estimate import countable
@@ -100,7 +100,7 @@ class CellCounter:
         """Whether it was told to stop: then what it did not find means nothing."""
         return bool(self._options.stop[0])
 
-    def explore(self, upper: float, iterations: int, counted: CellCount) -> tuple[Listed | None, CellCount]:
+    def explore(self, upper: float, iterations: int, counted: WholeAttempt) -> tuple[Listed | None, WholeAttempt]:
         """The whole problem, where some model is known to cost ``upper``; None where that is not to be had now.
 
         ``iterations`` is what the search has spent, in steps of its relaxation, and ``counted`` what earlier counts
@@ -118,11 +118,11 @@ class CellCounter:
         if self.stopped:
             return None, counted
         if listed is None or not math.isfinite(listed.bound):
-            return listed, CellCount(AGAIN * spent)
+            return listed, WholeAttempt(AGAIN * spent)
         known = upper if listed.fit is None else listed.fit.value
         if listed.bound < known - SHORT * abs(known):  # fits that rounding leaves little to say of: bounds say more
-            return (None if listed.fit is None else replace(listed, bound=-math.inf)), CellCount(math.inf)
-        return listed, CellCount(AGAIN * spent, listed.bound)
+            return (None if listed.fit is None else replace(listed, bound=-math.inf)), WholeAttempt(math.inf)
+        return listed, WholeAttempt(AGAIN * spent, listed.bound)
 
     @cached_property
     def work(self) -> float:

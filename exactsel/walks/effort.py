@@ -255,7 +255,7 @@ class Prospects:
         self.open_at_mark = open_nodes
 
 
-class CellCount(NamedTuple):
+class WholeAttempt(NamedTuple):
     """What has been tried of the whole problem at once; part of the state of a search.
 
     For logistic loss counts of all sets by their cells (walks/cell_counting.py), for quadratic loss bounds of clusters
@@ -281,7 +281,7 @@ class Effort:
     """Nodes the limit leaves, besides those taken; None where there is none."""
     walks: SubtreeRecord | None = None
     """What walking subtrees in closed form has brought; None: walk none."""
-    counted: CellCount = field(default_factory=CellCount)
+    counted: WholeAttempt = field(default_factory=WholeAttempt)
     """What counting all sets by their cells, or bounds of clusters, have."""
     divides_from: float = math.inf
     """Work to be expected below a node from which on it is divided, not walked."""

@@ -1,6 +1,7 @@
 """Counting by cells against plain Python and brute force, on small awkward problems of two values a column."""
 
 import math
+import signal
 from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations
@@ -32,7 +33,7 @@ from exactsel.walks.cell_counting import (
     count_work,
     sets_left,
 )
-from exactsel.walks.effort import CellCount, Effort
+from exactsel.walks.effort import Effort, WholeAttempt
 from exactsel_certificates.container import COUNTED, read_proof
 
 CAMPAIGN = 300
@@ -315,6 +316,24 @@ def test_who_wants_to_replay_a_search_or_counts_its_nodes_gets_no_count(monkeypa
         assert "cells" not in result.settings["method"]
 
 
+def test_a_search_stopped_after_its_count_claims_what_the_proof_shows(monkeypatch, tmp_path):
+    """The count bounds the whole problem, also while regions are open whose own bounds are lower."""
+    forced(monkeypatch)
+    monkeypatch.setattr(cell_counting, "LOOK", 0)
+    problem, path, seen = larger(300, 24, noise=1.0, share=0.5), tmp_path / "p.exsel", []
+
+    def look(event, state):
+        if math.isfinite(state.counted.bound) and not seen:
+            seen.append(state.proven)
+            signal.raise_signal(signal.SIGINT)
+
+    result = solve(problem, rel_eps=1e-12, proof=path, callback=look)
+    assert seen
+    assert seen[0] * (1.0 - 1e-9) <= result.lower <= result.upper, "but for what preparing the data rounds"
+    assert verify(problem, path).verified
+    assert solve(problem, rel_eps=1e-9).lower >= result.lower * (1.0 - 1e-8)
+
+
 def test_a_proof_of_a_count_is_one_word(monkeypatch, tmp_path):
     """Also after the search has closed some regions, and points of these were written."""
     forced(monkeypatch)
@@ -391,4 +410,4 @@ def test_what_cannot_be_counted():
     assert everything.work == math.inf
     hasty = CellCounter(Problem(A, y, 3, loss="logistic", lam=1.0), BoundOptions(1, seconds=1e-9))
     assert hasty.work == math.inf
-    assert hasty.explore(1e9, 10**6, CellCount()) == (None, CellCount())
+    assert hasty.explore(1e9, 10**6, WholeAttempt()) == (None, WholeAttempt())

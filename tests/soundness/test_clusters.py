@@ -8,15 +8,17 @@ from itertools import combinations
 import numpy as np
 import pytest
 from samples import sample
+from saved_searches import copied
 
-from exactsel import Problem, solve
+from exactsel import InputError, Problem, solve
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
+from exactsel.search.events import RoundEnded
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel.walks import clusters, effort
 from exactsel.walks.clusters import ClusterWalker, greedy_gain, merges
-from exactsel.walks.effort import CellCount
+from exactsel.walks.effort import WholeAttempt
 
 ROWS = 350
 """So many that searches of these tests write no proof unless they are asked to."""
@@ -77,7 +79,7 @@ def test_no_bound_is_above_the_optimum(seed):
         if walker is None:
             continue
         for upper in (best, best + 0.5 * (problem.gram.constant - best)):
-            bound = walker.explore(upper, 0.0, ENOUGH, CellCount()).bound
+            bound = walker.explore(upper, 0.0, ENOUGH, WholeAttempt()).bound
             assert bound <= best + 1e-9 * problem.gram.constant
             raised += bound > 0.0
     assert raised >= 2
@@ -156,6 +158,29 @@ def test_a_search_takes_the_bound_over(monkeypatch):
         assert result.upper == pytest.approx(best)
         hashes.add((result.tree_hash, search.state.proven))
     assert len(hashes) == 1
+
+
+def test_a_saved_search_goes_on_with_the_bound(tmp_path, monkeypatch):
+    """From any round to the same end; with a proof, which has no words for it, not at all."""
+    monkeypatch.setattr(clusters, "SHARE", 1e6)
+    for name in ("FIRST_TRIES", "FIRST_WORK", "WALK_WORK"):
+        monkeypatch.setattr(effort, name, 1e4)
+    plain, path, copies = alike(0), tmp_path / "run.ckpt", []
+    best = min(plain.objectives(np.array(list(combinations(range(plain.d), plain.k))), 1))
+
+    def look(event, state):
+        if isinstance(event, RoundEnded) and state.proven > state.floor:
+            copies.append(copied(path, tmp_path / f"{len(copies)}.ckpt"))
+
+    options = {"checkpoint": path, "checkpoint_every": 0, "callback": look, "signals": ()}
+    whole = solve(alike(0), **options)
+    assert copies, "the bound of the whole problem was ahead of the open nodes at some time"
+    for copy in copies[:: max(1, len(copies) // 3)]:
+        again = solve(alike(0), resume=copy, signals=())
+        assert (again.tree_hash, again.lower, again.upper) == (whole.tree_hash, whole.lower, whole.upper)
+        assert again.lower <= best * (1.0 + 1e-9)
+        with pytest.raises(InputError):
+            solve(alike(0), resume=copy, proof=tmp_path / "run.exsel", signals=())
 
 
 def test_searches_that_write_proofs_do_without(tmp_path, monkeypatch):

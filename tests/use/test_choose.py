@@ -47,7 +47,7 @@ def test_the_defaults_of_every_family_are_there(family):
     assert methods.bound.name == getattr(default, "name", default)
     assert methods.bound.family == family
     company = BOUNDS[methods.bound.name]
-    assert methods.branching.name == (company.quadratic or company.branching)
+    assert methods.branching.name == (company.quadratic_branching or company.branching)
     assert {suits.greedy, *suits.improving} - {""} <= {*registry.names("heuristics")}
     assert methods.bound.prepare(problem, BoundOptions()).scope == ""
 
