@@ -27,12 +27,7 @@ from exactsel.solving import choose
 from exactsel.solving.entry import solve
 from exactsel.walks import cell_counting
 from exactsel.walks.cell_classes import classes_of, level_of, supports_of
-from exactsel.walks.cell_counting import (
-    CellCounter,
-    by_cells,
-    count_work,
-    sets_left,
-)
+from exactsel.walks.cell_counting import CellCounter, by_cells, count_work, sets_left
 from exactsel.walks.effort import Effort, WholeAttempt
 from exactsel_certificates.container import COUNTED, read_proof
 
@@ -316,8 +311,8 @@ def test_who_wants_to_replay_a_search_or_counts_its_nodes_gets_no_count(monkeypa
         assert "cells" not in result.settings["method"]
 
 
-def test_a_search_stopped_after_its_count_claims_what_the_proof_shows(monkeypatch, tmp_path):
-    """The count bounds the whole problem, also while regions are open whose own bounds are lower."""
+def test_a_proof_of_a_count_is_one_word(monkeypatch, tmp_path):
+    """Also after the search has closed some regions, and points of these were written; stopped with others open."""
     forced(monkeypatch)
     monkeypatch.setattr(cell_counting, "LOOK", 0)
     problem, path, seen = larger(300, 24, noise=1.0, share=0.5), tmp_path / "p.exsel", []
@@ -327,19 +322,8 @@ def test_a_search_stopped_after_its_count_claims_what_the_proof_shows(monkeypatc
             seen.append(state.proven)
             signal.raise_signal(signal.SIGINT)
 
-    result = solve(problem, rel_eps=1e-12, proof=path, callback=look)
-    assert seen
+    result = solve(problem, rel_eps=1e-9, proof=path, callback=look)
     assert seen[0] * (1.0 - 1e-9) <= result.lower <= result.upper, "but for what preparing the data rounds"
-    assert verify(problem, path).verified
-    assert solve(problem, rel_eps=1e-9).lower >= result.lower * (1.0 - 1e-8)
-
-
-def test_a_proof_of_a_count_is_one_word(monkeypatch, tmp_path):
-    """Also after the search has closed some regions, and points of these were written."""
-    forced(monkeypatch)
-    monkeypatch.setattr(cell_counting, "LOOK", 0)
-    problem, path = larger(300, 24, noise=1.0, share=0.5), tmp_path / "p.exsel"
-    result = solve(problem, rel_eps=1e-9, proof=path)
     assert "listed" in result.history.closed
     proof = read_proof(path)
     assert proof.tree.tolist() == [COUNTED]
