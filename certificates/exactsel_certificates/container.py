@@ -88,7 +88,10 @@ SPLIT_IN, SPLIT_OUT, PUT_IN, LEAVE_OUT, CLOSE, USE, COUNTED, SPLIT = range(8)
 """Kinds of the words of ``tree``, each 8 * argument + kind (see FORMAT.md)."""
 
 MINORANT = SPLIT
-"""The same kind, where the loss is not quadratic."""
+"""The same kind, where the loss is not quadratic ..."""
+
+LAST = 8 + SPLIT
+"""... and the word by which regions with few places left are closed by their last columns (logistic loss)."""
 
 FIRST_STRONG = 1 << 24
 """Where SPLIT has an argument from here on, that much more than the number of a point, this names strong columns."""

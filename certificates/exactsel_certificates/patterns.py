@@ -27,16 +27,13 @@ from numpy.typing import NDArray
 from exactsel_certificates.container import Proof
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.rigorous import U
-from exactsel_certificates.work import STEP, refuse, spend
+from exactsel_certificates.work import MATRIX, STEP, refuse, spend
 
 MOST_WEIGHT = 1 << 22
 """Sum of the weights of the rows, at most: f is a table."""
 
 MOST_ENTRIES = 1e7
 """Weights of pairs that are known at a time, at most."""
-
-MATRIX = 4.0
-"""Multiplications of a matrix product in the time of one by itself."""
 
 Numbers = NDArray[np.int64]
 

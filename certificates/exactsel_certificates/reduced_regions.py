@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.container import FIRST_POINT, Proof
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.last_columns import LastColumns
 from exactsel_certificates.minorant_regions import MinorantRegions
 from exactsel_certificates.near import DISTANCES, NearColumns
 from exactsel_certificates.pattern_regions import PatternRegions
@@ -31,11 +33,13 @@ class AllRegions:
 
     def __init__(self, instance: Instance, proof: Proof, exact_limit: float) -> None:
         self._as_they_are = RegressionRegions(instance, proof, exact_limit)
-        self._target, self._ways = proof.lower, list[ReducedRegions | MinorantRegions | PatternRegions | ScopedFits]()
+        self._target, self._ways = proof.lower, list[_Way]()
         if by_patterns(proof, instance):
             self._ways = [PatternRegions(instance, proof, self._as_they_are.work)]
         if proof.minorant_point.size and instance.loss != "quadratic":
             self._ways = [MinorantRegions(instance, proof, COUNTED_FOR_ONE * exact_limit)]
+        if instance.loss == "logistic" and not instance.groups:
+            self._ways.append(LastColumns(self._as_they_are))
         if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
             whole = self._as_they_are
             self._ways = [ReducedRegions(instance, proof, whole, SHARE * exact_limit, e) for e in DISTANCES]
@@ -45,7 +49,7 @@ class AllRegions:
     @property
     def exact_regions(self) -> int:
         """How many regions needed exact arithmetic so far."""
-        return self._as_they_are.exact_regions + sum(way.exact_regions for way in self._ways)
+        return self._as_they_are.exact_regions + sum(getattr(way, "exact_regions", 0) for way in self._ways)
 
     def bounds(self, leaves: Leaves) -> FloatArray:
         """A bound for each region; 0, which no objective is below, at the least."""
@@ -133,3 +137,6 @@ class ReducedRegions:
                 refuse()
                 return False
         return shown > 0 and (not sets or bool(np.all(counts.on_all(np.array(sets)))))
+
+
+_Way: TypeAlias = ReducedRegions | MinorantRegions | PatternRegions | LastColumns | ScopedFits

@@ -55,7 +55,7 @@ class RegressionRegions:
         self.points = Points(proof)
         self.plain = RigorousBounds(instance)
         # Limits on coefficients are about models up to a level, and so are bounds that rest on them.
-        self._most, self.plain.sizes = shown_radii(instance, proof) or (math.inf, None)
+        self.most, self.plain.sizes = shown_radii(instance, proof) or (math.inf, None)
         self.quadratic = instance.loss == "quadratic"
         self.fits = Fits(instance, self.plain)
         usable = curvature is None and self._usable(proof)
@@ -107,7 +107,7 @@ class RegressionRegions:
         ):
             if (rows := np.flatnonzero(chosen)).size:
                 result[rows] = np.maximum(method(leaves.states[rows], given[rows]), 0.0)
-        return np.minimum(result, self._most)
+        return np.minimum(result, self.most)
 
     def _by_counting(self, states: States, _: NDArray[np.int64]) -> FloatArray:
         """Regions of which every model is looked at: those margins are too thin for in exact arithmetic."""
@@ -162,7 +162,10 @@ class RegressionRegions:
     def _at_points(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         distinct, which = np.unique(numbers, return_inverse=True)
         spend(of_points(len(distinct), len(states), self.plain.n, self.plain.d))
-        W = self.points.models(distinct)
+        return self.at_models(self.points.models(distinct), which, states)
+
+    def at_models(self, W: FloatArray, which: Rows, states: States) -> FloatArray:
+        """Bounds of regions at models W (P, d), of which ``which`` (B,) names one for each."""
 
         def start(row: int) -> list[Fraction]:
             return [Fraction(value) for value in W[which[row]].tolist()]

@@ -34,6 +34,9 @@ OTHER = {IN: OUT, OUT: IN}
 BY_COUNTING = -(1 << 40)
 """The witness of a region closed by COUNTED."""
 
+LAST_COLUMNS = ~1
+"""The witness of a region closed by LAST, where the loss is logistic."""
+
 CHUNK = 1 << 12
 """Words turned into Python numbers at a time."""
 

@@ -14,12 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 EXACT = 200.0
 """Elementary operations in the time of one multiplication in exact arithmetic."""
 
 STEP = 200.0
 """The same for one step of a loop of the interpreter."""
+
+MATRIX = 4.0
+"""Multiplications of a product of matrices in the time of one by itself."""
 
 
 class TooMuchWorkError(Exception):
@@ -148,3 +152,9 @@ def of_pairs(s: int, m: int, r: int, n: int, d: int) -> float:
     """Multiplications to go through the selections of r of m columns beside s; all pairs of a region at once."""
     pairs = 64.0 * STEP + 4.0 * n * d * (s + r + 1.0) + m * float(d) * (n + m) + 32.0 * m * m
     return sets_of(m, max(0, r - 2)) * pairs
+
+
+def of_last(n: int, s: int, m: Any, r: int) -> Any:
+    """What looking at the last r (at most two) of m columns beside s takes, with n rows (last_columns.py)."""
+    pairs = m * (m * (n + s) / MATRIX + 48.0 * m) if r > 1 else 0.0
+    return 256.0 * STEP + n * (m * (20.0 + (2.0 * s + 2.0) / MATRIX) + (s + 4.0) ** 2) + pairs

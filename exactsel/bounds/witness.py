@@ -1,6 +1,6 @@
 """What proves a lower bound: a point anyone can put into the formula.
 
-A node (S, C) is a region of models. Its bound is proven by one of ten things, each checkable from the problem and
+A node (S, C) is a region of models. Its bound is proven by one of these, each checkable from the problem and
 the node alone:
 
 * :class:`ModelPoint`: an x; its dual vector is the gradient of L at Ax, and formula (2) gives the bound.
@@ -13,6 +13,7 @@ the node alone:
 * :class:`StrongPoint`: columns apart from which all others are nearly orthogonal (quadratic loss).
 * :class:`InfimumPoint`: no value of the loss is smaller.
 * :class:`ListedPoints`: many of these, for a region that was solved by listing.
+* :class:`LastColumns`: every model that the last one or two places of a region can make (logistic loss).
 * :class:`CountedPatterns`: the covariate patterns of all sets of columns, for a whole problem.
 
 What may prove the bound of an open node is registered here with the arrays it holds (:func:`register`): by that it is
@@ -131,6 +132,11 @@ class ListedPoints:
 
 
 @dataclass(frozen=True, slots=True)
+class LastColumns:
+    """Logistic loss: no model on S and any r <= 2 columns of C costs less (kernels/last_place.py), as fits show."""
+
+
+@dataclass(frozen=True, slots=True)
 class CountedPatterns:
     """Every set of columns of the whole problem costs so much by its patterns or its fit (walks/cell_counting.py)."""
 
@@ -144,6 +150,7 @@ Proof: TypeAlias = (
     | SplitPoint
     | SpectralPoint
     | StrongPoint
+    | LastColumns
     | ListedPoints
     | CountedPatterns
 )
@@ -220,5 +227,5 @@ register(
     StrongPoint,
     {"columns": Field("int32", ("any",), "column"), "threshold": Field("float64", ("any",), "finite")},
 )
-for _empty in (FitPoint, EigenvaluePoint, InfimumPoint):
+for _empty in (FitPoint, EigenvaluePoint, InfimumPoint, LastColumns):
     register(_empty, {})

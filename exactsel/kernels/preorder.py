@@ -6,10 +6,10 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
-from exactsel.kernels.subsearch_record import SKIPPED
+from exactsel.kernels.subsearch_record import AT_ONCE
 from exactsel.types import IntArray
 
-SPLIT_IN_WORD, PUT_IN_WORD, LEAVE_OUT_WORD, CLOSE_WORD = 0, 2, 3, 4
+SPLIT_IN_WORD, PUT_IN_WORD, LEAVE_OUT_WORD, CLOSE_WORD, LAST_WORD = 0, 2, 3, 4, 15
 """Kinds of words (exactsel_certificates.container), repeated here because kernels import nothing from there."""
 
 
@@ -30,8 +30,6 @@ def _chains(notes: IntArray, numbers: int) -> tuple[IntArray, IntArray, IntArray
         if notes[i, 1] % 8 == BRANCHED:
             child[i] = children
             children += 2
-        elif notes[i, 1] % 8 == SKIPPED:
-            children += notes[i, 1] // 8
     return first, following, child
 
 
@@ -56,6 +54,8 @@ def preorder_words(notes: IntArray, numbers: int, uses: IntArray, own: int, firs
             column, kind = notes[i, 1] // 8, notes[i, 1] % 8
             if kind == PUT_IN or kind == LEFT_OUT or kind == CLOSED:  # noqa: SIM109  (a tuple would be built)
                 use = own if notes[i, 2] < 0 else uses[notes[i, 2]]
+                if notes[i, 2] == AT_ONCE:
+                    use = LAST_WORD
                 if use != in_force:
                     words[count] = in_force = use
                     count += 1

@@ -42,7 +42,6 @@ from exactsel.kernels.subsearch_record import (
     AT_ONCE,
     BOUNDED,
     DONE,
-    SKIPPED,
     SearchLimits,
     Subsearch,
     close,
@@ -226,9 +225,6 @@ def _closed_at_once(
 
     Returns whether that was done, and with how many places it should be tried in future: where it fails with two, it
     will again, and the relaxation divides such nodes at less cost.
-
-    Numbers are set aside for the nodes it takes to tell how (kernels/last_told.py), so that these do not depend on
-    whether somebody asks.
     """
     columns, fixed = node_columns(state)
     places, candidates = problem.k - fixed, columns.size - fixed
@@ -254,9 +250,6 @@ def _closed_at_once(
         found.nodes[row] += 1
         note(found, row, number, ending.iterations, BOUNDED, ending.bound, AT_ONCE)
         close(found, row, number, ending.bound, AT_ONCE)
-        if places > 1:
-            note(found, row, number, 2 * candidates, SKIPPED, ending.bound, AT_ONCE)
-            found.numbers[row] += 2 * candidates
     return bool(ending.closed), (last if ending.closed else min(last, 1))
 
 

@@ -17,11 +17,7 @@ place of the column. The children of a node that is split get the next two numbe
 DONE, STOPPED = 0, 1
 
 AT_ONCE = -2
-"""In the place of a point: the region is closed by looking at all that its last places can hold
-(kernels/last_place.py), and what proves it is found anew when somebody asks (kernels/last_told.py)."""
-
-SKIPPED = 5
-"""As many numbers as stand in the place of the column belong to no node: kept free for what is told later."""
+"""In the place of a point: the region is closed by all that its last places can hold (kernels/last_place.py)."""
 
 WIDTH = 32
 """Open nodes above which the search goes on with the one of largest bound."""

@@ -14,6 +14,7 @@ from exactsel.bounds.witness import (
     DualPoint,
     EigenvaluePoint,
     FitPoint,
+    LastColumns,
     ModelPoint,
     Proof,
     SpectralPoint,
@@ -34,7 +35,7 @@ from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.selection_counting import SelectionCounting
 from exactsel_certificates.selections import SelectionBounds
-from exactsel_certificates.walk import BY_COUNTING, FREE, IN, Leaves
+from exactsel_certificates.walk import BY_COUNTING, FREE, IN, LAST_COLUMNS, Leaves
 
 ANYTHING = 5e-324
 """A target that any bound reaches: the checker makes no bound larger than it comes out."""
@@ -207,6 +208,8 @@ class _Stored:
             return BY_COUNTING
         if isinstance(point, FitPoint):
             return fmt.FIT
+        if isinstance(point, LastColumns):
+            return LAST_COLUMNS
         if id(point) not in self._known:
             self._known[id(point)] = self._store(shown(point), rows)
         return self._known[id(point)]

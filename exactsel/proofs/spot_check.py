@@ -1,8 +1,7 @@
 """Look at what a worker says of some nodes before it is committed: regions, and bounds by what is said to prove them.
 
 Every bound a worker sends is evaluated anew from its witness, and the regions it makes of a node must divide that node.
-What a kernel closed below a node by itself is a proof of many steps: of those subtrees a part is looked at in full,
-where need be once a worker has told the steps (search/telling.py).
+What a kernel closed below a node by itself is a proof of many steps: of those subtrees a part is looked at in full.
 """
 
 from __future__ import annotations
@@ -71,8 +70,8 @@ class SpotCheck:
         """How many bounds have been evaluated."""
 
     def __call__(self, nodes: Sequence[Node], done: Round) -> str:
-        """One sentence, empty where nothing is wrong with what can be seen before anybody is asked for steps."""
-        told = [outcome for outcome in done.outcomes if self._is_told(outcome) and not _is_brief(outcome)]
+        """One sentence, empty where nothing is wrong."""
+        told = [outcome for outcome in done.outcomes if self._is_told(outcome)]
 
         def look(audit: Audit, state: SearchState) -> None:
             for fit in done.models:
@@ -89,15 +88,6 @@ class SpotCheck:
             self._look_at_left([one for one in subtrees if isinstance(one.told, KernelSearch)], audit, state)
 
         return self._wrong(nodes, done.scope, look)
-
-    def untold(self, done: Round) -> list[SubtreeResult]:
-        """The subtrees to be looked at in full some steps of which have not been told."""
-        subtrees = [outcome for outcome in done.outcomes if isinstance(outcome, SubtreeResult)]
-        return [outcome for outcome in subtrees if _is_brief(outcome) and self._is_told(outcome)]
-
-    def steps(self, outcome: SubtreeResult) -> str:
-        """One sentence, empty where the steps of a subtree prove what is said of it."""
-        return self._wrong([outcome.node], "", lambda audit, state: self._tell([outcome], audit, state))
 
     def _wrong(self, nodes: Sequence[Node], scope: str, look: Callable[[Audit, SearchState], None]) -> str:
         """What an audit finds that follows a search of its own from some nodes on."""
@@ -237,11 +227,6 @@ class _Looked(SearchState):
 
     def record(self, kind: bytes, *numbers: float, values: Sequence[float] = ()) -> None:
         """Nobody asks for its hash."""
-
-
-def _is_brief(outcome: Outcome) -> bool:
-    """Whether a subtree was closed in steps some of which have not been told."""
-    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, KernelSearch) and outcome.told.is_brief
 
 
 def _is_search(outcome: Outcome) -> TypeGuard[SubtreeResult]:

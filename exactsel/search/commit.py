@@ -129,7 +129,7 @@ def _commit_subtree(state: SearchState, result: SubtreeResult, expander: Expande
     own = () if result.numbers is None else (result.iterations, *ids)
     bounds = [region.bound for region in children] if result.bounds is None else result.bounds
     state.record(result.closer.encode(), node.id, result.nodes, *own, values=(result.dropped, *bounds))
-    told = expander.in_full(result).told if details else None
+    told = result.told if details else None
     if isinstance(told, KernelSearch):
         yield from events_of(told, node, lambda number: first + number if number else node.id, expander.problem)
     else:

@@ -6,15 +6,14 @@ import math
 from collections.abc import Callable, Iterator
 
 from exactsel.kernels.moves import BRANCHED, CLOSED, PUT_IN
-from exactsel.kernels.node import IN, OUT
-from exactsel.kernels.subsearch_record import BOUNDED, SKIPPED
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.kernels.subsearch_record import BOUNDED
 from exactsel.nodes.node import Node, is_convex
 from exactsel.nodes.regions import Fixing, Fixings
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Fixed
 from exactsel.types import StateArray
 from exactsel.walks.relaxation import KernelSearch, Step
-from exactsel.walks.told import decided
 
 
 def events_of(search: KernelSearch, node: Node, name: Callable[[int], int], problem: SubsetProblem) -> Iterator[Event]:
@@ -41,8 +40,6 @@ def events_of(search: KernelSearch, node: Node, name: Callable[[int], int], prob
             count += 2
             states[inside], states[outside] = part(state, step.column, IN), part(state, step.column, OUT)
             yield Divided(number, (step.column,), (name(inside),), name(outside))
-        elif step.kind == SKIPPED:
-            count += step.column
         elif step.kind == CLOSED and state is None:
             yield Discarded(number, node.state, "excluded", math.inf, proof)
         elif step.kind == CLOSED:
@@ -58,3 +55,14 @@ def _reason(step: Step, visited: set[int], state: StateArray, k: int) -> str:
     if step.number not in visited:
         return "inherited"
     return "solved" if is_convex(state, k) else "bound"
+
+
+def decided(
+    state: StateArray | None, column: int, decision: int, implied: Callable[[StateArray], StateArray | None]
+) -> StateArray | None:
+    """A region with one more decision and what follows from it; None where no model is left."""
+    if state is None or state[column] != FREE:
+        return state if state is not None and state[column] == decision else None
+    part = state.copy()
+    part[column] = decision
+    return implied(part)

@@ -9,7 +9,6 @@ save time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -24,13 +23,13 @@ from exactsel.closers.visit import Interrupted, Visitor
 from exactsel.closers.walking import WalkFirst, WalkLater
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import Round, RoundWork, SubtreeResult, as_region
+from exactsel.nodes.regions import Round, RoundWork, as_region
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.nodes.trees import Tree
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray
 from exactsel.walks.effort import Effort, bound_work
-from exactsel.walks.relaxation import KernelSearch, Subsearcher
+from exactsel.walks.relaxation import Subsearcher
 from exactsel.walks.walker import Walker
 from exactsel.walks.wide import CountingWalker
 
@@ -106,9 +105,3 @@ class Expander:
     def closes_by(self, name: str) -> bool:
         """Whether one of its closers deals with subtrees under this name."""
         return any(closer.name == name for closer in self.closers)
-
-    def in_full(self, result: SubtreeResult) -> SubtreeResult:
-        """The same with every step told of what a kernel did."""
-        if self.subsearcher is None or not isinstance(result.told, KernelSearch):
-            return result
-        return replace(result, told=self.subsearcher.in_full(result.told, result.node.state))

@@ -18,7 +18,7 @@ import numpy as np
 from exactsel.closers.visit import Interrupted
 from exactsel.errors import InputError
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import FailedTrials, Round, Seconds, SubtreeResult
+from exactsel.nodes.regions import FailedTrials, Round, Seconds
 from exactsel.nodes.table import NodeTable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import refusing_damage, require
@@ -102,14 +102,6 @@ class Check(Protocol):
 
     def __call__(self, nodes: Sequence[Node], done: Round) -> str:
         """What is wrong with the outcome for some nodes, in words; empty where nothing is."""
-        ...
-
-    def untold(self, done: Round) -> Sequence[SubtreeResult]:
-        """What of it is to be looked at once every step has been told (telling.py)."""
-        ...
-
-    def steps(self, outcome: SubtreeResult) -> str:
-        """What is wrong with the steps of such a search; what has not been told is told here."""
         ...
 
 

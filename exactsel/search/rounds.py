@@ -16,85 +16,30 @@ from types import TracebackType
 
 from exactsel import interrupts
 from exactsel._jit import working_threads
-from exactsel.closers.visit import Interrupted
 from exactsel.errors import InputError
 from exactsel.nodes.node import Node
-from exactsel.nodes.regions import Round, SubtreeResult
+from exactsel.nodes.regions import Round
 from exactsel.search.expand import Expander
-from exactsel.search.pool import (
-    MALFORMED,
-    Pool,
-    Ticket,
-    WorkerFailureError,
-    first_sound,
-    merged,
-    round_from_bytes,
-    shard_bytes,
-    shards,
-)
-from exactsel.search.telling import question_bytes, with_steps
+from exactsel.search.pool import Pool, Ticket, first_sound, merged, round_from_bytes, shard_bytes, shards
 from exactsel.walks.effort import Effort
 
 
-class Given:
-    """A shard that has been given out, until its outcome has been looked at.
+def _answer(pool: Pool, nodes: Sequence[Node], ticket: Ticket) -> Round:
+    """The outcome of a shard that has been given out, once there is an answer that can be right."""
 
-    That is done in two steps: workers are asked for details of all answers (telling.py) before any are waited for.
-    """
+    def look(data: bytes) -> Round:
+        done = round_from_bytes(data, nodes, pool.problem)
+        wrong = pool.check(nodes, done)
+        if wrong:
+            raise InputError(wrong)
+        return done
 
-    def __init__(self, pool: Pool, nodes: Sequence[Node], ticket: Ticket) -> None:
-        self._pool, self._nodes, self._ticket = pool, nodes, ticket
-        self._done: Round | None = None
-        self._asked: list[tuple[SubtreeResult, Ticket]] = []
-
-    def answered(self) -> Given:
-        """Wait for the first answer that can be right, as far as it can be seen without asking back; and ask."""
-        pool = self._pool
-
-        def look(data: bytes) -> Round:
-            done = round_from_bytes(data, self._nodes, pool.problem)
-            wrong = pool.check(self._nodes, done)
-            if wrong:
-                raise InputError(wrong)
-            return done
-
-        self._done = first_sound(pool, self._ticket, look)
-        untold = pool.check.untold(self._done)
-        self._asked = [(outcome, pool.executor.submit(question_bytes(outcome))) for outcome in untold]
-        return self
-
-    def outcome(self) -> Round:
-        """What came of it, once there is an answer all of which has been looked at."""
-        while True:
-            wrong = next(filter(None, (self._wrong(outcome, ticket) for outcome, ticket in self._asked)), "")
-            if not wrong:
-                assert self._done is not None
-                return self._done
-            if self._pool.stopped():
-                raise Interrupted
-            self._ticket.refuse(wrong)
-            self.answered()
-
-    def _wrong(self, outcome: SubtreeResult, ticket: Ticket) -> str:
-        """What is wrong with the steps of a search, whoever tells them; in the end that is done here."""
-        pool = self._pool
-        try:
-            told = first_sound(pool, ticket, lambda data: with_steps(outcome, data, pool.problem))
-        except WorkerFailureError:
-            told = outcome
-        return self._found(told) and self._found(outcome)
-
-    def _found(self, outcome: SubtreeResult) -> str:
-        try:
-            return self._pool.check.steps(outcome)
-        except (InputError, *MALFORMED) as error:
-            return str(error) or type(error).__name__
+    return first_sound(pool, ticket, look)
 
 
-def _gathered(given: Sequence[Given | Callable[[], Round]], upper: float) -> Round:
+def _gathered(parts: Sequence[Callable[[], Round]], upper: float) -> Round:
     """The outcome of a round from those of its parts, some of which are only begun now."""
-    answered = [part.answered() if isinstance(part, Given) else part() for part in given]
-    return merged([part.outcome() if isinstance(part, Given) else part for part in answered], upper)
+    return merged([part() for part in parts], upper)
 
 
 class Rounds:
@@ -137,12 +82,13 @@ class Rounds:
         done = [self._expander.expand(nodes, upper, effort) for nodes, effort in parts]
         return done[0] if len(done) == 1 else merged(done, upper)
 
-    def _given(self, nodes: tuple[Node, ...], effort: Effort, upper: float) -> Given | Callable[[], Round]:
+    def _given(self, nodes: tuple[Node, ...], effort: Effort, upper: float) -> Callable[[], Round]:
         """Give out a part, unless it holds a count, which is divided once more."""
         assert self._pool is not None
         if self._expander.counts(nodes):
             return partial(self._expander.expand, nodes, upper, effort)
-        return Given(self._pool, nodes, self._pool.executor.submit(shard_bytes(nodes, upper, effort)))
+        ticket = self._pool.executor.submit(shard_bytes(nodes, upper, effort))
+        return partial(_answer, self._pool, nodes, ticket)
 
     def outcome(self) -> Round:
         """Wait for the first round of those that have been begun.

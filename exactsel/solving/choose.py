@@ -213,10 +213,8 @@ class Methods:
         shard, batch = self.settings.shard, self.settings.batch
         return 1 if shard is None else SHARDS if batch is None else max(1, batch // shard)
 
-    def subsearcher(
-        self, problem: Any, prepared: PreparedBound, options: BoundOptions, brief: bool
-    ) -> Subsearcher | None:
-        """For the default search with a loss that has no closed form; ``brief`` where nobody asks for single steps."""
+    def subsearcher(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Subsearcher | None:
+        """For the default search with a loss that has no closed form."""
         if not self._default_search or not self.family.inside_kernel:
             return None
         objective = objective_of(problem)
@@ -224,7 +222,7 @@ class Methods:
             return None
         if prepared.kernel_form is None:
             return None
-        return Subsearcher(cast(Relaxation, prepared), options, brief)
+        return Subsearcher(cast(Relaxation, prepared), options)
 
     def cheaper(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Cheaper | None:
         """For the default search, where neither nodes are counted nor the first bound is all that will be shown."""

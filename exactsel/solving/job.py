@@ -20,7 +20,6 @@ from exactsel.search.expand import Expander
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import Packed
 from exactsel.search.pool import round_bytes, shard_from
-from exactsel.search.telling import TELL, told_bytes
 from exactsel.solving.choose import Methods, methods_for
 from exactsel.solving.given import given, made_again
 from exactsel.solving.settings import Settings, settings_of
@@ -29,7 +28,7 @@ from exactsel.types import BoolArray
 FORMAT = 2
 
 
-def job_bytes(problem: SubsetProblem, settings: Settings, brief: bool) -> bytes:
+def job_bytes(problem: SubsetProblem, settings: Settings) -> bytes:
     """A search as its workers are told of it.
 
     Raises
@@ -50,7 +49,7 @@ def job_bytes(problem: SubsetProblem, settings: Settings, brief: bool) -> bytes:
         arrays["weights"] = np.asarray(held.weights)
     arrays = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
     header = {
-        "job": FORMAT, "hash": problem.hash, "entries": entries, "brief": brief,
+        "job": FORMAT, "hash": problem.hash, "entries": entries,
         "settings": {name: writable(value) for name, value in said.items()},
     }  # fmt: skip
     return to_bytes(Packed(header, arrays))
@@ -63,14 +62,14 @@ def key_of(job: bytes) -> str:
 
 def expander_of(
     problem: SubsetProblem, settings: Settings, methods: Methods, bound: PreparedBound, options: BoundOptions,
-    brief: bool, statement: Statement, **more: Any,
+    statement: Statement, **more: Any,
 ) -> Expander:  # fmt: skip
     """What expands nodes; the same for whoever is told the same."""
     tolerance = settings.tolerance.of(problem).for_search(statement.taken)
     return Expander(
         problem, methods.tree, methods.branching, bound, tolerance, options.threads,
         walker=methods.walker(problem, bound, options),
-        subsearcher=methods.subsearcher(problem, bound, options, brief=brief),
+        subsearcher=methods.subsearcher(problem, bound, options),
         counter=methods.counter(problem, bound, options), cheaper=methods.cheaper(problem, bound, options), **more,
     )  # fmt: skip
 
@@ -98,16 +97,14 @@ class Workshop:
         self.stop: BoolArray = new_flag()
         options = BoundOptions(1, settings.warm_start, settings.force_quit, settings.time_limit, stop=self.stop)
         bound = methods.bound.prepare(self.problem, options)
-        brief, statement = bool(header["brief"]), statement_of(self.problem)
-        self._expander = expander_of(self.problem, settings, methods, bound, options, brief, statement)
+        statement = statement_of(self.problem)
+        self._expander = expander_of(self.problem, settings, methods, bound, options, statement)
 
     def expanded(self, shard: bytes) -> bytes:
-        """The outcome of a shard, or of a part of a count, or the steps of a search below a node."""
+        """The outcome of a shard, or of a part of a count."""
         packed = from_bytes(shard)
         if COUNT in packed.header:
             return counted_bytes(packed, self.problem, self._expander.counter)
-        if TELL in packed.header:
-            return told_bytes(packed, self.problem, self._expander.subsearcher)
         return round_bytes(self._expander.expand(*shard_from(packed, self.problem)))
 
 

@@ -127,7 +127,6 @@ class Search:
         self.signals = signals
         self._details, self._thorough = details, thorough
         self._listing, self._shown = listing and not details and self.settings.shard is None, shown
-        self._brief = not (details or shown)
         self._began = time.perf_counter()
         self._methods = methods_for(problem, self.settings)
         resolve(portfolio_for(problem, self.settings.heuristics)[0])
@@ -235,7 +234,7 @@ class Search:
             yield from self._starting_models(watch)
         with dispensable():
             self._expander = expander_of(
-                self.problem, settings, methods, self._bound, options, self._brief,
+                self.problem, settings, methods, self._bound, options,
                 self.state.statement or statement_of(self.problem),
                 first=self._of_the_whole(options),
             )  # fmt: skip
@@ -245,7 +244,7 @@ class Search:
         """Who works on shards, ready for this search."""
         if self._executor is None:
             return None
-        self._executor.begin(job_bytes(self.problem, self.settings, self._brief))
+        self._executor.begin(job_bytes(self.problem, self.settings))
         from exactsel.proofs.spot_check import SpotCheck  # with all of the checker, which others do not need
 
         assert self._expander is not None

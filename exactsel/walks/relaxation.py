@@ -13,7 +13,7 @@ from exactsel._jit import available_threads, parallel_section
 from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.newton_fit import beginning_at_fits
-from exactsel.bounds.witness import CurvedPoint, ModelPoint
+from exactsel.bounds.witness import CurvedPoint, LastColumns, ModelPoint
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.moves import BRANCHED, CLOSED
 from exactsel.kernels.node import empty_answers
@@ -22,7 +22,6 @@ from exactsel.kernels.subsearch_record import AT_ONCE, BOUNDED, DONE, SearchLimi
 from exactsel.problem.boxed import objective_of
 from exactsel.problem.restrictions import is_restricted
 from exactsel.types import FloatArray, IntArray, StateArray
-from exactsel.walks.told import told_in_full
 
 THOROUGH = 0.1
 """The ``polish`` of a long search (see bounds/apg.py): half the bound calls, and a lower gap when it is broken off."""
@@ -49,7 +48,7 @@ class Step(NamedTuple):
     kind: int
     column: int
     bound: float
-    proof: ModelPoint | None
+    proof: ModelPoint | LastColumns | None
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,8 @@ class KernelSearch:
     def told(self) -> Iterator[Step]:
         """Everything done, in order."""
         for (number, move, point), bound in zip(self.steps.tolist(), self.step_bounds.tolist(), strict=True):
-            yield Step(number, move % 8, move // 8, bound, self._point(point))
+            proof = LastColumns() if point == AT_ONCE else self._point(point)
+            yield Step(number, move % 8, move // 8, bound, proof)
 
     def points_used(self) -> IntArray:
         """The points that prove something, ascending."""
@@ -108,11 +108,6 @@ class KernelSearch:
     def uses_what_it_came_with(self) -> bool:
         """Whether some region is closed by what proved the bound of the node begun with."""
         return bool(np.any((self.steps[:, 1] % 8 == CLOSED) & (self.steps[:, 2] == -1)))
-
-    @property
-    def is_brief(self) -> bool:
-        """Whether some region is closed at once, so that only :meth:`Subsearcher.in_full` tells what was done there."""
-        return bool(np.any(self.steps[:, 2] == AT_ONCE))
 
     def points(self, numbers: IntArray) -> FloatArray:
         """Some of the points, one model (d,) a row."""
@@ -131,13 +126,9 @@ class KernelSearch:
 
 
 class Subsearcher:
-    """Bound to one problem; a pure function of what :meth:`explore` is given.
+    """Bound to one problem; a pure function of what :meth:`explore` is given."""
 
-    Where nobody asks for the single steps (``brief``), what was closed at once is not told.
-    """
-
-    def __init__(self, relaxation: Relaxation, options: BoundOptions, brief: bool = False) -> None:
-        self._brief = brief
+    def __init__(self, relaxation: Relaxation, options: BoundOptions) -> None:
         self.relaxation = relaxation
         self._options = options
         self._form = relaxation.kernel_form
@@ -199,19 +190,7 @@ class Subsearcher:
             )  # fmt: skip
         if np.any(outputs.status != DONE):
             return None
-        searches = [_kernel_search(outputs, row, scale, self._curvature) for row in range(len(states))]
-        if self._brief:
-            return searches
-        told = [self.in_full(search, state) for search, state in zip(searches, states, strict=True)]
-        return None if options.stop[0] else told
-
-    def in_full(self, search: KernelSearch, state: StateArray) -> KernelSearch:
-        """A search below ``state`` (d,) with every step told; what an interrupt leaves out of it stays brief."""
-        if not search.is_brief:
-            return search
-        units, k = self.relaxation.problem.units, self.relaxation.problem.k
-        perspective = self._form.perspective._replace(groups=None)  # it was closed without limits on coefficients
-        return told_in_full(search, state, perspective, self._options.stop, lambda part: units.implied(part, k))
+        return [_kernel_search(outputs, row, scale, self._curvature) for row in range(len(states))]
 
 
 def _new_counter() -> IntArray:

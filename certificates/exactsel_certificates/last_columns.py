@@ -1,0 +1,216 @@
+"""Regions of logistic loss with at most two places left: all that their last columns can hold (FORMAT.md, LAST).
+
+No model on S and more columns is better than one on S and r columns T of C, and those are near the fit on S. With p the
+probability a row's wrong label gets there, b = -y w p, v = A'b and rho = roots of weights omega near w p (1 - p), the
+dual vector b + rho X, where X = sum of e_j R_j over T and R_j = what the columns of S, and one of ones, leave of
+rho a_j, gives by formula (2) a bound of every model on S and T, whatever e, rho and R are. In terms of
+
+    z_i = -y_i (log p_i - log (1 - p_i)),   u = z + A_S v_S / lam - c,   M_j = A_S'(rho R_j),
+    K_ij = R_i'R_j + M_i'M_j / lam,         B_S = -sum w (p log p + (1-p) log(1-p)) - ||v_S||^2 / (2 lam)
+
+it comes to at least
+
+    B_S - ||rho u|| Z - e'Ke / 2 - sum over T of (v_j + (Ke)_j)^2 / (2 lam)
+        - cubic^3 / 6 - quartic^4 (1/12 + q/20 + q^2/5),
+
+Z = sum |e_j| N_j with N_j^2 = K_jj, for -p log p falls by its Taylor series: with s = the change of p over p, at least
+-1, and q = the largest -s, the terms from the fourth on come to s^4 (1/12 + q/20 + q^2/5) at most (s^m / (m (m - 1)),
+whose sum from m = 6 on is s^6 / 5), and to s^4 / 12 where s is positive; likewise for 1 - p. The cubic and the quartic
+terms are norms of X, so that those of two columns obey the triangle inequality. e solves (K + lam I) e = -v on T.
+
+Roundings: K is off by eps N_i N_j, and (Ke)_j stands for a_j'rho X, of which it is off by D_j Z, D_j the length of what
+lam c_j and M_j, and rho a_j and R_j + sum of c_aj rho a_a, differ by. With an **intercept** the dual vector must sum to
+zero: what is meant is b + rho (X + rho tau) with the exact number tau that makes it so, of which only the length
+|tau| ||rho|| is needed; it is added to Z, and to what else depends on X. c can be any number, at the cost of |c 1'b|.
+
+A set that is not closed by that is looked at by itself: the same with the norms of its own X, then formula (2) at b +
+rho X as it comes out, cut off where p would leave [0, 1], and at last a model of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactsel_certificates.beside_fit import SLACK, Around, Beside, Fitted, around_fit
+from exactsel_certificates.fits import solve_each
+from exactsel_certificates.formula import Box, FloatArray
+from exactsel_certificates.pattern_regions import FIT, fitted
+from exactsel_certificates.regions import RegressionRegions
+from exactsel_certificates.rigorous import LARGEST_CURVATURE, TINY, U, gamma
+from exactsel_certificates.sums import blocked_roundings, blocked_sums
+from exactsel_certificates.walk import FREE, IN, LAST_COLUMNS, OUT, Leaves
+from exactsel_certificates.work import STEP, of_last, spend
+
+MOST_PLACES = 2
+
+STEPS, LONGEST, DONE = 60, 2.0, 1e-22
+"""Newton steps of a fit at most, the largest change of a prediction in one, and the part of the objective by which the
+last one lowers it."""
+
+SHARE = 1e-11
+"""Part of the level that a ridge may cost models of limited coefficients."""
+
+MOST_ENTRIES = 4_000_000
+"""Numbers of columns, fits or sets that are kept at a time."""
+
+
+class LastColumns:
+    """Bound to one problem of logistic loss, and one level."""
+
+    def __init__(self, whole: RegressionRegions) -> None:
+        """``whole`` bounds the regions of the same problem, and of the same level, at points."""
+        self._whole, self._instance, self._plain = whole, whole.instance, whole.plain
+        self._weights = np.ones(whole.plain.n) if whole.instance.weights is None else np.asarray(whole.instance.weights)
+        self._ridge, cost = self._with_limits()
+        self._level = whole.target + cost if whole.target <= whole.most else np.inf
+        self._known: dict[tuple[int, ...], bool] = {}
+
+    def bounds(self, leaves: Leaves) -> FloatArray:
+        """The level where a region is shown to hold nothing below it, else 0."""
+        result = np.zeros(len(leaves.states))
+        inside = np.sum(leaves.states == IN, axis=1)
+        named = (leaves.witness == LAST_COLUMNS) & (inside >= self._instance.k - MOST_PLACES)
+        with np.errstate(all="ignore"):
+            for size in np.unique(inside[named]).tolist():
+                rows = np.flatnonzero(named & (inside == size))
+                most = max(1, MOST_ENTRIES // (self._plain.n * (size + 4) + self._plain.d))
+                for first in range(0, len(rows), most):
+                    some = rows[first : first + most]
+                    for row, closed in zip(some.tolist(), self._closed(leaves.states[some], size), strict=True):
+                        result[row] = self._whole.target if closed else 0.0
+        return result
+
+    def _with_limits(self) -> tuple[FloatArray, float]:
+        """The ridge of every column (d,), and what it may cost models more than the one given.
+
+        Where |x_j| <= R_j is known a ridge of lam + 2 c / (m R_j^2) costs a model of m columns c more at most.
+        """
+        lam, sizes, m = self._instance.lam, self._plain.sizes, self._instance.k
+        if sizes is None or m == 0:
+            return np.full(self._plain.d, lam), 0.0
+        with np.errstate(all="ignore"):
+            ridge = np.minimum(lam + 2.0 * SHARE * self._whole.target / (m * sizes * sizes), LARGEST_CURVATURE)
+        costs = np.sort(0.5 * (ridge - lam) * sizes * sizes)[::-1]
+        return ridge, float(np.sum(costs[:m])) * SLACK + 4.0 * U * self._whole.target
+
+    def _closed(self, states: NDArray[np.uint8], size: int) -> Iterator[bool]:
+        """Whether each of some regions (B, d) of ``size`` columns in S holds no model below the level."""
+        n, places = self._plain.n, self._instance.k - size
+        candidates = np.sum(states == FREE, axis=1)
+        spend(float(np.sum(of_last(n, size, candidates, places))) + 4.0 * len(states) * n * self._plain.d)
+        fits = self._fits(np.nonzero(states == IN)[1].reshape(len(states), size))
+        for row, state in enumerate(states):
+            S, C = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+            if len(C) <= places or places == 0:
+                yield self._alone([*S.tolist(), *(C.tolist() if places else [])])
+                continue
+            around = around_fit(self._instance, self._plain, self._ridge, fits, row)
+            left = self._left(around, C, places)
+            yield left is not None and all(self._alone(sorted([*S.tolist(), *more])) for more in left)
+
+    def _fits(self, inside: NDArray[np.intp]) -> Fitted:
+        """About the best models on sets of columns (B, s), by Newton's method; no bound relies on that."""
+        plain, weights, y = self._plain, self._weights, self._plain.y
+        (B, s), u = inside.shape, inside.shape[1] + self._instance.intercept
+        sides = np.ones((B, u, plain.n))
+        sides[:, :s] = self._instance.A.T[inside]
+        ridge, x = np.zeros((B, u)), np.zeros((B, u))
+        ridge[:, :s] = self._ridge[inside]
+        moving = np.arange(B)
+        for _ in range(STEPS if u else 0):
+            spend(10.0 * STEP + 2.0 * len(moving) * u * (u + 6) * plain.n)
+            own, at = sides[moving], x[moving]
+            z = (at[:, None, :] @ own)[:, 0]
+            p = 1.0 / (1.0 + np.exp(np.clip(y * z, -700.0, 700.0)))
+            bends, least = weights * p * (1.0 - p), ridge[moving]
+            gradient = least * at - (own @ (weights * y * p)[:, :, None])[:, :, 0]
+            H = (own * bends[:, None, :]) @ own.transpose(0, 2, 1) + least[:, :, None] * np.eye(u)
+            step = solve_each(H, gradient[:, :, None])[:, :, 0]
+            change = np.max(np.abs((step[:, None, :] @ own)[:, 0]), axis=1)
+            x[moving] = at - np.where(np.isfinite(step), step, 0.0) * np.minimum(1.0, LONGEST / change)[:, None]
+            gained = np.sum(gradient * step, axis=1)
+            moving = moving[gained > DONE * np.sum(weights)]
+            if not moving.size:
+                break
+        z = (x[:, None, :] @ sides)[:, 0]
+        p = 1.0 / (1.0 + np.exp(np.clip(y * z, -700.0, 700.0)))
+        return self._evaluated(inside, x[:, s] if u > s else np.zeros(B), p)
+
+    def _evaluated(self, inside: NDArray[np.intp], level: FloatArray, p: FloatArray) -> Fitted:
+        plain, weights = self._plain, self._weights
+        b = -plain.y * (weights * p)
+        V = plain.products_of(b)
+        sizes = np.sqrt(np.sum(b * b, axis=1)) * SLACK
+        error = plain.norms * (gamma(plain.many + 4) * sizes + TINY)[:, None] + plain.n * TINY
+        rows = weights * (np.where(p > 0, -p * np.log(p), 0.0) + np.where(p < 1, -(1.0 - p) * np.log1p(-p), 0.0))
+        many = blocked_roundings(plain.n)
+        total = np.abs(blocked_sums(b)) + gamma(many + 4) * blocked_sums(np.abs(b))
+        total = total if self._instance.intercept else np.zeros(len(p))
+        base = blocked_sums(rows) * (1.0 - gamma(many + 40))
+        return Fitted(weights, inside, level, p, V, error, base, total)
+
+    def _left(self, around: Around, C: NDArray[np.intp], places: int) -> list[list[int]] | None:
+        """The sets of so many columns of C on which models are to be looked at by themselves; None: nothing helps."""
+        room = around.bound - self._level
+        if not room >= 0.0:
+            return None
+        # Where formula (2) at b itself does for all sets with a column there is no need to move.
+        C = C[~(around.costs_at_rest(C, places) <= room)]
+        if not len(C):
+            return []
+        beside = Beside(around, self._instance.A.T[C], C)
+        if places == 1:
+            first, second = np.flatnonzero(~(beside.costs() <= room)), None
+        else:
+            first, second = np.nonzero(np.triu(~(beside.costs_of_pairs() <= room), 1))
+        left = list[list[int]]()
+        step = max(1, MOST_ENTRIES // (self._plain.n + self._plain.d))
+        for begin in range(0, len(first), step):
+            i, j = first[begin : begin + step], None if second is None else second[begin : begin + step]
+            spend(STEP + 24.0 * len(i) * self._plain.n)
+            X, costs = beside.looked_at(i, j)
+            short = np.flatnonzero(~(costs <= room))
+            if short.size:
+                sets = np.stack([C[each[short]] for each in ((i,) if j is None else (i, j))], axis=1)
+                left += sets[~self._at_steps(around, X[short], sets)].tolist()
+        return left
+
+    def _at_steps(self, around: Around, X: FloatArray, sets: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether formula (2) at b + rho X (m, n), cut off, closes each of some sets (m, r) beside S."""
+        plain, y = self._plain, self._plain.y
+        spend(4.0 * len(X) * plain.n * (plain.d + 40.0))
+        p = np.clip(around.p - y * (around.rho * X) / self._weights, 0.0, 1.0)
+        states = np.full((len(X), plain.d), OUT, dtype=np.uint8)
+        states[:, around.inside] = IN
+        np.put_along_axis(states, sets, np.uint8(IN), axis=1)
+        return plain.bounds(plain.at_duals(-y * p), np.arange(len(X)), states) >= self._whole.target
+
+    def _alone(self, columns: list[int]) -> bool:
+        """Whether no model on some columns is below the level, by a fit on them."""
+        key = tuple(columns)
+        if key not in self._known:
+            plain, instance = self._plain, self._instance
+            spend(FIT)
+            x, state = np.zeros((1, plain.d)), np.full((1, plain.d), OUT, dtype=np.uint8)
+            state[0, columns] = IN
+            A = np.asarray(instance.A[:, columns]) if columns else np.zeros((plain.n, 1))
+            about = replace(
+                instance, A=A, k=A.shape[1], must_have=(), must_not=(), hierarchy=None, weights=self._weights,
+                box=_of(instance.box, columns),
+            )  # fmt: skip
+            x[0, columns] = fitted(about)[: len(columns)]
+            bound = self._whole.at_models(x, np.zeros(1, dtype=np.intp), state)[0]
+            self._known[key] = bool(bound >= self._whole.target)
+        return self._known[key]
+
+
+def _of(box: Box | None, columns: list[int]) -> Box | None:
+    """Limits on the coefficients of some columns, if any."""
+    if box is None or not columns:
+        return None
+    part = Box(box.lower[columns], box.upper[columns])
+    return part if np.any(np.isfinite(part.lower) | np.isfinite(part.upper)) else None
