@@ -97,9 +97,9 @@ class Around:
         return len(self.inside)
 
     @property
-    def root(self) -> float:
+    def root(self) -> np.float64:
         """||rho|| where there is an intercept, or 1: tau and what it is part of are zero there."""
-        return float(self.reach[-1]) if len(self.reach) > self.s else 1.0
+        return np.float64(self.reach[-1] if len(self.reach) > self.s else 1.0)
 
     @cached_property
     def spread(self) -> float:
@@ -141,7 +141,7 @@ class Around:
 def around_fit(instance: Instance, plain: RigorousBounds, ridge: FloatArray, fits: Fitted, row: int) -> Around:
     """What surrounds one of some fits."""
     weights, y, S, p = fits.weights, plain.y, fits.inside[row], fits.p[row]
-    level, total, base = float(fits.level[row]), float(fits.total[row]), float(fits.base[row])
+    level, total, base = float(fits.level[row]), fits.total[row], float(fits.base[row])
     V, error, q = fits.V[row], fits.error[row], 1.0 - p
     inner = np.minimum(p, q) > EXTREME
     part = np.where(inner, np.minimum(1.0, 1.0 / (STEEP * np.maximum(p, q))), 0.0)
@@ -157,7 +157,7 @@ def around_fit(instance: Instance, plain: RigorousBounds, ridge: FloatArray, fit
     wrong = np.sqrt(np.sum((rho * (np.abs(u) + off)) ** 2)) + float(reach[: len(S)] @ off_x)
     squares = 0.5 * float(np.sum((np.abs(V[S]) + error[S]) ** 2 / ridge[S])) * SLACK
     lost = abs(level) * total * SLACK + 8.0 * U * (abs(base) + squares)
-    tau = total / float(reach[-1]) * SLACK if instance.intercept else 0.0
+    tau = float(total / reach[-1]) * SLACK if instance.intercept else 0.0  # infinite where no row may be moved
     # X = 1 changes p by rho / w, and rho^2 is bend times part.
     cubes = np.where(inner, part * np.sqrt(part / bend), 0.0)
     fourths = np.where(inner, part * part / bend * (1.0 - 3.0 * p * q), 0.0)

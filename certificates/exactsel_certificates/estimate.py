@@ -134,7 +134,8 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
             if width > 1.0 and places > BY_NORMS_UP_TO:
                 operations += count * sets_of(free, places) * (of_fits(1, int(width * (places + 1))) + 4.0 * STEP)
         elif witness == LAST_COLUMNS:
-            sets += count * sets_of(free, places)
+            places = min(places, free)
+            sets += count * sets_of(free, places) if places <= MOST_PLACES else 0.0
             operations += count * (4.0 * n * d + of_last(n, inside, free, places)) if places <= MOST_PLACES else 0.0
             continue
         elif witness == FIT or witness < 0:

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,8 +73,9 @@ class LastColumns:
     def bounds(self, leaves: Leaves) -> FloatArray:
         """The level where a region is shown to hold nothing below it, else 0."""
         result = np.zeros(len(leaves.states))
-        inside = np.sum(leaves.states == IN, axis=1)
-        named = (leaves.witness == LAST_COLUMNS) & (inside >= self._instance.k - MOST_PLACES)
+        inside, candidates = np.sum(leaves.states == IN, axis=1), np.sum(leaves.states == FREE, axis=1)
+        places = np.minimum(self._instance.k - inside, candidates)
+        named = (leaves.witness == LAST_COLUMNS) & (places <= MOST_PLACES)
         with np.errstate(all="ignore"):
             for size in np.unique(inside[named]).tolist():
                 rows = np.flatnonzero(named & (inside == size))
@@ -101,16 +103,18 @@ class LastColumns:
         """Whether each of some regions (B, d) of ``size`` columns in S holds no model below the level."""
         n, places = self._plain.n, self._instance.k - size
         candidates = np.sum(states == FREE, axis=1)
-        spend(float(np.sum(of_last(n, size, candidates, places))) + 4.0 * len(states) * n * self._plain.d)
+        spend(
+            float(np.sum(of_last(n, size, candidates, min(places, MOST_PLACES))))
+            + 4.0 * len(states) * n * self._plain.d
+        )
         fits = self._fits(np.nonzero(states == IN)[1].reshape(len(states), size))
         for row, state in enumerate(states):
             S, C = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
             if len(C) <= places or places == 0:
                 yield self._alone([*S.tolist(), *(C.tolist() if places else [])])
                 continue
-            around = around_fit(self._instance, self._plain, self._ridge, fits, row)
-            left = self._left(around, C, places)
-            yield left is not None and all(self._alone(sorted([*S.tolist(), *more])) for more in left)
+            left = self._left(around_fit(self._instance, self._plain, self._ridge, fits, row), C, places)
+            yield all(self._alone(sorted([*S.tolist(), *more])) for more in left)
 
     def _fits(self, inside: NDArray[np.intp]) -> Fitted:
         """About the best models on sets of columns (B, s), by Newton's method; no bound relies on that."""
@@ -153,21 +157,23 @@ class LastColumns:
         base = blocked_sums(rows) * (1.0 - gamma(many + 40))
         return Fitted(weights, inside, level, p, V, error, base, total)
 
-    def _left(self, around: Around, C: NDArray[np.intp], places: int) -> list[list[int]] | None:
-        """The sets of so many columns of C on which models are to be looked at by themselves; None: nothing helps."""
+    def _left(self, around: Around, C: NDArray[np.intp], places: int) -> Iterator[list[int]]:
+        """The sets of so many columns of C on which models are to be looked at by themselves, none first."""
         room = around.bound - self._level
         if not room >= 0.0:
-            return None
+            yield []
+            for more in combinations(C.tolist(), places):
+                yield [*more]
+            return
         # Where formula (2) at b itself does for all sets with a column there is no need to move.
         C = C[~(around.costs_at_rest(C, places) <= room)]
         if not len(C):
-            return []
+            return
         beside = Beside(around, self._instance.A.T[C], C)
         if places == 1:
             first, second = np.flatnonzero(~(beside.costs() <= room)), None
         else:
             first, second = np.nonzero(np.triu(~(beside.costs_of_pairs() <= room), 1))
-        left = list[list[int]]()
         step = max(1, MOST_ENTRIES // (self._plain.n + self._plain.d))
         for begin in range(0, len(first), step):
             i, j = first[begin : begin + step], None if second is None else second[begin : begin + step]
@@ -176,8 +182,7 @@ class LastColumns:
             short = np.flatnonzero(~(costs <= room))
             if short.size:
                 sets = np.stack([C[each[short]] for each in ((i,) if j is None else (i, j))], axis=1)
-                left += sets[~self._at_steps(around, X[short], sets)].tolist()
-        return left
+                yield from sets[~self._at_steps(around, X[short], sets)].tolist()
 
     def _at_steps(self, around: Around, X: FloatArray, sets: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether formula (2) at b + rho X (m, n), cut off, closes each of some sets (m, r) beside S."""

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from exactsel_certificates.formula import (
     row_values,
     summed_loss,
 )
+from exactsel_certificates.pattern_regions import fitted
 from exactsel_certificates.reference.record import Split
 
 
@@ -185,6 +188,22 @@ def fit_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[in
         gradient = A.T @ residual + instance.lam * x
         value -= (gradient @ gradient) / (2 * instance.lam)
     return float(value)
+
+
+def last_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int]) -> float:
+    """The smallest bound of the models on S and each set of candidates that fills all places, at about the best one."""
+    S, lowest = sorted(inside), np.inf
+    for more in combinations(candidates, min(max(0, instance.k - len(S)), len(candidates))):
+        columns = [*S, *more]
+        A = instance.A[:, columns] if columns else np.zeros((len(instance.y), 1))
+        weights = np.ones(len(instance.y)) if instance.weights is None else instance.weights
+        about = replace(
+            instance, A=A, k=A.shape[1], weights=weights, must_have=(), must_not=(), hierarchy=None, box=None
+        )
+        x = np.zeros(instance.A.shape[1])
+        x[columns] = fitted(about)[: len(columns)]
+        lowest = min(lowest, bound_at_model(instance, columns, [], x))
+    return float(lowest)
 
 
 def least_squares(instance: Instance, columns: Sequence[int]) -> Long:

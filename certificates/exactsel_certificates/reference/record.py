@@ -65,11 +65,15 @@ class Strong(NamedTuple):
     """Where the cosine of others is no smaller they are taken together."""
 
 
+class LastColumns(NamedTuple):
+    """The best models on S and each set of candidates that fills all places (logistic loss)."""
+
+
 class Infimum(NamedTuple):
     """No objective is negative."""
 
 
-Witness: TypeAlias = Model | Curved | Dual | Fit | Eigenvalues | Infimum | Split | Strong
+Witness: TypeAlias = Model | Curved | Dual | Fit | Eigenvalues | Infimum | Split | Strong | LastColumns
 
 
 class Fixed(NamedTuple):

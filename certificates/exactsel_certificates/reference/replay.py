@@ -19,6 +19,7 @@ from exactsel_certificates.reference.bounds import (
     curved_bound,
     dual_bound,
     fit_bound,
+    last_bound,
     rounding_at_model,
 )
 from exactsel_certificates.reference.columns import eigenvalue_bound, rounding_of_eigenvalues, selection_objective
@@ -32,6 +33,7 @@ from exactsel_certificates.reference.record import (
     Fit,
     Fixed,
     Infimum,
+    LastColumns,
     Model,
     Open,
     Record,
@@ -46,8 +48,8 @@ from exactsel_certificates.reference.subtree import retrace
 
 __all__ = [  # what a record is written in comes with what reads it
     "MOST_ROUNDING", "ROOT", "ROUNDING", "AnyInstance", "Curved", "Discarded", "Divided", "Dual", "Eigenvalues", "Fit",
-    "Fixed", "Infimum", "Model", "Open", "Record", "ReplayError", "Report", "Split", "Step", "Walked", "Witness",
-    "recomputed_bound", "replay",
+    "Fixed", "Infimum", "LastColumns", "Model", "Open", "Record", "ReplayError", "Report", "Split", "Step", "Walked",
+    "Witness", "recomputed_bound", "replay",
 ]  # fmt: skip
 
 AnyInstance: TypeAlias = Instance | ColumnInstance
@@ -177,6 +179,10 @@ def recomputed_bound(
         if instance.loss != "quadratic":
             raise ReplayError(f"a fit is offered as witness, which {instance.loss} loss does not allow.")
         return fit_bound(instance, S, C)
+    if isinstance(witness, LastColumns):
+        if instance.loss != "logistic" or instance.groups:
+            raise ReplayError(f"last columns are offered as witness, which {instance.loss} loss does not allow.")
+        return last_bound(instance, S, C)
     if isinstance(witness, Split):
         return split_bound(instance, S, C, *witness)
     if isinstance(witness, Strong):

@@ -21,6 +21,7 @@ from .domain import Outside, Problem, problem_of
 from .estimate import Asked, Most, asked, default_limits
 from .file import BY_COUNTING, FIRST_LIKE, FIRST_STRONG, FLAGS, point, read, regions, split
 from .hierarchy import GROUP_LIMITS, KINDS, Demands, Limits
+from .last_columns import LAST, LastColumns
 from .limits import sizes, sizes_in_bounds, sizes_in_scope
 from .minorant import below_minorant
 from .near import DISTANCES, NearColumns
@@ -223,7 +224,7 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     limited = limits(p, r, r.columns_of(problem.must_not))
     low = upper
     known: dict[int, list[Bound]] = {}
-    polished, level = 0, None
+    polished, level, last = 0, None, None
     near: list[NearColumns] = []
     # A ridge is paid for every coefficient, so with one a column cannot do the work of its copy.
     nearly = p["scope"] != "" and r.lam == 0 and problem.loss == "quadratic" and claim > 0 and not problem.groups
@@ -231,6 +232,9 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
         bounds = [F(0)]
         if w == 1 and problem.loss == "quadratic":
             bounds.append(r.at_fit(S, C, curvatures, p["scope"] != ""))
+        elif w == LAST and problem.loss == "logistic" and claim > 0:
+            last = last or LastColumns(r, claim)
+            bounds += [claim] if last.closes(S, C) else []
         elif w < 0 and claim > 0:
             level = level or below(p, r, claim, problem.hierarchy)
             bounds += [claim] if closes(p, level, S, C, w) else []

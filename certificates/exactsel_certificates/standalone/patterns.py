@@ -175,17 +175,20 @@ class Patterns:
     def closes(self, T: frozenset[int]) -> bool:
         """Whether no model on some columns costs less than the level: the bound at about the best of them."""
         if T not in self.closed:
-            tally(len(self.r.y) * (2 + len(T)))
-            r = alone(self.r, sorted(T))
-            everything = set(range(len(T)))
-            x = {j: F(v) for j, v in enumerate(best(r))}
-            value = F(0)
-            if r.objective(x) >= self.level:  # else there is a model below it
-                value = r.least(everything, set(), r.sloped(slopes(r.loss, r.delta, r.predict(x), r.y)))
-                if value < self.level:
-                    value = improved(r, everything, set(), x, [], self.level)
-            self.closed[T] = value >= self.level
+            self.closed[T] = closed_by_fit(self.r, T, self.level)
         return self.closed[T]
+
+
+def closed_by_fit(whole: Regression, T: frozenset[int], level: F) -> bool:
+    """Whether the bound at about the best model on some columns is no smaller than the level."""
+    tally(len(whole.y) * (2 + len(T)))
+    r, everything = alone(whole, sorted(T)), set(range(len(T)))
+    x = {j: F(v) for j, v in enumerate(best(r))}
+    if r.objective(x) < level:  # there is a model below it
+        return False
+    if r.least(everything, set(), r.sloped(slopes(r.loss, r.delta, r.predict(x), r.y))) >= level:
+        return True
+    return not r.sizes and improved(r, everything, set(), x, [], level) >= level
 
 
 def halves(minus: int, plus: int, rows: int) -> tuple[Split, Split]:
@@ -225,7 +228,7 @@ def alone(r: Regression, columns: list[int]) -> Regression:
         [[j] for j in range(len(columns))], False, bounds,
     )  # fmt: skip
     other.squares, other.inverses = [r.squares[j] for j in columns], [r.inverses[j] for j in columns]
-    other.ridge = [r.ridge[j] for j in columns]
+    other.ridge, other.sizes = [r.ridge[j] for j in columns], [r.sizes[j] for j in columns] if r.sizes else []
     return other
 
 

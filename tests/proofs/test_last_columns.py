@@ -1,0 +1,206 @@
+"""Regions closed by all that their last columns can hold: both checkers against brute force, and forged claims."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from restricted_files import file_of, first_says, second_says
+from samples import sample
+
+from exactsel import Problem, boxed
+from exactsel.proofs.evaluating import _Stored
+from exactsel.proofs.instance import instance_of, searched_instance_of
+from exactsel_certificates import beside_fit
+from exactsel_certificates.beside_fit import Beside, around_fit
+from exactsel_certificates.checking import EXACT_LIMIT
+from exactsel_certificates.container import CLOSE, LAST, LEAVE_OUT, PUT_IN, SPLIT_IN
+from exactsel_certificates.formula import Instance
+from exactsel_certificates.last_columns import LastColumns
+from exactsel_certificates.regions import RegressionRegions
+
+
+def problem_of(seed, k=None, lam=None):
+    """Real and 0/1 columns of any magnitude, copies, near copies, constant ones; weights, an intercept, scaling."""
+    rng = np.random.default_rng([seed, 311])
+    n, d = int(rng.integers(4, 30)), int(rng.integers(2, 7))
+    A = rng.standard_normal((n, d))
+    if rng.random() < 0.3:
+        A = np.round(A)
+    if rng.random() < 0.4:
+        A *= 10.0 ** rng.integers(-6, 7, d)
+    for j in range(1, d):
+        draw = rng.random()
+        if draw < 0.12:
+            A[:, j] = A[:, rng.integers(j)] * rng.choice([1.0, -1.0, 3.0, 1.0 + 1e-9])
+        elif draw < 0.18:
+            A[:, j] = rng.choice([0.0, 1.0])
+        elif draw < 0.3:
+            A[:, j] = rng.random(n) < 0.3
+    noise = rng.choice([0.1, 1.0]) * rng.logistic(size=n)
+    score = (A / (1e-300 + np.abs(A).max(axis=0))) @ rng.standard_normal(d) * 4 + noise
+    y = np.where(score > np.quantile(score, rng.choice([0.1, 0.5])), 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    options = {"fit_intercept": bool(rng.random() < 0.5)}
+    if rng.random() < 0.3:
+        options["sample_weight"] = rng.choice([0.0, 0.01, 0.5, 1.0, 3.0, 50.0], n)
+        options["sample_weight"][:2] = 1.0
+    if rng.random() < 0.2:
+        options["standardize"] = True
+    k = int(rng.integers(1, d + 1)) if k is None else min(k, d)
+    lam = float(10.0 ** rng.uniform(-4, 1)) if lam is None else lam
+    return Problem.prepared(A, y, k, loss="logistic", lam=lam, **options)
+
+
+def truth(problem, inside=(), free=None):
+    """The smallest objective of a model on some columns and any others that fill the places."""
+    free = range(problem.d) if free is None else free
+    places = min(problem.k - len(inside), len(free))
+    return min(problem.fit((*inside, *more)).value for more in combinations(free, places))
+
+
+def divided(rng, problem):
+    """A tree whose regions hold two more columns at most."""
+    words = list[int]()
+
+    def grow(inside, free):
+        places = min(problem.k - len(inside), len(free))
+        if places == 0 or (places <= 2 and rng.random() < 0.6):
+            words.extend([LAST, CLOSE])
+            return
+        j = int(rng.choice(free))
+        rest = [i for i in free if i != j]
+        if places <= 2 and rng.random() < 0.5:
+            words.extend([LAST, 8 * j + PUT_IN if rng.random() < 0.5 else 8 * j + LEAVE_OUT])
+            grow([*inside, j] if words[-1] & 7 == PUT_IN else inside, rest)
+            return
+        words.append(8 * j + SPLIT_IN)
+        grow([*inside, j], rest)
+        grow(inside, rest)
+
+    grow([], list(range(problem.d)))
+    return words
+
+
+@pytest.mark.parametrize("seed", sample(150, 4000, smoke=5))
+def test_both_checkers_establish_the_best_model_and_nothing_above_it(seed):
+    problem = problem_of(seed)
+    best, about, rng = truth(problem), instance_of(problem), np.random.default_rng(seed)
+    # Preparing the data may cost more than a part of so little.
+    proof = file_of(about, divided(rng, problem), max(0.0, best * (1.0 - 1e-7) - 1e-9))
+    assert first_says(about, proof, upper=1e300).verified
+    assert second_says(about, proof, upper=1e300) == ""
+    level = best * (1.0 + float(rng.choice([1e-6, 0.02, 0.2]))) + 1e-9
+    assert not first_says(about, proof, lower=level, upper=1e300).verified
+    assert second_says(about, proof, lower=level, upper=1e300) != ""
+
+
+def around(problem, inside, level=1e-3):
+    """What the first checker makes of a fit on some columns."""
+    about = searched_instance_of(problem)
+    proof = _Stored(problem.d).as_proof(about, np.zeros(0), level, "")
+    last = LastColumns(RegressionRegions(about, proof, EXACT_LIMIT))
+    return about, last, around_fit(about, last._plain, last._ridge, last._fits(np.array([inside], dtype=np.intp)), 0)
+
+
+@pytest.mark.parametrize("seed", sample(200, 6000, smoke=5))
+def test_what_columns_take_is_never_less_than_what_their_best_model_takes(seed):
+    """Both ways to tell it, of every column and every pair."""
+    problem = problem_of(seed, k=4)
+    rng = np.random.default_rng(seed)
+    inside = sorted(rng.permutation(problem.d)[: int(rng.integers(0, max(1, problem.d - 1)))][:2].tolist())
+    others = np.array([j for j in range(problem.d) if j not in inside], dtype=np.intp)
+    with np.errstate(all="ignore"):
+        about, _, fit = around(problem, inside)
+        assert fit.bound <= problem.fit(inside).value * (1.0 + 1e-13)
+        beside, every = Beside(fit, about.A.T[others], others), np.arange(len(others))
+        i, j = np.triu_indices(len(others), 1)
+        least = np.array([problem.fit((*inside, c)).value for c in others.tolist()])
+        rest = fit.costs_at_rest(others, 1)
+        for costs in (beside.costs(), beside.looked_at(every, None)[1], rest):
+            assert not np.any(fit.bound - costs > least * (1.0 + 1e-13))
+        if i.size:
+            pairs = others[i].tolist(), others[j].tolist()
+            least = np.array([problem.fit((*inside, a, b)).value for a, b in zip(*pairs, strict=True)])
+            both = np.maximum(fit.costs_at_rest(others, 2)[i], fit.costs_at_rest(others, 2)[j])
+            for costs in (beside.costs_of_pairs()[i, j], beside.looked_at(i, j)[1], both):
+                assert not np.any(fit.bound - costs > least * (1.0 + 1e-13))
+
+
+def test_most_pairs_are_told_without_a_look_at_the_rows():
+    """Where no column tells much: what is taken beside one fit is near what the best models take."""
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((1000, 8))
+    problem = Problem(A, rng.choice([-1.0, 1.0], 1000), 3, loss="logistic", lam=1.0)
+    about, _, fit = around(problem, [0])
+    others = np.arange(1, 8)
+    beside = Beside(fit, about.A.T[others], others)
+    i, j = np.triu_indices(7, 1)
+    pairs = zip((i + 1).tolist(), (j + 1).tolist(), strict=True)
+    gained = fit.bound - np.array([problem.fit((0, a, b)).value for a, b in pairs])
+    near, nearer = beside.costs_of_pairs()[i, j], beside.looked_at(i, j)[1]
+    assert np.all((gained > 0) & (near < 1.2 * gained) & (nearer < 1.1 * gained) & (nearer <= near * (1.0 + 1e-12)))
+
+
+@pytest.mark.parametrize("part", ["taken", "costs_at_rest", "bound"])
+def test_an_error_put_in_on_purpose_is_found(part, monkeypatch):
+    """A cost too small, or a bound too large: then levels above the truth are established."""
+
+    def wrong(seed):
+        problem = problem_of(seed, lam=1.0)
+        best, about = truth(problem), instance_of(problem)
+        tree = divided(np.random.default_rng(seed), problem)
+        return first_says(about, file_of(about, tree, best * 1.01), upper=1e300)
+
+    if part == "bound":
+        original = beside_fit.around_fit
+
+        def higher(*given):
+            made = original(*given)
+            made.bound += 0.5
+            return made
+
+        monkeypatch.setattr("exactsel_certificates.last_columns.around_fit", higher)
+    else:
+        method = getattr(beside_fit.Around, part)
+        monkeypatch.setattr(beside_fit.Around, part, lambda *given: 0.3 * method(*given))
+    assert any(wrong(seed).verified for seed in range(40))
+
+
+def plain(**changes):
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((30, 5))
+    y = np.where(A[:, 0] + A[:, 1] + rng.logistic(size=30) > 1.0, 1.0, -1.0)
+    return replace(Instance(A, y, 2, "logistic", 0.1), **changes)
+
+
+def test_what_it_says_nothing_of_proves_zero():
+    cases = [
+        plain(k=3),
+        plain(lam=0.0),
+        plain(groups=((0, 1), (2,), (3, 4))),
+        plain(loss="squared_hinge"),
+        plain(loss="huber", delta=1.0),
+        plain(loss="quadratic"),
+        plain(loss="poisson", y=np.abs(plain().y)),
+    ]
+    for about in cases:
+        proof = file_of(about, [LAST, CLOSE], 1e-3)
+        assert not first_says(about, proof, upper=1e300).verified
+        assert second_says(about, proof, upper=1e300) != ""
+    for about in (plain(), plain(k=1), plain(k=3, must_have=(4,)), plain(k=4, must_not=(0, 1, 2))):
+        proof = file_of(about, [LAST, CLOSE], 1e-3)
+        assert first_says(about, proof, upper=1e300).verified
+        assert second_says(about, proof, upper=1e300) == ""
+
+
+def test_restrictions_only_take_models_away():
+    about = plain(box=None)
+    problem = Problem(about.A, about.y, 2, loss="logistic", lam=0.1)
+    best = truth(problem)
+    within = instance_of(boxed(problem, positive=True))
+    proof = file_of(within, [LAST, CLOSE], best * (1.0 - 1e-7))
+    assert first_says(within, proof, upper=1e300).verified
+    assert second_says(within, proof, upper=1e300) == ""
