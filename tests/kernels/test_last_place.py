@@ -16,6 +16,7 @@ from samples import examples, sample
 from exactsel import Problem
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.witness import LastColumns
 from exactsel.kernels import last_place
 from exactsel.kernels.apg import Perspective
 from exactsel.kernels.last_candidate import add_candidate, empty_candidates
@@ -23,10 +24,11 @@ from exactsel.kernels.last_cost import cost_of_one, costs_of_pairs, margins_of, 
 from exactsel.kernels.last_fit import EXTREME, REACH, empty_fit, fit_small
 from exactsel.kernels.last_place import close_last_places, products_of_two
 from exactsel.kernels.last_rows import bound_at_step
-from exactsel.kernels.last_told import TOLD, empty_told, tell_region
-from exactsel.kernels.node import FREE, IN, OUT, empty_answers
+from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.losses import Huber
 from exactsel.losses.logistic import AdjustedLogistic
+from exactsel.proofs.evaluating import Claim, Evaluator
+from exactsel.proofs.writer import CLAIM_MARGIN
 
 STOP = np.zeros(1, dtype=np.bool_)
 
@@ -289,34 +291,15 @@ def check_region(seed):
         assert exact - 1e-10 * (1 + exact) <= ending.value, seed
         assert not ending.closed or ending.value <= exact + tolerance + 1e-6 * problem.null_objective, seed
     if ending.closed:
-        check_told(problem, state, ending.bound)
+        check_proven(problem, state, ending.bound)
     return ending.closed
 
 
-def check_told(problem, state, level):
-    """What is told of a closed region proves its bound, and leaves nothing out."""
-    perspective, told = perspective_of(problem), empty_told(200, problem.d)
-    answers = empty_answers(1, problem.d, problem.k)
-    assert tell_region(*perspective, state.copy(), np.zeros(problem.d), level, STOP, answers, told) == TOLD
-    states, closed, count = {0: state.copy()}, set(), 1
-    for number, move, _ in told.notes[: told.counts[0]].tolist():
-        here, column = states[number], move // 8
-        assert number not in closed
-        if move % 8 == 0:
-            states[count], states[count + 1] = here.copy(), here.copy()
-            states[count][column], states[count + 1][column] = IN, OUT
-            count += 2
-            closed.add(number)
-        elif move % 8 == 3:
-            closed.add(number)
-        else:
-            assert here[column] == FREE
-            here[column] = IN if move % 8 == 1 else OUT
-    assert closed == set(range(count)) == set(range(int(told.counts[2])))
-    candidates = np.count_nonzero(state == FREE)
-    assert count - 1 <= (2 * candidates if problem.k - np.count_nonzero(state == IN) > 1 else 0)
-    bounds = told.bounds[: told.counts[0]][told.notes[: told.counts[0], 1] % 8 != 0]
-    assert bounds.min() >= level - 1e-12 * (1 + abs(level))
+def check_proven(problem, state, level):
+    """The checker closes the region by itself at this bound."""
+    claim = Claim(state.tobytes(), LastColumns(), level, 0, 0)
+    margin = CLAIM_MARGIN * level + 1e-12 * problem.null_objective
+    assert Evaluator(problem).short([claim], [margin], bounded=False) is None
 
 
 @pytest.mark.parametrize("block", sample(3, 40, smoke=1))

@@ -14,14 +14,14 @@ from exactsel import Problem, Search, Settings, solve
 from exactsel.bounds.witness import ModelPoint
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.moves import CLOSED
+from exactsel.kernels.subsearch_record import AT_ONCE
 from exactsel.nodes.node import root_node
 from exactsel.nodes.regions import NodeDivided, NodeKept, Round, SubtreeResult, as_region
 from exactsel.nodes.subtree import Moves
 from exactsel.proofs.spot_check import SpotCheck
-from exactsel.search.packed_bytes import from_bytes, to_bytes
+from exactsel.search.packed_bytes import to_bytes
 from exactsel.search.packing import pack
 from exactsel.search.pool import round_bytes, round_from_bytes
-from exactsel.search.telling import TELL, search_bytes, search_from
 from exactsel.walks.relaxation import KernelSearch
 
 SHARDED = {"shard": 1, "batch": 4}
@@ -231,7 +231,7 @@ def test_regions_left_open_below_a_node(lie, kernels_at_once):
 
 
 def labels():
-    """Where kernels close regions at once, so that steps are asked for; too large for a proof to be written beside."""
+    """Where kernels close regions at once; too large for a proof to be written beside."""
     rng = np.random.default_rng(4)
     A = rng.standard_normal((340, 24)) + rng.standard_normal((340, 1))
     y = np.sign(A[:, :6].sum(axis=1) + 16 * rng.standard_normal(340))
@@ -239,50 +239,12 @@ def labels():
     return Problem(A, y, 6, lam=0.5, loss="logistic"), options
 
 
-def untold(told):
-    """An answer without the steps that were asked for."""
-    state, search = told
-    return state, replace(search, steps=search.steps[:1], step_bounds=search.step_bounds[:1])
-
-
-def told_too_much(told):
-    state, search = told
-    return state, replace(search, step_bounds=search.step_bounds + 1.0)
-
-
-def told_of_nothing(told):
-    state, search = told
-    return state, replace(search, scaled_points=search.scaled_points[:1])
-
-
-@pytest.mark.parametrize("lie", [None, untold, told_too_much, told_of_nothing, b"nonsense"])
-def test_steps_that_are_asked_for(lie):
-    """Another worker tells them, or in the end the supervisor; whoever lies, the tree is the same."""
-    problem, options = labels()
-    asked = []
-
-    def spoilt(number, answer):
-        if TELL not in from_bytes(executor.asked).header:
-            return answer
-        asked.append(number)
-        if lie is None or isinstance(lie, bytes) or (lie is told_too_much and len(asked) > 1):
-            return lie if isinstance(lie, bytes) else answer
-        return search_bytes(*lie(search_from(from_bytes(answer), problem)))
-
-    serial = solve(problem, **options, executor="serial")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exactsel.proofs.spot_check.SpotCheck.__init__.__defaults__", (4,))
-        executor = Here(spoilt)
-        assert same(solve(problem, **options, executor=executor), serial)
-    assert asked, "the case to be tested"
-
-
 def test_an_answer_whose_steps_do_not_prove_it():
     problem, options = labels()
     spoilt = []
 
     def better(outcome):
-        if not searched(outcome) or not outcome.told.is_brief or len(spoilt) > 1:
+        if not searched(outcome) or not np.any(outcome.told.steps[:, 2] == AT_ONCE) or len(spoilt) > 1:
             return outcome
         spoilt.append(outcome.node.id)
         search = outcome.told

@@ -271,22 +271,12 @@ class TestInTheSearch:
     def test_the_tree_can_be_drawn(self, problem):
         nodes = solve(problem, record=True, node_limit=600).tree().number_of_nodes()
         # What is closed at once is one node, and ten or more bound calls of those counted.
-        assert nodes > (100 if problem.intercept else 300)
+        assert nodes > (50 if problem.intercept else 200)
 
     def test_other_settings_do_without(self, problem):
         for options in ({"bound": "apg"}, {"frontier": "depth-first"}, {"branching": "largest"}):
             _, events = self.run(problem, node_limit=600, **options)
             assert not any(isinstance(event, SubtreeClosed) for event in events)
-
-
-@pytest.mark.parametrize("details", [False, True])
-def test_steps_are_told_to_those_alone_who_ask_for_them(details):
-    """Telling what was closed at once takes ten times as long as closing it."""
-    problem = hard("logistic", n=250, k=4)  # tests ask for the steps of smaller ones, to prove them
-    search = Search(problem, Settings(heuristics="none", node_limit=400), details=details, signals=())
-    closed = [event for event in search if isinstance(event, SubtreeClosed)]
-    assert bool(closed) is not details
-    assert any(event.result.told.is_brief for event in closed) is not details
 
 
 def test_a_better_model_met_inside_is_taken_over(eager):
