@@ -29,7 +29,7 @@ rho X as it comes out, cut off where p would leave [0, 1], and at last a model o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations
 
@@ -54,6 +54,9 @@ last one lowers it."""
 
 SHARE = 1e-11
 """Part of the level that a ridge may cost models of limited coefficients."""
+
+MOST_WAITING = 4096
+"""Sets that are fitted together."""
 
 MOST_ENTRIES = 4_000_000
 """Numbers of columns, fits or sets that are kept at a time."""
@@ -82,8 +85,7 @@ class LastColumns:
                 most = max(1, MOST_ENTRIES // (self._plain.n * (size + 4) + self._plain.d))
                 for first in range(0, len(rows), most):
                     some = rows[first : first + most]
-                    for row, closed in zip(some.tolist(), self._closed(leaves.states[some], size), strict=True):
-                        result[row] = self._whole.target if closed else 0.0
+                    result[some] = np.where(self._closed(leaves.states[some], size), self._whole.target, 0.0)
         return result
 
     def _with_limits(self) -> tuple[FloatArray, float]:
@@ -99,25 +101,46 @@ class LastColumns:
         costs = np.sort(0.5 * (ridge - lam) * sizes * sizes)[::-1]
         return ridge, float(np.sum(costs[:m])) * SLACK + 4.0 * U * self._whole.target
 
-    def _closed(self, states: NDArray[np.uint8], size: int) -> Iterator[bool]:
+    def _closed(self, states: NDArray[np.uint8], size: int) -> NDArray[np.bool_]:
         """Whether each of some regions (B, d) of ``size`` columns in S holds no model below the level."""
         n, places = self._plain.n, self._instance.k - size
-        candidates = np.sum(states == FREE, axis=1)
-        spend(
-            float(np.sum(of_last(n, size, candidates, min(places, MOST_PLACES))))
-            + 4.0 * len(states) * n * self._plain.d
-        )
+        of_regions = of_last(n, size, np.sum(states == FREE, axis=1), min(places, MOST_PLACES))
+        spend(float(np.sum(of_regions + 4.0 * n * self._plain.d)))
         fits = self._fits(np.nonzero(states == IN)[1].reshape(len(states), size))
+        closed, waiting = np.ones(len(states), dtype=np.bool_), list[tuple[int, tuple[int, ...]]]()
         for row, state in enumerate(states):
             S, C = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-            if len(C) <= places or places == 0:
-                yield self._alone([*S.tolist(), *(C.tolist() if places else [])])
-                continue
-            left = self._left(around_fit(self._instance, self._plain, self._ridge, fits, row), C, places)
-            yield all(self._alone(sorted([*S.tolist(), *more])) for more in left)
+            left: Iterable[list[int]] = [C.tolist() if places else []]
+            if 0 < places < len(C):
+                left = self._left(around_fit(self._instance, self._plain, self._ridge, fits, row), C, places)
+            for more in left:
+                waiting.append((row, tuple(sorted([*S.tolist(), *more]))))
+                if len(waiting) == MOST_WAITING:
+                    self._look_at(waiting, closed)
+                    waiting.clear()
+                if not closed[row]:
+                    break
+        self._look_at(waiting, closed)
+        return closed
 
-    def _fits(self, inside: NDArray[np.intp]) -> Fitted:
-        """About the best models on sets of columns (B, s), by Newton's method; no bound relies on that."""
+    def _look_at(self, waiting: list[tuple[int, tuple[int, ...]]], closed: NDArray[np.bool_]) -> None:
+        """Fit sets of columns, and note which regions hold one whose models may be below the level."""
+        unknown, found = {columns for _, columns in waiting} - self._known.keys(), set[tuple[int, ...]]()
+        for size in sorted({len(columns) for columns in unknown}):
+            sets = np.array(sorted(columns for columns in unknown if len(columns) == size), dtype=np.intp)
+            for part in np.array_split(sets, 1 + len(sets) * self._plain.n * (size + 4) // MOST_ENTRIES):
+                holds = self._hold(self._near_best(part)[1], part)
+                found.update(tuple(columns) for columns in part[holds].tolist())
+        for row, columns in waiting:
+            if closed[row] and columns not in self._known:
+                self._known[columns] = columns in found or self._alone(list(columns))
+            closed[row] &= self._known.get(columns, False)
+
+    def _near_best(self, inside: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        """The intercepts (B,) and probabilities (B, n) of about the best models on sets of columns (B, s).
+
+        They come from Newton's method; no bound relies on that.
+        """
         plain, weights, y = self._plain, self._weights, self._plain.y
         (B, s), u = inside.shape, inside.shape[1] + self._instance.intercept
         sides = np.ones((B, u, plain.n))
@@ -142,10 +165,11 @@ class LastColumns:
                 break
         z = (x[:, None, :] @ sides)[:, 0]
         p = 1.0 / (1.0 + np.exp(np.clip(y * z, -700.0, 700.0)))
-        return self._evaluated(inside, x[:, s] if u > s else np.zeros(B), p)
+        return x[:, s] if u > s else np.zeros(B), p
 
-    def _evaluated(self, inside: NDArray[np.intp], level: FloatArray, p: FloatArray) -> Fitted:
-        plain, weights = self._plain, self._weights
+    def _fits(self, inside: NDArray[np.intp]) -> Fitted:
+        """About the best models on sets of columns (B, s), with what is made of each row there."""
+        plain, weights, (level, p) = self._plain, self._weights, self._near_best(inside)
         b = -plain.y * (weights * p)
         V = plain.products_of(b)
         sizes = np.sqrt(np.sum(b * b, axis=1)) * SLACK
@@ -186,31 +210,31 @@ class LastColumns:
 
     def _at_steps(self, around: Around, X: FloatArray, sets: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether formula (2) at b + rho X (m, n), cut off, closes each of some sets (m, r) beside S."""
-        plain, y = self._plain, self._plain.y
-        spend(4.0 * len(X) * plain.n * (plain.d + 40.0))
+        y = self._plain.y
+        spend(4.0 * len(X) * self._plain.n * (self._plain.d + 40.0))
         p = np.clip(around.p - y * (around.rho * X) / self._weights, 0.0, 1.0)
-        states = np.full((len(X), plain.d), OUT, dtype=np.uint8)
-        states[:, around.inside] = IN
+        return self._hold(p, np.hstack([np.tile(around.inside, (len(X), 1)), sets]))
+
+    def _hold(self, p: FloatArray, sets: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether formula (2) at probabilities (m, n) closes each of some sets of columns (m, s)."""
+        plain = self._plain
+        states = np.full((len(p), plain.d), OUT, dtype=np.uint8)
         np.put_along_axis(states, sets, np.uint8(IN), axis=1)
-        return plain.bounds(plain.at_duals(-y * p), np.arange(len(X)), states) >= self._whole.target
+        return plain.bounds(plain.at_duals(-plain.y * p), np.arange(len(p)), states) >= self._whole.target
 
     def _alone(self, columns: list[int]) -> bool:
-        """Whether no model on some columns is below the level, by a fit on them."""
-        key = tuple(columns)
-        if key not in self._known:
-            plain, instance = self._plain, self._instance
-            spend(FIT)
-            x, state = np.zeros((1, plain.d)), np.full((1, plain.d), OUT, dtype=np.uint8)
-            state[0, columns] = IN
-            A = np.asarray(instance.A[:, columns]) if columns else np.zeros((plain.n, 1))
-            about = replace(
-                instance, A=A, k=A.shape[1], must_have=(), must_not=(), hierarchy=None, weights=self._weights,
-                box=_of(instance.box, columns),
-            )  # fmt: skip
-            x[0, columns] = fitted(about)[: len(columns)]
-            bound = self._whole.at_models(x, np.zeros(1, dtype=np.intp), state)[0]
-            self._known[key] = bool(bound >= self._whole.target)
-        return self._known[key]
+        """Whether no model on some columns is below the level, by a fit of their own within the limits."""
+        plain, instance = self._plain, self._instance
+        spend(FIT)
+        x, state = np.zeros((1, plain.d)), np.full((1, plain.d), OUT, dtype=np.uint8)
+        state[0, columns] = IN
+        A = np.asarray(instance.A[:, columns]) if columns else np.zeros((plain.n, 1))
+        about = replace(
+            instance, A=A, k=A.shape[1], must_have=(), must_not=(), hierarchy=None, weights=self._weights,
+            box=_of(instance.box, columns),
+        )  # fmt: skip
+        x[0, columns] = fitted(about)[: len(columns)]
+        return bool(self._whole.at_models(x, np.zeros(1, dtype=np.intp), state)[0] >= self._whole.target)
 
 
 def _of(box: Box | None, columns: list[int]) -> Box | None:
