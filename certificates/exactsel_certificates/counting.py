@@ -142,17 +142,27 @@ def _twin() -> tuple[Callable[..., None] | None, bool]:
 
 def unproven(M: FloatArray, diagonal: FloatArray, r: int) -> Iterator[tuple[int, ...]]:
     """Sets of at most r columns of M (m, m), given with its diagonal (m,): every one that is not shown to hold."""
+    if r == 2:
+        yield from _unproven_pairs(M, diagonal)
+        return
     for i in range(len(diagonal)) if r > 0 else ():
         row = M[i, :i]
         if not diagonal[i] > 0:
             for size in range(r):
                 yield from ((i, *rest) for rest in combinations(range(i), size))
-        elif r == 2:
-            with np.errstate(all="ignore"):
-                yield from ((i, int(j)) for j in np.flatnonzero(~(row * row < diagonal[i] * diagonal[:i])))
         elif r > 2:
             look()
             with np.errstate(all="ignore"):
                 factor = row / diagonal[i]
                 rest, left = M[:i, :i] - np.multiply.outer(factor, row), diagonal[:i] - factor * row
             yield from ((i, *chosen) for chosen in unproven(rest, left, r - 1))
+
+
+def _unproven_pairs(M: FloatArray, diagonal: FloatArray) -> Iterator[tuple[int, ...]]:
+    """The same of one column or two."""
+    alone = ~(diagonal > 0)
+    with np.errstate(all="ignore"):
+        apart = np.multiply.outer(diagonal, diagonal) > M * M
+    apart[alone] = False
+    yield from ((i,) for i in np.flatnonzero(alone).tolist())
+    yield from zip(*(side.tolist() for side in np.nonzero(np.tril(~apart, -1))), strict=True)
