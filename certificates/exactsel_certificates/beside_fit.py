@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import RigorousBounds, U, gamma
 
 EXTREME = 1e-6
@@ -22,7 +22,7 @@ STEEP = 2.0
 """A weight is lowered where its probability would leave [0, 1] at a change of the prediction of this size."""
 
 SLACK = 1.0 + 2.0**-40
-"""A factor that makes up for all roundings in sums of a few hundred numbers that are not negative, and for roots."""
+"""A factor that makes up for all roundings of a few hundred numbers that are not negative, and those of long sums."""
 
 
 class Fitted(NamedTuple):
@@ -135,11 +135,13 @@ class Around:
         costs = wrong * tau + 0.5 * (1.0 + spread**2) * tau**2 + Z * (once + twice * Z) + 0.5 * squares
         fourth = fourth * fourth
         costs += third * third * third / 6.0 + fourth * fourth * (1.0 / 12.0 + falls * (0.05 + 0.2 * falls))
-        return np.asarray(np.where(falls < 1.0, costs * SLACK, np.inf))
+        return np.asarray(np.where(falls * SLACK < 1.0, costs * SLACK, np.inf))
 
 
-def around_fit(instance: Instance, plain: RigorousBounds, ridge: FloatArray, fits: Fitted, row: int) -> Around:
-    """What surrounds one of some fits."""
+def around_fit(
+    own: FloatArray, plain: RigorousBounds, intercept: bool, ridge: FloatArray, fits: Fitted, row: int
+) -> Around:
+    """What surrounds one of some fits, on the columns ``own`` (s, n)."""
     weights, y, S, p = fits.weights, plain.y, fits.inside[row], fits.p[row]
     level, total, base = float(fits.level[row]), fits.total[row], float(fits.base[row])
     V, error, q = fits.V[row], fits.error[row], 1.0 - p
@@ -147,8 +149,7 @@ def around_fit(instance: Instance, plain: RigorousBounds, ridge: FloatArray, fit
     part = np.where(inner, np.minimum(1.0, 1.0 / (STEEP * np.maximum(p, q))), 0.0)
     bend = weights * (p * q)
     rho = np.sqrt(bend * part)
-    own = instance.A.T[S]
-    sides = rho * (np.vstack([own, np.ones(plain.n)]) if instance.intercept else own)
+    sides = rho * (np.vstack([own, np.ones(plain.n)]) if intercept else own)
     low, high = np.where(inner, np.log(p), 0.0), np.where(inner, np.log1p(-p), 0.0)
     x, off_x = V[S] / ridge[S], error[S] / ridge[S]
     u = x @ own - y * (low - high) - level
@@ -157,13 +158,13 @@ def around_fit(instance: Instance, plain: RigorousBounds, ridge: FloatArray, fit
     wrong = np.sqrt(np.sum((rho * (np.abs(u) + off)) ** 2)) + float(reach[: len(S)] @ off_x)
     squares = 0.5 * float(np.sum((np.abs(V[S]) + error[S]) ** 2 / ridge[S])) * SLACK
     lost = abs(level) * total * SLACK + 8.0 * U * (abs(base) + squares)
-    tau = float(total / reach[-1]) * SLACK if instance.intercept else 0.0  # infinite where no row may be moved
+    tau = float(total / reach[-1]) * SLACK if intercept else 0.0  # infinite where no row may be moved
     # X = 1 changes p by rho / w, and rho^2 is bend times part.
     cubes = np.where(inner, part * np.sqrt(part / bend), 0.0)
     fourths = np.where(inner, part * part / bend * (1.0 - 3.0 * p * q), 0.0)
     return Around(
         ridge, S, p, V, error, base - squares - lost, rho, sides, reach,
-        float(np.max(rho, initial=0.0)) * plain.norms * SLACK, float(wrong) * SLACK, cubes * np.abs(p - q),
+        float(np.max(rho, initial=0.0)) * plain.norms * SLACK, float(wrong) * SLACK, cubes * (np.abs(p - q) + U),
         fourths,
         np.where(inner, y * rho / (weights * p), 0.0), np.where(inner, -y * rho / (weights * q), 0.0), tau,
     )  # fmt: skip
@@ -270,7 +271,8 @@ class Beside:
         squares = X * X
         quartic = (squares * squares) @ self._around.fourths
         squares *= np.abs(X)
-        return np.cbrt(squares @ self._around.thirds) * SLACK, np.sqrt(np.sqrt(quartic)) * SLACK
+        room = SLACK * (1.0 + gamma(X.shape[1]))
+        return np.cbrt(squares @ self._around.thirds) * room, np.sqrt(np.sqrt(quartic)) * room
 
 
 def _both(part: FloatArray) -> FloatArray:

@@ -112,7 +112,7 @@ class LastColumns:
             S, C = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
             left: Iterable[list[int]] = [C.tolist() if places else []]
             if 0 < places < len(C):
-                left = self._left(around_fit(self._instance, self._plain, self._ridge, fits, row), C, places)
+                left = self._left(self._around(fits, row), C, places)
             for more in left:
                 waiting.append((row, tuple(sorted([*S.tolist(), *more]))))
                 if len(waiting) == MOST_WAITING:
@@ -144,7 +144,7 @@ class LastColumns:
         plain, weights, y = self._plain, self._weights, self._plain.y
         (B, s), u = inside.shape, inside.shape[1] + self._instance.intercept
         sides = np.ones((B, u, plain.n))
-        sides[:, :s] = self._instance.A.T[inside]
+        sides[:, :s] = self._columns(inside)
         ridge, x = np.zeros((B, u)), np.zeros((B, u))
         ridge[:, :s] = self._ridge[inside]
         moving = np.arange(B)
@@ -181,6 +181,13 @@ class LastColumns:
         base = blocked_sums(rows) * (1.0 - gamma(many + 40))
         return Fitted(weights, inside, level, p, V, error, base, total)
 
+    def _columns(self, numbers: NDArray[np.intp]) -> FloatArray:
+        return np.asarray(self._instance.A.T[numbers], dtype=np.float64)
+
+    def _around(self, fits: Fitted, row: int) -> Around:
+        own = self._columns(fits.inside[row])
+        return around_fit(own, self._plain, self._instance.intercept, self._ridge, fits, row)
+
     def _left(self, around: Around, C: NDArray[np.intp], places: int) -> Iterator[list[int]]:
         """The sets of so many columns of C on which models are to be looked at by themselves, none first."""
         room = around.bound - self._level
@@ -193,7 +200,7 @@ class LastColumns:
         C = C[~(around.costs_at_rest(C, places) <= room)]
         if not len(C):
             return
-        beside = Beside(around, self._instance.A.T[C], C)
+        beside = Beside(around, self._columns(C), C)
         if places == 1:
             first, second = np.flatnonzero(~(beside.costs() <= room)), None
         else:

@@ -14,7 +14,7 @@ from exactsel import Problem, boxed
 from exactsel.proofs.evaluating import _Stored
 from exactsel.proofs.instance import instance_of, searched_instance_of
 from exactsel_certificates import beside_fit
-from exactsel_certificates.beside_fit import Beside, around_fit
+from exactsel_certificates.beside_fit import Beside
 from exactsel_certificates.checking import EXACT_LIMIT
 from exactsel_certificates.container import CLOSE, LAST, LEAVE_OUT, PUT_IN, SPLIT_IN
 from exactsel_certificates.formula import Instance
@@ -102,7 +102,7 @@ def around(problem, inside, level=1e-3):
     about = searched_instance_of(problem)
     proof = _Stored(problem.d).as_proof(about, np.zeros(0), level, "")
     last = LastColumns(RegressionRegions(about, proof, EXACT_LIMIT))
-    return about, last, around_fit(about, last._plain, last._ridge, last._fits(np.array([inside], dtype=np.intp)), 0)
+    return about, last, last._around(last._fits(np.array([inside], dtype=np.intp)), 0)
 
 
 @pytest.mark.parametrize("seed", sample(200, 6000, smoke=5))
