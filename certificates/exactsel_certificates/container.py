@@ -90,7 +90,7 @@ SPLIT_IN, SPLIT_OUT, PUT_IN, LEAVE_OUT, CLOSE, USE, COUNTED, SPLIT = range(8)
 MINORANT = SPLIT
 """The same kind, where the loss is not quadratic ..."""
 
-LAST = 8 + SPLIT
+LEAF = 8 + SPLIT
 """... and the word by which regions with few places left are closed by their last columns (logistic loss)."""
 
 FIRST_STRONG = 1 << 24

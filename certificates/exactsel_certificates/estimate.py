@@ -17,15 +17,15 @@ from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIRST_STRO
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.group_counting import BY_NORMS_UP_TO
 from exactsel_certificates.hierarchy import rule_of
-from exactsel_certificates.last_columns import MOST_PLACES
+from exactsel_certificates.leaf_regions import MOST_PLACES
 from exactsel_certificates.patterns import MOST_ENTRIES, by_patterns
-from exactsel_certificates.walk import BY_COUNTING, LAST_COLUMNS, first_region, region_sizes
+from exactsel_certificates.walk import BY_COUNTING, LEAF_CLOSED, first_region, region_sizes
 from exactsel_certificates.work import (
     EXACT,
     STEP,
     of_counting,
     of_fits,
-    of_last,
+    of_leaves,
     of_pairs,
     of_patterns,
     of_points,
@@ -133,10 +133,10 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
             operations += count * of_counting(s, int(width * free), places)
             if width > 1.0 and places > BY_NORMS_UP_TO:
                 operations += count * sets_of(free, places) * (of_fits(1, int(width * (places + 1))) + 4.0 * STEP)
-        elif witness == LAST_COLUMNS:
+        elif witness == LEAF_CLOSED:
             places = min(places, free)
             sets += count * sets_of(free, places) if places <= MOST_PLACES else 0.0
-            operations += count * (4.0 * n * d + of_last(n, inside, free, places)) if places <= MOST_PLACES else 0.0
+            operations += count * (4.0 * n * d + of_leaves(n, inside, free, places)) if places <= MOST_PLACES else 0.0
             continue
         elif witness == FIT or witness < 0:
             fits += count
@@ -167,7 +167,7 @@ def _closed(proof: Proof, instance: AnyInstance) -> tuple[int, int, Counter[_Clo
         if FIRST_POINT <= witness != last:
             changes, last = changes + 1, witness
         by_strong = BY_COUNTING < witness <= ~FIRST_STRONG
-        itself = witness == BY_COUNTING or (witness == LAST_COLUMNS and proof.loss == "logistic")
+        itself = witness == BY_COUNTING or (witness == LEAF_CLOSED and proof.loss == "logistic")
         kind = witness if itself else min(max(witness, ~FIRST_STRONG if by_strong else ~0), FIRST_POINT)
         closed[_Closed(kind, inside, free)] += 1
     return sum(closed.values()), changes, closed
@@ -213,7 +213,7 @@ def default_limits(proof: Proof, instance: AnyInstance) -> WorkLimits:
     table += 32.0 * (n + d) * d * min(d, USUAL_COLUMNS) if proof.minorant_point.size else 0.0
     table += 40.0 * n * d * d if proof.limit_point.size else 0.0
     if isinstance(instance, Instance) and instance.loss == "logistic":
-        dense += of_last(int(n), int(k), d, MOST_PLACES) / MARGIN
+        dense += of_leaves(int(n), int(k), d, MOST_PLACES) / MARGIN
     if isinstance(instance, Instance) and by_patterns(proof, instance):
         table += min(of_patterns(int(n), int(d), instance.k), MOST_PATTERNS) / MARGIN
     known = SMALL + MARGIN * (words * dense + table) + min(MARGIN * sets, MOST_SETS)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.container import FIRST_POINT, Proof
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.last_columns import LastColumns
+from exactsel_certificates.leaf_regions import LeafRegions
 from exactsel_certificates.minorant_regions import MinorantRegions
 from exactsel_certificates.near import DISTANCES, NearColumns
 from exactsel_certificates.pattern_regions import PatternRegions
@@ -39,7 +39,7 @@ class AllRegions:
         if proof.minorant_point.size and instance.loss != "quadratic":
             self._ways = [MinorantRegions(instance, proof, COUNTED_FOR_ONE * exact_limit)]
         if instance.loss == "logistic" and not instance.groups:
-            self._ways.append(LastColumns(self._as_they_are))
+            self._ways.append(LeafRegions(self._as_they_are))
         if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
             whole = self._as_they_are
             self._ways = [ReducedRegions(instance, proof, whole, SHARE * exact_limit, e) for e in DISTANCES]
@@ -139,4 +139,4 @@ class ReducedRegions:
         return shown > 0 and (not sets or bool(np.all(counts.on_all(np.array(sets)))))
 
 
-_Way: TypeAlias = ReducedRegions | MinorantRegions | PatternRegions | LastColumns | ScopedFits
+_Way: TypeAlias = ReducedRegions | MinorantRegions | PatternRegions | LeafRegions | ScopedFits

@@ -34,8 +34,8 @@ OTHER = {IN: OUT, OUT: IN}
 BY_COUNTING = -(1 << 40)
 """The witness of a region closed by COUNTED."""
 
-LAST_COLUMNS = ~1
-"""The witness of a region closed by LAST, where the loss is logistic."""
+LEAF_CLOSED = ~1
+"""The witness of a region closed by LEAF, where the loss is logistic."""
 
 CHUNK = 1 << 12
 """Words turned into Python numbers at a time."""

@@ -154,7 +154,7 @@ def of_pairs(s: int, m: int, r: int, n: int, d: int) -> float:
     return sets_of(m, max(0, r - 2)) * pairs
 
 
-def of_last(n: int, s: int, m: Any, r: int) -> Any:
-    """What looking at the last r (at most two) of m columns beside s takes, with n rows (last_columns.py)."""
+def of_leaves(n: int, s: int, m: Any, r: int) -> Any:
+    """What looking at the last r (at most two) of m columns beside s takes, with n rows (leaf_regions.py)."""
     pairs = m * (m * (n + s) / MATRIX + 48.0 * m) if r > 1 else 0.0
     return 256.0 * STEP + n * (m * (20.0 + (2.0 * s + 2.0) / MATRIX) + (s + 4.0) ** 2) + pairs

@@ -13,7 +13,7 @@ the node alone:
 * :class:`StrongPoint`: columns apart from which all others are nearly orthogonal (quadratic loss).
 * :class:`InfimumPoint`: no value of the loss is smaller.
 * :class:`ListedPoints`: many of these, for a region that was solved by listing.
-* :class:`LastColumns`: every model that the last one or two places of a region can make (logistic loss).
+* :class:`LeafFits`: every model that the last one or two places of a region can make (logistic loss).
 * :class:`CountedPatterns`: the covariate patterns of all sets of columns, for a whole problem.
 
 What may prove the bound of an open node is registered here with the arrays it holds (:func:`register`): by that it is
@@ -132,7 +132,7 @@ class ListedPoints:
 
 
 @dataclass(frozen=True, slots=True)
-class LastColumns:
+class LeafFits:
     """Logistic loss: no model on S and any r <= 2 columns of C costs less (kernels/last_place.py), as fits show."""
 
 
@@ -150,7 +150,7 @@ Proof: TypeAlias = (
     | SplitPoint
     | SpectralPoint
     | StrongPoint
-    | LastColumns
+    | LeafFits
     | ListedPoints
     | CountedPatterns
 )
@@ -227,5 +227,5 @@ register(
     StrongPoint,
     {"columns": Field("int32", ("any",), "column"), "threshold": Field("float64", ("any",), "finite")},
 )
-for _empty in (FitPoint, EigenvaluePoint, InfimumPoint, LastColumns):
+for _empty in (FitPoint, EigenvaluePoint, InfimumPoint, LeafFits):
     register(_empty, {})

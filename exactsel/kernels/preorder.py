@@ -9,7 +9,7 @@ from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
 from exactsel.kernels.subsearch_record import AT_ONCE
 from exactsel.types import IntArray
 
-SPLIT_IN_WORD, PUT_IN_WORD, LEAVE_OUT_WORD, CLOSE_WORD, LAST_WORD = 0, 2, 3, 4, 15
+SPLIT_IN_WORD, PUT_IN_WORD, LEAVE_OUT_WORD, CLOSE_WORD, LEAF_WORD = 0, 2, 3, 4, 15
 """Kinds of words (exactsel_certificates.container), repeated here because kernels import nothing from there."""
 
 
@@ -55,7 +55,7 @@ def preorder_words(notes: IntArray, numbers: int, uses: IntArray, own: int, firs
             if kind == PUT_IN or kind == LEFT_OUT or kind == CLOSED:  # noqa: SIM109  (a tuple would be built)
                 use = own if notes[i, 2] < 0 else uses[notes[i, 2]]
                 if notes[i, 2] == AT_ONCE:
-                    use = LAST_WORD
+                    use = LEAF_WORD
                 if use != in_force:
                     words[count] = in_force = use
                     count += 1

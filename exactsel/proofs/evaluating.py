@@ -14,7 +14,7 @@ from exactsel.bounds.witness import (
     DualPoint,
     EigenvaluePoint,
     FitPoint,
-    LastColumns,
+    LeafFits,
     ModelPoint,
     Proof,
     SpectralPoint,
@@ -35,7 +35,7 @@ from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.selection_counting import SelectionCounting
 from exactsel_certificates.selections import SelectionBounds
-from exactsel_certificates.walk import BY_COUNTING, FREE, IN, LAST_COLUMNS, Leaves
+from exactsel_certificates.walk import BY_COUNTING, FREE, IN, LEAF_CLOSED, Leaves
 
 ANYTHING = 5e-324
 """A target that any bound reaches: the checker makes no bound larger than it comes out."""
@@ -208,8 +208,8 @@ class _Stored:
             return BY_COUNTING
         if isinstance(point, FitPoint):
             return fmt.FIT
-        if isinstance(point, LastColumns):
-            return LAST_COLUMNS
+        if isinstance(point, LeafFits):
+            return LEAF_CLOSED
         if id(point) not in self._known:
             self._known[id(point)] = self._store(shown(point), rows)
         return self._known[id(point)]

@@ -14,7 +14,7 @@ from exactsel.bounds.witness import (
     EigenvaluePoint,
     FitPoint,
     InfimumPoint,
-    LastColumns,
+    LeafFits,
     ListedPoints,
     ModelPoint,
     SpectralPoint,
@@ -65,8 +65,8 @@ class Witnesses:
             return 8 * fmt.INFIMUM + fmt.USE
         if isinstance(point, FitPoint):
             return 8 * fmt.FIT + fmt.USE
-        if isinstance(point, LastColumns):
-            return fmt.LAST
+        if isinstance(point, LeafFits):
+            return fmt.LEAF
         if isinstance(point, EigenvaluePoint):
             return 8 * fmt.EIGENVALUES + fmt.USE
         known = self._known.get(id(point))

@@ -13,7 +13,7 @@ from exactsel._jit import available_threads, parallel_section
 from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.newton_fit import beginning_at_fits
-from exactsel.bounds.witness import CurvedPoint, LastColumns, ModelPoint
+from exactsel.bounds.witness import CurvedPoint, LeafFits, ModelPoint
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.moves import BRANCHED, CLOSED
 from exactsel.kernels.node import empty_answers
@@ -48,7 +48,7 @@ class Step(NamedTuple):
     kind: int
     column: int
     bound: float
-    proof: ModelPoint | LastColumns | None
+    proof: ModelPoint | LeafFits | None
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class KernelSearch:
     def told(self) -> Iterator[Step]:
         """Everything done, in order."""
         for (number, move, point), bound in zip(self.steps.tolist(), self.step_bounds.tolist(), strict=True):
-            proof = LastColumns() if point == AT_ONCE else self._point(point)
+            proof = LeafFits() if point == AT_ONCE else self._point(point)
             yield Step(number, move % 8, move // 8, bound, proof)
 
     def points_used(self) -> IntArray:

@@ -16,7 +16,7 @@ from samples import examples, sample
 from exactsel import Problem
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.witness import LastColumns
+from exactsel.bounds.witness import LeafFits
 from exactsel.kernels import last_place
 from exactsel.kernels.apg import Perspective
 from exactsel.kernels.last_candidate import add_candidate, empty_candidates
@@ -297,7 +297,7 @@ def check_region(seed):
 
 def check_proven(problem, state, level):
     """The checker closes the region by itself at this bound."""
-    claim = Claim(state.tobytes(), LastColumns(), level, 0, 0)
+    claim = Claim(state.tobytes(), LeafFits(), level, 0, 0)
     margin = CLAIM_MARGIN * level + 1e-12 * problem.null_objective
     assert Evaluator(problem).short([claim], [margin], bounded=False) is None
 

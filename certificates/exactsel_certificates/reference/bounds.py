@@ -190,7 +190,7 @@ def fit_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[in
     return float(value)
 
 
-def last_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int]) -> float:
+def leaf_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int]) -> float:
     """The smallest bound of the models on S and each set of candidates that fills all places, at about the best one."""
     S, lowest = sorted(inside), np.inf
     for more in combinations(candidates, min(max(0, instance.k - len(S)), len(candidates))):

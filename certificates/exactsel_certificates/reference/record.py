@@ -65,7 +65,7 @@ class Strong(NamedTuple):
     """Where the cosine of others is no smaller they are taken together."""
 
 
-class LastColumns(NamedTuple):
+class LeafFits(NamedTuple):
     """The best models on S and each set of candidates that fills all places (logistic loss)."""
 
 
@@ -73,7 +73,7 @@ class Infimum(NamedTuple):
     """No objective is negative."""
 
 
-Witness: TypeAlias = Model | Curved | Dual | Fit | Eigenvalues | Infimum | Split | Strong | LastColumns
+Witness: TypeAlias = Model | Curved | Dual | Fit | Eigenvalues | Infimum | Split | Strong | LeafFits
 
 
 class Fixed(NamedTuple):

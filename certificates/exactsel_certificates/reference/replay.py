@@ -19,7 +19,7 @@ from exactsel_certificates.reference.bounds import (
     curved_bound,
     dual_bound,
     fit_bound,
-    last_bound,
+    leaf_bound,
     rounding_at_model,
 )
 from exactsel_certificates.reference.columns import eigenvalue_bound, rounding_of_eigenvalues, selection_objective
@@ -33,7 +33,7 @@ from exactsel_certificates.reference.record import (
     Fit,
     Fixed,
     Infimum,
-    LastColumns,
+    LeafFits,
     Model,
     Open,
     Record,
@@ -48,7 +48,7 @@ from exactsel_certificates.reference.subtree import retrace
 
 __all__ = [  # what a record is written in comes with what reads it
     "MOST_ROUNDING", "ROOT", "ROUNDING", "AnyInstance", "Curved", "Discarded", "Divided", "Dual", "Eigenvalues", "Fit",
-    "Fixed", "Infimum", "LastColumns", "Model", "Open", "Record", "ReplayError", "Report", "Split", "Step", "Walked",
+    "Fixed", "Infimum", "LeafFits", "Model", "Open", "Record", "ReplayError", "Report", "Split", "Step", "Walked",
     "Witness", "recomputed_bound", "replay",
 ]  # fmt: skip
 
@@ -179,10 +179,10 @@ def recomputed_bound(
         if instance.loss != "quadratic":
             raise ReplayError(f"a fit is offered as witness, which {instance.loss} loss does not allow.")
         return fit_bound(instance, S, C)
-    if isinstance(witness, LastColumns):
+    if isinstance(witness, LeafFits):
         if instance.loss != "logistic" or instance.groups:
             raise ReplayError(f"last columns are offered as witness, which {instance.loss} loss does not allow.")
-        return last_bound(instance, S, C)
+        return leaf_bound(instance, S, C)
     if isinstance(witness, Split):
         return split_bound(instance, S, C, *witness)
     if isinstance(witness, Strong):

@@ -21,7 +21,7 @@ from .domain import Outside, Problem, problem_of
 from .estimate import Asked, Most, asked, default_limits
 from .file import BY_COUNTING, FIRST_LIKE, FIRST_STRONG, FLAGS, point, read, regions, split
 from .hierarchy import GROUP_LIMITS, KINDS, Demands, Limits
-from .last_columns import LAST, LastColumns
+from .leaf_regions import LEAF, LeafRegions
 from .limits import sizes, sizes_in_bounds, sizes_in_scope
 from .minorant import below_minorant
 from .near import DISTANCES, NearColumns
@@ -232,8 +232,8 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
         bounds = [F(0)]
         if w == 1 and problem.loss == "quadratic":
             bounds.append(r.at_fit(S, C, curvatures, p["scope"] != ""))
-        elif w == LAST and problem.loss == "logistic" and claim > 0:
-            last = last or LastColumns(r, claim)
+        elif w == LEAF and problem.loss == "logistic" and claim > 0:
+            last = last or LeafRegions(r, claim)
             bounds += [claim] if last.closes(S, C) else []
         elif w < 0 and claim > 0:
             level = level or below(p, r, claim, problem.hierarchy)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .domain import Problem
 from .file import BY_COUNTING, regions
-from .last_columns import LAST, MOST_PLACES, of_last
+from .leaf_regions import LEAF, MOST_PLACES, of_leaves
 from .patterns import ROWS_A_DIGIT
 from .selections import STEPS
 from .work import combinations_of
@@ -74,11 +74,11 @@ def asked(p: dict[str, Any], problem: Problem) -> Asked:
                 else of_selection(n, d, len(S) + places)
             )
             operations += m * m * (1 + width * len(S)) + ways * each
-        elif witness == LAST and problem.loss == "logistic":
+        elif witness == LEAF and problem.loss == "logistic":
             places = min(places, len(C))
             ways = combinations_of(len(C), places) if places <= MOST_PLACES else 0.0
             sets += ways
-            operations += ways * of_last(n, len(S) + places)
+            operations += ways * of_leaves(n, len(S) + places)
         elif witness < 0 or witness in (1, 2):
             many = len(C) if places == 1 and witness > 0 else 1
             fits += many
@@ -110,7 +110,7 @@ def default_limits(p: dict[str, Any], problem: Problem) -> Most:
         sets, each = combinations_of(d, min(problem.k, d)), of_patterns(n, problem.k) / MARGIN
     known += min(MARGIN * sets * each, MOST_SLOW)
     if problem.loss == "logistic":
-        known += min(MARGIN * words * combinations_of(d, min(d, MOST_PLACES)) * of_last(n, problem.k), MOST_SLOW)
+        known += min(MARGIN * words * combinations_of(d, min(d, MOST_PLACES)) * of_leaves(n, problem.k), MOST_SLOW)
     return Most(known, known + min(MARGIN * words * 16.0 * n * d * d, MOST_SLOW))
 
 

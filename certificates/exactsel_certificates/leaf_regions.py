@@ -1,4 +1,4 @@
-"""Regions of logistic loss with at most two places left: all that their last columns can hold (FORMAT.md, LAST).
+"""Regions of logistic loss with at most two places left: all that their last columns can hold (FORMAT.md, LEAF).
 
 No model on S and more columns is better than one on S and r columns T of C, and those are near the fit on S. With p the
 probability a row's wrong label gets there, b = -y w p, v = A'b and rho = roots of weights omega near w p (1 - p), the
@@ -13,7 +13,7 @@ it comes to at least
     B_S - ||rho u|| Z - e'Ke / 2 - sum over T of (v_j + (Ke)_j)^2 / (2 lam)
         - cubic^3 / 6 - quartic^4 (1/12 + q/20 + q^2/5),
 
-Z = sum |e_j| N_j with N_j^2 = K_jj, for -p log p falls by its Taylor series: with s = the change of p over p, at least
+Z = sum |e_j| N_j with N_j^2 = K_jj, for -p log p follows its Taylor series: with s = the change of p over p, at least
 -1, and q = the largest -s, the terms from the fourth on come to s^4 (1/12 + q/20 + q^2/5) at most (s^m / (m (m - 1)),
 whose sum from m = 6 on is s^6 / 5), and to s^4 / 12 where s is positive; likewise for 1 - p. The cubic and the quartic
 terms are norms of X, so that those of two columns obey the triangle inequality. e solves (K + lam I) e = -v on T.
@@ -36,15 +36,15 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.beside_fit import SLACK, Around, Beside, Fitted, around_fit
 from exactsel_certificates.fits import solve_each
 from exactsel_certificates.formula import Box, FloatArray
+from exactsel_certificates.leaf_bounds import SLACK, Candidates, FittedSets, LeafFit, leaf_fit
 from exactsel_certificates.pattern_regions import FIT, fitted
 from exactsel_certificates.regions import RegressionRegions
 from exactsel_certificates.rigorous import LARGEST_CURVATURE, TINY, U, gamma
 from exactsel_certificates.sums import blocked_roundings, blocked_sums
-from exactsel_certificates.walk import FREE, IN, LAST_COLUMNS, OUT, Leaves
-from exactsel_certificates.work import STEP, of_last, spend
+from exactsel_certificates.walk import FREE, IN, LEAF_CLOSED, OUT, Leaves
+from exactsel_certificates.work import STEP, of_leaves, spend
 
 MOST_PLACES = 2
 
@@ -62,7 +62,7 @@ MOST_ENTRIES = 4_000_000
 """Numbers of columns, fits or sets that are kept at a time."""
 
 
-class LastColumns:
+class LeafRegions:
     """Bound to one problem of logistic loss, and one level."""
 
     def __init__(self, whole: RegressionRegions) -> None:
@@ -78,7 +78,7 @@ class LastColumns:
         result = np.zeros(len(leaves.states))
         inside, candidates = np.sum(leaves.states == IN, axis=1), np.sum(leaves.states == FREE, axis=1)
         places = np.minimum(self._instance.k - inside, candidates)
-        named = (leaves.witness == LAST_COLUMNS) & (places <= MOST_PLACES)
+        named = (leaves.witness == LEAF_CLOSED) & (places <= MOST_PLACES)
         with np.errstate(all="ignore"):
             for size in np.unique(inside[named]).tolist():
                 rows = np.flatnonzero(named & (inside == size))
@@ -104,7 +104,7 @@ class LastColumns:
     def _closed(self, states: NDArray[np.uint8], size: int) -> NDArray[np.bool_]:
         """Whether each of some regions (B, d) of ``size`` columns in S holds no model below the level."""
         n, places = self._plain.n, self._instance.k - size
-        of_regions = of_last(n, size, np.sum(states == FREE, axis=1), min(places, MOST_PLACES))
+        of_regions = of_leaves(n, size, np.sum(states == FREE, axis=1), min(places, MOST_PLACES))
         spend(float(np.sum(of_regions + 4.0 * n * self._plain.d)))
         fits = self._fits(np.nonzero(states == IN)[1].reshape(len(states), size))
         closed, waiting = np.ones(len(states), dtype=np.bool_), list[tuple[int, tuple[int, ...]]]()
@@ -112,31 +112,31 @@ class LastColumns:
             S, C = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
             left: Iterable[list[int]] = [C.tolist() if places else []]
             if 0 < places < len(C):
-                left = self._left(self._around(fits, row), C, places)
+                left = self._undecided(self._leaf(fits, row), C, places)
             for more in left:
                 waiting.append((row, tuple(sorted([*S.tolist(), *more]))))
                 if len(waiting) == MOST_WAITING:
-                    self._look_at(waiting, closed)
+                    self._fit_sets(waiting, closed)
                     waiting.clear()
                 if not closed[row]:
                     break
-        self._look_at(waiting, closed)
+        self._fit_sets(waiting, closed)
         return closed
 
-    def _look_at(self, waiting: list[tuple[int, tuple[int, ...]]], closed: NDArray[np.bool_]) -> None:
+    def _fit_sets(self, waiting: list[tuple[int, tuple[int, ...]]], closed: NDArray[np.bool_]) -> None:
         """Fit sets of columns, and note which regions hold one whose models may be below the level."""
         unknown, found = {columns for _, columns in waiting} - self._known.keys(), set[tuple[int, ...]]()
         for size in sorted({len(columns) for columns in unknown}):
             sets = np.array(sorted(columns for columns in unknown if len(columns) == size), dtype=np.intp)
             for part in np.array_split(sets, 1 + len(sets) * self._plain.n * (size + 4) // MOST_ENTRIES):
-                holds = self._hold(self._near_best(part)[1], part)
+                holds = self._reach_level(self._newton(part)[1], part)
                 found.update(tuple(columns) for columns in part[holds].tolist())
         for row, columns in waiting:
             if closed[row] and columns not in self._known:
-                self._known[columns] = columns in found or self._alone(list(columns))
+                self._known[columns] = columns in found or self._fit_closes(list(columns))
             closed[row] &= self._known.get(columns, False)
 
-    def _near_best(self, inside: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+    def _newton(self, inside: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """The intercepts (B,) and probabilities (B, n) of about the best models on sets of columns (B, s).
 
         They come from Newton's method; no bound relies on that.
@@ -167,9 +167,9 @@ class LastColumns:
         p = 1.0 / (1.0 + np.exp(np.clip(y * z, -700.0, 700.0)))
         return x[:, s] if u > s else np.zeros(B), p
 
-    def _fits(self, inside: NDArray[np.intp]) -> Fitted:
+    def _fits(self, inside: NDArray[np.intp]) -> FittedSets:
         """About the best models on sets of columns (B, s), with what is made of each row there."""
-        plain, weights, (level, p) = self._plain, self._weights, self._near_best(inside)
+        plain, weights, (level, p) = self._plain, self._weights, self._newton(inside)
         b = -plain.y * (weights * p)
         V = plain.products_of(b)
         sizes = np.sqrt(np.sum(b * b, axis=1)) * SLACK
@@ -179,57 +179,57 @@ class LastColumns:
         total = np.abs(blocked_sums(b)) + gamma(many + 4) * blocked_sums(np.abs(b))
         total = total if self._instance.intercept else np.zeros(len(p))
         base = blocked_sums(rows) * (1.0 - gamma(many + 40))
-        return Fitted(weights, inside, level, p, V, error, base, total)
+        return FittedSets(weights, inside, level, p, V, error, base, total)
 
     def _columns(self, numbers: NDArray[np.intp]) -> FloatArray:
         return np.asarray(self._instance.A.T[numbers], dtype=np.float64)
 
-    def _around(self, fits: Fitted, row: int) -> Around:
+    def _leaf(self, fits: FittedSets, row: int) -> LeafFit:
         own = self._columns(fits.inside[row])
-        return around_fit(own, self._plain, self._instance.intercept, self._ridge, fits, row)
+        return leaf_fit(own, self._plain, self._instance.intercept, self._ridge, fits, row)
 
-    def _left(self, around: Around, C: NDArray[np.intp], places: int) -> Iterator[list[int]]:
+    def _undecided(self, leaf: LeafFit, C: NDArray[np.intp], places: int) -> Iterator[list[int]]:
         """The sets of so many columns of C on which models are to be looked at by themselves, none first."""
-        room = around.bound - self._level
+        room = leaf.bound - self._level
         if not room >= 0.0:
             yield []
             for more in combinations(C.tolist(), places):
                 yield [*more]
             return
         # Where formula (2) at b itself does for all sets with a column there is no need to move.
-        C = C[~(around.costs_at_rest(C, places) <= room)]
+        C = C[~(leaf.costs_without_step(C, places) <= room)]
         if not len(C):
             return
-        beside = Beside(around, self._columns(C), C)
+        candidates = Candidates(leaf, self._columns(C), C)
         if places == 1:
-            first, second = np.flatnonzero(~(beside.costs() <= room)), None
+            first, second = np.flatnonzero(~(candidates.costs() <= room)), None
         else:
-            first, second = np.nonzero(np.triu(~(beside.costs_of_pairs() <= room), 1))
+            first, second = np.nonzero(np.triu(~(candidates.costs_of_pairs() <= room), 1))
         step = max(1, MOST_ENTRIES // (self._plain.n + self._plain.d))
         for begin in range(0, len(first), step):
             i, j = first[begin : begin + step], None if second is None else second[begin : begin + step]
             spend(STEP + 24.0 * len(i) * self._plain.n)
-            X, costs = beside.looked_at(i, j)
+            X, costs = candidates.costs_by_rows(i, j)
             short = np.flatnonzero(~(costs <= room))
             if short.size:
                 sets = np.stack([C[each[short]] for each in ((i,) if j is None else (i, j))], axis=1)
-                yield from sets[~self._at_steps(around, X[short], sets)].tolist()
+                yield from sets[~self._steps_close(leaf, X[short], sets)].tolist()
 
-    def _at_steps(self, around: Around, X: FloatArray, sets: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def _steps_close(self, leaf: LeafFit, X: FloatArray, sets: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether formula (2) at b + rho X (m, n), cut off, closes each of some sets (m, r) beside S."""
         y = self._plain.y
         spend(4.0 * len(X) * self._plain.n * (self._plain.d + 40.0))
-        p = np.clip(around.p - y * (around.rho * X) / self._weights, 0.0, 1.0)
-        return self._hold(p, np.hstack([np.tile(around.inside, (len(X), 1)), sets]))
+        p = np.clip(leaf.p - y * (leaf.rho * X) / self._weights, 0.0, 1.0)
+        return self._reach_level(p, np.hstack([np.tile(leaf.inside, (len(X), 1)), sets]))
 
-    def _hold(self, p: FloatArray, sets: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def _reach_level(self, p: FloatArray, sets: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether formula (2) at probabilities (m, n) closes each of some sets of columns (m, s)."""
         plain = self._plain
         states = np.full((len(p), plain.d), OUT, dtype=np.uint8)
         np.put_along_axis(states, sets, np.uint8(IN), axis=1)
         return plain.bounds(plain.at_duals(-plain.y * p), np.arange(len(p)), states) >= self._whole.target
 
-    def _alone(self, columns: list[int]) -> bool:
+    def _fit_closes(self, columns: list[int]) -> bool:
         """Whether no model on some columns is below the level, by a fit of their own within the limits."""
         plain, instance = self._plain, self._instance
         spend(FIT)

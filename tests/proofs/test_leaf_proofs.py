@@ -13,12 +13,12 @@ from samples import sample
 from exactsel import Problem, boxed
 from exactsel.proofs.evaluating import _Stored
 from exactsel.proofs.instance import instance_of, searched_instance_of
-from exactsel_certificates import beside_fit
-from exactsel_certificates.beside_fit import Beside
+from exactsel_certificates import leaf_bounds
 from exactsel_certificates.checking import EXACT_LIMIT
-from exactsel_certificates.container import CLOSE, LAST, LEAVE_OUT, PUT_IN, SPLIT_IN
+from exactsel_certificates.container import CLOSE, LEAF, LEAVE_OUT, PUT_IN, SPLIT_IN
 from exactsel_certificates.formula import Instance
-from exactsel_certificates.last_columns import LastColumns
+from exactsel_certificates.leaf_bounds import Candidates, Step
+from exactsel_certificates.leaf_regions import LeafRegions
 from exactsel_certificates.regions import RegressionRegions
 
 
@@ -68,12 +68,12 @@ def divided(rng, problem):
     def grow(inside, free):
         places = min(problem.k - len(inside), len(free))
         if places == 0 or (places <= 2 and rng.random() < 0.6):
-            words.extend([LAST, CLOSE])
+            words.extend([LEAF, CLOSE])
             return
         j = int(rng.choice(free))
         rest = [i for i in free if i != j]
         if places <= 2 and rng.random() < 0.5:
-            words.extend([LAST, 8 * j + PUT_IN if rng.random() < 0.5 else 8 * j + LEAVE_OUT])
+            words.extend([LEAF, 8 * j + PUT_IN if rng.random() < 0.5 else 8 * j + LEAVE_OUT])
             grow([*inside, j] if words[-1] & 7 == PUT_IN else inside, rest)
             return
         words.append(8 * j + SPLIT_IN)
@@ -97,12 +97,12 @@ def test_both_checkers_establish_the_best_model_and_nothing_above_it(seed):
     assert second_says(about, proof, lower=level, upper=1e300) != ""
 
 
-def around(problem, inside, level=1e-3):
+def leaf(problem, inside, level=1e-3):
     """What the first checker makes of a fit on some columns."""
     about = searched_instance_of(problem)
     proof = _Stored(problem.d).as_proof(about, np.zeros(0), level, "")
-    last = LastColumns(RegressionRegions(about, proof, EXACT_LIMIT))
-    return about, last, last._around(last._fits(np.array([inside], dtype=np.intp)), 0)
+    last = LeafRegions(RegressionRegions(about, proof, EXACT_LIMIT))
+    return about, last, last._leaf(last._fits(np.array([inside], dtype=np.intp)), 0)
 
 
 @pytest.mark.parametrize("seed", sample(200, 6000, smoke=5))
@@ -113,38 +113,40 @@ def test_what_columns_take_is_never_less_than_what_their_best_model_takes(seed):
     inside = sorted(rng.permutation(problem.d)[: int(rng.integers(0, max(1, problem.d - 1)))][:2].tolist())
     others = np.array([j for j in range(problem.d) if j not in inside], dtype=np.intp)
     with np.errstate(all="ignore"):
-        about, _, fit = around(problem, inside)
-        assert fit.bound <= problem.fit(inside).value * (1.0 + 1e-13)
-        beside, every = Beside(fit, about.A.T[others], others), np.arange(len(others))
+        about, _, fit = leaf(problem, inside)
+        # Where there is an intercept b counts only with the move that makes it sum to zero.
+        none = fit.cost_of(Step(*np.zeros((5, 1))), 0.0, 0.0)[0]
+        assert not fit.bound - none > problem.fit(inside).value * (1.0 + 1e-13)
+        candidates, every = Candidates(fit, about.A.T[others], others), np.arange(len(others))
         i, j = np.triu_indices(len(others), 1)
         least = np.array([problem.fit((*inside, c)).value for c in others.tolist()])
-        rest = fit.costs_at_rest(others, 1)
-        for costs in (beside.costs(), beside.looked_at(every, None)[1], rest):
+        rest = fit.costs_without_step(others, 1)
+        for costs in (candidates.costs(), candidates.costs_by_rows(every, None)[1], rest):
             assert not np.any(fit.bound - costs > least * (1.0 + 1e-13))
         if i.size:
             pairs = others[i].tolist(), others[j].tolist()
             least = np.array([problem.fit((*inside, a, b)).value for a, b in zip(*pairs, strict=True)])
-            both = np.maximum(fit.costs_at_rest(others, 2)[i], fit.costs_at_rest(others, 2)[j])
-            for costs in (beside.costs_of_pairs()[i, j], beside.looked_at(i, j)[1], both):
+            both = np.maximum(fit.costs_without_step(others, 2)[i], fit.costs_without_step(others, 2)[j])
+            for costs in (candidates.costs_of_pairs()[i, j], candidates.costs_by_rows(i, j)[1], both):
                 assert not np.any(fit.bound - costs > least * (1.0 + 1e-13))
 
 
 def test_most_pairs_are_told_without_a_look_at_the_rows():
-    """Where no column tells much: what is taken beside one fit is near what the best models take."""
+    """Where no column tells much: what is cost_of beside one fit is near what the best models take."""
     rng = np.random.default_rng(1)
     A = rng.standard_normal((1000, 8))
     problem = Problem(A, rng.choice([-1.0, 1.0], 1000), 3, loss="logistic", lam=1.0)
-    about, _, fit = around(problem, [0])
+    about, _, fit = leaf(problem, [0])
     others = np.arange(1, 8)
-    beside = Beside(fit, about.A.T[others], others)
+    candidates = Candidates(fit, about.A.T[others], others)
     i, j = np.triu_indices(7, 1)
     pairs = zip((i + 1).tolist(), (j + 1).tolist(), strict=True)
     gained = fit.bound - np.array([problem.fit((0, a, b)).value for a, b in pairs])
-    near, nearer = beside.costs_of_pairs()[i, j], beside.looked_at(i, j)[1]
+    near, nearer = candidates.costs_of_pairs()[i, j], candidates.costs_by_rows(i, j)[1]
     assert np.all((gained > 0) & (near < 1.2 * gained) & (nearer < 1.1 * gained) & (nearer <= near * (1.0 + 1e-12)))
 
 
-@pytest.mark.parametrize("part", ["taken", "costs_at_rest", "bound"])
+@pytest.mark.parametrize("part", ["cost_of", "costs_without_step", "bound"])
 def test_an_error_put_in_on_purpose_is_found(part, monkeypatch):
     """A cost too small, or a bound too large: then levels above the truth are established."""
 
@@ -155,17 +157,17 @@ def test_an_error_put_in_on_purpose_is_found(part, monkeypatch):
         return first_says(about, file_of(about, tree, best * 1.01), upper=1e300)
 
     if part == "bound":
-        original = beside_fit.around_fit
+        original = leaf_bounds.leaf_fit
 
         def higher(*given):
             made = original(*given)
             made.bound += 0.5
             return made
 
-        monkeypatch.setattr("exactsel_certificates.last_columns.around_fit", higher)
+        monkeypatch.setattr("exactsel_certificates.leaf_regions.leaf_fit", higher)
     else:
-        method = getattr(beside_fit.Around, part)
-        monkeypatch.setattr(beside_fit.Around, part, lambda *given: 0.3 * method(*given))
+        method = getattr(leaf_bounds.LeafFit, part)
+        monkeypatch.setattr(leaf_bounds.LeafFit, part, lambda *given: 0.3 * method(*given))
     assert any(wrong(seed).verified for seed in range(40))
 
 
@@ -187,11 +189,11 @@ def test_what_it_says_nothing_of_proves_zero():
         plain(loss="poisson", y=np.abs(plain().y)),
     ]
     for about in cases:
-        proof = file_of(about, [LAST, CLOSE], 1e-3)
+        proof = file_of(about, [LEAF, CLOSE], 1e-3)
         assert not first_says(about, proof, upper=1e300).verified
         assert second_says(about, proof, upper=1e300) != ""
     for about in (plain(), plain(k=1), plain(k=3, must_have=(4,)), plain(k=4, must_not=(0, 1, 2))):
-        proof = file_of(about, [LAST, CLOSE], 1e-3)
+        proof = file_of(about, [LEAF, CLOSE], 1e-3)
         assert first_says(about, proof, upper=1e300).verified
         assert second_says(about, proof, upper=1e300) == ""
 
@@ -201,6 +203,6 @@ def test_restrictions_only_take_models_away():
     problem = Problem(about.A, about.y, 2, loss="logistic", lam=0.1)
     best = truth(problem)
     within = instance_of(boxed(problem, positive=True))
-    proof = file_of(within, [LAST, CLOSE], best * (1.0 - 1e-7))
+    proof = file_of(within, [LEAF, CLOSE], best * (1.0 - 1e-7))
     assert first_says(within, proof, upper=1e300).verified
     assert second_says(within, proof, upper=1e300) == ""

@@ -1,6 +1,6 @@
 """What one or two columns more take off the bound of a fit of logistic loss, without a sum over rows for each set.
 
-The formulas and their names are those of :mod:`exactsel_certificates.last_columns`.
+The formulas and their names are those of :mod:`exactsel_certificates.leaf_regions`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SLACK = 1.0 + 2.0**-40
 """A factor that makes up for all roundings of a few hundred numbers that are not negative, and those of long sums."""
 
 
-class Fitted(NamedTuple):
+class FittedSets(NamedTuple):
     """About the best models on B sets of s columns, with what is made of each row there."""
 
     weights: FloatArray
@@ -46,8 +46,8 @@ class Fitted(NamedTuple):
     """(B,) upper estimates of abs(1'b); zeros without an intercept."""
 
 
-class Part(NamedTuple):
-    """What sets of columns, or one column of each, come to (see :meth:`Around.taken`)."""
+class Step(NamedTuple):
+    """What sets of columns, or one column of each, come to (see :meth:`LeafFit.cost_of`)."""
 
     Z: FloatArray
     squares: FloatArray
@@ -56,12 +56,12 @@ class Part(NamedTuple):
     """The norm of the cubic term of X ..."""
     fourth: FloatArray
     """... and of the quartic one."""
-    falls: FloatArray
+    decrease: FloatArray
     """The largest part X takes off a probability."""
 
 
 @dataclass
-class Around:
+class LeafFit:
     """One fit, and what surrounds it; of rows (n,) that are not moved rho is zero."""
 
     ridge: FloatArray
@@ -112,35 +112,35 @@ class Around:
         third = np.cbrt(np.sum(self.thirds * self.rho**3))
         return float(third) * SLACK, float(np.sqrt(np.sqrt(np.sum(self.fourths * self.rho**4)))) * SLACK
 
-    def costs_at_rest(self, C: NDArray[np.intp], places: int) -> FloatArray:
+    def costs_without_step(self, C: NDArray[np.intp], places: int) -> FloatArray:
         """What the costliest set of one or two columns takes that holds each of C, where b is not moved (|C|,)."""
         own = (np.abs(self.V[C]) + self.error[C] + self.longest[C] * self.tau) ** 2 / self.ridge[C]
         squares = own + (float(np.max(own)) if places > 1 else 0.0)
         nothing = np.zeros(len(C))
-        return self.taken(Part(nothing, squares, nothing, nothing, nothing), 0.0, 0.0)
+        return self.cost_of(Step(nothing, squares, nothing, nothing, nothing), 0.0, 0.0)
 
-    def taken(self, part: Part, along: float, eps: float) -> FloatArray:
+    def cost_of(self, part: Step, along: float, eps: float) -> FloatArray:
         """What sets take off the bound.
 
         The move of the intercept is tau + ``along`` Z; e'Ke is right to ``eps`` Z^2.
         """
         tau, spread, wrong = self.tau, self.spread, self.wrong
-        Z, squares, third, fourth, falls = part
+        Z, squares, third, fourth, decrease = part
         if tau > 0.0 or along > 0.0:
             level = (tau + along * Z) / self.root
             third, fourth = third + level * self._of_level[0], fourth + level * self._of_level[1]
-            falls = falls + level * SLACK
+            decrease = decrease + level * SLACK
         once = wrong * (1.0 + along) + (1.0 + spread) * tau + (1.0 + spread**2) * tau * along
         twice = 0.5 * eps + (1.0 + spread) * along + 0.5 * (1.0 + spread**2) * along**2
         costs = wrong * tau + 0.5 * (1.0 + spread**2) * tau**2 + Z * (once + twice * Z) + 0.5 * squares
         fourth = fourth * fourth
-        costs += third * third * third / 6.0 + fourth * fourth * (1.0 / 12.0 + falls * (0.05 + 0.2 * falls))
-        return np.asarray(np.where(falls * SLACK < 1.0, costs * SLACK, np.inf))
+        costs += third * third * third / 6.0 + fourth * fourth * (1.0 / 12.0 + decrease * (0.05 + 0.2 * decrease))
+        return np.asarray(np.where(decrease * SLACK < 1.0, costs * SLACK, np.inf))
 
 
-def around_fit(
-    own: FloatArray, plain: RigorousBounds, intercept: bool, ridge: FloatArray, fits: Fitted, row: int
-) -> Around:
+def leaf_fit(
+    own: FloatArray, plain: RigorousBounds, intercept: bool, ridge: FloatArray, fits: FittedSets, row: int
+) -> LeafFit:
     """What surrounds one of some fits, on the columns ``own`` (s, n)."""
     weights, y, S, p = fits.weights, plain.y, fits.inside[row], fits.p[row]
     level, total, base = float(fits.level[row]), fits.total[row], float(fits.base[row])
@@ -162,7 +162,7 @@ def around_fit(
     # X = 1 changes p by rho / w, and rho^2 is bend times part.
     cubes = np.where(inner, part * np.sqrt(part / bend), 0.0)
     fourths = np.where(inner, part * part / bend * (1.0 - 3.0 * p * q), 0.0)
-    return Around(
+    return LeafFit(
         ridge, S, p, V, error, base - squares - lost, rho, sides, reach,
         float(np.max(rho, initial=0.0)) * plain.norms * SLACK, float(wrong) * SLACK, cubes * (np.abs(p - q) + U),
         fourths,
@@ -170,41 +170,41 @@ def around_fit(
     )  # fmt: skip
 
 
-class Beside:
+class Candidates:
     """Some columns (m) beside a fit."""
 
-    def __init__(self, around: Around, columns: FloatArray, numbers: NDArray[np.intp]) -> None:
+    def __init__(self, leaf: LeafFit, columns: FloatArray, numbers: NDArray[np.intp]) -> None:
         """``columns`` (m, n) are the columns of these numbers (m,)."""
-        s, n, sides = around.s, len(around.rho), around.sides
-        self._around, self._v, self._off = around, around.V[numbers], around.error[numbers]
-        self._ridge, inside = around.ridge[numbers], around.ridge[around.inside]
-        scaled = columns * around.rho
+        s, n, sides = leaf.s, len(leaf.rho), leaf.sides
+        self._leaf, self._v, self._off = leaf, leaf.V[numbers], leaf.error[numbers]
+        self._ridge, inside = leaf.ridge[numbers], leaf.ridge[leaf.inside]
+        scaled = columns * leaf.rho
         moves = _solved(sides @ sides.T + np.diag(np.append(inside, [0.0] * (len(sides) - s))), sides, scaled)
         self.X = scaled - moves.T @ sides
         M = sides[:s] @ self.X.T / np.sqrt(inside)[:, None]
         joined = np.hstack([self.X, M.T])
         self._K = joined @ joined.T
-        off, own = gamma(n + 8) * around.spread, _lengths(self.X)
+        off, own = gamma(n + 8) * leaf.spread, _lengths(self.X)
         self._sizes = np.hypot(own, _lengths(M.T) + off * own) * SLACK
         """N_j"""
         self._eps = (gamma(n + s + 8) + 2.0 * off) * SLACK
         self._longest = _lengths(scaled)
         self._doubts = _lengths((np.sqrt(inside)[:, None] * moves[:s]).T - M.T) + 8.0 * U * _lengths(M.T) + off * own
-        self._doubts += gamma(len(sides) + 8) * (self._longest + np.abs(moves.T) @ around.reach) * SLACK
+        self._doubts += gamma(len(sides) + 8) * (self._longest + np.abs(moves.T) @ leaf.reach) * SLACK
         self._along = 0.0
         """The largest 1'rho X_j / N_j, where there is an intercept."""
         if len(sides) > s:
-            sums = np.abs(self.X @ around.rho) + gamma(n + 8) * around.root * own
+            sums = np.abs(self.X @ leaf.rho) + gamma(n + 8) * leaf.root * own
             self._along = float(np.max(np.where(sums > 0.0, sums / self._sizes, 0.0))) * SLACK
             self._doubts += np.abs(moves[-1]) * self._along * SLACK
-        tau, along = around.tau, self._along / around.root * SLACK
+        tau, along = leaf.tau, self._along / leaf.root * SLACK
         self._along = along
         self._still = (self._off + 8.0 * U * np.abs(self._v) + self._longest * tau) * SLACK
         self._grows = ((self._eps + 8.0 * U) * self._sizes + self._doubts + self._longest * along) * SLACK
         """What v_i + (Ke)_i is off by at most: the first, and the other times Z."""
         self._third, self._fourth = self._norms(self.X)
-        lowered, raised = self.X * around.lowers, self.X * around.raises
-        self._falls = np.max(np.maximum(lowered, raised), axis=1), -np.min(np.minimum(lowered, raised), axis=1)
+        lowered, raised = self.X * leaf.lowers, self.X * leaf.raises
+        self._decreases = np.max(np.maximum(lowered, raised), axis=1), -np.min(np.minimum(lowered, raised), axis=1)
         """What one unit, and minus one, takes off a probability at most."""
 
     def costs(self) -> FloatArray:
@@ -217,9 +217,9 @@ class Beside:
         e = self._step(i, i.T)
         # The part of j in the pair (i, j) is that of i in (j, i).
         part = self._part(i, e, e.T, self._K, _both(np.abs(e) * self._sizes[i]))
-        return self._total(Part(part.Z, *(_both(each) for each in part[1:])))
+        return self._total(Step(part.Z, *(_both(each) for each in part[1:])))
 
-    def looked_at(self, i: NDArray[np.intp], j: NDArray[np.intp] | None) -> tuple[FloatArray, FloatArray]:
+    def costs_by_rows(self, i: NDArray[np.intp], j: NDArray[np.intp] | None) -> tuple[FloatArray, FloatArray]:
         """X (q, n) of some columns, or pairs, and what they take by the norms of these (q,)."""
         if j is None:
             whole = self._one(i)
@@ -228,16 +228,16 @@ class Beside:
             e, f, K = self._step(i, j), self._step(j, i), self._K[i, j]
             Z = np.abs(e) * self._sizes[i] + np.abs(f) * self._sizes[j]
             halves = self._part(i, e, f, K, Z), self._part(j, f, e, K, Z)
-            whole = Part(Z, *(one + other for one, other in zip(halves[0][1:], halves[1][1:], strict=True)))
+            whole = Step(Z, *(one + other for one, other in zip(halves[0][1:], halves[1][1:], strict=True)))
             X = self.X[i] * e[:, None] + self.X[j] * f[:, None]
         third, fourth = self._norms(X)
-        falls = np.max(np.maximum(X * self._around.lowers, X * self._around.raises), axis=1)
+        decrease = np.max(np.maximum(X * self._leaf.lowers, X * self._leaf.raises), axis=1)
         # X is rounded: by a few units of what its two parts come to.
         off = 16.0 * U
         return X, self._total(
-            Part(
+            Step(
                 whole.Z, whole.squares, third + off * whole.third, fourth + off * whole.fourth,
-                falls + 1e-9 * whole.falls,
+                decrease + 1e-9 * whole.decrease,
             )
         )  # fmt: skip
 
@@ -246,33 +246,33 @@ class Beside:
         v, bends, both = self._v, np.diagonal(self._K) + self._ridge, self._K[i, j]
         return np.asarray((both * v[j] - bends[j] * v[i]) / (bends[i] * bends[j] - both * both))
 
-    def _one(self, i: NDArray[np.intp]) -> Part:
+    def _one(self, i: NDArray[np.intp]) -> Step:
         """What single columns do."""
         own = self._K[i, i]
         e = -self._v[i] / (own + self._ridge[i])
         return self._part(i, e, np.zeros(len(i)), np.zeros(len(i)), np.abs(e) * self._sizes[i])
 
-    def _part(self, i: NDArray[np.intp], e: FloatArray, f: FloatArray, both: FloatArray, Z: FloatArray) -> Part:
+    def _part(self, i: NDArray[np.intp], e: FloatArray, f: FloatArray, both: FloatArray, Z: FloatArray) -> Step:
         """What i does of a set with the steps e, and f of another column, their entry of K being ``both``."""
         moved = e * np.diagonal(self._K)[i] + f * both
         left = np.abs(self._v[i] + moved) + self._still[i] + Z * self._grows[i]
-        up, down = self._falls
+        up, down = self._decreases
         size = np.abs(e)
-        return Part(
+        return Step(
             Z, e * moved + left * left / self._ridge[i], size * self._third[i], size * self._fourth[i],
             np.maximum(e * up[i], -e * down[i]),
         )  # fmt: skip
 
-    def _total(self, part: Part) -> FloatArray:
-        return self._around.taken(part, self._along, self._eps + 64.0 * U)
+    def _total(self, part: Step) -> FloatArray:
+        return self._leaf.cost_of(part, self._along, self._eps + 64.0 * U)
 
     def _norms(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The norms of the cubic and the quartic term of rows (q, n)."""
         squares = X * X
-        quartic = (squares * squares) @ self._around.fourths
+        quartic = (squares * squares) @ self._leaf.fourths
         squares *= np.abs(X)
         room = SLACK * (1.0 + gamma(X.shape[1]))
-        return np.cbrt(squares @ self._around.thirds) * room, np.sqrt(np.sqrt(quartic)) * room
+        return np.cbrt(squares @ self._leaf.thirds) * room, np.sqrt(np.sqrt(quartic)) * room
 
 
 def _both(part: FloatArray) -> FloatArray:

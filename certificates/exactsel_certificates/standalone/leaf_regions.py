@@ -11,13 +11,13 @@ from itertools import combinations
 from .patterns import closed_by_fit
 from .regression import Regression
 
-LAST = ~1
+LEAF = ~1
 """The witness of regions closed this way."""
 
 MOST_PLACES = 2
 
 
-class LastColumns:
+class LeafRegions:
     """Bound to one problem and one level."""
 
     def __init__(self, r: Regression, level: F) -> None:
@@ -39,6 +39,6 @@ class LastColumns:
         return self.closed[T]
 
 
-def of_last(n: int, columns: int) -> float:
+def of_leaves(n: int, columns: int) -> float:
     """What a fit on so many columns of n rows takes."""
     return n * (30.0 + 2.0 * (columns + 2) ** 2)
