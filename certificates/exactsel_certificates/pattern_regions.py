@@ -181,7 +181,9 @@ def fitted(instance: Instance) -> FloatArray:
             if not moves.size or not np.all(np.isfinite(H)):
                 break
             step = np.zeros(len(x))
-            step[moves] = np.linalg.lstsq(H[np.ix_(moves, moves)], gradient[moves], rcond=None)[0]
+            sizes = np.sqrt(np.maximum(np.diagonal(H)[moves], np.finfo(np.float64).tiny))
+            even = H[np.ix_(moves, moves)] / sizes / sizes[:, None]
+            step[moves] = np.linalg.lstsq(even, gradient[moves] / sizes, rcond=None)[0] / sizes
             before, best = value(x), x
             last = float(gradient @ step) <= CLOSE * before
             for halving in range(HALVINGS):
