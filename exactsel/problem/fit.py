@@ -27,6 +27,12 @@ NEARLY_DEPENDENT = 1e-8
 ALIKE = 1e-14
 """Part by which two objectives differ through rounding alone."""
 
+RECENT = 64
+"""Fits an objective keeps: a search, and the next one on the same data, asks for the same few again and again ..."""
+
+RECENT_UP_TO = 2000
+"""... over so many columns at most, so that they take little memory."""
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -68,6 +74,20 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
     """
     if objective.on_demand:
         return _of_design(objective, columns)
+    if objective.d > RECENT_UP_TO:
+        return _minimised(objective, columns)
+    recent, key = objective.recent_fits, columns.tobytes()
+    found = recent.get(key)
+    if found is None:
+        found = _minimised(objective, columns)
+        if len(recent) >= RECENT:
+            recent.clear()
+        recent[key] = found
+    return found
+
+
+def _minimised(objective: Objective, columns: IntArray) -> Fit:
+    """The fit, worked out."""
     tolerance = min(0.1 * GRADIENT_TOLERANCE * objective.gradient_scale, objective.close_enough)
     compact, z = np.zeros(columns.size), np.zeros(objective.n)
     # All arguments are given: a call that leaves some at their defaults takes numba's slow way, milliseconds long.
