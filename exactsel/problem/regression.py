@@ -8,10 +8,10 @@ demanded of the choice are :class:`exactsel.problem.units.Units`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +39,11 @@ from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_MODEL_RADIUS = 1e6
 """With lam = 0 and dependent columns a lower bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
+
+SHARED_UP_TO = 200
+"""Columns up to which tables that take longer to make than to use once are kept for the next search."""
+
+T = TypeVar("T")
 
 _OF_UNITS = ("feature_names", "must_have", "must_not")
 """What :meth:`Problem.replace` changes of the units; all but k and these is the objective's."""
@@ -309,6 +314,16 @@ class Problem:
     def gradient_scale(self) -> float:
         """||grad P(0)||, the scale of every gradient tolerance, or a small part of what it could be."""
         return self.objective.gradient_scale
+
+    def kept(self, name: str, key: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` returns, which depends on the data and the key alone; the last one is kept of few columns."""
+        if self.units.columns > SHARED_UP_TO:
+            return make()
+        last = self.shared.get(name)
+        if last is None or last[0] != key:
+            last = self.shared[name] = (key, make())
+        made: T = last[1]
+        return made
 
     def gradient(self, x: ArrayLike, columns: IntArray | None = None) -> FloatArray:
         """Gradient of P at a full coefficient vector (columns,), or its entries for some ``columns``."""

@@ -52,7 +52,8 @@ class SubtreeWalker(Walker):
         self._options = options
         if self._groups is not None and curvature is None:
             curvature = np.full(columns.d, problem.lam)
-        self._data = walk_data(columns, curvature, bounded)
+        key = columns.lam, None if curvature is None else curvature.tobytes(), bounded
+        self._data = columns.kept("walk", key, lambda: walk_data(columns, curvature, bounded))
         lengths = np.append(columns.norms[columns.norms > 0], math.sqrt(2.0 * columns.gram.constant) or 1.0)
         smallest, largest = (SMALLEST**0.5, LARGEST_NUMBER**0.5) if bounded else (SMALLEST, LARGEST_NUMBER)
         self._safe = bool(lengths.min() > smallest and lengths.max() < largest)
