@@ -236,12 +236,12 @@ class _ClimbInBlocks(_Climb):
     def _inverse(self, D: FloatArray) -> FloatArray | None:
         matrix = _less_diagonal(self.H, D.astype(self.H.dtype))
         factorise, invert = dense.get_lapack_funcs(("potrf", "potri"), (matrix,))
-        factor, failed = factorise(matrix, lower=1, overwrite_a=1)
+        factor, failed = factorise(matrix, lower=1, overwrite_a=1, clean=0)
         return None if failed else np.asarray(invert(factor, lower=1, overwrite_c=1)[0])
 
     def _solution(self, system: FloatArray, right: FloatArray) -> FloatArray | None:
         factorise, solve = dense.get_lapack_funcs(("potrf", "potrs"), (system,))
-        factor, failed = factorise(system, lower=1, overwrite_a=1)
+        factor, failed = factorise(system, lower=1, overwrite_a=1, clean=0)
         return None if failed else np.asarray(solve(factor, right, lower=1)[0])
 
     def _whole(self, inverse: FloatArray) -> FloatArray:
