@@ -155,11 +155,11 @@ class Preparation:
         undone = coef / self.scale
         used = np.flatnonzero(undone)
         # Far from zero the parts of this sum cancel, so it is rounded once only.
-        alone = [*self.made.target, level or 0.0]
-        return undone, _sum_rounded_once(alone, -self.made.centre[:, used], np.broadcast_to(undone[used], (2, used.size)))
+        alone, means = [*self.made.target, level or 0.0], -self.made.centre[:, used]
+        return undone, sum_rounded_once(alone, means, np.broadcast_to(undone[used], means.shape))
 
 
-def _sum_rounded_once(alone: list[float], first: FloatArray, second: FloatArray) -> float:
+def sum_rounded_once(alone: list[float], first: FloatArray, second: FloatArray) -> float:
     """The sum of numbers and of the products of two arrays, as if it were exact before it is rounded."""
     product = first * second
     sizes = np.abs(np.concatenate([alone, *(part.ravel() for part in (first, second, product))]))

@@ -28,7 +28,6 @@ from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance, objective_above
 from exactsel_certificates.selections import selection_objective_above
 
-
 KEPT = 64
 """Numbers kept of what has been said: observers ask for the same ones at every event."""
 
@@ -61,9 +60,14 @@ class _Regression:
         self._taken = 0.0
         self._lower: dict[tuple[float, float, bool], float] = {}
         # What models cost, and most of what preparing the data can do, does not depend on how large they may be.
-        about = ("said", instance.loss, instance.lam, instance.delta, instance.must_not)
-        alike: dict[Any, Any] = objective.shared.setdefault(about, {}) if instance.box is None else {}
-        self._uppers: dict[bytes, float] = alike.setdefault("uppers", {})
+        about = instance.loss, instance.lam, instance.delta, instance.must_not
+        alike: dict[str, Any] = {"about": about, "preparation": objective.preparation, "uppers": {}}
+        if instance.box is None:
+            last = objective.shared.get("said", alike)
+            if last["about"] == about and last["preparation"] is objective.preparation:
+                alike = last
+            objective.shared["said"] = alike
+        self._uppers: dict[bytes, float] = alike["uppers"]
         if isinstance(instance, GivenInstance):
             take_prepared(instance, objective)
             self._taken = 0.0 if objective.vanishing is None else objective.vanishing.taken

@@ -109,13 +109,13 @@ def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
         roots = np.sqrt(weights[rows])
         return np.vstack([AT[chosen, rows], np.ones((int(centred), roots.size))]) * roots
 
-    rank = _rank(weighted, parts) if chosen.size or centred else 0
+    rank = rank_of(weighted, parts) if chosen.size or centred else 0
     free = weights.sum() - rank
     adjusted = 1.0 - (1.0 - explained) * (weights.sum() - centred) / free if free > 0 else math.nan
     return Quality(explained, adjusted, math.sqrt(squares / weights.sum()), classes=False, centred=centred)
 
 
-def _rank(columns: Callable[[slice], FloatArray], parts: Sequence[slice]) -> int:
+def rank_of(columns: Callable[[slice], FloatArray], parts: Sequence[slice]) -> int:
     """The rank of columns, of which some rows (m, rows) are asked for at a time.
 
     Where their Gram matrix, which is quicker, is far from singular no factorisation of the rows would say otherwise.
