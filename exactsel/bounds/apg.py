@@ -31,6 +31,7 @@ from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import UNFINISHED, empty_answers
+from exactsel.problem.kept import kept
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, StateArray
 
@@ -144,7 +145,7 @@ def curved_data(
         return M, max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
 
     key = (problem.lam, curvature.tobytes())
-    M, lipschitz = problem.kept("curved", key, scaled) if hessian is None else scaled()
+    M, lipschitz = kept(problem, "curved", key, scaled) if hessian is None else scaled()
     # Every entry of the scaled matrix was rounded a few times more; norms bound its entries as they do those of G.
     norms = np.sqrt((gram.norms**2 + problem.lam) / curvature)
     data = GramData(M, gram.b / root, gram.constant, gram.roundings + problem.k + 24, norms, gram.AT[:0])

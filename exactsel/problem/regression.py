@@ -8,12 +8,11 @@ demanded of the choice are :class:`exactsel.problem.units.Units`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.arguments import switch, with_aliases
@@ -34,16 +33,11 @@ from exactsel.problem.preparing import Preparation, checked_weights, wants_inter
 from exactsel.problem.row_labels import check_rows
 from exactsel.problem.searched import to_search_with
 from exactsel.problem.tall import Tall
-from exactsel.problem.units import Units
+from exactsel.problem.units import Units, ascending
 from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_MODEL_RADIUS = 1e6
 """With lam = 0 and dependent columns a lower bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
-
-SHARED_UP_TO = 200
-"""Columns up to which tables that take longer to make than to use once are kept for the next search."""
-
-T = TypeVar("T")
 
 _OF_UNITS = ("feature_names", "must_have", "must_not")
 """What :meth:`Problem.replace` changes of the units; all but k and these is the objective's."""
@@ -315,16 +309,6 @@ class Problem:
         """||grad P(0)||, the scale of every gradient tolerance, or a small part of what it could be."""
         return self.objective.gradient_scale
 
-    def kept(self, name: str, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` returns, which depends on the data and the key alone; the last one is kept of few columns."""
-        if self.units.columns > SHARED_UP_TO:
-            return make()
-        last = self.shared.get(name)
-        if last is None or last[0] != key:
-            last = self.shared[name] = (key, make())
-        made: T = last[1]
-        return made
-
     def gradient(self, x: ArrayLike, columns: IntArray | None = None) -> FloatArray:
         """Gradient of P at a full coefficient vector (columns,), or its entries for some ``columns``."""
         return self.objective.gradient(x, columns)
@@ -384,7 +368,7 @@ class Problem:
 
     def fit(self, columns: Iterable[int]) -> Fit:
         """The exact minimiser of P over models that use only ``columns``; where groups are chosen, these groups."""
-        chosen = np.unique(np.fromiter(columns, dtype=np.int64))
+        chosen = ascending(columns)
         return self.units.fitted(chosen, fit_support(self.objective, self.units.columns_of(chosen)))
 
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:

@@ -48,8 +48,8 @@ class Elimination:
         self._whole = problem.d <= GRAM_COLUMNS and not problem.objective.on_demand
         # Not the problem, which may keep this.
         self._lam, self._AT, self._G = problem.lam, problem.AT, problem.gram.G if self._whole else None
-        squares = squared_lengths(problem.AT)
-        self._diagonal: FloatArray = (np.diagonal(problem.gram.G) if self._whole else squares) + problem.lam
+        squares = squared_lengths(problem.AT) if self._G is None else np.diagonal(self._G)
+        self._diagonal: FloatArray = squares + problem.lam
         self._pivot: FloatArray = self._diagonal.copy()
         self._correlation: FloatArray = problem.gram.b.copy() if self._whole else problem.AT @ problem.y
         self._rows: FloatArray = np.empty((min(8, problem.d), problem.d))
