@@ -57,11 +57,16 @@ def origins(kind: str) -> list[Origin]:
 def load(kind: str, name: str) -> Any:
     """Import and return what ``name`` stands for; :class:`InputError` for an unknown name."""
     try:
-        entry = _entries(kind)[name]
+        _entries(kind)[name]
     except KeyError:
         known = ", ".join(names(kind)) or "none (is exactsel installed?)"
         singular = {"losses": "loss", "branchings": "branching rule"}.get(kind, kind[:-1])
         other = LOSSES_ELSEWHERE.get(str(name).lower()) if kind == "losses" else None
         meant = f"; '{name}' is '{other}' here" if other else did_you_mean(name, names(kind))
         raise InputError(f"there is no {singular} called '{name}'; known are: {known}{meant}.") from None
-    return entry.load()
+    return _loaded(kind, name)
+
+
+@cache
+def _loaded(kind: str, name: str) -> Any:
+    return _entries(kind)[name].load()

@@ -58,6 +58,9 @@ SHARES = (0.99, 0.5, 0.1)
 STEPS, LEAP = 120, 2.0**16
 """Steps taken to find the bound a claim needs, and the factor of a step in the dark."""
 
+OF_THE_DATA = ("exact", "_columns", "_target", "_even", "_smallest")
+"""What depends on the prepared data and the ridge alone, and takes longest."""
+
 NEGLIGIBLE = 1e-12
 """Where rounding takes less than this part of a bound, no better limit on the models is looked for."""
 
@@ -96,7 +99,13 @@ class Transfer:
         """What the scales may take, as a factor."""
         return 1.0 - 2.2 * self.prepared.scale_error - 4 * U
 
-    @property
+    def take_over(self, other: Transfer) -> None:
+        """Take over what another one has found that does not depend on which models there are, of the same data."""
+        if other.prepared is self.prepared and other.instance.lam == self.instance.lam:
+            known = {name: vars(other)[name] for name in OF_THE_DATA if name in vars(other)}
+            vars(self).update(known)
+
+    @cached_property
     def exact(self) -> bool:
         """Whether the preparation is free of errors, so that bounds are the same."""
         made = self.prepared
@@ -166,7 +175,7 @@ class Transfer:
     def _errors(self, upper: float, bounded: bool) -> Iterator[tuple[float, float]]:
         """eta1 and eta2 by each way of limiting the models."""
         made = self.prepared
-        error, rest = _largest(made.column_error, self._most), _largest(made.column_rest, self._most)
+        error, rest = self._off
         if not (error or rest):
             # Nothing is off of any column a model may use: then only the target's errors count, whatever the models.
             yield made.target_error, made.target_rest
@@ -181,7 +190,7 @@ class Transfer:
             size = 1.001 * math.sqrt(2.0 * grown / self.instance.lam)
             yield size * error + made.target_error, size * rest + made.target_rest
         if self.instance.loss == "quadratic" and self._smallest > 0:
-            error, rest = (_largest(part / self._even, self._most) for part in (made.column_error, made.column_rest))
+            error, rest = self._off_even
             spread = 0.999 * math.sqrt(self._smallest) - error - rest
             if spread > 0:
                 size = 1.001 * (2.0 * math.sqrt(2.0 * grown) + self._target + made.target_error) / spread
@@ -193,6 +202,17 @@ class Transfer:
     def _summed(self, sizes: FloatArray, part: FloatArray) -> float:
         """The largest sum of what coefficients of these sizes make of the errors of columns, rounded upwards."""
         return 1.001 * float(np.sum(np.sort(sizes * part)[::-1][: self._most]))
+
+    @cached_property
+    def _off(self) -> tuple[float, float]:
+        """Lengths of what the columns of one model are off, at most."""
+        return _largest(self.prepared.column_error, self._most), _largest(self.prepared.column_rest, self._most)
+
+    @cached_property
+    def _off_even(self) -> tuple[float, float]:
+        """The same of columns divided by powers of two near their lengths."""
+        error, rest = self.prepared.column_error / self._even, self.prepared.column_rest / self._even
+        return _largest(error, self._most), _largest(rest, self._most)
 
     @cached_property
     def _columns(self) -> FloatArray:

@@ -17,14 +17,13 @@ from exactsel.algebra.spectrum import smallest_eigenvalue
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
-CENTRED = 0.5
-"""Newton decrement, relative to the barrier's weight, at which the weight may be lowered."""
+WEIGHTS = ((1.0, 0.5), (0.1, 0.5), (0.01, 0.1))
+"""Of the barrier, and the squared Newton decrement, in units of the weight, at which the next one may come. At the
+last one D is as good as optimal: bounds change by less than a per mille."""
 
-LAST_CENTRED = 0.1
-"""The same for the last weight."""
-
-WEIGHTS = (1.0, 0.1, 0.01)
-"""Of the barrier. At the last one D is as good as optimal: bounds change by less than a per mille."""
+FEWER_WEIGHTS = ((1.0, 50.0), (0.3, 100.0), (0.1, 50.0))
+"""Where columns are many, so that steps take long: a third of the steps, and D is lower by .2 to .3 per cent. Most of
+that is made up for by what D may grow as a whole in the end."""
 
 TO_THE_BOUNDARY = 0.9
 """Part of the way to the boundary that a step may go: on it the next system would be singular."""
@@ -33,7 +32,14 @@ IN_SINGLE_PRECISION = 1e-4
 """Smallest eigenvalue, relative to the largest diagonal entry, from which on steps in single precision do."""
 
 DENSE_FROM = 200
-"""Columns from which on Cholesky factors of scipy.linalg, in single precision too, save more than its import takes."""
+"""Columns from which on Cholesky factors of scipy.linalg, in single precision too, save more than its import takes, and
+fewer steps more than a better D is worth."""
+
+GROWN = 0.9
+"""Part of what is left to the boundary, as iterations tell, that D grows by in the end."""
+
+POWERS = 20
+"""Iterations for a largest eigenvalue that needs no digits."""
 
 BALANCED_UP_TO = 600
 """Columns up to which D is balanced: some twenty inversions, of which each takes O(d^3)."""
@@ -117,21 +123,20 @@ def balanced_curvature(
         Cholesky factorisation with room for all rounding. None where H is too close to singular.
     """
     H, squares = _evened(H)
-    smallest = float(np.linalg.eigvalsh(H)[0])
-    room = rounding_room(H, roundings)
+    room, many = rounding_room(H, roundings), len(H) >= DENSE_FROM
+    single = many and _definite(_less_diagonal(H, max(8.0 * room, IN_SINGLE_PRECISION * float(np.diagonal(H).max()))))
+    smallest = math.inf if single else float(np.linalg.eigvalsh(H)[0])
     if not smallest > 8.0 * room:
         return None
-    single = len(H) >= DENSE_FROM and smallest > IN_SINGLE_PRECISION * float(np.diagonal(H).max())
-    climb = _Climb(_less_diagonal(H, 2.0 * room), 0.5 * (smallest - 2.0 * room), np.float32 if single else np.float64)
-    for weight in WEIGHTS:
-        goal = weight * (LAST_CENTRED if weight == WEIGHTS[-1] else CENTRED)
+    climb = (_ClimbInBlocks if many else _Climb)(H, room, np.float32 if single else np.float64)
+    for weight, centred in FEWER_WEIGHTS if many else WEIGHTS:
         for _ in range(50):
-            if should_stop() or climb.step(weight) <= goal:
+            if should_stop() or climb.step(weight) <= centred * weight:
                 break
     D = climb.D
     if not np.all(np.isfinite(D) & (D > 0.0)):  # a factorisation need not end where it meets a nan
         return None
-    for shrink in (1.0, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5):
+    for shrink in (climb.may_grow(), 1.0, 1.0 - 1e-9, 1.0 - 1e-6, 1.0 - 1e-3, 0.5):
         if _definite(_less_diagonal(H, shrink * D + room)):
             return shrink * D * squares
     return None
@@ -158,29 +163,29 @@ class _Climb:
     The steps may be taken in single precision: whatever D they lead to is verified in double precision afterwards.
     """
 
-    def __init__(self, H: FloatArray, smallest: float, precision: type[np.floating]) -> None:
-        self.H = np.asfortranarray(H, dtype=precision)
+    def __init__(self, H: FloatArray, room: float, precision: type[np.floating]) -> None:
+        """``room`` is what rounding is left of the eigenvalues of H."""
+        self.H = np.asfortranarray(_less_diagonal(H, 2.0 * room), dtype=precision)
         self.D = self._start()
         self.inverse = self._inverse(self.D) if np.all(self.D > 0.0) else None
         if self.inverse is None:
-            self.D = np.full(len(H), smallest)
+            self.D = np.full(len(H), 0.5 * (float(np.linalg.eigvalsh(H)[0]) - 2.0 * room))
             self.inverse = self._inverse(self.D)
 
     def _inverse(self, D: FloatArray) -> FloatArray | None:
-        """Of H - diag(D), where it is positive definite."""
+        """Of H - diag(D), where it is positive definite; its lower triangle will do."""
         matrix = _less_diagonal(self.H, D.astype(self.H.dtype))
-        if len(matrix) < DENSE_FROM:
-            try:
-                return np.asarray(np.linalg.inv(matrix)) if _definite(matrix) else None
-            except np.linalg.LinAlgError:  # on the boundary: the one factorisation ends, the other does not
-                return None
-        factorise, invert = dense.get_lapack_funcs(("potrf", "potri"), (matrix,))
-        factor, failed = factorise(matrix, lower=1, overwrite_a=1)
-        if failed:
+        try:
+            return np.asarray(np.linalg.inv(matrix)) if _definite(matrix) else None
+        except np.linalg.LinAlgError:  # on the boundary: the one factorisation ends, the other does not
             return None
-        inverse, _ = invert(factor, lower=1, overwrite_c=1)
-        lower = np.tril(inverse)
-        return lower + np.tril(lower, -1).T  # type: ignore[no-any-return]
+
+    def _solution(self, system: FloatArray, right: FloatArray) -> FloatArray | None:
+        """Of a positive definite system, whose lower triangle is there; None where it cannot be had."""
+        try:
+            return np.asarray(np.linalg.solve(system, right))
+        except np.linalg.LinAlgError:
+            return None
 
     def _start(self) -> FloatArray:
         """Half of the largest possible multiple of the inverse's diagonal, inverted; zero where H has no inverse."""
@@ -188,12 +193,15 @@ class _Climb:
         if K is None:
             return np.zeros(len(self.H))
         scale = 1.0 / np.sqrt(np.diagonal(K))
-        matrix = K * scale[:, None] * scale
-        vector = np.ones(len(K), dtype=K.dtype)
-        for _ in range(20):
-            vector = matrix @ vector
-            vector /= np.linalg.norm(vector)
-        return np.asarray(0.5 * scale**2 / np.linalg.norm(matrix @ vector), dtype=float)
+        return np.asarray(0.5 * scale**2 / _largest(self._whole(K) * scale[:, None] * scale), dtype=float)
+
+    def _whole(self, inverse: FloatArray) -> FloatArray:
+        """An inverse with both triangles."""
+        return inverse
+
+    def may_grow(self) -> float:
+        """A factor that D may be multiplied by, as far as iterations tell."""
+        return 1.0
 
     def step(self, weight: float) -> float:
         """One damped step; the squared Newton decrement before it, 0 where there is no way on."""
@@ -204,7 +212,10 @@ class _Climb:
         # In units of D, so that columns of very different curvature are alike.
         system = weight * (K * D[:, None].astype(K.dtype) * D.astype(K.dtype) * K)
         system[np.diag_indices(len(D))] += 1.0
-        relative = _solution(system, (D * gradient).astype(K.dtype)).astype(float)
+        solution = self._solution(system, (D * gradient).astype(K.dtype))
+        if solution is None:
+            return 0.0
+        relative = solution.astype(float)
         decrement = float(D * gradient @ relative)
         if not decrement > 0.0:
             return 0.0
@@ -219,14 +230,39 @@ class _Climb:
         return 0.0
 
 
-def _solution(system: FloatArray, right: FloatArray) -> FloatArray:
-    """Of a positive definite system; zero where it cannot be had."""
-    try:
-        if len(system) < DENSE_FROM:
-            return np.asarray(np.linalg.solve(system, right))
-        return np.asarray(dense.cho_solve(dense.cho_factor(system, lower=True, overwrite_a=True), right))
-    except (np.linalg.LinAlgError, ValueError):  # ValueError: it holds what is not finite
-        return np.zeros_like(right)
+class _ClimbInBlocks(_Climb):
+    """The same by Cholesky factors of scipy.linalg, of which the lower triangles are used."""
+
+    def _inverse(self, D: FloatArray) -> FloatArray | None:
+        matrix = _less_diagonal(self.H, D.astype(self.H.dtype))
+        factorise, invert = dense.get_lapack_funcs(("potrf", "potri"), (matrix,))
+        factor, failed = factorise(matrix, lower=1, overwrite_a=1, clean=0)
+        return None if failed else np.asarray(invert(factor, lower=1, overwrite_c=1)[0])
+
+    def _solution(self, system: FloatArray, right: FloatArray) -> FloatArray | None:
+        factorise, solve = dense.get_lapack_funcs(("potrf", "potrs"), (system,))
+        factor, failed = factorise(system, lower=1, overwrite_a=1, clean=0)
+        return None if failed else np.asarray(solve(factor, right, lower=1)[0])
+
+    def _whole(self, inverse: FloatArray) -> FloatArray:
+        below = np.tril(inverse, -1)
+        return np.asarray(below + below.T + np.diag(np.diagonal(inverse)))
+
+    def may_grow(self) -> float:
+        if self.inverse is None:
+            return 1.0
+        root = np.sqrt(self.D).astype(self.H.dtype)
+        largest = _largest(self._whole(self.inverse) * root[:, None] * root)
+        return 1.0 + GROWN / float(largest) if largest > 0.0 else 1.0
+
+
+def _largest(matrix: FloatArray) -> np.floating:
+    """About the largest eigenvalue of a positive definite matrix, from below."""
+    vector = np.ones(len(matrix), dtype=matrix.dtype)
+    for _ in range(POWERS):
+        vector = matrix @ vector
+        vector /= np.linalg.norm(vector)
+    return np.linalg.norm(matrix @ vector)
 
 
 def _less_diagonal(H: FloatArray, diagonal: FloatArray | float) -> FloatArray:

@@ -31,6 +31,7 @@ from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import UNFINISHED, empty_answers
+from exactsel.problem.kept import kept
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, StateArray
 
@@ -129,15 +130,26 @@ def curvature_of(problem: Problem, hessian: FloatArray, options: BoundOptions) -
     return known
 
 
-def curved_data(problem: Problem, hessian: FloatArray, curvature: FloatArray) -> tuple[GramData, float]:
-    """The problem in the variables sqrt(D) x, where formula (3) is (2) with lam = 1, and its Lipschitz constant."""
-    root = np.sqrt(curvature)
-    M = (hessian - np.diag(curvature)) / np.outer(root, root)
-    gram = problem.gram
+def curved_data(
+    problem: Problem, curvature: FloatArray, hessian: FloatArray | None = None
+) -> tuple[GramData, float]:  # fmt: skip
+    """The problem in the variables sqrt(D) x, where formula (3) is (2) with lam = 1, and its Lipschitz constant.
+
+    ``hessian`` is what the curvature is of, where that is not all of the objective's.
+    """
+    root, gram = np.sqrt(curvature), problem.gram
+
+    def scaled() -> tuple[FloatArray, float]:
+        whole = problem.hessian if hessian is None else hessian
+        M = (whole - np.diag(curvature)) / np.outer(root, root)
+        return M, max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
+
+    key = (problem.lam, curvature.tobytes())
+    M, lipschitz = kept(problem, "curved", key, scaled) if hessian is None else scaled()
     # Every entry of the scaled matrix was rounded a few times more; norms bound its entries as they do those of G.
     norms = np.sqrt((gram.norms**2 + problem.lam) / curvature)
     data = GramData(M, gram.b / root, gram.constant, gram.roundings + problem.k + 24, norms, gram.AT[:0])
-    return data, max(largest_eigenvalue(M) * (1.0 + 1e-9), 1e-300)
+    return data, lipschitz
 
 
 class PreparedPerspective(PreparedBound):
@@ -154,7 +166,7 @@ class PreparedPerspective(PreparedBound):
         if curvature is None:
             lipschitz = inner.spectral_norm_squared * inner.objective.steepness
         else:
-            data, lipschitz = curved_data(inner, inner.hessian if hessian is None else hessian, curvature)
+            data, lipschitz = curved_data(inner, curvature, hessian)
             lam, scale = 1.0, np.sqrt(curvature)
         self.rules = solver.rules(inner, lipschitz, options.thorough)
         self._root_fit: FloatArray | None = None

@@ -110,7 +110,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         by_parts = wide and free.is_quadratic
         lipschitz = 1.0 if by_parts else free.spectral_norm_squared * free.objective.steepness
         if curvature is not None:
-            data, lipschitz = curved_data(free, free.hessian, curvature)
+            data, lipschitz = curved_data(free, curvature)
             lam, ridge, scale = 1.0, 1.0, np.sqrt(curvature)
         self.rules = AcceleratedGradientBound().rules(free, max(lipschitz, 1e-300), options.thorough)
         # At the fit the bound is no smaller than what the fit costs, however slowly proximal steps get there.

@@ -36,7 +36,7 @@ from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import has_offset
 from exactsel.problem.preparing import Preparation
 from exactsel.problem.regression import Problem
-from exactsel.problem.units import Units
+from exactsel.problem.units import Units, ascending
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
@@ -203,7 +203,7 @@ class BoxedProblem:
 
     def fit(self, columns: Iterable[int]) -> Fit:
         """The best model in the box that uses only ``columns``; where groups are chosen, these groups."""
-        base, chosen, coef = self.base, np.unique(np.fromiter(columns, dtype=np.int64)), np.zeros(self.base.d)
+        base, chosen, coef = self.base, ascending(columns), np.zeros(self.base.d)
         if not base.is_quadratic:
             unlimited = self.unlimited.fit(chosen)  # a hundredth of the time, where no limit is met
             if unlimited.converged and self.admits(unlimited.coef):

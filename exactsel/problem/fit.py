@@ -27,6 +27,15 @@ NEARLY_DEPENDENT = 1e-8
 ALIKE = 1e-14
 """Part by which two objectives differ through rounding alone."""
 
+FEW_ROWS = 20_000
+"""Rows up to which products of the columns of one fit are formed from all of them."""
+
+RECENT = 64
+"""Fits an objective keeps: a search, and the next one on the same data, asks for the same few again and again ..."""
+
+RECENT_UP_TO = 2000
+"""... over so many columns at most, so that they take little memory."""
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -68,6 +77,20 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
     """
     if objective.on_demand:
         return _of_design(objective, columns)
+    if objective.d > RECENT_UP_TO:
+        return _minimised(objective, columns)
+    recent, key = objective.recent_fits, columns.tobytes()
+    found = recent.get(key)
+    if found is None:
+        found = _minimised(objective, columns)
+        if len(recent) >= RECENT:
+            recent.clear()
+        recent[key] = found
+    return found
+
+
+def _minimised(objective: Objective, columns: IntArray) -> Fit:
+    """The fit, worked out."""
     tolerance = min(0.1 * GRADIENT_TOLERANCE * objective.gradient_scale, objective.close_enough)
     compact, z = np.zeros(columns.size), np.zeros(objective.n)
     # All arguments are given: a call that leaves some at their defaults takes numba's slow way, milliseconds long.
@@ -121,13 +144,16 @@ def among_all(fit: Fit, columns: IntArray, d: int) -> Fit:
 
 def _nearly_dependent(objective: Objective, columns: IntArray) -> bool:
     """Whether the objective may still fall where the gradient is small; quadratic loss."""
-    A, _ = objective.reduced
+    if columns.size < 2:
+        return False
+    # A factor of all columns takes longer than what it saves, unless there are many rows.
+    A = objective.A if objective.n <= FEW_ROWS else objective.reduced[0]
     squares = objective.norms[columns] ** 2 + objective.lam
     lengths = np.sqrt(np.where(squares > 0.0, squares, 1.0))
     matrix = A[:, columns] / lengths
     hessian = matrix.T @ matrix + np.diag(objective.lam / lengths**2)
     hessian[np.diag_indices(columns.size)] += squares == 0.0
-    return columns.size > 1 and not bool(np.linalg.eigvalsh(hessian)[0] > NEARLY_DEPENDENT)
+    return not bool(np.linalg.eigvalsh(hessian)[0] > NEARLY_DEPENDENT)
 
 
 def _is_better(candidate: Fit, best: Fit) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +39,9 @@ from exactsel.problem.storing import raw_data
 from exactsel.problem.tall import Tall
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
+
+if TYPE_CHECKING:
+    from exactsel.problem.fit import Fit
 
 ALMOST_FLAT = 1e-6
 """Times the longest column and the slopes at the empty model: gradients are judged on this scale at least."""
@@ -333,6 +336,11 @@ class Objective:
         loss_gradient(self.row_loss, np.zeros(self.n), self.y, slopes)
         steepest = float(self.norms.max() * np.linalg.norm(slopes))
         return max(float(np.linalg.norm(self.AT @ slopes)), ALMOST_FLAT * steepest)
+
+    @cached_property
+    def recent_fits(self) -> dict[bytes, Fit]:
+        """Fits that were asked for lately, by their columns (see :func:`exactsel.problem.fit.fit_support`)."""
+        return {}
 
     @cached_property
     def shortest_share(self) -> float:

@@ -39,6 +39,9 @@ AUTO = "auto"
 SMALLEST_WEIGHT = 1e-30
 """Positive weights below this, or above its inverse, are refused: products with them could underflow."""
 
+SPLIT_FROM, SPLIT_TO = 1e-200, 1e150
+"""Sizes between which what rounding takes of a product of two doubles is a double that their halves give."""
+
 
 @dataclass(frozen=True)
 class Preparation:
@@ -150,11 +153,32 @@ class Preparation:
         if level is None and self.loss_intercept:
             raise InputError(f"the intercept with {self.loss} loss depends on the rows; use the problem's as_given.")
         undone = coef / self.scale
+        used = np.flatnonzero(undone)
         # Far from zero the parts of this sum cancel, so it is rounded once only.
-        total = sum(map(Fraction, self.made.target), Fraction(level or 0.0))
-        for j in np.flatnonzero(undone):
-            total -= sum(map(Fraction, self.made.centre[:, j].tolist()), Fraction(0)) * Fraction(float(undone[j]))
-        return undone, float(total)
+        alone, means = [*self.made.target, level or 0.0], -self.made.centre[:, used]
+        return undone, sum_rounded_once(alone, means, np.broadcast_to(undone[used], means.shape))
+
+
+def sum_rounded_once(alone: list[float], first: FloatArray, second: FloatArray) -> float:
+    """The sum of numbers and of the products of two arrays, as if it were exact before it is rounded."""
+    product = first * second
+    sizes = np.abs(np.concatenate([alone, *(part.ravel() for part in (first, second, product))]))
+    if np.all((sizes == 0.0) | ((sizes > SPLIT_FROM) & (sizes < SPLIT_TO))):
+        high, low = _halves(first)
+        other, rest = _halves(second)
+        # What rounding takes of a product is a double, and these sums are exact (Dekker 1971).
+        missing = ((high * other - product) + high * rest + low * other) + low * rest
+        return math.fsum([*alone, *product.ravel().tolist(), *missing.ravel().tolist()])
+    total = sum(map(Fraction, alone), Fraction(0))
+    total += sum((Fraction(a) * Fraction(b) for a, b in zip(first.flat, second.flat, strict=True)), Fraction(0))
+    return float(total)
+
+
+def _halves(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Two numbers of at most 26 digits each for every one of some, of which it is the sum (Veltkamp 1968)."""
+    spread = 134217729.0 * numbers
+    high = spread - (spread - numbers)
+    return high, numbers - high
 
 
 def checked_weights(weights: ArrayLike, rows: int, loss: str | Loss) -> FloatArray:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.arguments import switch, with_aliases
@@ -34,7 +33,7 @@ from exactsel.problem.preparing import Preparation, checked_weights, wants_inter
 from exactsel.problem.row_labels import check_rows
 from exactsel.problem.searched import to_search_with
 from exactsel.problem.tall import Tall
-from exactsel.problem.units import Units
+from exactsel.problem.units import Units, ascending
 from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_MODEL_RADIUS = 1e6
@@ -369,7 +368,7 @@ class Problem:
 
     def fit(self, columns: Iterable[int]) -> Fit:
         """The exact minimiser of P over models that use only ``columns``; where groups are chosen, these groups."""
-        chosen = np.unique(np.fromiter(columns, dtype=np.int64))
+        chosen = ascending(columns)
         return self.units.fitted(chosen, fit_support(self.objective, self.units.columns_of(chosen)))
 
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:

@@ -7,6 +7,7 @@ columns that have been centred are as sparse as they were.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -30,6 +31,9 @@ FEW_EQUAL = 0.3
 
 LOOKED_AT = 101
 """Rows that tell, at least, whether it is worth while to look at all of them."""
+
+COLUMNS_AT_ONCE = 1000
+"""Columns of which these rows are looked at at a time."""
 
 
 def raw_data(AT: FloatArray, y: FloatArray, levelled: bool) -> RawData:
@@ -74,10 +78,7 @@ def stored_columns(AT: FloatArray, levelled: bool) -> tuple[Columns, FloatArray]
     where = np.zeros((d, 5), dtype=np.int64)
     rows, values = _Pieces(AT, np.uint32), _Pieces(AT, np.float64)
     squares = np.einsum("ij,ij->i", AT, AT)
-    for j in range(d if n >= LEAST_ROWS else 0):
-        base, promising = _judged(AT[j], levelled)
-        if not promising:
-            continue
+    for j, base in _promising(AT, levelled) if n >= LEAST_ROWS else ():
         places = np.flatnonzero(AT[j] != base)
         # Rounded once, for which the allowance of sums over all rows has room.
         entries = AT[j][places] - base
@@ -92,13 +93,18 @@ def stored_columns(AT: FloatArray, levelled: bool) -> tuple[Columns, FloatArray]
     return Columns(*_packed(AT, where, rows, values)), np.sqrt(squares) * (1.0 + (n + 8) * UNIT)
 
 
-def _judged(column: FloatArray, levelled: bool) -> tuple[float, bool]:
-    """A column's base, and whether it may be sparse or take two values only, from a sample of its rows."""
-    sample = np.sort(column[:: max(1, column.size // LOOKED_AT)])
-    in_most_rows, one_of_two = sample[sample.size // 2], 0.0 if (sample == 0.0).any() else sample[0]
-    base = float(in_most_rows if levelled else one_of_two)
-    few = np.count_nonzero(sample[1:] != sample[:-1]) < 2
-    return base, bool(few or np.count_nonzero(sample != base) <= 2 * FEW_VALUES * sample.size)
+def _promising(AT: FloatArray, levelled: bool) -> Iterator[tuple[int, float]]:
+    """The columns that may be sparse or take two values only, from a sample of their rows, and their bases."""
+    d, n = AT.shape
+    for first in range(0, d, COLUMNS_AT_ONCE):
+        sample = np.sort(AT[first : first + COLUMNS_AT_ONCE, :: max(1, n // LOOKED_AT)], axis=1)
+        many = sample.shape[1]
+        in_most_rows, one_of_two = sample[:, many // 2], np.where((sample == 0.0).any(axis=1), 0.0, sample[:, 0])
+        bases = in_most_rows if levelled else one_of_two
+        few = np.count_nonzero(sample[:, 1:] != sample[:, :-1], axis=1) < 2
+        alike = np.count_nonzero(sample != bases[:, None], axis=1) <= 2 * FEW_VALUES * many
+        for j in np.flatnonzero(few | alike).tolist():
+            yield first + j, float(bases[j])
 
 
 class _Pieces:

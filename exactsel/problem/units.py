@@ -24,6 +24,12 @@ from exactsel.problem.numbered import Position, places_of
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 
+def ascending(numbers: Iterable[int]) -> IntArray:
+    """Some numbers, each once, ascending; those that come so take less time."""
+    given = np.fromiter(numbers, dtype=np.int64)
+    return given if bool(np.all(given[1:] > given[:-1])) else np.unique(given)
+
+
 class Constraint(Protocol):
     """Which units go together: what a set of at most k units must fulfil besides its size.
 
@@ -246,7 +252,7 @@ class Units:
 
     def columns_of(self, units: Iterable[int]) -> IntArray:
         """The columns of some units, ascending."""
-        return np.unique(np.fromiter(units, dtype=np.int64))
+        return ascending(units)
 
     def units_of(self, columns: Iterable[int]) -> tuple[int, ...]:
         """The units some columns belong to, ascending."""

@@ -28,6 +28,12 @@ from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance, objective_above
 from exactsel_certificates.selections import selection_objective_above
 
+KEPT = 64
+"""Numbers kept of what has been said: observers ask for the same ones at every event."""
+
+KEPT_UP_TO = 2000
+"""Columns up to which what models cost is kept."""
+
 
 def statement_of(problem: SubsetProblem) -> Statement:
     """How to speak about a problem; bounds of coefficients only take models away, which all that is said allows for."""
@@ -52,12 +58,31 @@ class _Regression:
     def __init__(self, objective: Any, instance: Instance) -> None:
         self._objective, self._instance = objective, instance
         self._taken = 0.0
+        self._lower: dict[tuple[float, float, bool], float] = {}
+        # What models cost, and most of what preparing the data can do, does not depend on how large they may be.
+        about = instance.loss, instance.lam, instance.delta, instance.must_not
+        alike: dict[str, Any] = {"about": about, "preparation": objective.preparation, "uppers": {}}
+        if instance.box is None:
+            last = objective.shared.get("said", alike)
+            if last["about"] == about and last["preparation"] is objective.preparation:
+                alike = last
+            objective.shared["said"] = alike
+        self._uppers: dict[bytes, float] = alike["uppers"]
         if isinstance(instance, GivenInstance):
             take_prepared(instance, objective)
             self._taken = 0.0 if objective.vanishing is None else objective.vanishing.taken
+            if (before := alike.get("transfer")) is not None:
+                instance.transfer.take_over(before)
+            alike["transfer"] = instance.transfer
 
     def upper(self, fit: Fit) -> float:
-        return self.upper_of(self._objective.coef_as_given(fit.coef))
+        key = fit.coef.tobytes() if fit.coef.size <= KEPT_UP_TO else b""
+        if (found := self._uppers.get(key)) is not None:
+            return found
+        upper = self.upper_of(self._objective.coef_as_given(fit.coef))
+        if key:
+            _keep(self._uppers, key, upper)
+        return upper
 
     def upper_of(self, coef: FloatArray) -> float:
         return objective_above(self._instance, coef)
@@ -65,9 +90,13 @@ class _Regression:
     def lower(self, bound: float, upper: float, scope: str) -> float:
         # No loss of the checker is below zero anywhere.
         bound = max(0.0, math.nextafter(bound - self._taken, 0.0) if self._taken else bound)
-        if isinstance(self._instance, GivenInstance):
-            return self._instance.transfer.lower(bound, upper, scope != "")
-        return min(bound, upper)
+        if not isinstance(self._instance, GivenInstance):
+            return min(bound, upper)
+        key = bound, upper, scope != ""
+        if (found := self._lower.get(key)) is None:
+            found = self._instance.transfer.lower(*key)
+            _keep(self._lower, key, found)
+        return found
 
     def needed(self, value: float, scope: str) -> float:
         if isinstance(self._instance, GivenInstance):
@@ -80,6 +109,12 @@ class _Regression:
             if math.isfinite(needed):
                 return needed - value
         return 0.0
+
+
+def _keep(said: dict[Any, float], key: Any, value: float) -> None:
+    if len(said) >= KEPT:
+        said.clear()
+    said[key] = value
 
 
 class _Design:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,9 @@ from exactsel.problem.objective import ROWS_AT_ONCE
 from exactsel.problem.regression import Problem
 from exactsel.problem.tall import Tall
 from exactsel.types import FloatArray
+
+FAR_FROM_SINGULAR = 1e-8
+"""Smallest eigenvalue of a Gram matrix, as a part of the largest, that is far more than rounding."""
 
 ROUNDING = 1e-12
 """A share explained that is nothing but rounding."""
@@ -99,17 +103,29 @@ def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     middle = float(np.average(y, weights=weights)) if centred else 0.0
     squares = float(weights @ (y - fitted) ** 2)
     explained = _share(squares, float(weights @ (y - middle) ** 2))
-    triangles = [_triangle(AT[chosen, rows], np.sqrt(weights[rows]), centred) for rows in parts]
-    rank = np.linalg.matrix_rank(np.linalg.qr(np.vstack(triangles), mode="r")) if chosen.size or centred else 0
+
+    def weighted(rows: slice) -> FloatArray:
+        """Some rows of the columns (m, rows), and of ones where there is an intercept, times roots of weights."""
+        roots = np.sqrt(weights[rows])
+        return np.vstack([AT[chosen, rows], np.ones((int(centred), roots.size))]) * roots
+
+    rank = rank_of(weighted, parts) if chosen.size or centred else 0
     free = weights.sum() - rank
     adjusted = 1.0 - (1.0 - explained) * (weights.sum() - centred) / free if free > 0 else math.nan
     return Quality(explained, adjusted, math.sqrt(squares / weights.sum()), classes=False, centred=centred)
 
 
-def _triangle(columns: FloatArray, roots: FloatArray, centred: bool) -> FloatArray:
-    """R of some rows of these columns (m, rows), and of ones where there is an intercept, times roots of weights."""
-    rows = (np.vstack([columns, np.ones((int(centred), roots.size))]) * roots).T
-    return np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
+def rank_of(columns: Callable[[slice], FloatArray], parts: Sequence[slice]) -> int:
+    """The rank of columns, of which some rows (m, rows) are asked for at a time.
+
+    Where their Gram matrix, which is quicker, is far from singular no factorisation of the rows would say otherwise.
+    """
+    gram = np.sum([(part := columns(rows)) @ part.T for rows in parts], axis=0)
+    values = np.linalg.eigvalsh(gram) if np.all(np.isfinite(gram)) else np.zeros(1)
+    if values[0] > FAR_FROM_SINGULAR * values[-1]:
+        return len(gram)
+    triangles = [np.linalg.qr(columns(rows).T, mode="r") for rows in parts]
+    return int(np.linalg.matrix_rank(np.linalg.qr(np.vstack(triangles), mode="r")))
 
 
 def _of_all_rows(problem: Problem, tall: Tall, model: Model) -> Quality:

@@ -345,7 +345,7 @@ class Search:
         timed_out = self._termination == "time_limit"
         if timed_out and compiles_on():
             warn(SHORT_OF_TIME, CompilingWarning)
-        with hurrying(timed_out):
+        with hurrying(timed_out), one_thread():
             return self._result(None if events is None else tuple(events))
 
     def _result(self, events: tuple[Event, ...] | None) -> Result:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from exactsel import clock
 from exactsel._jit import interpreted
+from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError
 from exactsel.solving.checkpointing import LIMITS, OF_ONE_RUN
 from exactsel.solving.choose import FAMILIES
@@ -213,7 +214,7 @@ class InMemory:
 def walk_in_memory(course: Course) -> Course:
     """:func:`walk` a course without a file, and return it; small problems are begun without the compiler."""
     small = is_small(course.problem) and not course.workers.asked
-    with course.workers.engaged() as executor, interpreted(small):
+    with course.workers.engaged() as executor, interpreted(small), one_thread():
         walk(course, InMemory(course, executor))
     return course
 

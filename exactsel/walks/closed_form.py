@@ -17,6 +17,7 @@ from exactsel.kernels.subtree import scratch_space, walk_subtrees
 from exactsel.kernels.subtree_group_count import Grouping
 from exactsel.kernels.subtree_record import NOT_TRUSTED, STOPPED, Walk, WalkLimits, empty_walk
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.kept import kept
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.problem.spans import only_bounded_models
 from exactsel.rounding import UNIT
@@ -52,7 +53,8 @@ class SubtreeWalker(Walker):
         self._options = options
         if self._groups is not None and curvature is None:
             curvature = np.full(columns.d, problem.lam)
-        self._data = walk_data(columns, curvature, bounded)
+        key = columns.lam, None if curvature is None else curvature.tobytes(), bounded
+        self._data = kept(columns, "walk", key, lambda: walk_data(columns, curvature, bounded))
         lengths = np.append(columns.norms[columns.norms > 0], math.sqrt(2.0 * columns.gram.constant) or 1.0)
         smallest, largest = (SMALLEST**0.5, LARGEST_NUMBER**0.5) if bounded else (SMALLEST, LARGEST_NUMBER)
         self._safe = bool(lengths.min() > smallest and lengths.max() < largest)

@@ -62,7 +62,7 @@ def penalised_data(
     if free.is_quadratic and d <= free.n and may_gain(free) and not is_design(objective.AT):
         curvature = AcceleratedGradientBound().known_curvature(free, BoundOptions(seconds=seconds))
         if curvature is not None and gains(curvature, free.lam):
-            gram, scale = curved_data(free, free.hessian, curvature)[0], np.sqrt(curvature)
+            gram, scale = curved_data(free, curvature)[0], np.sqrt(curvature)
             lower, upper = outwards(lower, scale, -np.inf), outwards(upper, scale, np.inf)
             return PenalisedGram(*gram[:5], 1.0, 1.0, price, lower, upper, limited), scale
     smoothness = float(objective.loss.smoothness)

@@ -45,10 +45,11 @@ class Elimination:
     """
 
     def __init__(self, problem: Problem, columns: Iterable[int] = ()) -> None:
-        self._problem = problem
         self._whole = problem.d <= GRAM_COLUMNS and not problem.objective.on_demand
-        squares = squared_lengths(problem.AT)
-        self._diagonal: FloatArray = (np.diagonal(problem.gram.G) if self._whole else squares) + problem.lam
+        # Not the problem, which may keep this.
+        self._lam, self._AT, self._G = problem.lam, problem.AT, problem.gram.G if self._whole else None
+        squares = squared_lengths(problem.AT) if self._G is None else np.diagonal(self._G)
+        self._diagonal: FloatArray = squares + problem.lam
         self._pivot: FloatArray = self._diagonal.copy()
         self._correlation: FloatArray = problem.gram.b.copy() if self._whole else problem.AT @ problem.y
         self._rows: FloatArray = np.empty((min(8, problem.d), problem.d))
@@ -79,7 +80,7 @@ class Elimination:
     def addition_gains(self) -> FloatArray:
         """By how much adding each column lowers the objective, (d,); 0 for dependent and eliminated columns."""
         usable = self._pivot > DEPENDENT * self._diagonal
-        gains = np.zeros(self._problem.d)
+        gains = np.zeros(self._diagonal.size)
         np.divide(self._correlation**2, 2.0 * self._pivot, out=gains, where=usable)
         return gains
 
@@ -111,6 +112,6 @@ class Elimination:
         return gains
 
     def _row_of_h(self, j: int) -> FloatArray:
-        row: FloatArray = self._problem.gram.G[j].copy() if self._whole else self._problem.AT @ self._problem.AT[j]
-        row[j] += self._problem.lam
+        row: FloatArray = self._AT @ self._AT[j] if self._G is None else self._G[j].copy()
+        row[j] += self._lam
         return row

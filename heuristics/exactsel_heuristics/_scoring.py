@@ -39,8 +39,7 @@ def largest(scores: FloatArray, count: int) -> IntArray:
 
 def smallest_decrease(problem: Limited) -> float:
     """The least decrease of the objective that counts as an improvement."""
-    objective = objective_of(problem)
-    return IMPROVEMENT * abs(objective(np.zeros(objective.d)))
+    return IMPROVEMENT * objective_of(problem).at_zero
 
 
 def smoothness(problem: Limited) -> float:

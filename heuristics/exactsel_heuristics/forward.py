@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from exactsel_heuristics.base import AnyProblem
 
 
+KEPT_UP_TO = 2000
+"""Columns up to which what a selection has come to is kept for a larger one on the same data."""
+
+
 @dataclass(frozen=True)
 class ForwardSelection:
     """Greedy forward selection (guarantee by Das and Kempe 2011).
@@ -98,15 +102,25 @@ class ForwardSelection:
 
 
 def _by_elimination(problem: Problem, context: Context) -> Proposal:
-    """Forward selection for quadratic loss, O(d m) in step m once the Gram matrix is there."""
+    """Forward selection for quadratic loss, O(d m) in step m once the Gram matrix is there.
+
+    It goes on from where one of fewer columns on the same data has come to, whose first steps are the same.
+    """
     decrease = smallest_decrease(problem)
-    elimination = Elimination(problem)
-    evaluations = 0
-    with suppress(TimeLimitError):  # in the middle of a pass: the columns so far are a model
-        while len(elimination.columns) < problem.k and not context.should_stop():
-            gains = elimination.addition_gains()
-            evaluations += problem.d - len(elimination.columns)
-            best = int(np.argmax(gains))
-            if not gains[best] > decrease or not elimination.add(best):
-                break
-    return Proposal.of(elimination.columns, evaluations)
+    key = ("forward", problem.lam)
+    # Taken out while it is at work, so that no other thread goes on with it.
+    elimination = problem.shared.pop(key, None) or Elimination(problem)
+    before = len(elimination.columns)
+    first = min(before, problem.k)
+    evaluations = sum(problem.d - m for m in range(first))
+    if before < problem.k:
+        with suppress(TimeLimitError):  # in the middle of a pass: the columns so far are a model
+            while len(elimination.columns) < problem.k and not context.should_stop():
+                gains = elimination.addition_gains()
+                evaluations += problem.d - len(elimination.columns)
+                best = int(np.argmax(gains))
+                if not gains[best] > decrease or not elimination.add(best):
+                    break
+    if problem.d <= KEPT_UP_TO:
+        problem.shared[key] = elimination
+    return Proposal.of(elimination.columns[: problem.k], evaluations)

@@ -160,3 +160,18 @@ def test_elimination_grows_beyond_its_first_rows():
     assert not elimination.add(3)
     assert len(elimination.columns) == 20
     assert np.all(elimination.addition_gains() == 0.0)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.5])
+def test_a_selection_that_goes_on_from_a_smaller_one_is_the_same(lam):
+    """For sizes in any order, on data whose columns depend on each other, and with another ridge between."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((12, 9))
+        A[:, 3], A[:, 4], A[:, 5] = A[:, 0], -A[:, 1], 0.0
+        y = rng.standard_normal(12)
+        shared = Problem(A, y, 9, lam=lam)
+        for k in [*rng.permutation(10).tolist(), *range(10)]:
+            again, alone = shared.replace(k=k), Problem(A, y, k, lam=lam)
+            assert ForwardSelection().run(again, Context()) == ForwardSelection().run(alone, Context())
+            ForwardSelection().run(again.replace(lam=lam + 1.0), Context())

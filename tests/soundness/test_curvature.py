@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from bounds_by_hand import call, make_problem, root
 
+from exactsel.algebra import curvature
 from exactsel.algebra.curvature import balanced_curvature
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.problem.regression import Problem
@@ -81,3 +82,33 @@ def test_nearly_dependent_columns_end_in_a_curvature_or_none(seed):
     if D is not None:
         assert np.all(D > 0)
         assert np.linalg.eigvalsh(hessian - np.diag(D))[0] >= -1e-12 * np.trace(hessian)
+
+
+@pytest.mark.parametrize(("rows", "noise", "k"), [(1.5, 1.0, 1), (1.1, 1.0, 1), (1.5, 1e-3, 3), (3.0, 1e-7, 20)])
+def test_the_quicker_climb_over_many_columns_is_nearly_as_good(monkeypatch, rows, noise, k):
+    """Against the climb that goes on with lower weights of the barrier, by factorisations in double precision."""
+    d = curvature.DENSE_FROM + 10
+    rng = np.random.default_rng(k)
+    A = rng.standard_normal((int(rows * d), d)) * 10.0 ** rng.uniform(-3, 3, d)
+    for j in range(k):
+        A[:, j] = A[:, k + j] * rng.choice([1.0, -1.0]) + noise * np.linalg.norm(A[:, k + j]) / len(A) ** 0.5 * A[:, j]
+    hessian = A.T @ A
+    quick = balanced_curvature(hessian, len(A))
+    monkeypatch.setattr(curvature, "DENSE_FROM", d + 1)
+    slow = balanced_curvature(hessian, len(A))
+    assert (quick is None) == (slow is None)
+    if quick is not None:
+        even = np.sqrt(np.diagonal(hessian))
+        assert np.all(quick > 0)
+        assert np.linalg.eigvalsh(hessian / even[:, None] / even - np.diag(quick / even**2))[0] >= -1e-12 * d
+        assert np.mean(np.log(quick)) >= np.mean(np.log(slow)) - 0.01
+
+
+def test_the_quicker_climb_ends_where_columns_depend_on_each_other_or_somebody_says_so():
+    A = np.random.default_rng(0).standard_normal((300, curvature.DENSE_FROM))
+    told = balanced_curvature(A.T @ A, 300, lambda: True)
+    assert told is not None
+    assert np.linalg.eigvalsh(A.T @ A - np.diag(told))[0] > 0.0
+    A[:, 5] = -2.0 * A[:, 7]
+    assert balanced_curvature(A.T @ A, 300) is None
+    assert balanced_curvature(A.T @ A + 1e-3 * np.eye(A.shape[1]), 300) is not None

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import examples
 
+from exactsel.problem.preparing import sum_rounded_once
 from exactsel_certificates.prepared import prepare
 
 DIGITS = 120
@@ -148,3 +149,22 @@ def test_the_error_of_the_second_pass_matters():
     made = prepare(np.array([[0.0], [1.0], [0.0], [1.0], [2.0]]), y, "quadratic", None, True, False)
     assert abs(made.y.sum()) <= 1e-14
     np.testing.assert_allclose(made.y, np.array([-0.8, 0.2, -0.8, 0.2, 1.2]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("spread", [1, 30, 140, 200])
+def test_sums_of_products_are_rounded_once(spread):
+    """Against fractions: products that cancel each other or the numbers beside them, zeros, very different sizes."""
+    rng = np.random.default_rng(spread)
+    for number in range(500):
+        m = int(rng.integers(0, 6))
+        first = rng.standard_normal((2, m)) * 10.0 ** rng.integers(-spread, spread + 1, (2, m))
+        second = rng.standard_normal((2, m)) * 10.0 ** rng.integers(-spread // 2, spread // 2 + 1, (2, m))
+        alone = rng.standard_normal(3).tolist()
+        if m and number % 3 == 0:
+            first[0, 0] = 0.0
+        if m > 1 and number % 5 == 0:
+            first[0, 1], second[0, 1] = -first[0, 0], second[0, 0]
+        if m and number % 7 == 0:
+            alone[0] = -float(first[0, 0] * second[0, 0])
+        products = (Fraction(a) * Fraction(b) for a, b in zip(first.flat, second.flat, strict=True))
+        assert sum_rounded_once(alone, first, second) == float(sum(map(Fraction, alone), Fraction(0)) + sum(products))

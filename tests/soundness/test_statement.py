@@ -252,3 +252,24 @@ def test_ordinary_data_lose_nothing_that_matters(loss, lam):
         )
         result = solve(made, signals=(), threads=1, rel_eps=0.0)
         assert result.claim.value == "optimal", (flags, result)
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
+def test_what_is_said_does_not_depend_on_what_was_said_before(loss):
+    """On shared data for other sizes, ridges and demands, to the last bit; fits too."""
+    for seed in range(12):
+        shared, _ = far_problem(seed, loss)
+        for number, k in enumerate([*range(1, shared.d + 1), *range(shared.d, 0, -1)]):
+            changes = {"k": k, "lam": shared.lam * (1 + number % 2), "must_not": [0] if number % 3 == 1 else []}
+            again, alone = shared.replace(**changes), far_problem(seed, loss)[0].replace(**changes)
+            told, anew = statement_of(again), statement_of(alone)
+            for columns in ((), range(1, min(k, shared.d - 1) + 1)):
+                fit, same = again.fit(columns), alone.fit(columns)
+                np.testing.assert_array_equal(fit.coef, same.coef)
+                assert fit.value == same.value
+                for _ in range(2):
+                    assert told.upper(fit) == anew.upper(same)
+                    for scope in ("", "bounded"):
+                        given = 0.9 * fit.value, told.upper(fit), scope
+                        assert told.lower(*given) == anew.lower(*given)
+                        assert told.needed(fit.value, scope) == anew.needed(fit.value, scope)

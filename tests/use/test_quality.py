@@ -10,6 +10,7 @@ import pytest
 from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, solve
 from exactsel.observers.log import times_text
 from exactsel.report.run import run_page
+from exactsel.solving.quality import rank_of
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(30, 4)) + 5.0
@@ -112,3 +113,17 @@ def test_residuals_of_counts_are_of_counts_with_an_offset_too(weights):
     result = solve(A, counts, 2, loss="poisson", lam=1e-3, offset=np.log(exposure), sample_weight=weights, signals=())
     expected = np.sqrt(np.average(result.resid**2, weights=weights))
     assert result.quality.residual == pytest.approx(expected, rel=1e-9)
+
+
+def test_ranks_are_those_of_a_factorisation_of_all_rows():
+    rng = np.random.default_rng(3)
+    for number in range(600):
+        n, m = int(rng.integers(1, 40)), int(rng.integers(1, 8))
+        rows = rng.standard_normal((m, n)) * 10.0 ** rng.integers(-3, 4, (m, 1))
+        rows += (number % 2) * 10.0 ** rng.integers(9)
+        if m > 1 and number % 3 == 0:
+            rows[0] = rows[1] + 10.0 ** -rng.integers(2, 17) * rng.standard_normal(n)
+        parts = [slice(0, n // 2), slice(n // 2, n)] if n > 1 else [slice(0, n)]
+        factors = np.vstack([np.linalg.qr(rows[:, part].T, mode="r") for part in parts])
+        expected = np.linalg.matrix_rank(np.linalg.qr(factors, mode="r"))
+        assert rank_of(lambda part, rows=rows: rows[:, part], parts) == expected
