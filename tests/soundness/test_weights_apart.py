@@ -109,6 +109,7 @@ def test_a_fit_that_comes_to_no_end_is_not_called_the_best(monkeypatch):
     problem = Problem.prepared(A, y, 1, loss="logistic", lam=0, intercept=True, weights=weights)
     assert "(best coefficients on its support)" in str(certify(problem, support=[0]))
     monkeypatch.setattr(row_newton, "STEPS", 2)
+    problem = Problem.prepared(A, y, 1, loss="logistic", lam=0, intercept=True, weights=weights)
     assert not problem.fit([0]).converged
     certified = certify(problem, support=[0])
     assert not certified.converged
