@@ -36,6 +36,7 @@ from exactsel.kernels.forms import (
 from exactsel.kernels.grouped import node_form
 from exactsel.kernels.linalg import dot, extrapolate
 from exactsel.kernels.newton_fit import begin_at_fit
+from exactsel.kernels.newton_relaxation import begin_at_relaxation
 from exactsel.kernels.node import (
     ILL_CONDITIONED,
     UNFINISHED,
@@ -163,8 +164,12 @@ def relax_node(
     step, iterations, finished = form.first_step / rules.lipschitz, 0, True
     costs, spent, most = np.zeros(units.size), 0, rules.max_iterations
     if rules.after_fit >= 0.0:
-        spent = int(begin_at_fit(loss, form, lam, cutoff, stop, x, image, costs))
-        most = int(min(most, max(FEWEST_AFTER_FIT, rules.after_fit * spent)))
+        spent = int(begin_at_relaxation(loss, form, fixed, places, lam, cutoff, stop, start, x, image, costs))
+        if spent < 0:
+            spent = int(begin_at_fit(loss, form, lam, cutoff, stop, x, image, costs))
+            most = int(min(most, max(FEWEST_AFTER_FIT, rules.after_fit * spent)))
+        else:
+            most = 0
         w[:] = x
         image_w[:] = image
     while True:

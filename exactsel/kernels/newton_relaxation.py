@@ -1,0 +1,239 @@
+"""Newton's method on the perspective relaxation itself, for losses without a closed form and a small ridge.
+
+Where the gradient method would take thousands of steps, a proximal Newton method takes a few: the loss is replaced by
+its second-order model at x, which no longer asks for the rows, and the model is minimised together with the relaxation's
+penalty (lam/2)(||x_S||^2 + squared k-support norm of x_C). The penalty is the minimum over indicators z of a weighted
+ridge, (lam/2) sum of x_j^2 / z_j, so the model is minimised by turns: over x by a Cholesky factorisation, over z by what
+attains the norm. Lee, Sun, Saunders, Proximal Newton-type methods (2014); Daubechies, DeVore, Fornasier, Gunturk,
+Iteratively reweighted least squares (2010).
+
+Every point's gradient is a dual vector, so the best bound met is kept, whatever the steps do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from exactsel._jit import choose_by_type, njit
+from exactsel.kernels.dual import dual_at_point, node_bound
+from exactsel.kernels.forms import RowsForm
+from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, predict
+from exactsel.kernels.newton_fit import fit_hessian, write_costs
+from exactsel.kernels.refit import SHORTEST
+from exactsel.kernels.rows import loss_curvature, loss_majorizer, total_value
+from exactsel.kernels.selection import relaxed_indicators
+from exactsel.types import BoolArray, FloatArray, IntArray
+
+FEWEST_TURNS, MOST_TURNS = 3, 40
+MOST_STEPS = 30
+"""Newton steps at most, and turns over a model."""
+
+EXACT = 1e-6
+"""Part of the objective that the bound may be short of the relaxation ..."""
+
+ENOUGH = 0.1
+"""... or part of what the relaxation is short of the cut-off, where it does not reach it."""
+
+LEAST = 1e-5
+"""Indicators of candidates, from below, so that a column can come back."""
+
+TURN = 0.002
+"""Turns over a model end with one that brings no more than this part of what all have brought."""
+
+REUSED = 0.3
+"""A Hessian is used again where the step before brought the gap down to this part of what it was."""
+
+
+@njit
+def k_support_norm(x: FloatArray, fixed: int, places: int, z: FloatArray) -> float:
+    """||x_S||^2 + squared k-support norm of x_C, and z, the indicators that attain it."""
+    relaxed_indicators(x, fixed, places, z)
+    total = 0.0
+    for j in range(x.size):
+        if x[j] != 0.0:
+            total += x[j] * x[j] / z[j]
+    return total
+
+
+@njit
+def _times(M: FloatArray, x: FloatArray, out: FloatArray) -> None:
+    """The product with a symmetric matrix of which the lower triangle is there."""
+    m = x.size
+    out[:] = 0.0
+    for i in range(m):
+        out[i] += dot(M[i, : i + 1], x[: i + 1])
+        for j in range(i):
+            out[j] += M[i, j] * x[i]
+
+
+@njit
+def minimise_model(
+    M: FloatArray, linear: FloatArray, fixed: int, places: int, lam: float, u: FloatArray, H: FloatArray
+) -> bool:
+    """From u on, minimise u'Mu/2 - linear'u + (lam/2)(||u_S||^2 + squared k-support norm of u_C).
+
+    H is room for a matrix, of which the factor of the last turn is left. False where M is no matrix of a convex model.
+    """
+    m = u.size
+    z, image = np.empty(m), np.empty(m)
+    norm = k_support_norm(u, fixed, places, z)
+    _times(M, u, image)
+    first = 0.5 * dot(u, image) - dot(linear, u) + 0.5 * lam * norm
+    value = first
+    for turn in range(MOST_TURNS):
+        for i in range(m):
+            H[i, : i + 1] = M[i, : i + 1]
+            H[i, i] += lam / max(z[i], LEAST)
+        if not cholesky(H):
+            return False
+        u[:] = linear
+        cholesky_solve(H, u)
+        norm = k_support_norm(u, fixed, places, z)
+        _times(M, u, image)
+        new = 0.5 * dot(u, image) - dot(linear, u) + 0.5 * lam * norm
+        if turn >= FEWEST_TURNS and not value - new > TURN * (first - new):
+            break
+        value = new
+    return True
+
+
+@njit
+def newton_relaxation(
+    loss: Any, form: RowsForm, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray, start: FloatArray,
+    x: FloatArray, image: FloatArray, costs: FloatArray,
+) -> float:  # fmt: skip
+    """Overwrite the start x, the first ``fixed`` columns S, by the point of the best bound met, and ``image`` by Ax.
+
+    ``costs`` receive about what leaving out each column costs, zeros where the relaxation's indicators say more. Returns
+    what it took in iterations of the gradient method, which are two products with the columns each.
+    """
+    AT, y, columns, n, m = form.AT, form.y, form.columns, form.y.size, x.size
+    q, v, z, ranked, linear, u = (
+        np.empty(m), np.empty(m), np.empty(m), np.empty(places + 1), np.empty(m), np.empty(m),
+    )  # fmt: skip
+    weights, trial_image, values, slopes = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    M, H, point, at, trial = np.empty((m, m)), np.empty((m, m)), x.copy(), x.copy(), np.empty(m)
+    best, relaxation, before, known, majorise, work = -np.inf, np.inf, np.inf, False, False, 0.5
+    costs[:] = 0.0
+    if _from_larger(loss, form, fixed, places, lam, stop, start, at, image, M, H):
+        work += 1.5 + 0.25 * m
+    predict(AT, columns, at, image)
+    for _ in range(MOST_STEPS):
+        base = dual_at_point(loss, AT, y, form.norms, columns, image, form.b, q, v)
+        bound = node_bound(base, q, fixed, places, lam, ranked)
+        norm = k_support_norm(at, fixed, places, z)
+        value = total_value(loss, image, y, values, slopes) + 0.5 * lam * norm
+        relaxation = min(relaxation, value)
+        work += 1.0
+        if bound > best:
+            best, point[:] = bound, at
+        gap = relaxation - best
+        if stop[0] or best >= cutoff or gap <= EXACT * abs(relaxation):
+            break
+        if relaxation < cutoff < np.inf and gap <= ENOUGH * (cutoff - relaxation):
+            break
+        if not (known and gap <= REUSED * before):
+            if majorise:
+                loss_majorizer(loss, image, y, weights)
+            else:
+                loss_curvature(loss, image, y, weights)
+            work += 0.25 * m
+            if not fit_hessian(loss, AT, columns, weights, 0.0, stop, M):
+                break
+        before = gap
+        _times(M, at, linear)
+        for j in range(m):
+            linear[j] -= v[j]
+        u[:] = at
+        if not minimise_model(M, linear, fixed, places, lam, u, H):
+            break
+        new_norm = k_support_norm(u, fixed, places, z)
+        slope = dot(v, u) - dot(v, at) + 0.5 * lam * (new_norm - norm)
+        length = 1.0
+        while True:
+            for j in range(m):
+                trial[j] = at[j] + length * (u[j] - at[j])
+            predict(AT, columns, trial, trial_image)
+            new = total_value(loss, trial_image, y, values, slopes)
+            new += 0.5 * lam * k_support_norm(trial, fixed, places, z)
+            work += 0.5
+            if new <= value + 1e-4 * length * slope or length < SHORTEST:
+                break
+            length *= 0.5
+        known = length == 1.0 and not majorise
+        if length < SHORTEST:
+            if majorise:
+                break
+            majorise = True
+            continue
+        majorise = not majorise and length < 0.1
+        at[:] = trial
+        image[:] = trial_image
+    if not stop[0] and best < cutoff:
+        _tell_costs(point, fixed, places, lam, cutoff, best, H, known, costs)
+    x[:] = point
+    predict(AT, columns, x, image)
+    return work
+
+
+@njit
+def _from_larger(
+    loss: Any, form: RowsForm, fixed: int, places: int, lam: float, stop: BoolArray, start: FloatArray, x: FloatArray,
+    image: FloatArray, M: FloatArray, H: FloatArray,
+) -> bool:  # fmt: skip
+    """Where the start of all columns uses some that a node lacks, begin where its second-order model says."""
+    left = 0
+    for j in range(start.size):
+        left += start[j] != 0.0
+    for j in range(x.size):
+        left -= x[j] != 0.0
+    if left == 0:
+        return False
+    AT, y, columns, n, m = form.AT, form.y, form.columns, form.y.size, x.size
+    used = np.flatnonzero(start)
+    weights, values, slopes, linear, v = np.empty(n), np.empty(n), np.empty(n), np.empty(m), np.empty(m)
+    predict(AT, used, start[used], image)
+    total_value(loss, image, y, values, slopes)
+    loss_curvature(loss, image, y, weights)
+    if not fit_hessian(loss, AT, columns, weights, 0.0, stop, M):
+        return True
+    for i in range(n):
+        slopes[i] = weights[i] * image[i] - slopes[i]
+    correlate(AT, columns, slopes, linear)
+    u = x.copy()
+    if minimise_model(M, linear, fixed, places, lam, u, H):
+        z = np.empty(m)
+        predict(AT, columns, x, image)
+        old = total_value(loss, image, y, values, slopes) + 0.5 * lam * k_support_norm(x, fixed, places, z)
+        predict(AT, columns, u, image)
+        new = total_value(loss, image, y, values, slopes) + 0.5 * lam * k_support_norm(u, fixed, places, z)
+        if new < old:
+            x[:] = u
+    return True
+
+
+@njit
+def _tell_costs(
+    x: FloatArray, fixed: int, places: int, lam: float, cutoff: float, best: float, H: FloatArray, known: bool,
+    costs: FloatArray,
+) -> None:  # fmt: skip
+    pass
+
+
+@choose_by_type("form")
+def begin_at_relaxation(
+    loss: Any, form: Any, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray,
+    start: FloatArray, x: FloatArray, image: FloatArray, costs: FloatArray,
+) -> float:  # fmt: skip
+    """:func:`newton_relaxation` of a node where its form has the rows; elsewhere -1, and nothing is done."""
+    return -1.0
+
+
+@begin_at_relaxation.register(RowsForm)
+def _rows_begin_at_relaxation(
+    loss: Any, form: Any, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray,
+    start: FloatArray, x: FloatArray, image: FloatArray, costs: FloatArray,
+) -> float:  # fmt: skip
+    return float(newton_relaxation(loss, form, fixed, places, lam, cutoff, stop, start, x, image, costs))
