@@ -141,12 +141,12 @@ def newton_fit(
             work += 0.25 * m
             known = fit_hessian(loss, AT, columns, weights, lam, stop, H) and cholesky(H)
         if known:
-            write_costs(H, x, costs)
+            _write_costs(H, x, costs)
     return work
 
 
 @njit
-def write_costs(factor: FloatArray, x: FloatArray, costs: FloatArray) -> None:
+def _write_costs(factor: FloatArray, x: FloatArray, costs: FloatArray) -> None:
     """x_j^2 / (2 K_jj), K the inverse of the matrix with this Cholesky factor: K_jj = ||factor^-1 e_j||^2."""
     m = x.size
     column = np.empty(m)

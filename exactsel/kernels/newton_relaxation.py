@@ -20,15 +20,16 @@ from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.forms import RowsForm
 from exactsel.kernels.linalg import cholesky, cholesky_solve, correlate, dot, predict
-from exactsel.kernels.newton_fit import fit_hessian, write_costs
+from exactsel.kernels.newton_fit import fit_hessian
 from exactsel.kernels.refit import SHORTEST
 from exactsel.kernels.rows import loss_curvature, loss_majorizer, total_value
 from exactsel.kernels.selection import relaxed_indicators
-from exactsel.types import BoolArray, FloatArray, IntArray
+from exactsel.types import BoolArray, FloatArray
+
+MOST_STEPS = 30
 
 FEWEST_TURNS, MOST_TURNS = 3, 40
-MOST_STEPS = 30
-"""Newton steps at most, and turns over a model."""
+"""Turns over a model, which cost a factorisation each and no look at the rows."""
 
 EXACT = 1e-6
 """Part of the objective that the bound may be short of the relaxation ..."""
@@ -100,37 +101,71 @@ def minimise_model(
 
 
 @njit
+def _from_larger(
+    loss: Any, form: RowsForm, fixed: int, places: int, lam: float, stop: BoolArray, start: FloatArray, x: FloatArray,
+    image: FloatArray, M: FloatArray, H: FloatArray,
+) -> bool:  # fmt: skip
+    """Where the start of all columns uses some that a node lacks, move x to the minimiser of the model made there.
+
+    Without a column that mattered a start is so bad that Newton's method would take steps to make up for it. False
+    where the start is the node's own.
+    """
+    used = np.flatnonzero(start)
+    if used.size <= np.flatnonzero(x).size:
+        return False
+    AT, y, columns, n, m = form.AT, form.y, form.columns, form.y.size, x.size
+    weights, values, slopes, linear, z = np.empty(n), np.empty(n), np.empty(n), np.empty(m), np.empty(m)
+    predict(AT, used, start[used], image)
+    total_value(loss, image, y, values, slopes)
+    loss_curvature(loss, image, y, weights)
+    if not fit_hessian(loss, AT, columns, weights, 0.0, stop, M):
+        return True
+    for i in range(n):
+        slopes[i] = weights[i] * image[i] - slopes[i]
+    correlate(AT, columns, slopes, linear)
+    u = x.copy()
+    if minimise_model(M, linear, fixed, places, lam, u, H):
+        predict(AT, columns, x, image)
+        old = total_value(loss, image, y, values, slopes) + 0.5 * lam * k_support_norm(x, fixed, places, z)
+        predict(AT, columns, u, image)
+        new = total_value(loss, image, y, values, slopes) + 0.5 * lam * k_support_norm(u, fixed, places, z)
+        if new < old:
+            x[:] = u
+    return True
+
+
+@njit
 def newton_relaxation(
     loss: Any, form: RowsForm, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray, start: FloatArray,
-    x: FloatArray, image: FloatArray, costs: FloatArray,
+    x: FloatArray, image: FloatArray,
 ) -> float:  # fmt: skip
-    """Overwrite the start x, the first ``fixed`` columns S, by the point of the best bound met, and ``image`` by Ax.
+    """Overwrite x by the point of the best bound met, the first ``fixed`` columns being S, and ``image`` by Ax.
 
-    ``costs`` receive about what leaving out each column costs, zeros where the relaxation's indicators say more. Returns
-    what it took in iterations of the gradient method, which are two products with the columns each.
+    ``start`` is a model of all columns to begin at, x the node's part of it. Returns what it took in iterations of the
+    gradient method, which are two products with the columns each.
     """
     AT, y, columns, n, m = form.AT, form.y, form.columns, form.y.size, x.size
     q, v, z, ranked, linear, u = (
         np.empty(m), np.empty(m), np.empty(m), np.empty(places + 1), np.empty(m), np.empty(m),
     )  # fmt: skip
-    weights, trial_image, values, slopes = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    M, H, point, at, trial = np.empty((m, m)), np.empty((m, m)), x.copy(), x.copy(), np.empty(m)
-    best, relaxation, before, known, majorise, work = -np.inf, np.inf, np.inf, False, False, 0.5
-    costs[:] = 0.0
-    if _from_larger(loss, form, fixed, places, lam, stop, start, at, image, M, H):
+    weights, trial_image, M, H = np.empty(n), np.empty(n), np.empty((m, m)), np.empty((m, m))
+    best, relaxation, before, known, majorise, stalled, work = -np.inf, np.inf, np.inf, False, False, 0, 0.5
+    if _from_larger(loss, form, fixed, places, lam, stop, start, x, image, M, H):
         work += 1.5 + 0.25 * m
+    point, at, trial = x.copy(), x.copy(), np.empty(m)
     predict(AT, columns, at, image)
     for _ in range(MOST_STEPS):
         base = dual_at_point(loss, AT, y, form.norms, columns, image, form.b, q, v)
         bound = node_bound(base, q, fixed, places, lam, ranked)
         norm = k_support_norm(at, fixed, places, z)
-        value = total_value(loss, image, y, values, slopes) + 0.5 * lam * norm
-        relaxation = min(relaxation, value)
+        value = total_value(loss, image, y, form.values, form.slopes) + 0.5 * lam * norm
         work += 1.0
+        stalled = 0 if bound > best or value < relaxation else stalled + 1
+        relaxation = min(relaxation, value)
         if bound > best:
             best, point[:] = bound, at
         gap = relaxation - best
-        if stop[0] or best >= cutoff or gap <= EXACT * abs(relaxation):
+        if stop[0] or stalled > 1 or best >= cutoff or gap <= EXACT * abs(relaxation):
             break
         if relaxation < cutoff < np.inf and gap <= ENOUGH * (cutoff - relaxation):
             break
@@ -149,17 +184,17 @@ def newton_relaxation(
         u[:] = at
         if not minimise_model(M, linear, fixed, places, lam, u, H):
             break
-        new_norm = k_support_norm(u, fixed, places, z)
-        slope = dot(v, u) - dot(v, at) + 0.5 * lam * (new_norm - norm)
+        slope = dot(v, u) - dot(v, at) + 0.5 * lam * (k_support_norm(u, fixed, places, z) - norm)
         length = 1.0
         while True:
             for j in range(m):
                 trial[j] = at[j] + length * (u[j] - at[j])
             predict(AT, columns, trial, trial_image)
-            new = total_value(loss, trial_image, y, values, slopes)
+            new = total_value(loss, trial_image, y, form.values, form.slopes)
             new += 0.5 * lam * k_support_norm(trial, fixed, places, z)
             work += 0.5
-            if new <= value + 1e-4 * length * slope or length < SHORTEST:
+            # Near the minimum the decrease drowns in rounding: the full step still brings the dual vector nearer.
+            if new <= value + 1e-4 * length * slope or -slope <= 1e-13 * abs(value) or length < SHORTEST:
                 break
             length *= 0.5
         known = length == 1.0 and not majorise
@@ -171,69 +206,23 @@ def newton_relaxation(
         majorise = not majorise and length < 0.1
         at[:] = trial
         image[:] = trial_image
-    if not stop[0] and best < cutoff:
-        _tell_costs(point, fixed, places, lam, cutoff, best, H, known, costs)
     x[:] = point
     predict(AT, columns, x, image)
     return work
 
 
-@njit
-def _from_larger(
-    loss: Any, form: RowsForm, fixed: int, places: int, lam: float, stop: BoolArray, start: FloatArray, x: FloatArray,
-    image: FloatArray, M: FloatArray, H: FloatArray,
-) -> bool:  # fmt: skip
-    """Where the start of all columns uses some that a node lacks, begin where its second-order model says."""
-    left = 0
-    for j in range(start.size):
-        left += start[j] != 0.0
-    for j in range(x.size):
-        left -= x[j] != 0.0
-    if left == 0:
-        return False
-    AT, y, columns, n, m = form.AT, form.y, form.columns, form.y.size, x.size
-    used = np.flatnonzero(start)
-    weights, values, slopes, linear, v = np.empty(n), np.empty(n), np.empty(n), np.empty(m), np.empty(m)
-    predict(AT, used, start[used], image)
-    total_value(loss, image, y, values, slopes)
-    loss_curvature(loss, image, y, weights)
-    if not fit_hessian(loss, AT, columns, weights, 0.0, stop, M):
-        return True
-    for i in range(n):
-        slopes[i] = weights[i] * image[i] - slopes[i]
-    correlate(AT, columns, slopes, linear)
-    u = x.copy()
-    if minimise_model(M, linear, fixed, places, lam, u, H):
-        z = np.empty(m)
-        predict(AT, columns, x, image)
-        old = total_value(loss, image, y, values, slopes) + 0.5 * lam * k_support_norm(x, fixed, places, z)
-        predict(AT, columns, u, image)
-        new = total_value(loss, image, y, values, slopes) + 0.5 * lam * k_support_norm(u, fixed, places, z)
-        if new < old:
-            x[:] = u
-    return True
-
-
-@njit
-def _tell_costs(
-    x: FloatArray, fixed: int, places: int, lam: float, cutoff: float, best: float, H: FloatArray, known: bool,
-    costs: FloatArray,
-) -> None:  # fmt: skip
-    pass
-
-
 @choose_by_type("form")
 def begin_at_relaxation(
-    loss: Any, form: Any, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray,
-    start: FloatArray, x: FloatArray, image: FloatArray, costs: FloatArray,
+    loss: Any, form: Any, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray, start: FloatArray,
+    x: FloatArray, image: FloatArray,
 ) -> float:  # fmt: skip
-    """:func:`newton_relaxation` of a node where its form has the rows; elsewhere -1, and nothing is done."""
-    return -1.0
+    """:func:`newton_relaxation` of a node whose units are columns and whose form has the rows; no other is served."""
+    return 0.0
 
 
 @begin_at_relaxation.register(RowsForm)
 def _rows_begin_at_relaxation(
-    loss: Any, form: Any, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray,
-    start: FloatArray, x: FloatArray, image: FloatArray, costs: FloatArray,
+    loss: Any, form: Any, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray, start: FloatArray,
+    x: FloatArray, image: FloatArray,
 ) -> float:  # fmt: skip
-    return float(newton_relaxation(loss, form, fixed, places, lam, cutoff, stop, start, x, image, costs))
+    return float(newton_relaxation(loss, form, fixed, places, lam, cutoff, stop, start, x, image))
