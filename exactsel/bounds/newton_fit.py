@@ -24,7 +24,7 @@ AFTER_FIT, ALL_AFTER_FIT = 0.5, 1e9
 """Part of a fit's work that may go into gradient steps after it; and where the bound is to be polished to the end."""
 
 WORTHWHILE = 0.02
-"""Part of the fit's bound by which the relaxation's has to exceed it at the root for Newton steps on it to be worth it."""
+"""Part of the fit's bound by which that of the relaxation has to exceed it at the root for Newton steps to pay."""
 
 
 def may_lead(problem: Problem, data: GramData | RawData) -> bool:

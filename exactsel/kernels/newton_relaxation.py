@@ -1,10 +1,10 @@
 """Newton's method on the perspective relaxation itself, for losses without a closed form and a small ridge.
 
 Where the gradient method would take thousands of steps, a proximal Newton method takes a few: the loss is replaced by
-its second-order model at x, which no longer asks for the rows, and the model is minimised together with the relaxation's
-penalty (lam/2)(||x_S||^2 + squared k-support norm of x_C). The penalty is the minimum over indicators z of a weighted
-ridge, (lam/2) sum of x_j^2 / z_j, so the model is minimised by turns: over x by a Cholesky factorisation, over z by what
-attains the norm. Lee, Sun, Saunders, Proximal Newton-type methods (2014); Daubechies, DeVore, Fornasier, Gunturk,
+its second-order model at x, which no longer asks for the rows, and the model is minimised together with the penalty of
+the relaxation, (lam/2)(||x_S||^2 + squared k-support norm of x_C). This is the minimum over indicators z of a weighted
+ridge, (lam/2) sum of x_j^2 / z_j, so the model is minimised by turns: over x by a Cholesky factorisation, over z by
+what attains the norm. Lee, Sun, Saunders, Proximal Newton-type methods (2014); Daubechies, DeVore, Fornasier, Gunturk,
 Iteratively reweighted least squares (2010).
 
 Every point's gradient is a dual vector, so the best bound met is kept, whatever the steps do.
