@@ -167,11 +167,13 @@ def relax_node(
     step, iterations, finished = form.first_step / rules.lipschitz, 0, True
     costs, spent, most = np.zeros(units.size), 0, rules.max_iterations
     if rules.after_fit >= 0.0:
+        work = 0.0
         if rules.second_order:
-            spent = int(begin_at_relaxation(loss, form, fixed, places, lam, cutoff, stop, start, x, image))
-            most = 0
+            work = begin_at_relaxation(loss, form, fixed, places, lam, cutoff, stop, start, x, image)
+        if work > 0.0:
+            spent, most = int(work), 0
         else:
-            spent = int(begin_at_fit(loss, form, lam, cutoff, stop, x, image, costs))
+            spent = int(begin_at_fit(loss, form, lam, cutoff, stop, x, image, costs) - work)
             most = int(min(most, max(FEWEST_AFTER_FIT, rules.after_fit * spent)))
         w[:] = x
         image_w[:] = image

@@ -142,7 +142,8 @@ def newton_relaxation(
     """Overwrite x by the point of the best bound met, the first ``fixed`` columns being S, and ``image`` by Ax.
 
     ``start`` is a model of all columns to begin at, x the node's part of it. Returns what it took in iterations of the
-    gradient method, which are two products with the columns each.
+    gradient method, which are two products with the columns each; less than 0 where it came to nothing, as columns of
+    very different magnitude may have it.
     """
     AT, y, columns, n, m = form.AT, form.y, form.columns, form.y.size, x.size
     q, v, z, ranked, linear, u = (
@@ -208,7 +209,7 @@ def newton_relaxation(
         image[:] = trial_image
     x[:] = point
     predict(AT, columns, x, image)
-    return work
+    return work if best > 0.0 or stop[0] else -work
 
 
 @choose_by_type("form")
@@ -216,7 +217,7 @@ def begin_at_relaxation(
     loss: Any, form: Any, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray, start: FloatArray,
     x: FloatArray, image: FloatArray,
 ) -> float:  # fmt: skip
-    """:func:`newton_relaxation` of a node whose units are columns and whose form has the rows; no other is served."""
+    """:func:`newton_relaxation` of a node whose units are columns and whose form has the rows; 0 elsewhere."""
     return 0.0
 
 

@@ -85,7 +85,7 @@ def relaxed(problem, columns, fixed, cutoff, start, stop=NEVER):
 
 @pytest.mark.parametrize("block", sample(3, 12, smoke=1))
 def test_the_bound_is_that_of_the_relaxation(block):
-    """No point's relaxed objective is below it, and where the data are no worse than the method can do, some is near."""
+    """No point's relaxed objective is below it, and that of nine points in ten is near."""
     near, asked = 0, 0
     for seed in range(40 * block, 40 * block + 40):
         loss, rng = ("huber", "logistic")[seed % 2], np.random.default_rng([3, seed])

@@ -194,7 +194,8 @@ class TestNewtonStepsOnTheRelaxation:
         assert with_newton.second_order
         assert with_fits.begins_at_fits()
         with_fits.second_order = False
-        newton, fit = (one.tighten(problem.root_state[None], [None], np.inf, np.inf) for one in (with_newton, with_fits))
+        roots, solvers = problem.root_state[None], (with_newton, with_fits)
+        newton, fit = (solver.tighten(roots, [None], np.inf, np.inf) for solver in solvers)
         assert newton.answers.bound[0] > 1.2 * fit.answers.bound[0]
 
     def test_fits_lead_where_the_relaxation_says_no_more(self):
