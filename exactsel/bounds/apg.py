@@ -23,7 +23,7 @@ from exactsel.algebra.curvature import affordable, best_curvature
 from exactsel.algebra.spectrum import largest_eigenvalue
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, stack_points
 from exactsel.bounds.kernel_form import KernelForm
-from exactsel.bounds.newton_fit import beginning_at_fits, leading_fit, may_lead
+from exactsel.bounds.newton_fit import beginning_at_fits, exceeds_fit, leading_fit, may_lead
 from exactsel.bounds.witness import CurvedPoint, ModelPoint
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.apg import Perspective, Rules, relax_nodes
@@ -170,19 +170,25 @@ class PreparedPerspective(PreparedBound):
             lam, scale = 1.0, np.sqrt(curvature)
         self.rules = solver.rules(inner, lipschitz, options.thorough)
         self._root_fit: FloatArray | None = None
+        self.second_order = False
         self._decided = not may_lead(problem, data)
         self._form = KernelForm(Perspective(inner.row_loss, data, groups, lam, problem.k, self.rules), scale)
 
     def begins_at_fits(self) -> bool:
         """See :class:`exactsel.bounds.kernel_form.Relaxation`."""
         if not self._decided:
-            self._root_fit = leading_fit(self.problem, self._form.perspective, self.options.stop)
+            perspective, stop = self._form.perspective, self.options.stop
+            self._root_fit = leading_fit(self.problem, perspective, stop)
+            fit = self._root_fit
+            self.second_order = fit is not None and exceeds_fit(self.problem, perspective, fit, stop)
             self._decided = not self.options.stop[0]
         return self._root_fit is not None
 
     @property
     def detail(self) -> str:
         """See :class:`exactsel.bounds.base.PreparedBound`."""
+        if self.second_order:
+            return "solved by Newton's method"
         return "" if self._root_fit is None else "begun at the Newton fit on the columns left"
 
     def as_point(self, x: FloatArray) -> ModelPoint:
@@ -200,7 +206,7 @@ class PreparedPerspective(PreparedBound):
         answers = empty_answers(len(states), problem.d, problem.k)
         starts = stack_points(warm if options.warm_start else [None] * len(states), scale.size) * scale
         if self.begins_at_fits():
-            perspective = beginning_at_fits(perspective)
+            perspective = beginning_at_fits(perspective, self.second_order)
             starts[[memory is None for memory in warm]] = self._root_fit
         points = answers.point if perspective.groups is None else np.zeros_like(starts)
         target = cutoff if options.force_quit else np.inf

@@ -21,6 +21,8 @@ class Relaxation(Protocol):
     """A prepared bound whose kernel can search by itself."""
 
     problem: Problem
+    second_order: bool
+    """Whether nodes that would begin at their fits are bounded by Newton's method on the relaxation."""
 
     @property
     def kernel_form(self) -> KernelForm:

@@ -23,6 +23,9 @@ MOST_COLUMNS = 1000
 AFTER_FIT, ALL_AFTER_FIT = 0.5, 1e9
 """Part of a fit's work that may go into gradient steps after it; and where the bound is to be polished to the end."""
 
+WORTHWHILE = 0.02
+"""Part of the fit's bound by which that of the relaxation has to exceed it at the root for Newton steps to pay."""
+
 
 def may_lead(problem: Problem, data: GramData | RawData) -> bool:
     """Whether the fit is worth trying: not where columns outnumber rows and it leaves little of the loss."""
@@ -30,10 +33,13 @@ def may_lead(problem: Problem, data: GramData | RawData) -> bool:
     return isinstance(data, RawData) and problem.lam > 0 and columns < problem.n and columns <= MOST_COLUMNS
 
 
-def beginning_at_fits(perspective: Perspective) -> Perspective:
-    """The relaxation with its nodes begun at their fits; where it is to be polished to the end, it still is."""
-    thorough = perspective.rules.polish == 0.0
-    return perspective._replace(rules=perspective.rules._replace(after_fit=ALL_AFTER_FIT if thorough else AFTER_FIT))
+def beginning_at_fits(perspective: Perspective, second_order: bool = False) -> Perspective:
+    """The relaxation with its nodes begun at their fits; where it is to be polished to the end, it still is.
+
+    With ``second_order`` they are bounded by Newton's method on the relaxation itself.
+    """
+    after_fit = ALL_AFTER_FIT if perspective.rules.polish == 0.0 else AFTER_FIT
+    return perspective._replace(rules=perspective.rules._replace(after_fit=after_fit, second_order=second_order))
 
 
 def leading_fit(problem: Problem, perspective: Perspective, stop: BoolArray) -> FloatArray | None:
@@ -48,12 +54,24 @@ def leading_fit(problem: Problem, perspective: Perspective, stop: BoolArray) -> 
     return None if found.status[0] in (CUT, UNFINISHED) else fit
 
 
+def exceeds_fit(problem: Problem, perspective: Perspective, fit: FloatArray, stop: BoolArray) -> bool:
+    """Whether the relaxation of the root is worth more than its fit (d,) by as much as pays for Newton steps on it."""
+    if perspective.groups is not None:
+        return False
+    fitted = perspective._replace(rules=perspective.rules._replace(after_fit=0.0, max_iterations=0))
+    least = float(_at_root(problem, fitted, np.inf, stop, fit)[0].bound[0])
+    wanted = least + WORTHWHILE * abs(least)
+    reached = _at_root(problem, beginning_at_fits(perspective, second_order=True), wanted, stop, fit)[0]
+    return bool(reached.bound[0] >= wanted)
+
+
 def _at_root(
-    problem: Problem, perspective: Perspective, cutoff: float, stop: BoolArray
+    problem: Problem, perspective: Perspective, cutoff: float, stop: BoolArray, start: FloatArray | None = None
 ) -> tuple[Answers, FloatArray]:  # fmt: skip
     """What the relaxation says of the root, and the model (columns,) that proves its bound."""
     answers, points = empty_answers(1, problem.d, problem.k), np.zeros((1, problem.units.columns))
-    states, starts, known = problem.root_state[None], np.zeros_like(points), np.full(1, -np.inf)
+    states, known = problem.root_state[None], np.full(1, -np.inf)
+    starts = np.zeros_like(points) if start is None else start[None].copy()
     with parallel_section(1):
         relax_nodes(*perspective, states, starts, cutoff, known, stop, answers, points)
     return answers, points[0]

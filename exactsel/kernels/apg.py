@@ -36,6 +36,7 @@ from exactsel.kernels.forms import (
 from exactsel.kernels.grouped import node_form
 from exactsel.kernels.linalg import dot, extrapolate
 from exactsel.kernels.newton_fit import begin_at_fit
+from exactsel.kernels.newton_relaxation import begin_at_relaxation
 from exactsel.kernels.node import (
     ILL_CONDITIONED,
     UNFINISHED,
@@ -71,6 +72,9 @@ class Rules(NamedTuple):
     after_fit: float = -1.0
     """Where not negative a node begins at the fit on its columns (kernels/newton_fit.py), and this part of what that
     took may go into iterations after it."""
+    second_order: bool = False
+    """Whether a node that would begin at its fit is bounded by Newton's method on the relaxation instead
+    (kernels/newton_relaxation.py)."""
 
 
 class Perspective(NamedTuple):
@@ -163,8 +167,14 @@ def relax_node(
     step, iterations, finished = form.first_step / rules.lipschitz, 0, True
     costs, spent, most = np.zeros(units.size), 0, rules.max_iterations
     if rules.after_fit >= 0.0:
-        spent = int(begin_at_fit(loss, form, lam, cutoff, stop, x, image, costs))
-        most = int(min(most, max(FEWEST_AFTER_FIT, rules.after_fit * spent)))
+        work = 0.0
+        if rules.second_order:
+            work = begin_at_relaxation(loss, form, fixed, places, lam, cutoff, stop, start, x, image)
+        if work > 0.0:
+            spent, most = int(work), 0
+        else:
+            spent = int(begin_at_fit(loss, form, lam, cutoff, stop, x, image, costs) - work)
+            most = int(min(most, max(FEWEST_AFTER_FIT, rules.after_fit * spent)))
         w[:] = x
         image_w[:] = image
     while True:

@@ -172,7 +172,7 @@ class Subsearcher:
         """
         options, problem, (perspective, scale) = self._options, self.relaxation.problem, self._form
         if self.relaxation.begins_at_fits():
-            perspective = beginning_at_fits(perspective)
+            perspective = beginning_at_fits(perspective, self.relaxation.second_order)
         if options.stop[0]:
             return None
         if horizon < math.inf:
