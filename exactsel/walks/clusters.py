@@ -140,6 +140,8 @@ class ClusterWalker:
                 break
             if proven < level - 2.0 * self._price:  # the best union is no better: more clusters are needed
                 clusters = int(FINER * clusters) + 1
+            elif proven <= lower:  # what the rounding of dependences may cost is all that is left
+                break
             lower = max(lower, proven)
             bound = max(bound, proven)
             if GROWTH * work > budget or upper - lower <= NEARLY_CLOSED * abs(upper):
