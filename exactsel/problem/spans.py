@@ -239,9 +239,9 @@ class Spans:
 def _circuits(null: FloatArray) -> tuple[FloatArray, IntArray]:
     """A basis (q, m) of the same dependences, each with weight 1 of one of the q columns returned and 0 of the rest."""
     pivots = dense.qr(null, mode="r", pivoting=True)[1][: len(null)]
-    circuits = np.linalg.solve(null[:, pivots], null)
+    circuits: FloatArray = np.linalg.solve(null[:, pivots], null)
     circuits[:, pivots] = np.eye(len(null))
-    return circuits, pivots
+    return circuits, np.asarray(pivots, dtype=np.int64)
 
 
 def only_bounded_models(problem: Problem) -> bool:

@@ -121,7 +121,8 @@ class ClusterWalker:
         ``lower`` is the bound of the search, which has spent so many multiplications. A bound that has been raised is
         one of the whole problem.
         """
-        if spent < max(FIRST, counted.after) or not self._alike:
+        few = self._problem.d - self._joined[1] <= self._problem.k
+        if spent < max(FIRST, counted.after) or few or not self._alike:
             return counted
         lower, budget, clusters = max(0.0, lower, counted.bound), SHARE / OF_GROUPS * spent, 0
         if upper - lower <= NEARLY_CLOSED * abs(upper):
