@@ -239,7 +239,7 @@ class Spans:
 def _circuits(null: FloatArray) -> tuple[FloatArray, IntArray]:
     """A basis (q, m) of the same dependences, each with weight 1 of one of the q columns returned and 0 of the rest."""
     pivots = dense.qr(null, mode="r", pivoting=True)[1][: len(null)]
-    circuits: FloatArray = np.linalg.solve(null[:, pivots], null)
+    circuits = np.asarray(np.linalg.solve(null[:, pivots], null), dtype=np.float64)
     circuits[:, pivots] = np.eye(len(null))
     return circuits, np.asarray(pivots, dtype=np.int64)
 
