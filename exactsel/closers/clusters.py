@@ -37,3 +37,5 @@ class BoundByClusters(RegionSolver):
             raise Interrupted
         if counted != effort.counted:
             work.counted = counted
+            if counted.bound > effort.counted.bound:
+                work.scope = self.walker.scope or work.scope

@@ -130,12 +130,29 @@ class Spans:
         null = self._null(columns)
         if not 0 < len(null) <= MOST_CIRCUITS:
             return None
-        pivots = dense.qr(null, mode="r", pivoting=True)[1][: len(null)]
-        circuits = np.linalg.solve(null[:, pivots], null)
-        circuits[:, pivots] = np.eye(len(null))
+        circuits, _ = _circuits(null)
         spread = np.sum(circuits**2, axis=1) ** 2 / np.sum(circuits**4, axis=1)
         sparsest: FloatArray = np.abs(circuits[int(np.argmin(spread))])
         return sparsest
+
+    def made_up_for(self, k: int) -> dict[int, list[int]] | None:
+        """Columns that others make up for, each with these others, so that what is left of all columns is independent.
+
+        Among models of up to k columns; None where there are too many, or some are not near enough, or the others are
+        not shown to have curvature.
+        """
+        columns = np.arange(self._norms.size)
+        null = self._null(columns)
+        if not 0 < len(null) <= MOST_CIRCUITS:
+            return None
+        circuits, pivots = _circuits(null)
+        found: dict[int, list[int]] = {}
+        for column, weights in zip(pivots.tolist(), np.abs(circuits), strict=True):
+            taking_part = np.flatnonzero(weights > TAKES_PART * weights.max())
+            found[column] = np.setdiff1d(taking_part, pivots).tolist()
+            if not self._redundant(column, found[column], k):
+                return None
+        return found if self.independent(np.setdiff1d(columns, pivots)) else None
 
     @cached_property
     def curvature(self) -> FloatArray | None:
@@ -217,6 +234,14 @@ class Spans:
         size = np.abs(own) + np.abs(terms).sum(axis=0)
         residual = np.abs(own - terms.sum(axis=0)) + 1.01 * gamma(max(k, len(others)) + 4) * size
         return bool(1.001 * np.linalg.norm(residual) <= CERTAINLY * FARTHEST * self._norms[column])
+
+
+def _circuits(null: FloatArray) -> tuple[FloatArray, IntArray]:
+    """A basis (q, m) of the same dependences, each with weight 1 of one of the q columns returned and 0 of the rest."""
+    pivots = dense.qr(null, mode="r", pivoting=True)[1][: len(null)]
+    circuits = np.asarray(np.linalg.solve(null[:, pivots], null), dtype=np.float64)
+    circuits[:, pivots] = np.eye(len(null))
+    return circuits, np.asarray(pivots, dtype=np.int64)
 
 
 def only_bounded_models(problem: Problem) -> bool:

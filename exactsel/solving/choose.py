@@ -259,12 +259,10 @@ class Methods:
         return CellCounter(free, options, shown, restricted)
 
     def clusters(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> ClusterWalker | None:
-        """For the default search with quadratic loss whose bounds have some curvature to go by."""
+        """For the default search with quadratic loss where columns, or those that are independent, have curvature."""
         if not self._unlimited or not self._walks or self.settings.shard is not None:
             return None
-        if prepared.curvature is None or not ClusterWalker.serves(problem):
-            return None
-        return ClusterWalker(problem, prepared.curvature, options)
+        return ClusterWalker.of(problem, prepared.curvature, options) if ClusterWalker.serves(problem) else None
 
     @property
     def _unlimited(self) -> bool:

@@ -6,19 +6,26 @@ a problem with groups, far smaller than the problem of columns, which the walk o
 clusterings of one dendrogram the coarsest is taken whose unions seem to be above the next level, and the walk proves
 that level or does not. Any partition of the columns will do, so neither the dendrogram nor the greedy unions that
 choose among its cuts have to be right.
+
+Of dependent columns (lam = 0) some are left out, so that the others are independent, and each has the columns that make
+up for it (problem/spans.py) in its own cluster: a union holds what it would hold with it. Then bounds are those of
+bounded models, less what the rounding of the dependences may cost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.problem.spans import Spans
 from exactsel.problem.units import Units
 from exactsel.types import FloatArray, IntArray, StateArray
 from exactsel.walks.closed_form import LARGEST_GROUPED, SubtreeWalker
@@ -59,7 +66,7 @@ USEFUL = 0.9
 SHORT = 1e-7
 """Part of its objective by which the bound of a union is short of it."""
 
-ALIKE, PART_ALIKE = 0.8, 0.5
+ALIKE, PART_ALIKE = 0.7, 0.5
 """At least this part of the columns must have a cosine as large as this with another one."""
 
 RIDGE = 1e-10
@@ -69,9 +76,29 @@ RIDGE = 1e-10
 class ClusterWalker:
     """Bound to one problem; raises a bound of all of it."""
 
-    def __init__(self, problem: Problem, curvature: FloatArray, options: BoundOptions) -> None:
-        """``curvature`` (d,) is known to be that of formula (3)."""
+    def __init__(
+        self, problem: Problem, curvature: FloatArray, options: BoundOptions,
+        left_out: Mapping[int, Sequence[int]] | None = None, price: float = 0.0,
+    ) -> None:  # fmt: skip
+        """``curvature`` (d,) is known to be that of formula (3), without the columns left out.
+
+        ``left_out`` says which columns make up for each of these, and ``price`` what that may cost bounded models.
+        """
         self._problem, self._curvature, self._options = problem, curvature, options
+        self._left_out, self._price = left_out or {}, price
+        self.scope = BOUNDED_MODELS if left_out else ""
+        """The models its bounds hold for, where these are not all."""
+
+    @staticmethod
+    def of(problem: Problem, curvature: FloatArray | None, options: BoundOptions) -> ClusterWalker | None:
+        """With this curvature; where there is none as columns are dependent, that of those that are independent."""
+        if curvature is not None:
+            return ClusterWalker(problem, curvature, options)
+        spans = Spans.of(problem)
+        left_out = None if spans is None else spans.made_up_for(problem.k)
+        if spans is None or left_out is None or spans.curvature is None:
+            return None
+        return ClusterWalker(problem, spans.curvature, options, left_out, spans.price(problem.k))
 
     @staticmethod
     def serves(problem: SubsetProblem) -> bool:
@@ -94,7 +121,8 @@ class ClusterWalker:
         ``lower`` is the bound of the search, which has spent so many multiplications. A bound that has been raised is
         one of the whole problem.
         """
-        if spent < max(FIRST, counted.after) or not self._alike:
+        few = self._problem.d - self._joined[1] <= self._problem.k
+        if spent < max(FIRST, counted.after) or few or not self._alike:
             return counted
         lower, budget, clusters = max(0.0, lower, counted.bound), SHARE / OF_GROUPS * spent, 0
         if upper - lower <= NEARLY_CLOSED * abs(upper):
@@ -111,8 +139,10 @@ class ClusterWalker:
             budget -= work
             if proven is None:
                 break
-            if proven < level:  # the best union is no better: more clusters are needed
+            if proven < level - 2.0 * self._price:  # the best union is no better: more clusters are needed
                 clusters = int(FINER * clusters) + 1
+            elif proven <= lower:  # what the rounding of dependences may cost is all that is left
+                break
             lower = max(lower, proven)
             bound = max(bound, proven)
             if GROWTH * work > budget or upper - lower <= NEARLY_CLOSED * abs(upper):
@@ -126,19 +156,24 @@ class ClusterWalker:
         """
         grouped = self._grouped(self.labels(clusters))
         walker = SubtreeWalker(grouped, self._curvature, self._options)
-        walk = _walk(walker, grouped.root_state, level, work, adopts=True)
+        state = grouped.root_state.copy()
+        state[grouped.unit_of[list(self._left_out)]] = OUT
+        walk = _walk(walker, state, level, work, adopts=True)
         if walk is None or not walk.finished:
             return None, work if walk is None else walk.work
         proven = min(walk.dropped, level)
         if walk.support is not None:
             proven = min(proven, self._shown(grouped, walker, walk.support))
-        return proven, walk.work
+        return proven - self._price, walk.work
 
     def _grouped(self, labels: IntArray) -> GroupedProblem:
         """The problem of choosing k clusters."""
         objective, k = self._problem.objective, self._problem.k
         columns = Problem.held(objective, Units.of(self._problem.d, None, (), ()), k)
-        return GroupedProblem(columns, [f"cluster {g}" for g in labels])
+        names = [f"cluster {g}" for g in labels]
+        for column in self._left_out:
+            names[column] = f"left out {column}"
+        return GroupedProblem(columns, names)
 
     @staticmethod
     def _shown(grouped: GroupedProblem, walker: SubtreeWalker, support: tuple[int, ...]) -> float:
@@ -150,9 +185,12 @@ class ClusterWalker:
         return walk.dropped if walk is not None and walk.finished else -np.inf
 
     def labels(self, clusters: int) -> IntArray:
-        """The cluster (d,) of each column where there are so many, numbered from 0 in the order of their columns."""
+        """The cluster (d,) of each column where there are so many, numbered from 0 in the order of their columns.
+
+        Or fewer, where columns left out would not be with those that make up for them.
+        """
         of = np.arange(self._problem.d)
-        for kept, gone in self._merges[: self._problem.d - clusters]:
+        for kept, gone in self._merges[: max(self._problem.d - clusters, self._joined[1])]:
             of[of == gone] = kept
         return np.unique(of, return_inverse=True)[1].reshape(-1)
 
@@ -194,7 +232,19 @@ class ClusterWalker:
 
     @cached_property
     def _merges(self) -> list[tuple[int, int]]:
-        return merges(1.0 - np.abs(self._scaled[0]))
+        distances = 1.0 - np.abs(self._scaled[0])
+        belongs, _ = self._joined
+        distances[belongs[:, None] == belongs] = -1.0
+        return merges(distances)
+
+    @cached_property
+    def _joined(self) -> tuple[IntArray, int]:
+        """For each column (d,) the first of those that are to be in its cluster; how many merges that takes."""
+        of = np.arange(self._problem.d)
+        for column, others in self._left_out.items():
+            together = np.isin(of, of[[column, *others]])
+            of[together] = of[together].min()
+        return of, int(np.sum(of != np.arange(of.size)))
 
 
 def _walk(

@@ -13,6 +13,8 @@ from saved_searches import copied
 from exactsel import InputError, Problem, solve
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.fit import BOUNDED_MODELS
+from exactsel.problem import spans
 from exactsel.search.events import RoundEnded
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
@@ -106,6 +108,48 @@ def test_a_level_is_proven_of_all_unions_or_the_best_union_is(seed):
                 assert proven >= min(level, min(unions)) - 1e-6 * problem.gram.constant
 
 
+def dependent_columns(rng: np.random.Generator) -> tuple[Problem, float]:
+    """Whole-number sums, differences and copies among other columns, and the least objective."""
+    d, n = int(rng.integers(5, 10)), int(rng.integers(12, 25))
+    A = rng.standard_normal((n, d)) + rng.choice([0.0, 2.0]) * rng.standard_normal((n, 1))
+    for column in rng.permutation(d)[: int(rng.integers(1, 3))]:
+        others = rng.permutation(np.delete(np.arange(d), column))[: int(rng.integers(1, 4))]
+        A[:, column] = A[:, others] @ rng.choice([-2.0, -1.0, 1.0, 3.0], others.size)
+        if np.linalg.norm(A[:, column]) < 1e-8:  # of nothing but itself, by way of the others
+            A[:, column] = rng.standard_normal(n)
+    if rng.random() < 0.4:
+        A *= 2.0 ** rng.integers(-20, 21, d)
+    y = A @ (rng.standard_normal(d) / np.linalg.norm(A, axis=0)) + 10.0 ** rng.integers(-3, 1) * rng.standard_normal(n)
+    problem = Problem(A, y, int(rng.integers(1, d - 1)))
+    return problem, min(union_value(problem, support) for support in combinations(range(d), problem.k))
+
+
+@pytest.mark.parametrize("seed", sample(20, 600))
+def test_no_bound_of_dependent_columns_is_above_the_optimum(seed, monkeypatch):
+    """And each column left out lies in the span of its cluster, whatever the number of clusters."""
+    monkeypatch.setattr(spans, "MOST_TAKING_PART", 0.8)
+    rng, raised = np.random.default_rng([seed, 453]), 0
+    for _ in range(20):
+        problem, best = dependent_columns(rng)
+        walker = ClusterWalker.of(problem, None, BoundOptions()) if ClusterWalker.serves(problem) else None
+        if walker is None:
+            continue
+        assert walker.scope == BOUNDED_MODELS
+        kept = np.setdiff1d(np.arange(problem.d), list(walker._left_out))
+        for clusters_wanted in range(1, problem.d + 1):
+            labels = walker.labels(clusters_wanted)
+            for column in walker._left_out:
+                same = kept[labels[kept] == labels[column]]
+                own = problem.AT[column]
+                rest = own - problem.AT[same].T @ np.linalg.lstsq(problem.AT[same].T, own, rcond=None)[0]
+                assert np.linalg.norm(rest) <= 1e-10 * np.linalg.norm(own)
+        for upper in (best, best + 0.5 * (problem.gram.constant - best)):
+            bound = walker.explore(upper, 0.0, ENOUGH, WholeAttempt()).bound
+            assert bound <= best + 1e-9 * problem.gram.constant
+            raised += bound > 0.0
+    assert raised >= 2
+
+
 def test_merges_are_those_of_average_linkage():
     """Against its definition: the pair of clusters whose members are nearest in the mean."""
     for seed in range(20):
@@ -158,6 +202,22 @@ def test_a_search_takes_the_bound_over(monkeypatch):
         assert result.upper == pytest.approx(best)
         hashes.add((result.tree_hash, search.state.proven))
     assert len(hashes) == 1
+
+
+def test_a_search_over_dependent_columns_says_which_models_a_bound_is_about(monkeypatch):
+    monkeypatch.setattr(clusters, "SHARE", 1e6)
+    for name in ("FIRST_TRIES", "FIRST_WORK", "WALK_WORK"):
+        monkeypatch.setattr(effort, name, 1e4)
+    plain = alike(2)
+    A = plain.AT.T.copy()
+    A[:, 3] = A[:, 0] - A[:, 1]
+    problem = Problem(A, plain.y, plain.k)
+    best = min(union_value(problem, support) for support in combinations(range(problem.d), problem.k))
+    search = Search(problem, Settings(), signals=(), listing=True)
+    result = search.run()
+    assert search.state.proven == search.state.counted.bound > 0.0
+    assert search.state.scope == BOUNDED_MODELS
+    assert result.lower <= best * (1.0 + 1e-9)
 
 
 def test_a_saved_search_goes_on_with_the_bound(tmp_path, monkeypatch):
