@@ -26,6 +26,7 @@ PAGES = [
     "docs/tutorial.md",
     "docs/reference/json.md",
     "docs/reference/results.md",
+    "docs/reliability.md",
     *(f"docs/howto/{p.name}" for p in sorted((ROOT / "docs/howto").glob("*.md"))),
 ]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
