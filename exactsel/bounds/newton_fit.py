@@ -23,6 +23,9 @@ MOST_COLUMNS = 1000
 AFTER_FIT, ALL_AFTER_FIT = 0.5, 1e9
 """Part of a fit's work that may go into gradient steps after it; and where the bound is to be polished to the end."""
 
+FEWEST_COLUMNS = 20
+"""With fewer columns than this one a search ends within some nodes, whichever way these are bounded."""
+
 WORTHWHILE = 0.02
 """Part of the fit's bound by which that of the relaxation has to exceed it at the root for Newton steps to pay."""
 
@@ -56,7 +59,7 @@ def leading_fit(problem: Problem, perspective: Perspective, stop: BoolArray) -> 
 
 def exceeds_fit(problem: Problem, perspective: Perspective, fit: FloatArray, stop: BoolArray) -> bool:
     """Whether the relaxation of the root is worth more than its fit (d,) by as much as pays for Newton steps on it."""
-    if perspective.groups is not None:
+    if perspective.groups is not None or problem.units.columns < FEWEST_COLUMNS:
         return False
     fitted = perspective._replace(rules=perspective.rules._replace(after_fit=0.0, max_iterations=0))
     least = float(_at_root(problem, fitted, np.inf, stop, fit)[0].bound[0])

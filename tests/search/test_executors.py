@@ -179,13 +179,13 @@ def test_what_workers_cannot_find():
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_a_job_makes_the_same_problem(kind):
     make, options = SEARCHES[kind]
-    workshop = Workshop(job_bytes(make(900), Settings(**options), brief=True))
+    workshop = Workshop(job_bytes(make(900), Settings(**options)))
     assert workshop.problem.hash == make(900).hash
 
 
 def test_a_job_that_is_damaged():
     make, options = SEARCHES["huber, default"]
-    job = job_bytes(make(900), Settings(**options), brief=True)
+    job = job_bytes(make(900), Settings(**options))
     for damaged in (job[:-3], b"", job[:40] + bytes([job[40] ^ 1]) + job[41:]):
         with pytest.raises(InputError):
             Workshop(damaged)

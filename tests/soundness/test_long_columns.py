@@ -202,10 +202,10 @@ def test_no_bound_is_above_the_level_its_limits_are_about(attacks, tmp_path):
     assert problem.objective.vanishing is not None
     solve(problem, proof=file)
     regions = RegressionRegions(instance_of(problem).plain, read_proof(file), 0.0)
-    assert regions._most == problem.objective.vanishing.limits.level
+    assert regions.most == problem.objective.vanishing.limits.level
     states = np.zeros((1, 3), dtype=np.uint8)
     leaves = Leaves(states, np.full(1, FIRST_POINT, dtype=np.int64))
     bound = float(regions.bounds(leaves)[0])
-    assert 0.0 < bound < regions._most
-    regions._most = 0.5 * bound
+    assert 0.0 < bound < regions.most
+    regions.most = 0.5 * bound
     assert regions.bounds(leaves)[0] == 0.5 * bound
