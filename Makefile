@@ -61,7 +61,7 @@ format: $(TESTING)  ## put the code into the project's style
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
-bench: $(TESTING)  ## the experiments of the paper, small (see docs/paper-experiments.md)
+bench: $(TESTING)  ## the experiments of the paper, small (see docs/development/paper-experiments.md)
 	$(BIN)/python -m benchmarks.paper all --quick
 
 docs: $(WRITING)  ## the documentation as a web site, in build/docs; a warning is an error

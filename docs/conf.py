@@ -19,14 +19,13 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_click",
 ]
-exclude_patterns = ["_build", "jupyter_execute", "example_plugin"]
+exclude_patterns = ["_build", "jupyter_execute", "example_plugin", "development"]
 suppress_warnings = [
-    "myst.header",  # the pages of experiments have tables under small headings
     "myst.xref_missing",  # links to files of the repository outside docs/; tests/use/test_docs.py follows all of them
 ]
 
-# Docstrings mean the absolute value, not a substitution.
-rst_prolog = ".. |upper| replace:: \\|upper\\|\n"
+# Docstrings mean absolute values, not substitutions.
+rst_prolog = ".. |upper| replace:: \\|upper\\|\n.. |value| replace:: \\|value\\|\n"
 
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3

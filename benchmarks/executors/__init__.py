@@ -1,1 +1,1 @@
-"""What executors cost, gain and survive: ``python -m benchmarks.executors``; see docs/howto/cluster.md."""
+"""What executors cost, gain and survive: ``python -m benchmarks.executors``; see docs/development/executors.md."""

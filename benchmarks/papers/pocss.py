@@ -58,7 +58,7 @@ def _table_1(request: Request) -> Exhibit:
     k = 3 if request.quick else published.K
     rows = list(_rows(request, Table1, tuple(published.TABLE_1), remarks, ks=(k,)))
     if not request.quick:
-        # Files as the paper is likely to have had them: docs/pocss-experiments.md.
+        # Files as the paper is likely to have had them: docs/development/pocss-experiments.md.
         said = {"sonar, columns in [-1, 1]": {"scaling": "symmetric"}, "dna, 1400 rows": {"first": 1400}}
         for name, how in said.items():
             own = _rows(request, Table1, (name.split(",")[0],), remarks, ks=(k,), **how)

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.reliability``: what is told in docs/reliability.md, each figure with its seed."""
+"""``python -m benchmarks.reliability``: the figures of docs/development/reliability.md, each with its seed."""
 
 from __future__ import annotations
 

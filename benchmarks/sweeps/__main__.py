@@ -1,4 +1,4 @@
-"""``python -m benchmarks.sweeps``: what is told in docs/howto/sweeps.md."""
+"""``python -m benchmarks.sweeps``: the figures of docs/development/executors.md."""
 
 from __future__ import annotations
 

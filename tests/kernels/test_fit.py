@@ -29,7 +29,7 @@ def random_problem(rng, loss, n, d, kind="plain", lam=0.1, k=None) -> Problem:
 
 
 def plain_objective(problem: Problem, x) -> float:
-    """P(x) by the formulas of the README, in plain numpy."""
+    """P(x) by the formulas of docs/reference/problem.md, in plain numpy."""
     z, y = problem.AT.T @ x, problem.y
     if problem.loss.name == "quadratic":
         value = 0.5 * np.sum((z - y) ** 2)

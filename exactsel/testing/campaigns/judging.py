@@ -1,4 +1,4 @@
-"""Hold a result against the truth: every promise of the README that is not kept is a finding.
+"""Hold a result against the truth: every promise of docs/reference/results.md that is not kept is a finding.
 
 Nothing is asked of a result beyond what it says: the words are worked out anew from the numbers, by other code.
 """
