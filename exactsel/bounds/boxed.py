@@ -71,7 +71,7 @@ class BoxedBound(BoundSolver):
     def prepare(self, problem: BoxedProblem, options: BoundOptions) -> PreparedBoxed:
         """Bind to a problem with lam > 0, or of quadratic loss with independent columns or all coefficients limited."""
         curvature = _known_curvature(problem, options)
-        if curvature is None and problem.lam == 0 and not problem.all_limited:
+        if curvature is None and problem.lam == 0 and not problem.coefficient_bounds.all_finite:
             raise UnsupportedError(
                 "lam is 0, the columns are (nearly) dependent, and not all coefficients are limited on both sides; "
                 f"limit all of them, give a small ridge ({option('lam', 1e-6)}), or leave columns out."
@@ -81,7 +81,7 @@ class BoxedBound(BoundSolver):
 
 def _known_curvature(problem: BoxedProblem, options: BoundOptions) -> FloatArray | None:
     """The curvature of all columns where it is more than the ridge's; None where there is none, or no time for it."""
-    free = problem.unlimited
+    free = problem.without_coefficient_bounds
     if not (free.is_quadratic and may_gain(free)) or free.objective.d > free.n:
         return None
     if affordable(free.objective.d, options.seconds) is None:
@@ -101,7 +101,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
 
     def __init__(self, problem: BoxedProblem, options: BoundOptions, curvature: FloatArray | None) -> None:
         self.problem, self.options, self.curvature = problem, options, curvature
-        self.quick, free = problem.all_limited, problem.unlimited
+        self.quick, free = problem.coefficient_bounds.all_finite, problem.without_coefficient_bounds
         wide = curvature is None and not problem.units.grouped and many_columns(free.n, free.d)
         in_gram = free.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
         data: GramData | RawData = free.gram if in_gram else free.raw

@@ -21,8 +21,10 @@ from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
 from exactsel.plain import html_table
+from exactsel.problem.capabilities import COEFFICIENTS, FREE_COEFFICIENTS
 from exactsel.problem.checks import checked_data, checked_k, default_delta, name_of_loss, row_numbers
 from exactsel.problem.fit import Fit, fit_support
+from exactsel.problem.frozen import FrozenProblem
 from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
 from exactsel.problem.limits import limited_units, units_of
@@ -43,7 +45,7 @@ _OF_UNITS = ("feature_names", "must_have", "must_not")
 """What :meth:`Problem.replace` changes of the units; all but k and these is the objective's."""
 
 
-class Problem:
+class Problem(FrozenProblem):
     """One instance of best-subset selection.
 
     Parameters
@@ -87,6 +89,7 @@ class Problem:
     """
 
     family = "regression"
+    _of_models = COEFFICIENTS | FREE_COEFFICIENTS
 
     def __init__(
         self,
@@ -197,7 +200,7 @@ class Problem:
 
     def _hold(self, objective: Objective, units: Units, k: int) -> None:
         """Store the three parts, with the names they have of old, and freeze."""
-        self.objective = objective
+        self.objective = self.base = objective
         """P; calling it with coefficients of all columns (columns,) gives its value."""
         self.units = units
         """What is chosen, and what is demanded of the choice."""
@@ -215,12 +218,6 @@ class Problem:
         self.feature_names, self.scope = units.names, objective.scope
         self.must_have, self.must_not = units.must_have, units.must_not
         self._frozen = True
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if getattr(self, "_frozen", False):
-            kind = type(self).__name__
-            raise AttributeError(f"a {kind} is frozen; make a new one instead of changing '{name}'.")
-        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         about = f"{self.objective.loss_text}, n={self.n}, {self._size}, k={self.k}, lam={self.objective.asked_lam:g}"
@@ -333,11 +330,13 @@ class Problem:
         return Problem.held(self.objective, units, units.d)  # its ridge too, where a small one stands for none
 
     @property
-    def root_state(self) -> StateArray:
-        """What is decided before the search begins, (d,): units in, out, or free (exactsel.kernels.node)."""
-        region = self.units.region(self.k)
-        assert region is not None  # checked when the problem was made
-        return region
+    def without_coefficient_bounds(self) -> Problem:
+        """The problem itself."""
+        return self
+
+    def choosing(self, units: Units, k: int) -> Problem:
+        """The same objective, where at most k of other units on the same columns are chosen."""
+        return Problem.of(self.objective, units, k)
 
     @property
     def objective_text(self) -> str:
@@ -348,11 +347,7 @@ class Problem:
     @cached_property
     def hash(self) -> str:
         """sha256 over everything that defines the problem (names excluded)."""
-        return self.hash_with(**self.units.entries())
-
-    def hash_with(self, **entries: Any) -> str:
-        """sha256 over data, loss, lam, k and ``entries``."""
-        return self.objective.hash_with(**{"k": self.k} | entries)
+        return self.objective.hash_with(**{"k": self.k} | self.units.entries())
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays. Where groups are chosen, ``d`` counts them."""
@@ -377,6 +372,10 @@ class Problem:
         See :func:`exactsel.problem.minima.minima`; :meth:`fit` handles supports that are nan there.
         """
         return minima(self.objective, self.units.in_columns(supports), threads)
+
+    def bound_at(self, x: FloatArray, state: StateArray) -> float:
+        """The dual bound of the region ``state`` (d,) of single columns at the gradient of L at Ax, lam > 0."""
+        return self.objective.dual_bound(x, state, self.k)
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
         """A bound of a convex region, whose models may have the units ``allowed``, and the model that proves it.

@@ -16,7 +16,7 @@ from exactsel.data.missing import KEPT
 from exactsel.data.tables import Coding
 from exactsel.deadlines import within
 from exactsel.errors import DataWarning, InputError, did_you_mean, warn_of_data
-from exactsel.problem.boxed import BoxedProblem, boxed
+from exactsel.problem.boxed import boxed
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
@@ -155,13 +155,13 @@ def _unlimited(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Prob
 
 
 def _target_of(problem: SubsetProblem) -> FloatArray:
-    made: Any = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    made: Any = problem.without_coefficient_bounds
     return made.target  # type: ignore[no-any-return]
 
 
 def _copies_of_target(problem: SubsetProblem, y: Any) -> list[str]:
     """The columns that are the target, by name: most often it was left among them."""
-    made: Any = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    made: Any = problem.without_coefficient_bounds
     before = made.preparation
     found = copies_of(made.target if y is None else y, made.objective.AT if before is None else before.AT)
     names = made.units.column_names

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE
+from exactsel.problem.capabilities import COEFFICIENTS, PLAIN_REGRESSION
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._perturbing import perturbed
@@ -100,7 +101,7 @@ class SwapLocalSearch:
         InputError
             When the start has more than k columns, or a column the problem does not have.
         """
-        if problem.family in ("grouped", "boxed"):
+        if problem.has(COEFFICIENTS) and not problem.has(PLAIN_REGRESSION):
             if context.start is not None:
                 _start(problem, context)  # type: ignore[arg-type]
             whole = math.isinf(context.work)
