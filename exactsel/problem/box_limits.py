@@ -37,6 +37,14 @@ class CoefficientBounds:
         """Whether every coefficient has finite bounds on both sides."""
         return bool(np.all(np.isfinite(self.lower) & np.isfinite(self.upper)))
 
+    def entry(self) -> list[list[str]]:
+        """What a problem's hash holds of them."""
+        return [[float(v).hex() for v in side] for side in (self.given_lower, self.given_upper)]
+
+    def describe(self) -> list[list[float | None]]:
+        """Lower and upper ones as plain data, None where there is no bound."""
+        return [[None if np.isinf(v) else float(v) for v in side] for side in (self.given_lower, self.given_upper)]
+
     def violated(self, coef: FloatArray) -> BoolArray:
         """Which coefficients (columns,) of the columns as they were given lie outside."""
         return np.asarray((coef < self.given_lower) | (coef > self.given_upper))

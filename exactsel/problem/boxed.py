@@ -37,12 +37,10 @@ from exactsel.problem.box_limits import (
 from exactsel.problem.boxed_fit import flat_least_squares_in_box, least_squares_in_box, minima_in_box, newton_in_box
 from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.fit import Fit, among_all, on_columns
-from exactsel.problem.frozen import FrozenProblem
+from exactsel.problem.frozen import FrozenRegression
 from exactsel.problem.groups import matching
 from exactsel.problem.numbered import Position
 from exactsel.problem.objective import Objective
-from exactsel.problem.offsets import has_offset
-from exactsel.problem.preparing import Preparation
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units, ascending
 from exactsel.rounding import UNIT
@@ -52,7 +50,7 @@ ALL = "all"
 """In place of names: every column."""
 
 
-class BoxedProblem(FrozenProblem):
+class BoxedProblem(FrozenRegression):
     """A problem of best-subset selection with limits on the coefficients.
 
     Parameters
@@ -104,14 +102,11 @@ class BoxedProblem(FrozenProblem):
                 f"limits on coefficients other than 0 go with columns as they are, for scaling rounds them; leave "
                 f"{option('standardize')} out, or scale the columns yourself."
             )
-        self.base: Objective = problem.objective
-        """P without the box."""
-        self._settle(problem.units, problem.k)
+        self._settle(problem.objective, problem.units, problem.k)
 
-    def _settle(self, units: Units, k: int) -> None:
+    def _settle(self, base: Objective, units: Units, k: int) -> None:
         units.check(k)
-        self.units, self.k = units, k
-        self.d, self.n = units.d, self.base.n
+        self._keep(base, units, k)
         even = np.ones(self.base.d) if self.base.even is None else self.base.even
         # There is nearly no ridge to limit the others, but no model beyond what is known beats the empty one.
         known = self.base.vanishing and self.base.vanishing.limits
@@ -119,9 +114,6 @@ class BoxedProblem(FrozenProblem):
         self.lower, self.upper = np.maximum(self.given_lower * even, -most), np.minimum(self.given_upper * even, most)
         """(columns,) limits of the coefficients of the columns as they are searched."""
         self.coefficient_bounds = CoefficientBounds(self.given_lower, self.given_upper, self.lower, self.upper)
-        self.AT = self.base.AT
-        self.feature_names, self.scope = units.names, self.base.scope
-        self.must_have, self.must_not = units.must_have, units.must_not
         self._frozen = True
 
     def __repr__(self) -> str:
@@ -134,39 +126,11 @@ class BoxedProblem(FrozenProblem):
         return Problem.held(self.base, self.units, self.k)
 
     @property
-    def preparation(self) -> Preparation | None:
-        """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
-        return self.base.preparation
-
-    @property
-    def A(self) -> FloatArray:
-        """The data (n, columns) as given, read-only."""
-        return self.base.A if self.base.preparation is None else self.base.preparation.AT.T
-
-    @property
-    def lam(self) -> float:
-        """The ridge weight; 0 with quadratic loss only, for a small one stands for none with the others."""
-        return self.base.lam
-
-    @property
-    def null_objective(self) -> float:
-        """The objective of the empty model."""
-        return self.base.at_zero
-
-    @property
     def objective_text(self) -> str:
         """What is minimised, for people."""
         limited = int(np.count_nonzero(np.isfinite(self.lower) | np.isfinite(self.upper)))
         chosen = f", x on at most k of {self.d} groups of columns" if self.units.grouped else ""
         return f"{self.base.text}{chosen}, coefficients of {limited} columns within bounds"
-
-    @cached_property
-    def hash(self) -> str:
-        """sha256 over everything that defines the problem (names excluded)."""
-        return self.base.hash_with(**{"k": self.k} | self.units.entries() | {"bounds": self._entry()})
-
-    def _entry(self) -> list[list[str]]:
-        return [[float(v).hex() for v in side] for side in (self.given_lower, self.given_upper)]
 
     @property
     def unit(self) -> float:
@@ -257,20 +221,6 @@ class BoxedProblem(FrozenProblem):
         coef = self.fit(allowed).coef
         return self.bound_at(coef, state), coef
 
-    def describe(self) -> dict[str, Any]:
-        """The problem as plain data, without its arrays."""
-        made = self.base.preparation
-        return {
-            "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": self.base.loss.name,
-            "loss_parameters": self.base.loss_parameters, "lam": self.base.asked_lam, "problem_hash": self.hash,
-            "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
-            "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weighted, "offset": has_offset(self.base), **self.units.describe(),
-            "bounds": [
-                [None if np.isinf(v) else float(v) for v in side] for side in (self.given_lower, self.given_upper)
-            ],
-        }  # fmt: skip
-
     def replace(self, **changes: Any) -> BoxedProblem:
         """A copy with some of k, lam, must_have, must_not, feature_names changed."""
         return self._of(self.without_coefficient_bounds.replace(**changes))
@@ -282,8 +232,8 @@ class BoxedProblem(FrozenProblem):
     def _of(self, changed: Problem) -> BoxedProblem:
         _check_kind(changed)
         made = object.__new__(BoxedProblem)
-        made.base, made.given_lower, made.given_upper = changed.objective, self.given_lower, self.given_upper
-        made._settle(changed.units, changed.k)
+        made.given_lower, made.given_upper = self.given_lower, self.given_upper
+        made._settle(changed.objective, changed.units, changed.k)
         return made
 
 

@@ -281,7 +281,7 @@ def folds_of(cv: Any, problem: Problem | BoxedProblem, seed: int = 0) -> list[tu
     InputError
         For what stands for none.
     """
-    target = problem.without_coefficient_bounds.target
+    target = problem.target
     if isinstance(cv, str) and cv.casefold() in LEAVE_ONE_OUT:
         return random_folds(len(target), len(target), seed)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
