@@ -221,11 +221,6 @@ class Problem(FrozenRegression):
         return html_table(rows)
 
     @property
-    def is_quadratic(self) -> bool:
-        """Whether the loss is the built-in quadratic one, for which the Gram matrix says everything."""
-        return self.objective.is_quadratic
-
-    @property
     def infimum(self) -> float:
         """A number no objective is below, or -inf."""
         return self.objective.infimum

@@ -47,9 +47,9 @@ from exactsel.walks.wide import ELIMINATED, FEWEST, CountingWalker
 
 def _bound_for_columns(problem: Any, seconds: float | None) -> str:
     """The split beside it, or the perspective relaxation; without any curvature for that, the fit."""
-    if problem.is_quadratic and problem.n < problem.d:
+    if problem.base.is_quadratic and problem.n < problem.d:
         return "spectral"
-    if problem.is_quadratic and problem.d <= SPLIT_UP_TO:
+    if problem.base.is_quadratic and problem.d <= SPLIT_UP_TO:
         return "split"
     if problem.lam > 0:
         return "apg"

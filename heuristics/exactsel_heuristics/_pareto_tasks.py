@@ -48,7 +48,7 @@ def regression_task(problem: Limited) -> Task:
 
 def _task_of_free_coefficients(problem: Problem) -> Task:
     width = max(1, min(2 * problem.k - 1, problem.d))
-    if problem.is_quadratic:
+    if problem.base.is_quadratic:
         work = OVERHEAD + 4.0 * width**2
         reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0
         return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work, reading)
