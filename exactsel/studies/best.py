@@ -94,7 +94,7 @@ def best_model(
     """
     asked, settings = _asked(problem, y, options, k_max)
     settings |= {"signals": signals, "time_limit": time_limit}
-    measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
+    measure = SizeCriterion.of(asked.without_coefficient_bounds, criterion, gamma, penalty)
     if asked.units.grouped:
         return _over_terms(asked, measure, settings, proof, k_max=k_max, top=top, within=within, cap=cap)
     sizes = every = sizes_of(asked, measure, k_max)
@@ -221,11 +221,6 @@ def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion,
     support = smallest.units.completed(smallest.units.must_have, sizes[0]) or ()
     known = criterion.value(statement_of(smallest).upper(smallest.fit(support)), len(support))
     return [size for size in sizes if size == sizes[0] or criterion.below(problem.infimum, size) < known]
-
-
-def _unlimited(problem: Problem | BoxedProblem) -> Problem:
-    """The problem without limits on coefficients: the likelihood of a model is the same in both."""
-    return problem.without_coefficient_bounds
 
 
 def _asked(
