@@ -12,7 +12,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from exactsel._moved import answer_to_earlier_names
 from exactsel._version import __version__
 
 _HOMES = {
@@ -145,9 +144,6 @@ if TYPE_CHECKING:
     from exactsel.studies.path import SolutionPath, solve_path
     from exactsel.studies.sweeps import Sweep, sweep
     from exactsel.studies.targets import TargetModels, solve_targets
-
-
-answer_to_earlier_names()
 
 
 def __getattr__(name: str) -> Any:

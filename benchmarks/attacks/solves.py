@@ -38,8 +38,7 @@ def options_of(seed: int, case: Case) -> dict[str, Any]:
 
 def delta_of(problem: Any) -> float | None:
     """The Huber threshold a problem came to."""
-    inner = getattr(problem, "base", None) or getattr(problem, "inner", problem)
-    return getattr(inner, "loss_parameters", {}).get("delta")
+    return None if problem.base is None else problem.base.loss_parameters.get("delta")
 
 
 def solved(seed: int) -> Outcome:

@@ -71,7 +71,7 @@ class BoxedBound(BoundSolver):
     def prepare(self, problem: BoxedProblem, options: BoundOptions) -> PreparedBoxed:
         """Bind to a problem with lam > 0, or of quadratic loss with independent columns or all coefficients limited."""
         curvature = _known_curvature(problem, options)
-        if curvature is None and problem.lam == 0 and not problem.all_limited:
+        if curvature is None and problem.lam == 0 and not problem.coefficient_bounds.all_finite:
             raise UnsupportedError(
                 "lam is 0, the columns are (nearly) dependent, and not all coefficients are limited on both sides; "
                 f"limit all of them, give a small ridge ({option('lam', 1e-6)}), or leave columns out."
@@ -81,8 +81,8 @@ class BoxedBound(BoundSolver):
 
 def _known_curvature(problem: BoxedProblem, options: BoundOptions) -> FloatArray | None:
     """The curvature of all columns where it is more than the ridge's; None where there is none, or no time for it."""
-    free = problem.unlimited
-    if not (free.is_quadratic and may_gain(free)) or free.objective.d > free.n:
+    free = problem.without_coefficient_bounds
+    if not (free.base.is_quadratic and may_gain(free)) or free.objective.d > free.n:
         return None
     if affordable(free.objective.d, options.seconds) is None:
         return uniform_curvature(free.hessian, free.gram.roundings) if free.lam == 0 else None
@@ -101,13 +101,13 @@ class PreparedBoxed(PreparedAcceleratedGradient):
 
     def __init__(self, problem: BoxedProblem, options: BoundOptions, curvature: FloatArray | None) -> None:
         self.problem, self.options, self.curvature = problem, options, curvature
-        self.quick, free = problem.all_limited, problem.unlimited
+        self.quick, free = problem.coefficient_bounds.all_finite, problem.without_coefficient_bounds
         wide = curvature is None and not problem.units.grouped and many_columns(free.n, free.d)
-        in_gram = free.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
+        in_gram = free.base.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
         data: GramData | RawData = free.gram if in_gram else free.raw
         lam, scale = free.lam, np.ones(free.objective.d)
         ridge, lam = 1.0 if lam > 0.0 else 0.0, problem.unit
-        by_parts = wide and free.is_quadratic
+        by_parts = wide and free.base.is_quadratic
         lipschitz = 1.0 if by_parts else free.spectral_norm_squared * free.objective.steepness
         if curvature is not None:
             data, lipschitz = curved_data(free, curvature)
@@ -120,11 +120,11 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         self._begins_at_fit = (stretched or flat) and few
         self._flat_fit = PreparedBoxedFit(problem, options) if flat else None
         # Where there is next to no ridge proofs need more digits of models than kernels find.
-        from_rows = isinstance(data, RawData) and not free.is_quadratic
+        from_rows = isinstance(data, RawData) and not free.base.is_quadratic
         self._solves = from_rows and free.objective.vanishing is None
         self._fits_all = from_rows and not self._solves and few
         self._root_fit: FloatArray | None = None
-        singles = free.is_quadratic and not problem.units.grouped
+        singles = free.base.is_quadratic and not problem.units.grouped
         self._near = free.gram if stretched and few and singles else None
         if self._near is not None:
             self.rules = self.rules._replace(max_iterations=AFTER_FIT)
@@ -140,7 +140,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         self._form = KernelForm(perspective, scale)
         self._working: WorkingSet | None = None
         if wide:
-            products = KnownProducts(free.AT, free.y) if free.is_quadratic else None
+            products = KnownProducts(free.AT, free.y) if free.base.is_quadratic else None
             self._working = WorkingSet(problem.base, problem.dual, perspective, options, products)
 
     def tighten(

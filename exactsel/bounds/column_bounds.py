@@ -34,10 +34,9 @@ from exactsel.errors import TimeLimitError
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.rows import dual_rows, loss_gradient
 from exactsel.problem.box_limits import gains_within
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.design import DesignColumns
 from exactsel.problem.objective import Objective
-from exactsel.problem.some_columns import AnyRegression, regression_objective
+from exactsel.problem.some_columns import AnyRegression
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray
 
@@ -87,7 +86,7 @@ def column_bounds(
     # No loss is below zero anywhere.
     best = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     with suppress(TimeLimitError):  # in the middle of a pass: what was proven before holds
-        if regression_objective(problem).is_quadratic:
+        if problem.base.is_quadratic:
             best = best.better(touched_rows(problem, allowed, should_stop))
         if Terms.of(problem, allowed).serve:
             # One pass, even where no step may be taken: without it nothing is known of the model.
@@ -102,7 +101,7 @@ def _better_predictions(
     problem: AnyRegression, known: ColumnBounds, coef: FloatArray, should_stop: Callable[[], bool]
 ) -> Iterator[FloatArray]:
     """Predictions (n,) whose slopes are better dual vectors: those of relaxations."""
-    if isinstance(problem, BoxedProblem):
+    if problem.coefficient_bounds is not None:
         allowed = np.isfinite(known.with_column)
         terms, slopes = Terms.of(problem, allowed), np.empty(problem.n)
 
@@ -120,7 +119,7 @@ def _better_predictions(
 
 def touched_rows(problem: AnyRegression, allowed: BoolArray, should_stop: Callable[[], bool]) -> ColumnBounds:
     """The bound by touched rows (quadratic loss); ``allowed`` (d,) says which columns a model may use."""
-    AT, y, intercept = _given(regression_objective(problem))
+    AT, y, intercept = _given(problem.base)
     k, n = min(problem.k, int(allowed.sum())), y.size
     nothing = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     r = y - np.float64(math.fsum(y) / n) if intercept else y
@@ -195,8 +194,9 @@ class Terms(NamedTuple):
     @classmethod
     def of(cls, problem: AnyRegression, allowed: BoolArray) -> Terms:
         """Those of a problem; ``allowed`` (d,) says which columns a model may use."""
-        limits = (problem.given_lower, problem.given_upper) if isinstance(problem, BoxedProblem) else None
-        objective, k = regression_objective(problem), min(problem.k, int(allowed.sum()))
+        known = problem.coefficient_bounds
+        limits = None if known is None else (known.given_lower, known.given_upper)
+        objective, k = problem.base, min(problem.k, int(allowed.sum()))
         return cls(objective, *_given(objective)[:2], k, allowed, _given(objective)[2], limits)
 
     @property

@@ -8,14 +8,17 @@ Where this ends only decides how good a bound is, for any dual vector gives one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.bounds.boxed import PreparedBoxed
-from exactsel.problem.boxed import BoxedProblem
-from exactsel.problem.some_columns import on_some_columns
+from exactsel.problem.some_columns import AnyRegression, on_some_columns
 from exactsel.types import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from exactsel.problem.boxed import BoxedProblem
 
 FIRST, PER_PLACE = 64, 8
 """Columns a working set begins with, and as many for each place."""
@@ -27,15 +30,15 @@ PASSES = 12
 
 
 def predictions_within_limits(
-    problem: BoxedProblem, allowed: BoolArray, taken: Callable[[FloatArray], FloatArray], z: FloatArray, known: float,
+    problem: AnyRegression, allowed: BoolArray, taken: Callable[[FloatArray], FloatArray], z: FloatArray, known: float,
     should_stop: Callable[[], bool],
 ) -> Iterator[FloatArray]:  # fmt: skip
     """Predictions (n,) of relaxations on more and more columns.
 
     Parameters
     ----------
-    problem : BoxedProblem
-        Over single columns.
+    problem : Problem or BoxedProblem
+        Over single columns; some have coefficient bounds.
     allowed : array (d,)
         The columns a model may use.
     taken : callable
@@ -47,7 +50,9 @@ def predictions_within_limits(
     should_stop : callable
         Asked before each pass.
     """
-    limited = allowed & (np.isfinite(problem.lower) | np.isfinite(problem.upper))
+    limits = problem.coefficient_bounds
+    assert limits is not None
+    limited = allowed & (np.isfinite(limits.lower) | np.isfinite(limits.upper))
     if not problem.k or not np.any(limited):
         return
     gains = np.where(allowed, taken(z), -1.0)
@@ -62,8 +67,7 @@ def predictions_within_limits(
             return
         chosen[outside[np.argsort(-gains[outside], kind="stable")[:more]]] = True
         columns = np.flatnonzero(chosen)
-        table = on_some_columns(problem, columns)
-        assert isinstance(table, BoxedProblem)  # one of its columns is limited
+        table = cast("BoxedProblem", on_some_columns(problem, columns))  # one of its columns is limited
         found = PreparedBoxed(table, BoundOptions(), None).tighten(table.root_state[None], [None], np.inf, np.inf)
         z = stack_points(found.warm, columns.size)[0] @ table.AT
         yield z

@@ -26,6 +26,7 @@ from exactsel.bounds.residuals import BOUNDED_RECONSTRUCTION, Residuals
 from exactsel.bounds.witness import EigenvaluePoint, Proof
 from exactsel.errors import UnsupportedError, css_problem
 from exactsel.kernels.node import CUT, FREE, IN, RELAXED, SOLVED, UNFINISHED, Answers, empty_answers
+from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -42,7 +43,7 @@ class EigenvalueBound(BoundSolver):
 
     def prepare(self, problem: ColumnSubsetProblem, options: BoundOptions) -> PreparedEigenvalue:
         """Bind to a problem of column subset selection."""
-        if problem.family != self.family:
+        if problem.has(COEFFICIENTS):
             raise UnsupportedError(f"the bound 'eigenvalue' is for column subset selection; use {css_problem()}.")
         return PreparedEigenvalue(problem, options)
 

@@ -9,6 +9,7 @@ from exactsel.algebra.dependent import dependent_columns
 from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import UnsupportedError, option
+from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.model import listed
 
 SHOWN = 3
@@ -27,7 +28,7 @@ class GroupedBound(AcceleratedGradientBound):
 
     def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:
         """Bind to a problem of groups with lam > 0, or of quadratic loss and independent columns."""
-        if problem.family != self.family:
+        if not (problem.has(FREE_COEFFICIENTS) and problem.units.grouped):
             raise UnsupportedError(
                 f"the bound '{self.name}' is for problems with groups; use {option('bound', 'auto')}."
             )

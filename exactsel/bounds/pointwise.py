@@ -16,7 +16,7 @@ def bound_at_model(problem: Problem, state: StateArray, x: FloatArray) -> float:
 
     Rounding is accounted for: the value holds for the exact numbers of the data.
     """
-    return problem.objective.dual_bound(x, state, problem.k)
+    return problem.bound_at(x, state)
 
 
 def solved_from_data(problem: SubsetProblem, state: StateArray) -> tuple[float, ModelPoint] | None:

@@ -154,7 +154,6 @@ def _errors(path: SolutionPath, problem: Any, cv: int | str, arguments: dict[str
 def _check_folds(problem: Any, folds: str | None) -> int | str | None:
     """How many folds there are to be, found to be possible before anything is solved."""
     from exactsel.errors import InputError
-    from exactsel.problem.boxed import BoxedProblem
     from exactsel.studies.crossval import LEAVE_ONE_OUT, folds_of, of_a_target
 
     if folds is None:
@@ -163,7 +162,7 @@ def _check_folds(problem: Any, folds: str | None) -> int | str | None:
     if isinstance(cv, str) and cv not in LEAVE_ONE_OUT:
         raise InputError(f"--cv is {folds!r}, but a number of folds was expected, or loo for one of each row.")
     known = of_a_target(problem)
-    free = known.unlimited if isinstance(known, BoxedProblem) else known
+    free = known.without_coefficient_bounds
     if free.objective.tall is not None:
         raise InputError("the rows of this instance have been reduced, so none can be held out; leave --cv out.")
     folds_of(cv, free)

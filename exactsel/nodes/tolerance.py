@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from exactsel.errors import InputError, option
-from exactsel.problem.boxed import objective_of
 from exactsel.problem.interface import SubsetProblem
 
 RESOLUTION = 1e-11
@@ -108,7 +107,7 @@ class Tolerance:
 
     def of(self, problem: SubsetProblem) -> Tolerance:
         """The same for a problem."""
-        objective = objective_of(problem)
+        objective = problem.base
         return replace(self, null=problem.null_objective, loss="" if objective is None else objective.loss.name)
 
     @property

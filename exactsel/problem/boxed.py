@@ -26,25 +26,31 @@ from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.grouped import spans_of, unit_sums
-from exactsel.problem.box_limits import checked_limits, columns_behind, gains_within, largest_size, named_limits
+from exactsel.problem.box_limits import (
+    CoefficientBounds,
+    checked_limits,
+    columns_behind,
+    gains_within,
+    largest_size,
+    named_limits,
+)
 from exactsel.problem.boxed_fit import flat_least_squares_in_box, least_squares_in_box, minima_in_box, newton_in_box
+from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.fit import Fit, among_all, on_columns
+from exactsel.problem.frozen import FrozenRegression
 from exactsel.problem.groups import matching
-from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.numbered import Position
 from exactsel.problem.objective import Objective
-from exactsel.problem.offsets import has_offset
-from exactsel.problem.preparing import Preparation
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units, ascending
 from exactsel.rounding import UNIT
-from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
+from exactsel.types import FloatArray, IntArray, StateArray
 
 ALL = "all"
 """In place of names: every column."""
 
 
-class BoxedProblem:
+class BoxedProblem(FrozenRegression):
     """A problem of best-subset selection with limits on the coefficients.
 
     Parameters
@@ -64,6 +70,8 @@ class BoxedProblem:
     """
 
     family = "boxed"
+    _of_models = COEFFICIENTS
+    coefficient_bounds: CoefficientBounds
     objective: None = None
     """Nothing that knows an objective of free coefficients may take this one for it; see :attr:`base`."""
     infimum = 0.0
@@ -94,65 +102,28 @@ class BoxedProblem:
                 f"limits on coefficients other than 0 go with columns as they are, for scaling rounds them; leave "
                 f"{option('standardize')} out, or scale the columns yourself."
             )
-        self.base: Objective = problem.objective
-        """P without the box."""
-        self._settle(problem.units, problem.k)
+        self._settle(problem.objective, problem.units, problem.k)
 
-    def _settle(self, units: Units, k: int) -> None:
+    def _settle(self, base: Objective, units: Units, k: int) -> None:
         units.check(k)
-        self.units, self.k = units, k
-        self.d, self.n = units.d, self.base.n
+        self._keep(base, units, k)
         even = np.ones(self.base.d) if self.base.even is None else self.base.even
         # There is nearly no ridge to limit the others, but no model beyond what is known beats the empty one.
         known = self.base.vanishing and self.base.vanishing.limits
         most = np.full(self.base.d, np.inf) if known is None else known.size
         self.lower, self.upper = np.maximum(self.given_lower * even, -most), np.minimum(self.given_upper * even, most)
         """(columns,) limits of the coefficients of the columns as they are searched."""
-        self.AT = self.base.AT
-        self.feature_names, self.scope = units.names, self.base.scope
-        self.must_have, self.must_not = units.must_have, units.must_not
+        self.coefficient_bounds = CoefficientBounds(self.given_lower, self.given_upper, self.lower, self.upper)
         self._frozen = True
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if getattr(self, "_frozen", False):
-            raise AttributeError(f"a BoxedProblem is frozen; make a new one instead of changing '{name}'.")
-        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         size = f"d={self.base.d}" + (f" in {self.d} groups" if self.units.grouped else "")
         return f"BoxedProblem({self.base.loss_text}, n={self.n}, {size}, k={self.k}, lam={self.base.lam:g})"
 
     @cached_property
-    def unlimited(self) -> Problem:
-        """The same problem without the box: the objective of every model is the same in both."""
+    def without_coefficient_bounds(self) -> Problem:
+        """The same problem with free coefficients: the objective of every model is the same in both."""
         return Problem.held(self.base, self.units, self.k)
-
-    @property
-    def preparation(self) -> Preparation | None:
-        """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
-        return self.base.preparation
-
-    @property
-    def A(self) -> FloatArray:
-        """The data (n, columns) as given, read-only."""
-        return self.base.A if self.base.preparation is None else self.base.preparation.AT.T
-
-    @property
-    def lam(self) -> float:
-        """The ridge weight; 0 with quadratic loss only, for a small one stands for none with the others."""
-        return self.base.lam
-
-    @property
-    def null_objective(self) -> float:
-        """The objective of the empty model."""
-        return self.base.at_zero
-
-    @property
-    def root_state(self) -> StateArray:
-        """What is decided before the search begins, (d,)."""
-        region = self.units.region(self.k)
-        assert region is not None  # checked when the problem was made
-        return region
 
     @property
     def objective_text(self) -> str:
@@ -161,23 +132,10 @@ class BoxedProblem:
         chosen = f", x on at most k of {self.d} groups of columns" if self.units.grouped else ""
         return f"{self.base.text}{chosen}, coefficients of {limited} columns within bounds"
 
-    @cached_property
-    def hash(self) -> str:
-        """sha256 over everything that defines the problem (names excluded)."""
-        return self.base.hash_with(**{"k": self.k} | self.units.entries() | {"bounds": self._entry()})
-
-    def _entry(self) -> list[list[str]]:
-        return [[float(v).hex() for v in side] for side in (self.given_lower, self.given_upper)]
-
     @property
     def unit(self) -> float:
         """The ridge weight, or 1 where there is none: gains are counted in units of half its inverse."""
         return self.base.lam or 1.0
-
-    @cached_property
-    def all_limited(self) -> bool:
-        """Whether every coefficient has finite limits on both sides."""
-        return bool(np.all(np.isfinite(self.lower) & np.isfinite(self.upper)))
 
     def gains(self, slopes: FloatArray, columns: IntArray) -> FloatArray:
         """max of s w - (lam/2) w^2 over the box of each column, to double precision; ``slopes`` s go with columns."""
@@ -205,9 +163,9 @@ class BoxedProblem:
         """The best model in the box that uses only ``columns``; where groups are chosen, these groups."""
         base, chosen, coef = self.base, ascending(columns), np.zeros(self.base.d)
         if not base.is_quadratic:
-            unlimited = self.unlimited.fit(chosen)  # a hundredth of the time, where no limit is met
-            if unlimited.converged and self.admits(unlimited.coef):
-                return unlimited
+            free = self.without_coefficient_bounds.fit(chosen)  # a hundredth of the time, where no bound is met
+            if free.converged and self.admits(free.coef):
+                return free
         held = self.units.columns_of(chosen)
         if base.on_demand:
             return self.units.fitted(chosen, self._fit_of_design(held))
@@ -216,14 +174,14 @@ class BoxedProblem:
             A, y = base.reduced
             matrix = np.vstack([A[:, used], np.sqrt(base.lam) * np.eye(used.size)])
             target = np.concatenate([y, np.zeros(used.size)])
-            flat = base.lam == 0 and not independent(self.unlimited)
+            flat = base.lam == 0 and not independent(self.without_coefficient_bounds)
             fitted = flat_least_squares_in_box if flat else least_squares_in_box
             coef[used] = fitted(matrix, target, self.lower[used], self.upper[used])
         elif used.size:
             coef[used] = newton_in_box(base, used, self.lower[used], self.upper[used])
         slope = base.gradient(coef, used)
-        free = (coef[used] > self.lower[used]) & (coef[used] < self.upper[used])
-        return self.units.fitted(chosen, Fit(held, coef, base(coef), float(np.linalg.norm(slope[free]))))
+        inner = (coef[used] > self.lower[used]) & (coef[used] < self.upper[used])
+        return self.units.fitted(chosen, Fit(held, coef, base(coef), float(np.linalg.norm(slope[inner]))))
 
     def _fit_of_design(self, columns: IntArray) -> Fit:
         """The same of data that are not held as a table: a fit on the columns alone, which are."""
@@ -237,10 +195,6 @@ class BoxedProblem:
     def admits(self, coef: FloatArray) -> bool:
         """Whether coefficients (columns,) of the columns as they are searched keep to their limits."""
         return bool(np.all((coef >= self.lower) & (coef <= self.upper)))
-
-    def outside(self, coef: FloatArray) -> BoolArray:
-        """Which coefficients (columns,) of the columns as they were given do not keep to their limits."""
-        return np.asarray((coef < self.given_lower) | (coef > self.given_upper))
 
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
         """The objective on each support (a row of numbers padded with -1), quick rather than exact.
@@ -267,23 +221,9 @@ class BoxedProblem:
         coef = self.fit(allowed).coef
         return self.bound_at(coef, state), coef
 
-    def describe(self) -> dict[str, Any]:
-        """The problem as plain data, without its arrays."""
-        made = self.base.preparation
-        return {
-            "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": self.base.loss.name,
-            "loss_parameters": self.base.loss_parameters, "lam": self.base.asked_lam, "problem_hash": self.hash,
-            "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
-            "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weighted, "offset": has_offset(self.base), **self.units.describe(),
-            "bounds": [
-                [None if np.isinf(v) else float(v) for v in side] for side in (self.given_lower, self.given_upper)
-            ],
-        }  # fmt: skip
-
     def replace(self, **changes: Any) -> BoxedProblem:
         """A copy with some of k, lam, must_have, must_not, feature_names changed."""
-        return self._of(self.unlimited.replace(**changes))
+        return self._of(self.without_coefficient_bounds.replace(**changes))
 
     def choosing(self, units: Units, k: int) -> BoxedProblem:
         """The same objective and limits, where at most k of other units on the same columns are chosen."""
@@ -292,8 +232,8 @@ class BoxedProblem:
     def _of(self, changed: Problem) -> BoxedProblem:
         _check_kind(changed)
         made = object.__new__(BoxedProblem)
-        made.base, made.given_lower, made.given_upper = changed.objective, self.given_lower, self.given_upper
-        made._settle(changed.units, changed.k)
+        made.given_lower, made.given_upper = self.given_lower, self.given_upper
+        made._settle(changed.objective, changed.units, changed.k)
         return made
 
 
@@ -319,34 +259,22 @@ def independent(problem: Problem) -> bool:
 
 def box_options(problem: Any) -> dict[str, Any]:
     """What makes a problem on other rows have the limits of this one; nothing where it has none."""
-    if not isinstance(problem, BoxedProblem):
+    limits = problem.coefficient_bounds
+    if limits is None:
         return {}
-    limits = zip(range(problem.base.d), problem.given_lower.tolist(), problem.given_upper.tolist(), strict=True)
-    return {"bounds": [(j, low, high) for j, low, high in limits if low > -np.inf or high < np.inf]}
+    columns = zip(range(problem.base.d), limits.given_lower.tolist(), limits.given_upper.tolist(), strict=True)
+    return {"bounds": [(j, low, high) for j, low, high in columns if low > -np.inf or high < np.inf]}
 
 
 def with_free_coefficients(problem: Problem | BoxedProblem) -> Problem:
     """The problem itself, for what knows formulas for free coefficients; :class:`UnsupportedError` for others."""
     refuse_boxes(problem, "this method")
-    assert isinstance(problem, Problem)
-    return problem
-
-
-def objective_of(problem: SubsetProblem) -> Objective | None:
-    """What is minimised over the models of a regression problem, in a box or not; None for columns alone."""
-    return problem.base if isinstance(problem, BoxedProblem) else problem.objective
-
-
-def choosing(problem: Problem | BoxedProblem, units: Units, k: int) -> Problem | BoxedProblem:
-    """The problem with other units on the same columns, of which at most k are chosen, in a box or not."""
-    if isinstance(problem, BoxedProblem):
-        return problem.choosing(units, k)
-    return Problem.of(problem.objective, units, k)
+    return problem.without_coefficient_bounds
 
 
 def refuse_boxes(problem: Any, what: str) -> None:
     """:class:`UnsupportedError` for a problem with signs or bounds, where ``what`` does not know them."""
-    if isinstance(problem, BoxedProblem):
+    if problem.coefficient_bounds is not None:
         raise UnsupportedError(f"{what} does not know signs or bounds of coefficients yet; use solve.")
 
 

@@ -19,10 +19,12 @@ from exactsel.algebra.projection import unexplained
 from exactsel.algebra.threads import one_thread
 from exactsel.algebra.triangle import triangle
 from exactsel.plain import html_table
+from exactsel.problem.capabilities import Capability
 from exactsel.problem.checks import checked_k, checked_matrix
 from exactsel.problem.design import is_design
 from exactsel.problem.fit import Selection
 from exactsel.problem.frames import frame_matrix
+from exactsel.problem.frozen import FrozenProblem
 from exactsel.problem.identity import data_hash
 from exactsel.problem.units import Units
 from exactsel.types import FloatArray, IntArray, StateArray
@@ -31,7 +33,7 @@ _DATA_ONLY = ("squared_norm", "gram", "reduced")
 """Cached properties that depend on the matrix alone."""
 
 
-class ColumnSubsetProblem:
+class ColumnSubsetProblem(FrozenProblem):
     """One instance of column subset selection, validated once and frozen.
 
     Parameters
@@ -59,6 +61,8 @@ class ColumnSubsetProblem:
     """No selection leaves less than nothing unexplained."""
     objective: None = None
     """A selection has no coefficients."""
+    base: None = None
+    _of_models = Capability(0)
 
     def __init__(self, A: ArrayLike, k: int, *, feature_names: Sequence[str] | None = None) -> None:
         given, feature_names = frame_matrix(A, feature_names)
@@ -76,11 +80,6 @@ class ColumnSubsetProblem:
         """Columns, chosen one by one."""
         self.feature_names = units.names
         self._frozen = True
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if getattr(self, "_frozen", False):
-            raise AttributeError(f"a ColumnSubsetProblem is frozen; make a new one instead of changing '{name}'.")
-        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         return f"ColumnSubsetProblem(n={self.n}, d={self.d}, k={self.k})"
@@ -143,11 +142,9 @@ class ColumnSubsetProblem:
         return float(np.sum(singular[rank:] ** 2))
 
     @property
-    def root_state(self) -> StateArray:
-        """Nothing is decided before the search begins."""
-        region = self.units.region(self.k)
-        assert region is not None  # there is no constraint
-        return region
+    def without_coefficient_bounds(self) -> ColumnSubsetProblem:
+        """The problem itself."""
+        return self
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> None:
         """The kernels' bounds of selections are as sharp as the data allow."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from exactsel.problem.box_limits import CoefficientBounds
+from exactsel.problem.capabilities import Capability
 from exactsel.problem.fit import Fit
 from exactsel.problem.objective import Objective
 from exactsel.problem.units import Units
@@ -17,7 +19,10 @@ class SubsetProblem(Protocol):
     """
 
     family: str
-    """``regression``, ``css`` or ``grouped``: which bounds and heuristics can serve it, and how people call it."""
+    """``regression``, ``css``, ``grouped`` or ``boxed``: how files and reports call it.
+
+    Whatever serves some problems only asks :meth:`has`.
+    """
     units: Units
     """What is chosen, and what is demanded of the choice."""
     n: int
@@ -29,7 +34,24 @@ class SubsetProblem(Protocol):
 
     @property
     def objective(self) -> Objective | None:
-        """What is minimised over coefficients; None where a model has none (column subset selection)."""
+        """What is minimised over free coefficients; None where they have bounds, or a model has none (column subset
+        selection).
+        """
+        ...
+
+    @property
+    def base(self) -> Objective | None:
+        """The same, coefficient bounds left out: what is minimised over all models, admissible or not."""
+        ...
+
+    @property
+    def coefficient_bounds(self) -> CoefficientBounds | None:
+        """Between what the coefficients of a model must lie; None where they are free, or where there are none."""
+        ...
+
+    @property
+    def without_coefficient_bounds(self) -> SubsetProblem:
+        """The problem with free coefficients; itself where there are no bounds."""
         ...
 
     @property
@@ -60,6 +82,10 @@ class SubsetProblem(Protocol):
     @property
     def objective_text(self) -> str:
         """What is minimised, for people."""
+        ...
+
+    def has(self, needed: Capability) -> bool:
+        """Whether the problem has all of these properties."""
         ...
 
     def fit(self, columns: Iterable[int]) -> Fit:

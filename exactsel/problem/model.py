@@ -19,7 +19,6 @@ from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.design import is_design
 from exactsel.problem.frames import Column, frame_matrix, is_frame, numeric_matrix, table_columns
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation
 from exactsel.types import FloatArray, IntArray
 
@@ -48,7 +47,7 @@ class Model:
         """The model with these coefficients of the problem's columns; None where there are no coefficients."""
         if not coef.size:
             return None
-        objective = _objective_of(problem)
+        objective = problem.base
         preparation = None if objective is None else objective.preparation
         names, coding = problem.units.column_names, problem.units.coding
         tall = None if objective is None else objective.tall
@@ -206,15 +205,9 @@ class PreparedModel:
         return cls(prepared_coef(problem, coef), preparation_of(problem))
 
 
-def _objective_of(problem: SubsetProblem) -> Objective | None:
-    """What is minimised; where coefficients are within bounds it is there under another name."""
-    objective: Objective | None = problem.objective or getattr(problem, "base", None)
-    return objective
-
-
 def preparation_of(problem: SubsetProblem) -> Preparation | None:
     """What was asked to be done to the data of a problem; None where nothing was."""
-    objective = _objective_of(problem)
+    objective = problem.base
     made = None if objective is None else objective.preparation
     return made if made is not None and made.asked else None
 
@@ -224,7 +217,7 @@ def column_ratio(problem: SubsetProblem) -> float:
 
     Without a ridge these are those of the columns that are searched, with one those of the problem as it was given.
     """
-    objective = _objective_of(problem)
+    objective = problem.base
     if objective is not None and objective.before is not None and objective.asked_lam > 0.0:
         objective = objective.before
     return 1.0 if objective is None else 1.0 / objective.shortest_share
@@ -244,7 +237,7 @@ def searched_coef(problem: SubsetProblem, coef: FloatArray) -> FloatArray:
 
 def _even(problem: SubsetProblem) -> FloatArray | None:
     """The powers of two that the columns searched have been divided by, (d,)."""
-    objective = _objective_of(problem)
+    objective = problem.base
     return None if objective is None else objective.even
 
 

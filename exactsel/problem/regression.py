@@ -21,14 +21,16 @@ from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
 from exactsel.plain import html_table
+from exactsel.problem.capabilities import COEFFICIENTS, FREE_COEFFICIENTS
 from exactsel.problem.checks import checked_data, checked_k, default_delta, name_of_loss, row_numbers
 from exactsel.problem.fit import Fit, fit_support
+from exactsel.problem.frozen import FrozenRegression
 from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
 from exactsel.problem.limits import limited_units, units_of
 from exactsel.problem.minima import minima
 from exactsel.problem.objective import Objective
-from exactsel.problem.offsets import has_offset, knowing, with_offset
+from exactsel.problem.offsets import knowing, with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
 from exactsel.problem.row_labels import check_rows
 from exactsel.problem.searched import to_search_with
@@ -43,7 +45,7 @@ _OF_UNITS = ("feature_names", "must_have", "must_not")
 """What :meth:`Problem.replace` changes of the units; all but k and these is the objective's."""
 
 
-class Problem:
+class Problem(FrozenRegression):
     """One instance of best-subset selection.
 
     Parameters
@@ -87,6 +89,7 @@ class Problem:
     """
 
     family = "regression"
+    _of_models = COEFFICIENTS | FREE_COEFFICIENTS
 
     def __init__(
         self,
@@ -197,30 +200,13 @@ class Problem:
 
     def _hold(self, objective: Objective, units: Units, k: int) -> None:
         """Store the three parts, with the names they have of old, and freeze."""
+        self._keep(objective, units, k)
         self.objective = objective
         """P; calling it with coefficients of all columns (columns,) gives its value."""
-        self.units = units
-        """What is chosen, and what is demanded of the choice."""
-        self.k = k
-        """The largest number of units in a model."""
-        self.d = units.d
-        """Number of units: of columns, or of groups where these are chosen."""
-        self.n = objective.n
-        """Number of rows."""
         self.family = "grouped" if units.grouped else "regression"
-        self.AT, self.y = objective.AT, objective.y
-        self.loss, self.lam = objective.loss, objective.lam
-        self.preparation, self.shared = objective.preparation, objective.shared
+        self.y, self.loss, self.shared = objective.y, objective.loss, objective.shared
         self.weights, self.intercept = objective.weights, objective.intercept
-        self.feature_names, self.scope = units.names, objective.scope
-        self.must_have, self.must_not = units.must_have, units.must_not
         self._frozen = True
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if getattr(self, "_frozen", False):
-            kind = type(self).__name__
-            raise AttributeError(f"a {kind} is frozen; make a new one instead of changing '{name}'.")
-        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         about = f"{self.objective.loss_text}, n={self.n}, {self._size}, k={self.k}, lam={self.objective.asked_lam:g}"
@@ -235,29 +221,9 @@ class Problem:
         return html_table(rows)
 
     @property
-    def A(self) -> FloatArray:
-        """The data (n, columns) as given, read-only; what is searched is ``AT`` (columns, n) with ``y``."""
-        return self.objective.A if self.preparation is None else self.preparation.AT.T
-
-    @property
-    def target(self) -> FloatArray:
-        """What is predicted (n,), as given but for labels, which are -1 and +1, and what an offset takes off it."""
-        return self.y if self.preparation is None else self.preparation.y
-
-    @property
-    def is_quadratic(self) -> bool:
-        """Whether the loss is the built-in quadratic one, for which the Gram matrix says everything."""
-        return self.objective.is_quadratic
-
-    @property
     def infimum(self) -> float:
         """A number no objective is below, or -inf."""
         return self.objective.infimum
-
-    @property
-    def null_objective(self) -> float:
-        """The size of the objective of the empty model: the scale on which small differences are judged."""
-        return self.objective.at_zero
 
     @property
     def row_loss(self) -> Any:
@@ -333,38 +299,19 @@ class Problem:
         return Problem.held(self.objective, units, units.d)  # its ridge too, where a small one stands for none
 
     @property
-    def root_state(self) -> StateArray:
-        """What is decided before the search begins, (d,): units in, out, or free (exactsel.kernels.node)."""
-        region = self.units.region(self.k)
-        assert region is not None  # checked when the problem was made
-        return region
+    def without_coefficient_bounds(self) -> Problem:
+        """The problem itself."""
+        return self
+
+    def choosing(self, units: Units, k: int) -> Problem:
+        """The same objective, where at most k of other units on the same columns are chosen."""
+        return Problem.of(self.objective, units, k)
 
     @property
     def objective_text(self) -> str:
         """What is minimised, for people."""
         limit = f", x on at most k of {self.d} {self.units.noun}s of columns" if self.units.grouped else ""
         return self.objective.text + limit
-
-    @cached_property
-    def hash(self) -> str:
-        """sha256 over everything that defines the problem (names excluded)."""
-        return self.hash_with(**self.units.entries())
-
-    def hash_with(self, **entries: Any) -> str:
-        """sha256 over data, loss, lam, k and ``entries``."""
-        return self.objective.hash_with(**{"k": self.k} | entries)
-
-    def describe(self) -> dict[str, Any]:
-        """The problem as plain data, without its arrays. Where groups are chosen, ``d`` counts them."""
-        made = self.preparation
-        return {
-            "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": self.loss.name,
-            "loss_parameters": self.loss_parameters, "lam": self.objective.asked_lam, "problem_hash": self.hash,
-            "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
-            "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
-            "weights": made is not None and made.weighted, "offset": has_offset(self.objective), "bounds": None,
-            **self.units.describe(), "tall": None if self.objective.tall is None else self.objective.tall.describe(),
-        }  # fmt: skip
 
     def fit(self, columns: Iterable[int]) -> Fit:
         """The exact minimiser of P over models that use only ``columns``; where groups are chosen, these groups."""
@@ -377,6 +324,10 @@ class Problem:
         See :func:`exactsel.problem.minima.minima`; :meth:`fit` handles supports that are nan there.
         """
         return minima(self.objective, self.units.in_columns(supports), threads)
+
+    def bound_at(self, x: FloatArray, state: StateArray) -> float:
+        """The dual bound of the region ``state`` (d,) of single columns at the gradient of L at Ax, lam > 0."""
+        return self.objective.dual_bound(x, state, self.k)
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
         """A bound of a convex region, whose models may have the units ``allowed``, and the model that proves it.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
@@ -16,15 +15,14 @@ from exactsel.problem.regression import Problem
 
 def without_restrictions(problem: SubsetProblem) -> SubsetProblem:
     """The same objective and regions, every coefficient and every set of units being admissible; mostly itself."""
-    free = problem.unlimited if isinstance(problem, BoxedProblem) else problem
-    if isinstance(free, Problem) and free.units.constraint is not None:
-        free = Problem.held(free.objective, free.units.under(None), free.k)
-    return free
+    if problem.base is None or problem.units.constraint is None:
+        return problem.without_coefficient_bounds
+    return Problem.held(problem.base, problem.units.under(None), problem.k)
 
 
 def is_restricted(problem: SubsetProblem) -> bool:
     """Whether some model on at most k of its units is not admissible, but for what the root decides."""
-    return isinstance(problem, BoxedProblem) or problem.units.constraint is not None
+    return problem.coefficient_bounds is not None or problem.units.constraint is not None
 
 
 def proposed(problem: SubsetProblem, support: Iterable[int] | None) -> Fit | None:

@@ -7,8 +7,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 
 from exactsel.errors import UnsupportedError, option
-from exactsel.problem.boxed import BoxedProblem, objective_of
-from exactsel.problem.objective import Objective
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray
 
@@ -18,7 +17,7 @@ AnyRegression: TypeAlias = Problem | BoxedProblem
 
 def is_on_demand(problem: Any) -> TypeGuard[AnyRegression]:
     """Whether the data of a problem are not held as a table (:mod:`exactsel.problem.design`)."""
-    objective = objective_of(problem)
+    objective = problem.base
     return objective is not None and objective.on_demand
 
 
@@ -27,8 +26,8 @@ def refuse_unlimited(problem: AnyRegression) -> None:
 
     For data that are not held as a table, of which no fit on all columns says how large coefficients are.
     """
-    objective = regression_objective(problem)
-    limited = isinstance(problem, BoxedProblem) and problem.all_limited
+    objective, limits = problem.base, problem.coefficient_bounds
+    limited = limits is not None and limits.all_finite
     if objective.on_demand and objective.asked_lam == 0.0 and not objective.is_quadratic and not limited:
         raise UnsupportedError(
             f"{option('lam')} is 0, which with {objective.loss.name} loss data that are held as no table can be served "
@@ -37,18 +36,13 @@ def refuse_unlimited(problem: AnyRegression) -> None:
         )
 
 
-def regression_objective(problem: AnyRegression) -> Objective:
-    """What is minimised, without the limits."""
-    return problem.base if isinstance(problem, BoxedProblem) else problem.objective
-
-
 def on_some_columns(problem: AnyRegression, columns: IntArray, named: bool = False) -> AnyRegression:
     """The problem of choosing among the columns at these places (m,), ascending, those of must_have among them.
 
     Coefficients have the limits they had, and none where no limit is about these columns. ``named`` columns are called
     by their numbers where they have no names.
     """
-    free = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    free, limits = problem.without_coefficient_bounds, problem.coefficient_bounds
     made, objective = free.preparation, free.objective
     AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
     place = {int(j): i for i, j in enumerate(columns)}
@@ -61,8 +55,8 @@ def on_some_columns(problem: AnyRegression, columns: IntArray, named: bool = Fal
         must_not=[place[j] for j in free.must_not if j in place],
         feature_names=None if names is None else [names[j] for j in columns],
     )  # fmt: skip
-    if not isinstance(problem, BoxedProblem):
+    if limits is None:
         return table
-    lower, upper = problem.given_lower[columns], problem.given_upper[columns]
+    lower, upper = limits.given_lower[columns], limits.given_upper[columns]
     limited = bool(np.any(np.isfinite(lower) | np.isfinite(upper)))
     return BoxedProblem(table, lower, upper) if limited else table

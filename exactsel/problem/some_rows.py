@@ -27,7 +27,7 @@ def on_rows(
     UnsupportedError
         Where the rows have been reduced from others.
     """
-    free = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    free, limits = problem.without_coefficient_bounds, problem.coefficient_bounds
     given, before = free.objective, free.preparation
     if given.tall is not None:
         raise UnsupportedError("the rows of this instance have been reduced, so none can be held out; give all rows.")
@@ -45,7 +45,7 @@ def on_rows(
         )
         objective = Objective.of(made.made.AT, made.made.y, loss=loss, lam=lam).prepared(made)
     stated = Problem.of(objective, units, free.k)
-    if isinstance(problem, BoxedProblem):
-        within = slice(None) if kept is None else kept
-        return BoxedProblem(stated, problem.given_lower[within], problem.given_upper[within])
-    return stated
+    if limits is None:
+        return stated
+    within = slice(None) if kept is None else kept
+    return BoxedProblem(stated, limits.given_lower[within], limits.given_upper[within])

@@ -13,7 +13,6 @@ from exactsel.losses.logistic import Logistic
 from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.losses.squared_hinge import SquaredHinge
-from exactsel.problem.boxed import BoxedProblem, objective_of
 from exactsel.problem.design import SparseColumns, refuse_design
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
@@ -34,7 +33,7 @@ CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic, SquaredHinge, Poisson
 
 def searched_instance_of(problem: SubsetProblem) -> SearchedInstance:
     """The problem on the numbers that are searched: prepared data, columns of even length, a vanishing ridge."""
-    instance, objective = instance_of(problem), objective_of(problem)
+    instance, objective = instance_of(problem), problem.base
     if objective is None or objective.preparation is None or isinstance(instance, ColumnInstance):
         return instance
     if not isinstance(instance, GivenInstance):
@@ -43,7 +42,8 @@ def searched_instance_of(problem: SubsetProblem) -> SearchedInstance:
     instance.take(objective.preparation.made)
     searched = replace(instance.plain, lam=objective.lam)
     # Where the ridge all but vanishes, what is known of coefficients is part of the limits that are searched within.
-    return replace(searched, box=Box(problem.lower, problem.upper)) if isinstance(problem, BoxedProblem) else searched
+    limits = problem.coefficient_bounds
+    return searched if limits is None else replace(searched, box=Box(limits.lower, limits.upper))
 
 
 def take_prepared(instance: GivenInstance, objective: Objective) -> None:
@@ -69,7 +69,7 @@ def take_prepared(instance: GivenInstance, objective: Objective) -> None:
 
 def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
     """The same, sparse data that stay sparse by their entries; a table that stays in its file is refused."""
-    objective = objective_of(problem)
+    objective = problem.base
     if objective is None or not objective.on_demand:
         return instance_of(problem)
     made, units = objective.preparation, problem.units
@@ -77,13 +77,18 @@ def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
     if not isinstance(AT, SparseColumns):
         refuse_design(AT, "a table of the data")
     _refuse_unknown(objective)
-    box = Box(problem.given_lower, problem.given_upper) if isinstance(problem, BoxedProblem) else None
+    box = _given_box(problem)
     entries = Entries(AT.starts, AT.rows.astype(np.int64), AT.values, AT.shape[1])
     return SparseInstance(
         entries, objective.y if made is None else made.y, problem.k, objective.loss.name, objective.asked_lam,
         objective.loss_parameters.get("delta", np.inf), units.must_have, units.must_not,
         made is not None and made.centred, box,
     )  # fmt: skip
+
+
+def _given_box(problem: SubsetProblem) -> Box | None:
+    limits = problem.coefficient_bounds
+    return None if limits is None else Box(limits.given_lower, limits.given_upper)
 
 
 def _refuse_unknown(objective: Objective) -> None:
@@ -97,8 +102,8 @@ def _refuse_unknown(objective: Objective) -> None:
 
 def instance_of(problem: SubsetProblem) -> SearchedInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
-    box = Box(problem.given_lower, problem.given_upper) if isinstance(problem, BoxedProblem) else None
-    objective = objective_of(problem)
+    box = _given_box(problem)
+    objective = problem.base
     if objective is None:
         return ColumnInstance(problem.A, problem.k)
     _refuse_unknown(objective)

@@ -16,7 +16,6 @@ import numpy as np
 from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_curvature, loss_gradient
-from exactsel.problem.boxed import BoxedProblem, objective_of
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.problem.objective import Objective
@@ -37,10 +36,10 @@ KEPT_UP_TO = 2000
 
 def statement_of(problem: SubsetProblem) -> Statement:
     """How to speak about a problem; bounds of coefficients only take models away, which all that is said allows for."""
-    objective = objective_of(problem)
+    objective = problem.base
     # Without a ridge limits are what says how large models are where columns depend on each other.
-    kept = isinstance(problem, BoxedProblem) and problem.base.is_quadratic and problem.lam == 0
-    problem = problem.unlimited if isinstance(problem, BoxedProblem) and not kept else problem
+    kept = objective is not None and objective.is_quadratic and objective.lam == 0
+    problem = problem if kept else problem.without_coefficient_bounds
     if objective is not None and objective.on_demand:
         return _Design(objective)
     try:

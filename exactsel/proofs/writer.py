@@ -27,7 +27,6 @@ from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
 from exactsel.nodes.node import ROOT_ID
 from exactsel.nodes.subtree import moves_of
 from exactsel.nodes.tolerance import Tolerance
-from exactsel.problem.boxed import objective_of
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.instance import instance_of, take_prepared
 from exactsel.proofs.pieces import Records
@@ -98,7 +97,7 @@ class ProofWriter:
         self.seconds = 0.0
         self.failure: InputError | None = None
         self._instance = instance_of(problem)
-        objective = objective_of(problem)
+        objective = problem.base
         if isinstance(self._instance, GivenInstance) and objective is not None:
             take_prepared(self._instance, objective)
         check_target(self.path)

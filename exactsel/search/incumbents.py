@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from exactsel.problem.boxed import objective_of
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.commit import commit_model, prune
 from exactsel.search.events import Event
@@ -34,7 +33,7 @@ def improve(state: SearchState, expander: Expander, improver: Improver) -> Itera
 def work_done(state: SearchState, problem: SubsetProblem) -> float:
     """Multiplications the search has done, roughly; the same whatever the machine and the number of threads."""
     n, d = float(problem.n), float(problem.d)
-    entries, objective = d * min(n, d), objective_of(problem)
+    entries, objective = d * min(n, d), problem.base
     if objective is None:
         call, times, part = EIGENVALUES
         return state.bound_calls * (call + times * entries * min(n, d) + part * d**3)

@@ -64,7 +64,7 @@ def standing_of(problem: SubsetProblem, upper: float, coef: FloatArray, scope: s
     given = objective.tall
     # In the units of the columns as they are searched.
     tall = given if objective.even is None else given.divided(objective.even)
-    k = objective.d if problem.family == "grouped" else problem.k
+    k = objective.d if problem.units.grouped else problem.k
     known: dict[str, Any] = {
         "A": objective.A, "y": objective.y, "lam": objective.lam, "k": k, "upper": tall.above(upper, coef),
         "apart": _apart(objective),

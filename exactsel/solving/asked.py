@@ -16,10 +16,11 @@ from exactsel.data.missing import KEPT
 from exactsel.data.tables import Coding
 from exactsel.deadlines import within
 from exactsel.errors import DataWarning, InputError, did_you_mean, warn_of_data
-from exactsel.problem.boxed import BoxedProblem, boxed
+from exactsel.problem.boxed import boxed
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
+from exactsel.problem.some_columns import AnyRegression
 from exactsel.problem.targets import advice_on_copies, better_loss, copies_of
 from exactsel.solving.settings import settings_of
 from exactsel.types import FloatArray
@@ -108,7 +109,7 @@ def problem_asked(
             warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=DataWarning)
             k = at_most
         problem = _problem_of(data, y, k, chosen)
-    if "loss" not in chosen and (hint := better_loss(_target_of(problem) if y is None else y)) is not None:
+    if "loss" not in chosen and (hint := better_loss(problem.target if y is None else y)) is not None:
         warn_of_data(hint.advice)
     if copies := _copies_of_target(problem, y):
         warn_of_data(advice_on_copies(copies))
@@ -137,7 +138,7 @@ def gaps_asked(data: Any, y: Any, options: Mapping[str, Any]) -> Gaps | None:
     return Gaps(instance.A, way.partition("-")[0])
 
 
-def _problem_of(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> SubsetProblem:
+def _problem_of(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> AnyRegression:
     """The problem of data, their columns encoded and filled first where that is asked for."""
     limits = {name: chosen.pop(name) for name in OF_COEFFICIENTS if name in chosen}
     problem = _unlimited(data, y, k, chosen)
@@ -154,17 +155,10 @@ def _unlimited(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Prob
     return instance.problem(k=k, **{name: value for name, value in chosen.items() if name not in OF_GROUPS})
 
 
-def _target_of(problem: SubsetProblem) -> FloatArray:
-    made: Any = problem.unlimited if isinstance(problem, BoxedProblem) else problem
-    return made.target  # type: ignore[no-any-return]
-
-
-def _copies_of_target(problem: SubsetProblem, y: Any) -> list[str]:
+def _copies_of_target(problem: AnyRegression, y: Any) -> list[str]:
     """The columns that are the target, by name: most often it was left among them."""
-    made: Any = problem.unlimited if isinstance(problem, BoxedProblem) else problem
-    before = made.preparation
-    found = copies_of(made.target if y is None else y, made.objective.AT if before is None else before.AT)
-    names = made.units.column_names
+    before, names = problem.preparation, problem.units.column_names
+    found = copies_of(problem.target if y is None else y, problem.AT if before is None else before.AT)
     return [str(j) if names is None else names[j] for j in found]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from exactsel.bounds.at_hand import bound_at_hand, fit_bound_at_hand, selection_bound_at_hand
 from exactsel.interrupts import compiles_on, hurrying
+from exactsel.problem.capabilities import COEFFICIENTS, PLAIN_REGRESSION
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
@@ -57,38 +58,42 @@ def run_in_time(search: Search) -> Result:
 
 def _seconds_needed(problem: SubsetProblem) -> float:
     """Seconds a bound at hand takes, roughly; inf where there is none."""
-    if isinstance(problem, ColumnSubsetProblem):
+    if not problem.has(COEFFICIENTS):
         short, long = sorted((float(problem.n), float(problem.d)))
         return long * short**2 / PRODUCTS
-    if not isinstance(problem, Problem) or problem.family != "regression":
+    objective = problem.base
+    if objective is None or not problem.has(PLAIN_REGRESSION):
         return math.inf
     entries = float(problem.n) * problem.d
     if _steps_serve(problem):
         return STEPS * entries / PRODUCTS
-    if not problem.is_quadratic or problem.d >= problem.n:  # all columns fit y, as far as anyone knows
+    if not objective.is_quadratic or problem.d >= problem.n:  # all columns fit y, as far as anyone knows
         return math.inf
     return entries / LONG_DOUBLES + entries * problem.d / PRODUCTS
 
 
 def _steps_serve(problem: SubsetProblem) -> bool:
     """Whether the bound at hand is one of gradient steps, which may end after each."""
-    return isinstance(problem, Problem) and problem.family == "regression" and problem.lam > 0
+    objective = problem.objective
+    return objective is not None and problem.has(PLAIN_REGRESSION) and objective.lam > 0
 
 
 def with_bound_at_hand(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
     """The result of a search that did not come as far as its first bound, with one that takes no preparing."""
     scope = ""
-    if isinstance(problem, ColumnSubsetProblem):
-        bound = selection_bound_at_hand(problem)
-    elif not isinstance(problem, Problem) or problem.family != "regression":
+    objective = problem.base
+    if objective is None:
+        bound = selection_bound_at_hand(cast("ColumnSubsetProblem", problem))
+    elif not problem.has(PLAIN_REGRESSION):
         return result
-    elif problem.lam == 0:
-        if not problem.is_quadratic or problem.d >= problem.n:
+    elif objective.lam == 0:
+        if not objective.is_quadratic or problem.d >= problem.n:
             return result
-        bound, scope = fit_bound_at_hand(problem)
+        bound, scope = fit_bound_at_hand(cast("Problem", problem))
     else:
         with Watch(seconds, signals) as watch:
-            bound, scope = bound_at_hand(problem, result.prepared.coef, lambda: watch.stopped), problem.scope
+            of_slopes = bound_at_hand(cast("Problem", problem), result.prepared.coef, lambda: watch.stopped)
+            bound, scope = of_slopes, problem.scope
     lower = statement_of(problem).lower(bound, result.upper, scope)
     if not lower > result.lower:
         return result

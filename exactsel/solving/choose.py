@@ -22,7 +22,8 @@ from exactsel.bounds.split_point import SPLIT_UP_TO
 from exactsel.errors import UnsupportedError, option
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.trees import Tree
-from exactsel.problem.boxed import BoxedProblem, independent, objective_of
+from exactsel.problem.boxed import independent
+from exactsel.problem.capabilities import COEFFICIENTS, PLAIN_REGRESSION, SINGLE_COLUMNS
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.restrictions import is_restricted, without_restrictions
 from exactsel.problem.spans import Spans
@@ -46,9 +47,9 @@ from exactsel.walks.wide import ELIMINATED, FEWEST, CountingWalker
 
 def _bound_for_columns(problem: Any, seconds: float | None) -> str:
     """The split beside it, or the perspective relaxation; without any curvature for that, the fit."""
-    if problem.is_quadratic and problem.n < problem.d:
+    if problem.base.is_quadratic and problem.n < problem.d:
         return "spectral"
-    if problem.is_quadratic and problem.d <= SPLIT_UP_TO:
+    if problem.base.is_quadratic and problem.d <= SPLIT_UP_TO:
         return "split"
     if problem.lam > 0:
         return "apg"
@@ -59,8 +60,8 @@ def _bound_for_columns(problem: Any, seconds: float | None) -> str:
 def _bound_in_box(problem: Any) -> BoundSolver:
     """The perspective relaxation; without any curvature, or limits on all coefficients, for that, the fit."""
     # Of groups the relaxation does not know finite limits, which are all there is without a ridge.
-    known = problem.all_limited and not problem.units.grouped
-    flat = problem.lam == 0 and not known and not independent(problem.unlimited)
+    known = problem.coefficient_bounds.all_finite and not problem.units.grouped
+    flat = problem.lam == 0 and not known and not independent(problem.without_coefficient_bounds)
     return BoxedFitBound() if flat else BoxedBound()
 
 
@@ -76,28 +77,24 @@ class Family:
     """The heuristic that takes one column after the other; empty where none serves."""
     improving: tuple[str, ...]
     """Heuristics that improve a model that is known already, or find one like it."""
-    closed_form: bool = False
-    """Whether the subtrees of some of these problems can be walked in closed form."""
-    inside_kernel: bool = False
-    """Whether the subtrees of some of these problems can be searched inside a kernel."""
 
 
 FAMILIES = {
     "regression": Family(
         "problems with a target whose columns are chosen one by one", _bound_for_columns, "forward",
-        ("forward", "swap"), closed_form=True, inside_kernel=True,
+        ("forward", "swap"),
     ),
     "grouped": Family(
-        "problems with groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"), closed_form=True,
+        "problems with groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"),
     ),
     # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
     "boxed": Family(
         "problems with signs or bounds of coefficients", lambda problem, seconds: _bound_in_box(problem), "forward",
-        ("forward", "swap"), closed_form=True, inside_kernel=True,
+        ("forward", "swap"),
     ),
     "css": Family(
         "column subset selection", lambda problem, seconds: "eigenvalue", "greedy-css",
-        ("greedy-css", "iterative-css"), closed_form=True,
+        ("greedy-css", "iterative-css"),
     ),
 }  # fmt: skip
 """By the ``family`` of a problem."""
@@ -179,7 +176,7 @@ class Methods:
             return None
         if problem.lam == 0 and prepared.curvature is None:
             # Bounds in the box are about all models, or about smaller ones than a walk would say.
-            if isinstance(restricted, BoxedProblem):
+            if restricted.coefficient_bounds is not None:
                 return None
             spans = Spans.of(problem)
             if spans is not None and spans.curvature is not None:
@@ -196,9 +193,9 @@ class Methods:
         """
         if not self._walks or not CountingWalker.serves(problem):
             return None
-        objective = objective_of(problem)
+        objective = problem.base
         no_curvature = objective is not None and objective.lam == 0 and prepared.curvature is None
-        if no_curvature and isinstance(problem, BoxedProblem):  # as with walks
+        if no_curvature and problem.coefficient_bounds is not None:  # as with walks
             return None
         many = problem.d > FEWEST
         if problem.k > ELIMINATED and not (no_curvature or (many and problem.lam > 0)):
@@ -215,9 +212,9 @@ class Methods:
 
     def subsearcher(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Subsearcher | None:
         """For the default search with a loss that has no closed form."""
-        if not self._default_search or not self.family.inside_kernel:
+        if not self._default_search:
             return None
-        objective = objective_of(problem)
+        objective = problem.base
         if objective is None or objective.is_quadratic or problem.units.grouped:
             return None
         if prepared.kernel_form is None:
@@ -233,7 +230,7 @@ class Methods:
     def strong(self, problem: Any, support: Sequence[int], options: BoundOptions) -> StrongColumns | None:
         """For the default search with quadratic loss, from a good model's support, where it takes little to look."""
         free: Any = without_restrictions(problem)
-        if problem.family not in ("regression", "boxed") or problem.units.grouped or not free.is_quadratic:
+        if not problem.has(COEFFICIENTS | SINGLE_COLUMNS) or not problem.base.is_quadratic:
             return None
         asked = self._walks and self.settings.node_limit is None and self.settings.batch is None
         quick = asked and StrongColumns.is_quick(free)
@@ -276,7 +273,7 @@ class Methods:
 
     @property
     def _walks(self) -> bool:
-        return self._default_bound and self.tree.fixes and self.family.closed_form
+        return self._default_bound and self.tree.fixes
 
     @property
     def _default_bound(self) -> bool:
@@ -302,7 +299,7 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
             f"or limits on groups; use {option('tree', 'binary')}."
         )
     bound = _bound_for(problem, settings)
-    company, objective = company_of(bound.name), objective_of(problem)
+    company, objective = company_of(bound.name), problem.base
     quadratic = objective is not None and objective.is_quadratic
     usual = (company.quadratic_branching if quadratic else "") or company.branching
     branching = usual if settings.branching == "auto" else settings.branching
@@ -323,7 +320,7 @@ def _bound_for(problem: Any, settings: Settings) -> BoundSolver:
             f"the bound '{solver.name}' is for {FAMILIES[solver.family].words}, but this is one of {family.words}; "
             f"use {option('bound', 'auto')}."
         )
-    if problem.family == "regression" and problem.row_loss is not problem.loss and not solver.adjusted_rows:
+    if problem.has(PLAIN_REGRESSION) and problem.row_loss is not problem.loss and not solver.adjusted_rows:
         raise UnsupportedError(
             f"the bound '{solver.name}' knows neither row weights nor an intercept of this loss; use "
             f"{option('bound', 'apg')}."

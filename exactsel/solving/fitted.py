@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactsel.errors import InputError
-from exactsel.problem.boxed import BoxedProblem
-from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
@@ -83,8 +81,8 @@ def _fitted(result: Result) -> tuple[FloatArray, FloatArray]:
             "result.predict."
         )
     problem: Any = result._kept.problem
-    problem = problem.unlimited if isinstance(problem, BoxedProblem) else problem
-    z, target = result.predict(problem.A), np.asarray(problem.target if isinstance(problem, Problem) else [])
+    problem = problem.without_coefficient_bounds
+    z, target = result.predict(problem.A), np.asarray(problem.target)
     if problem.loss.name == "logistic":
         from scipy.special import expit
 

@@ -24,11 +24,12 @@ CSS = "css"
 
 def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
     """The data as they were given, and what else makes the problem."""
-    if isinstance(problem, BoxedProblem):
-        instance, about = given(problem.unlimited)
+    limits = problem.coefficient_bounds
+    if limits is not None:
+        instance, about = given(problem.without_coefficient_bounds)
         sides = [
             [v if math.isfinite(v) else None for v in side.tolist()]
-            for side in (problem.given_lower, problem.given_upper)
+            for side in (limits.given_lower, limits.given_upper)
         ]
         return instance, about | {"bounds": sides}
     objective, units = problem.objective, problem.units

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.errors import UnsupportedError
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import COEFFICIENTS, FREE_COEFFICIENTS
 from exactsel.problem.regression import Problem
 from exactsel.rounding import UNIT
 
@@ -57,7 +57,7 @@ class Likelihood:
         UnsupportedError
             For column subset selection, which has no target.
         """
-        if not isinstance(problem, Problem):
+        if not problem.has(FREE_COEFFICIENTS):
             raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
         made, tall = problem.preparation, problem.objective.tall
         rows, least = float(problem.n), problem.n
@@ -122,8 +122,7 @@ class Likelihood:
 
 def likelihood_of(problem: Any) -> Likelihood | None:
     """The likelihood of a problem's rows, limits on coefficients aside; None for column subset selection."""
-    problem = problem.unlimited if isinstance(problem, BoxedProblem) else problem
-    return Likelihood.of(problem) if isinstance(problem, Problem) else None
+    return Likelihood.of(problem.without_coefficient_bounds) if problem.has(COEFFICIENTS) else None
 
 
 def _of_counts(problem: Problem) -> float:

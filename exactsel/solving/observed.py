@@ -57,7 +57,7 @@ class Files:
 
     def sparing(self, problem: SubsetProblem) -> Files:
         """The same; :class:`InputError` where one of them is the file that the data of a problem stay in."""
-        made = getattr(problem, "preparation", None)
+        made = None if problem.base is None else problem.base.preparation
         file = file_of(problem.A if made is None else made.AT)
         refuse_shared(self._written, [] if file is None else [NamedFile("the file of the data", file)])
         return self

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from exactsel.problem.capabilities import PLAIN_REGRESSION
 from exactsel.problem.interface import SubsetProblem
 
 PAPER_TREE, PAPER_BOUND = "state-space", "pdal"
@@ -25,11 +26,11 @@ def plain_search(problem: SubsetProblem) -> dict[str, Any]:
 
 
 def _bound(problem: Any) -> str:
-    if problem.family != "regression":
+    if not problem.has(PLAIN_REGRESSION):
         return "auto"
     if problem.lam > 0 and problem.row_loss is problem.loss and math.isfinite(problem.loss.smoothness):
         return PAPER_BOUND
-    return "fit" if problem.is_quadratic else "auto"
+    return "fit" if problem.base.is_quadratic else "auto"
 
 
 def search_words(settings: dict[str, Any]) -> str:

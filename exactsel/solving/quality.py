@@ -11,11 +11,9 @@ import numpy as np
 
 from exactsel.losses.base import CLASSES
 from exactsel.plain import finite
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
-from exactsel.problem.objective import ROWS_AT_ONCE
-from exactsel.problem.regression import Problem
+from exactsel.problem.objective import ROWS_AT_ONCE, Objective
 from exactsel.problem.tall import Tall
 from exactsel.types import FloatArray
 
@@ -81,23 +79,23 @@ class Quality:
 
 def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     """How well a model fits; None for column subset selection, and for losses of other people's."""
-    problem = problem.unlimited if isinstance(problem, BoxedProblem) else problem
-    if not isinstance(problem, Problem) or model is None:
+    objective = problem.base
+    if objective is None or model is None:
         return None
-    if problem.loss.name not in ("quadratic", "huber", "poisson", *CLASSES):
+    if objective.loss.name not in ("quadratic", "huber", "poisson", *CLASSES):
         return None
-    made, tall = problem.preparation, problem.objective.tall
+    made, tall = objective.preparation, objective.tall
     if tall is not None:
-        return _of_all_rows(problem, tall, model)
-    AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
+        return _of_all_rows(objective, tall, model)
+    AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
     weights = np.ones(y.size) if made is None or made.weights is None else made.weights
     chosen = np.flatnonzero(model.coef)
     parts = [slice(first, first + ROWS_AT_ONCE) for first in range(0, y.size, ROWS_AT_ONCE)]
     fitted = np.concatenate([model.coef[chosen] @ AT[chosen, rows] for rows in parts]) + (model.intercept or 0.0)
     centred = model.intercept is not None
-    if problem.loss.name in CLASSES:
-        return _of_classes(fitted, y, weights, centred, problem.loss.name == "logistic")
-    if problem.loss.name == "poisson":
+    if objective.loss.name in CLASSES:
+        return _of_classes(fitted, y, weights, centred, objective.loss.name == "logistic")
+    if objective.loss.name == "poisson":
         exposure = np.ones(y.size) if made is None or made.exposure is None else made.exposure
         return _of_counts(fitted, y, weights, centred, exposure)
     middle = float(np.average(y, weights=weights)) if centred else 0.0
@@ -128,12 +126,13 @@ def rank_of(columns: Callable[[slice], FloatArray], parts: Sequence[slice]) -> i
     return int(np.linalg.matrix_rank(np.linalg.qr(np.vstack(triangles), mode="r")))
 
 
-def _of_all_rows(problem: Problem, tall: Tall, model: Model) -> Quality:
+def _of_all_rows(objective: Objective, tall: Tall, model: Model) -> Quality:
     """How well it fits the rows that have been reduced; y has lost its mean where there is an intercept."""
     chosen = np.flatnonzero(model.coef)
-    columns, centred = (problem.AT if problem.preparation is None else problem.preparation.AT)[chosen], tall.intercept
-    squares = float(np.sum((problem.y - model.coef[chosen] @ columns) ** 2))
-    explained = _share(squares, float(problem.y @ problem.y))
+    made, centred = objective.preparation, tall.intercept
+    columns = (objective.AT if made is None else made.AT)[chosen]
+    squares = float(np.sum((objective.y - model.coef[chosen] @ columns) ** 2))
+    explained = _share(squares, float(objective.y @ objective.y))
     free = tall.weight - centred - (np.linalg.matrix_rank(columns) if chosen.size else 0)
     adjusted = 1.0 - (1.0 - explained) * (tall.weight - centred) / free if free > 0 else math.nan
     return Quality(explained, adjusted, math.sqrt(squares / tall.weight), classes=False, centred=centred)

@@ -11,7 +11,6 @@ import numpy as np
 from exactsel.bounds.column_bounds import ColumnBounds
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.files import check_target, replacing
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.some_columns import AnyRegression
 from exactsel.proofs.instance import checked_instance_of
 from exactsel.solving.result import Result
@@ -69,7 +68,7 @@ class ScreenedProof:
         proof = replace(
             proof, k=self._problem.k, problem_hash=self._problem.hash, columns=self._problem.d,
             active_column=columns.astype(np.int32), dual_value=duals, screen_level=np.array(bounds.levels),
-            bounds=isinstance(self._problem, BoxedProblem),
+            bounds=self._problem.coefficient_bounds is not None,
             screen_dual=np.arange(first, first + len(bounds.duals), dtype=np.int32),
         )  # fmt: skip
         whole, others = Screening(self._instance, proof).bounds()

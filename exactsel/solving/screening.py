@@ -23,7 +23,6 @@ from exactsel.bounds.working_set import many_columns
 from exactsel.deadlines import within
 from exactsel.errors import InputError, TimeLimitError, UnsupportedError
 from exactsel.interrupts import dispensable
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.some_columns import AnyRegression, on_some_columns, refuse_unlimited
@@ -154,7 +153,7 @@ def search_screened(
 
 def _work_of(problem: AnyRegression, size: int) -> float:
     """Multiplications that the search of a table of so many columns begins with, roughly."""
-    if isinstance(problem, BoxedProblem) and many_columns(problem.n, size):
+    if problem.coefficient_bounds is not None and many_columns(problem.n, size):
         return PASSES_WITHIN_LIMITS * size * problem.n
     return float(size) ** 2 * (problem.n + 4.0 * size)
 
@@ -176,7 +175,7 @@ def most_columns(problem: AnyRegression, settings: Settings) -> int:
     n = float(problem.n)
     most = int(min(problem.d, 0.5 * (np.sqrt(n * n + 4.0 * room) - n)))
     wide = int(min(problem.d, room * TABLES / (TABLES_WITHIN_LIMITS * n)))
-    return wide if isinstance(problem, BoxedProblem) and many_columns(problem.n, wide) else most
+    return wide if problem.coefficient_bounds is not None and many_columns(problem.n, wide) else most
 
 
 def _memory_left(problem: AnyRegression, settings: Settings) -> float:

@@ -28,6 +28,7 @@ from exactsel.errors import CompilingWarning, InputError, UnsupportedError, opti
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
 from exactsel.nodes.node import root_node
 from exactsel.observers.history import History
+from exactsel.problem.capabilities import PLAIN_REGRESSION
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.problem.model import Model, PreparedModel, column_ratio
@@ -274,7 +275,7 @@ class Search:
     def _scope_of_the_whole(self, statement: Statement) -> str:
         """Without a ridge what preparing the data rounds may say nothing unless models are limited."""
         value = self.state.incumbent.value
-        limited = self.problem.family == "regression" and statement.lower(value, value, "") <= 0.0
+        limited = self.problem.has(PLAIN_REGRESSION) and statement.lower(value, value, "") <= 0.0
         return BOUNDED_MODELS if limited and statement.lower(value, value, BOUNDED_MODELS) > 0.0 else ""
 
     def _starting_models(self, watch: Watch) -> Iterator[Event]:

@@ -25,6 +25,7 @@ import numpy as np
 
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.regression import Problem
 from exactsel.solving.likelihood import Likelihood
 from exactsel.solving.model_summary import ModelSummary, SummaryRow
@@ -164,36 +165,31 @@ def _problem_behind(result: Result, problem: Problem | BoxedProblem | None) -> P
         problem = result._kept.problem  # type: ignore[assignment]
     if problem is None:
         raise InputError("this result comes without its data; give the problem it is of: result.summary(problem).")
-    given = problem
-    problem = given.unlimited if isinstance(given, BoxedProblem) else given
-    if not isinstance(problem, Problem) or result.model is None:
+    if not problem.has(COEFFICIENTS) or result.model is None:
         raise UnsupportedError("column subset selection has no coefficients, and so no summary; give a regression.")
     if problem.units.columns != result.coef.size:
         raise InputError(
             f"the problem has {problem.units.columns} columns, but the result is of {result.coef.size}; give its own."
         )
-    if problem.objective.tall is not None:
+    if problem.base.tall is not None:
         raise UnsupportedError("the rows of this instance have been reduced; a summary needs the rows themselves.")
-    if problem.loss.name not in ("quadratic", "huber", "logistic", "poisson"):
+    if problem.base.loss.name not in ("quadratic", "huber", "logistic", "poisson"):
         raise UnsupportedError(
-            f"no standard errors are known for {problem.loss.name} loss; use quadratic, huber, logistic or poisson "
-            f"loss."
+            f"no standard errors are known for {problem.base.loss.name} loss; use quadratic, huber, logistic or "
+            f"poisson loss."
         )
-    return given
+    return problem
 
 
 def _held(problem: Problem | BoxedProblem, coef: FloatArray, chosen: Sequence[int]) -> BoolArray:
     """Which of the chosen coefficients, as shown, lie at a limit; scaled ones have no other limit than zero."""
-    if not isinstance(problem, BoxedProblem):
-        return np.zeros(len(chosen), dtype=np.bool_)
-    columns = np.array(chosen, dtype=np.int64)
-    held: BoolArray = (coef[columns] == problem.given_lower[columns]) | (coef[columns] == problem.given_upper[columns])
-    return held
+    limits = problem.coefficient_bounds
+    return np.zeros(len(chosen), dtype=np.bool_) if limits is None else limits.reached(coef)[list(chosen)]
 
 
 def _data(result: Result, given: Problem | BoxedProblem | None) -> _Data:
     behind = _problem_behind(result, given)
-    problem = behind.unlimited if isinstance(behind, BoxedProblem) else behind
+    problem = behind.without_coefficient_bounds
     made, model, chosen = problem.preparation, result.model, result._shown
     assert model is not None
     AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
@@ -209,7 +205,7 @@ def _data(result: Result, given: Problem | BoxedProblem | None) -> _Data:
         np.array([*([0.0] if first else []), *(problem.objective.asked_lam * scale[inside] ** 2)]),
         chosen, (*([INTERCEPT] if first else []), *names), first,
         np.concatenate([np.zeros(int(first), dtype=np.bool_), _held(behind, model.coef, chosen)]),
-        isinstance(behind, BoxedProblem),
+        behind.coefficient_bounds is not None,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from exactsel.errors import InputError, WrongFamilyError, css_problem
+from exactsel.problem.capabilities import COEFFICIENTS
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -177,12 +178,12 @@ def _without_groups(problem: AnyProblem, method: str) -> None:
 def regression(problem: AnyProblem, method: str) -> Problem:
     """The problem, if it has a target to predict from single columns; :class:`WrongFamilyError` otherwise."""
     _without_groups(problem, method)
-    if problem.family == "boxed":
+    if problem.coefficient_bounds is not None:
         raise WrongFamilyError(
             f"the method '{method}' does not know signs or bounds of coefficients; use forward, swap, omp, htp, iht, "
             f"poss or pposs."
         )
-    if problem.family != "regression":
+    if not problem.has(COEFFICIENTS):
         raise WrongFamilyError(
             f"the method '{method}' predicts a target, which column subset selection does not have; use one made for "
             f"it, such as pocss or greedy-css."
@@ -192,7 +193,7 @@ def regression(problem: AnyProblem, method: str) -> Problem:
 
 def with_coefficients(problem: AnyProblem, method: str) -> Problem | BoxedProblem:
     """The problem, if it has a target to predict from single columns, with free coefficients or within limits."""
-    if problem.family == "boxed":
+    if problem.coefficient_bounds is not None:
         _without_groups(problem, method)
         return problem  # type: ignore[return-value]
     return regression(problem, method)
@@ -200,7 +201,7 @@ def with_coefficients(problem: AnyProblem, method: str) -> Problem | BoxedProble
 
 def column_subset(problem: AnyProblem, method: str) -> ColumnSubsetProblem:
     """The problem, if it is one of column subset selection; :class:`WrongFamilyError` otherwise."""
-    if problem.family != "css":
+    if problem.has(COEFFICIENTS):
         raise WrongFamilyError(
             f"the method '{method}' selects columns of a matrix without a target; give {css_problem()}, or use another "
             f"method, such as forward or poss."

@@ -14,7 +14,6 @@ from exactsel import registry
 from exactsel.arguments import whole_numbers
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem.boxed import objective_of
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.units import Constraint
@@ -101,7 +100,7 @@ def _filled(support: tuple[int, ...], problem: SubsetProblem) -> tuple[int, ...]
 
 def _larger(support: tuple[int, ...], fit: Fit, problem: SubsetProblem) -> Iterator[tuple[int, ...]]:
     """Admissible supports with another unit and what it needs, the steepest units for their length first."""
-    objective = objective_of(problem)
+    objective = problem.base
     assert objective is not None  # column subset selection knows no demands
     slope, norms = objective.gradient(fit.coef), objective.norms
     state, steep = problem.root_state, problem.units.sizes(np.divide(slope, norms, out=0 * slope, where=norms > 0))

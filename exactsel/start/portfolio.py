@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.rows import Unusable, known_fit
 
@@ -81,12 +81,12 @@ def portfolio_for(problem: SubsetProblem, heuristics: Sequence[Any]) -> tuple[Se
 
 
 def _suitable(problem: SubsetProblem) -> Portfolio:
-    if problem.family == "css":
+    if not problem.has(COEFFICIENTS):
         return SELECTIONS if problem.d <= MOST_SELECTED_FROM else WIDE_SELECTIONS
-    if problem.family == "boxed" and not problem.units.grouped:
-        return LIMITS
-    if problem.family != "regression" or problem.objective is None:
+    if problem.units.grouped:
         return GROUPS
+    if problem.objective is None:
+        return LIMITS
     if not problem.objective.is_quadratic:
         wide = problem.d > WIDE and problem.objective.n < ROWS_PER_COLUMN * problem.d
         return WIDE_LOSSES if wide else OTHER_LOSSES
@@ -97,7 +97,7 @@ def first_work(problem: SubsetProblem) -> float:
     """Multiplications a heuristic that works in portions may take before the first bound."""
     n, d = float(problem.n), float(problem.d)
     work, objective = FIRST_WORK + PART_OF_GRAM * n * d * min(n, d), problem.objective
-    if isinstance(problem, BoxedProblem):
+    if problem.coefficient_bounds is not None:
         if d > n:  # nobody forms it
             work = FIRST_WORK + PASSES_FIRST * n * d
         work, objective = NODES_FIRST * work, problem.base

@@ -14,6 +14,7 @@ import threading
 from exactsel._jit import available_threads, compiled_once_called
 from exactsel._jit.folders import cache_folder
 from exactsel.interrupts import end_now
+from exactsel.problem.capabilities import PLAIN_REGRESSION
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.objective import Objective
 from exactsel.solving.entry import solve
@@ -63,7 +64,7 @@ def _end_helpers() -> None:
 def kind_of(problem: SubsetProblem) -> str | None:
     """The name of the kind of problem for which the same kernels are compiled; None if it is no usual one."""
     objective = problem.objective
-    if not isinstance(objective, Objective) or problem.family != "regression" or objective.weights is not None:
+    if not isinstance(objective, Objective) or not problem.has(PLAIN_REGRESSION) or objective.weights is not None:
         return None
     loss = objective.loss
     usual = type(loss).__module__.startswith("exactsel.") and loss.name in LARGEST

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.observers.lines import Say, teller
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.limits import GroupLimits
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
@@ -93,7 +94,7 @@ def best_model(
     """
     asked, settings = _asked(problem, y, options, k_max)
     settings |= {"signals": signals, "time_limit": time_limit}
-    measure = SizeCriterion.of(_unlimited(asked), criterion, gamma, penalty)
+    measure = SizeCriterion.of(asked.without_coefficient_bounds, criterion, gamma, penalty)
     if asked.units.grouped:
         return _over_terms(asked, measure, settings, proof, k_max=k_max, top=top, within=within, cap=cap)
     sizes = every = sizes_of(asked, measure, k_max)
@@ -222,11 +223,6 @@ def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion,
     return [size for size in sizes if size == sizes[0] or criterion.below(problem.infimum, size) < known]
 
 
-def _unlimited(problem: Problem | BoxedProblem) -> Problem:
-    """The problem without limits on coefficients: the likelihood of a model is the same in both."""
-    return problem.unlimited if isinstance(problem, BoxedProblem) else problem
-
-
 def _asked(
     problem: Any, y: Any, options: dict[str, Any], k_max: int | None
 ) -> tuple[Problem | BoxedProblem, dict[str, Any]]:  # fmt: skip
@@ -234,9 +230,9 @@ def _asked(
     # What larger models could do, such as separate classes, does no harm.
     most = EVERY_COLUMN if k_max is None else largest_size(k_max, EVERY_COLUMN)
     asked, left = problem_asked(problem, y, None, options, at_most=most)
-    if not isinstance(asked, Problem | BoxedProblem):
+    if not asked.has(COEFFICIENTS):
         raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
-    return asked, left
+    return cast("Problem | BoxedProblem", asked), left
 
 
 def _check(top: int, within: float | None, cap: int) -> None:

@@ -95,9 +95,7 @@ class KnownModels:
         state[list(support)] = IN
         if problem.lam == 0.0:
             return math.inf
-        if isinstance(problem, BoxedProblem):
-            return self.statement.lower(problem.bound_at(fit.coef, state), fit.value, "")
-        return self.statement.lower(problem.objective.dual_bound(fit.coef, state, problem.k), fit.value, "")
+        return self.statement.lower(problem.bound_at(fit.coef, state), fit.value, "")
 
     def met(self, support: tuple[int, ...]) -> bool:
         """Whether something is known of a set of columns."""

@@ -16,7 +16,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.design import is_design
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.studies.best_at_once import AtOnce
@@ -72,7 +71,8 @@ class BestList:
     @property
     def free(self) -> bool:
         """Whether coefficients are free and there is a table of columns, as lists at once and neighbours need it."""
-        return not isinstance(self.across.problem, BoxedProblem) and not is_design(self.across.problem.AT)
+        problem = self.across.problem
+        return problem.coefficient_bounds is None and not is_design(problem.AT)
 
     @property
     def threshold(self) -> float:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from exactsel import clock
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem.boxed import BoxedProblem, choosing
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -71,7 +71,7 @@ def _alone(across: AcrossTerms, terms: Terms) -> Problem | BoxedProblem:
     """The problem of the one model on the columns of some terms."""
     columns = tuple(across.units.columns_of(terms).tolist())
     made = Units(across.units.columns, across.units.column_names, columns, coding=across.units.coding)
-    return choosing(across.problem, made, max(len(columns), 1))
+    return across.problem.choosing(made, max(len(columns), 1))
 
 
 def _result(across: AcrossTerms, best: RankedModel) -> Result:

@@ -19,7 +19,6 @@ from exactsel.algebra.threads import one_thread
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.box import gram_box_objectives
 from exactsel.kernels.refit import gram_objectives
-from exactsel.problem.boxed import BoxedProblem, objective_of
 from exactsel.problem.gram_data import gram_data
 from exactsel.search.watch import Watch
 from exactsel.solving.small import is_small
@@ -70,7 +69,7 @@ def bound_all_sizes(across: AcrossSizes, work: float = WORK) -> TreeProofs | Non
     if not serves(across):
         return None
     proofs = None
-    left, share = across.time_left, SHARE_WITHIN_LIMITS if isinstance(across.problem, BoxedProblem) else SHARE
+    left, share = across.time_left, SHARE if across.problem.coefficient_bounds is None else SHARE_WITHIN_LIMITS
     signals = across.options.get("signals", ())
     compiled = nullcontext() if is_small(across.problem) else interpreted(False)
     with Watch(None if left is None else share * left, signals) as watch, one_thread(), compiled:
@@ -88,7 +87,7 @@ class _Run:
         self.across, self.price = across, across.criterion.lam0
         problem = across.places[max(across.sizes)].problem
         self.problem = problem
-        objective = objective_of(problem)
+        objective = problem.base
         assert objective is not None
         self.objective = objective
         self._cutoff: float | None = None
@@ -108,7 +107,7 @@ class _Run:
             self.tree.run(self.tree.work + portion)
             cutoff = self.cutoff()
             left = (cutoff - self.tree.lower) / (cutoff - root) if root < cutoff else 0.0
-            slow = left > 0.5 * missing and not isinstance(self.problem, BoxedProblem)
+            slow = left > 0.5 * missing and self.problem.coefficient_bounds is None
             if slow or self.tree.stop[0]:
                 break
             portion, missing = 2.0 * portion, left
@@ -191,15 +190,15 @@ class _Run:
 
     def _costs(self, supports: IntArray) -> FloatArray:
         """What models (rows, padded with -1) cost, from the products of their columns alone where that will do."""
-        problem, objective = self.problem, self.objective
+        objective, limits = self.objective, self.problem.coefficient_bounds
         if not objective.is_quadratic:
-            return problem.objectives(supports, self.across.threads)
+            return self.problem.objectives(supports, self.across.threads)
         columns, costs = np.unique(supports[supports >= 0]), np.full(len(supports), np.nan)
         local = np.where(supports >= 0, np.searchsorted(columns, supports), -1)
         gram = gram_data(objective.AT[columns], objective.y, objective.norms[columns])[:3]
         with parallel_section(1):
-            if isinstance(problem, BoxedProblem):
-                lower, upper = problem.lower[columns], problem.upper[columns]
+            if limits is not None:
+                lower, upper = limits.lower[columns], limits.upper[columns]
                 gram_box_objectives(*gram, objective.lam, lower, upper, local, costs)
             else:
                 gram_objectives(*gram, objective.lam, local, costs)

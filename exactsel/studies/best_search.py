@@ -233,7 +233,7 @@ class AcrossSizes:
     @property
     def most_columns(self) -> int:
         """How many columns may be fitted together."""
-        if isinstance(self.problem, BoxedProblem):
+        if self.problem.coefficient_bounds is not None:
             return MOST_WITHIN_LIMITS
         return MOST_COLUMNS if self.problem.units.d < self.problem.n else MOST_WIDE
 
@@ -325,15 +325,13 @@ class AcrossSizes:
 
     def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
         """The result for size 0, of which columns that depend on each other say nothing: they make no difference."""
-        problem = self.problem
-        if isinstance(problem, BoxedProblem):
+        objective = self.problem.objective
+        if objective is None or not objective.is_quadratic or objective.tall is not None or self.proofs is not None:
             return result
-        made = problem.preparation
-        if not problem.is_quadratic or problem.objective.tall is not None or self.proofs is not None:
-            return result
-        y, weights = (problem.y, None) if made is None else (made.y, made.weights)
+        made = objective.preparation
+        y, weights = (objective.y, None) if made is None else (made.y, made.weights)
         alone = Problem.prepared(
-            y[:, np.newaxis], y, 0, lam=problem.lam, weights=weights, intercept=made is not None and made.centred
+            y[:, np.newaxis], y, 0, lam=objective.lam, weights=weights, intercept=made is not None and made.centred
         )
         lower: float = solve(alone, **(self.options | limits)).lower
         return result._claiming(min(lower, result.upper)) if lower > result.lower else result

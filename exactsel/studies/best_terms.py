@@ -23,7 +23,7 @@ from typing import Any
 from exactsel import clock
 from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
-from exactsel.problem.boxed import BoxedProblem, choosing
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -240,7 +240,7 @@ class AcrossTerms:
         most = units.columns - len(made.must_not)
         if {*made.must_have} & {*made.must_not} or made.region(most) is None:
             return None
-        return choosing(self.problem, made, most)
+        return self.problem.choosing(made, most)
 
     def _hierarchy_of_columns(self) -> Hierarchy | None:
         """The same hierarchy: a wide term is in with all its columns or with none."""

@@ -19,7 +19,6 @@ from exactsel.files import is_special, move, temporary_name, unwritten
 from exactsel.interrupts import half_written
 from exactsel.nodes.tolerance import Gap, resolution
 from exactsel.plain import Readable, facts_of, finite, html_line, html_table, html_view
-from exactsel.problem.boxed import BoxedProblem, objective_of
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.numbered import Position, check_position
@@ -198,7 +197,7 @@ def _model_of(
         fit = problem.fit(columns)
         refuse_unattained(problem, fit)
         return columns, fit.coef, statement_of(problem).upper(fit), fit.converged
-    objective = objective_of(problem)
+    objective = problem.base
     if objective is None:
         raise InputError("column subset selection has no coefficients; give the candidate as a support.")
     given, made = checked_coef(problem, coef), objective.preparation
@@ -363,11 +362,12 @@ def checked_coef(problem: SubsetProblem, coef: ArrayLike) -> FloatArray:
     if not np.all(np.isfinite(vector)):
         raise InputError("the coefficients hold NaN or infinite values; give finite numbers.")
     given_support(problem.units.units_of(np.flatnonzero(vector)), problem)
-    outside = np.flatnonzero(problem.outside(vector)) if isinstance(problem, BoxedProblem) else np.zeros(0, dtype=int)
-    if isinstance(problem, BoxedProblem) and outside.size:
+    limits = problem.coefficient_bounds
+    outside = np.zeros(0, dtype=int) if limits is None else np.flatnonzero(limits.violated(vector))
+    if limits is not None and outside.size:
         j = int(outside[0])
         raise InputError(
-            f"the coefficient of column {j} is {vector[j]:g}, but between {problem.given_lower[j]:g} and "
-            f"{problem.given_upper[j]:g} was expected; give a model within the bounds, or a support to be fitted."
+            f"the coefficient of column {j} is {vector[j]:g}, but between {limits.given_lower[j]:g} and "
+            f"{limits.given_upper[j]:g} was expected; give a model within the bounds, or a support to be fitted."
         )
     return vector

@@ -18,6 +18,7 @@ from exactsel.losses.base import Loss
 from exactsel.observers.lines import Say, teller
 from exactsel.plain import html_line, html_table, html_view
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.some_rows import on_rows
@@ -137,7 +138,7 @@ class _Data(NamedTuple):
     @property
     def free(self) -> Problem:
         """The problem without limits of coefficients, which do not change what a model costs."""
-        return self.problem.unlimited if isinstance(self.problem, BoxedProblem) else self.problem
+        return self.problem.without_coefficient_bounds
 
     def fold(self, rows: IntArray, kept: IntArray) -> Problem | BoxedProblem:
         """The problem on these rows, of the columns ``kept``."""
@@ -267,9 +268,9 @@ def fold_lines(tell: Say, folds: int) -> Progress:
 
 def of_a_target(problem: Any) -> Problem | BoxedProblem:
     """The problem; :class:`UnsupportedError` where there is no target to predict."""
-    if not isinstance(problem, Problem | BoxedProblem):
+    if not problem.has(COEFFICIENTS):
         raise UnsupportedError("column subset selection has no target to predict; give a regression.")
-    return problem
+    return problem  # type: ignore[no-any-return]
 
 
 def folds_of(cv: Any, problem: Problem | BoxedProblem, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
@@ -280,7 +281,7 @@ def folds_of(cv: Any, problem: Problem | BoxedProblem, seed: int = 0) -> list[tu
     InputError
         For what stands for none.
     """
-    target = problem.unlimited.target if isinstance(problem, BoxedProblem) else problem.target
+    target = problem.target
     if isinstance(cv, str) and cv.casefold() in LEAVE_ONE_OUT:
         return random_folds(len(target), len(target), seed)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):

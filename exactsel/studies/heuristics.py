@@ -30,7 +30,6 @@ from exactsel.plain import finite
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, PreparedModel
-from exactsel.problem.regression import Problem
 from exactsel.problem.some_columns import is_on_demand, refuse_unlimited
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
@@ -288,9 +287,10 @@ def _bounded(
 
 def _prepares_for(problem: SubsetProblem) -> float:
     """Seconds, roughly, for the Gram matrix without which a search of quadratic loss does not begin."""
-    if not (isinstance(problem, Problem) and problem.is_quadratic) or "gram" in vars(problem.objective):
+    objective = problem.objective
+    if objective is None or not objective.is_quadratic or "gram" in vars(objective):
         return 0.0
-    return problem.n * problem.objective.d**2 / MULTIPLICATIONS
+    return problem.n * objective.d**2 / MULTIPLICATIONS
 
 
 def _unsearched(problem: SubsetProblem, settings: Settings, support: tuple[int, ...]) -> Result:

@@ -14,6 +14,7 @@ from exactsel.arguments import numbers, whole_numbers
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.observers.lines import Say, sizes_said, teller
 from exactsel.plain import Readable, html_line, html_table, html_view
+from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.asked import gaps_asked, problem_asked
 from exactsel.solving.checkpointing import EVERY
@@ -371,6 +372,6 @@ def _steps(problem: SubsetProblem, ks: Iterable[int] | None, lams: Iterable[floa
     if not sizes:
         raise InputError("the path has no sizes; give at least one k.")
     weights = [] if lams is None else sorted({float(lam) for lam in lams}, reverse=True)
-    if lams is not None and problem.family == "css":
+    if lams is not None and not problem.has(COEFFICIENTS):
         raise InputError("column subset selection has no lam; leave lams out.")
     return [{"k": k, "lam": lam} for lam in weights for k in sizes] if weights else [{"k": k} for k in sizes]

@@ -20,7 +20,6 @@ from exactsel.bounds.witness import InfimumPoint, ModelPoint
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.node import ROOT_ID
 from exactsel.nodes.regions import Fixing, Fixings
-from exactsel.problem.boxed import objective_of
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.events import Discarded, Divided, Event, Finished, Fixed
 from exactsel.solving.claim import established
@@ -56,7 +55,7 @@ class TreeProofs:
         support = known.best_within(size)
         fit = known.fitted(support)
         upper = known.statement.upper(fit)
-        objective = objective_of(problem)
+        objective = problem.base
         assert objective is not None
         with closing(ProofWriter(problem, file)) as writer:
             for event in self._events(size, floor):

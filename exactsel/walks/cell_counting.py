@@ -19,6 +19,7 @@ from exactsel.bounds.base import BoundOptions
 from exactsel.kernels.cell_counting import ADD, LOOK_UP, count_sets
 from exactsel.kernels.node import FREE, IN
 from exactsel.losses.logistic import Logistic
+from exactsel.problem.capabilities import PLAIN_REGRESSION
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
@@ -85,7 +86,7 @@ class CellCounter:
         """Whether this can be thought of: logistic loss, rows of whole weight, two values in every free column."""
         objective = problem.objective
         if (
-            objective is None or problem.family != "regression" or not problem.units.free_columns or problem.d == 0
+            objective is None or not problem.has(PLAIN_REGRESSION) or not problem.units.free_columns or problem.d == 0
             or not isinstance(objective.loss, Logistic) or problem.d > MOST_COLUMNS or not objective.lam > 0.0
             or problem.n * problem.d > MOST_ENTRIES
         ):  # fmt: skip
@@ -110,7 +111,7 @@ class CellCounter:
         if math.isfinite(counted.bound):
             return Listed(counted.bound, None, np.zeros((0, 0), dtype=np.int64), 0), counted
         entries = float(self._problem.n * self._problem.d)
-        boxed = self._restricted is not None and self._restricted.problem.family == "boxed"
+        boxed = self._restricted is not None and self._restricted.problem.coefficient_bounds is not None
         spent = entries * iterations * (1.0 + (self._problem.d / 2 if boxed else 0.0))
         if spent <= LOOK * entries or spent < counted.after or not spent >= WAIT * self.work:
             return None, counted

@@ -22,6 +22,7 @@ import numpy as np
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.capabilities import PLAIN_REGRESSION
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
@@ -104,7 +105,7 @@ class ClusterWalker:
     def serves(problem: SubsetProblem) -> bool:
         """Whether this can be thought of: quadratic loss, columns one by one, all of them free."""
         objective, units = problem.objective, problem.units
-        if objective is None or not objective.is_quadratic or problem.family != "regression":
+        if objective is None or not objective.is_quadratic or not problem.has(PLAIN_REGRESSION):
             return False
         if units.grouped or units.constraint is not None or not FEWEST_PLACES <= problem.k < problem.d:
             return False

@@ -31,6 +31,7 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.refit import newton_bounds
 from exactsel.losses.base import curvature_known
 from exactsel.losses.huber import Huber
+from exactsel.problem.capabilities import PLAIN_REGRESSION
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
@@ -127,7 +128,7 @@ def listable(problem: SubsetProblem) -> bool:
     objective = problem.objective
     return (
         objective is not None and not objective.is_quadratic and objective.lam > 0.0 and problem.d <= LARGEST
-        and problem.family == "regression" and problem.units.free_columns and curvature_known(objective.loss)
+        and problem.has(PLAIN_REGRESSION) and problem.units.free_columns and curvature_known(objective.loss)
     )  # fmt: skip
 
 

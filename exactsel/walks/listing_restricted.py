@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from exactsel.bounds.base import PreparedBound
 from exactsel.bounds.witness import ModelPoint
 from exactsel.kernels.node import OUT, UNFINISHED
+from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
@@ -67,8 +69,8 @@ class RestrictedSets:
 
     def _bound(self, state: StateArray, allowed: IntArray, known: float) -> tuple[float, ModelPoint | None]:
         """Of a region that is one convex problem."""
-        if isinstance(self.problem, Problem):
-            fit, bound = fit_to_the_end(self.problem, allowed)
+        if self.problem.has(FREE_COEFFICIENTS):
+            fit, bound = fit_to_the_end(cast("Problem", self.problem), allowed)
             return bound, ModelPoint.from_dense(fit.coef)
         made = self.bound.tighten(state[None], [None], known, known)
         proof = made.proofs[0]

@@ -54,19 +54,20 @@ def penalised_data(
         Where neither a ridge, nor limits of all coefficients, nor the columns limit what one gains; and for a loss
         without a smoothness.
     """
-    free = problem.unlimited if isinstance(problem, BoxedProblem) else problem
+    free = problem.without_coefficient_bounds
     objective, d = free.objective, free.d
     lower, upper, limited = np.full(d, -np.inf), np.full(d, np.inf), False
-    if isinstance(problem, BoxedProblem):
-        lower, upper, limited = problem.lower, problem.upper, True
-    if free.is_quadratic and d <= free.n and may_gain(free) and not is_design(objective.AT):
+    limits = problem.coefficient_bounds
+    if limits is not None:
+        lower, upper, limited = limits.lower, limits.upper, True
+    if free.base.is_quadratic and d <= free.n and may_gain(free) and not is_design(objective.AT):
         curvature = AcceleratedGradientBound().known_curvature(free, BoundOptions(seconds=seconds))
         if curvature is not None and gains(curvature, free.lam):
             gram, scale = curved_data(free, curvature)[0], np.sqrt(curvature)
             lower, upper = outwards(lower, scale, -np.inf), outwards(upper, scale, np.inf)
             return PenalisedGram(*gram[:5], 1.0, 1.0, price, lower, upper, limited), scale
     smoothness = float(objective.loss.smoothness)
-    bounded = free.lam > 0.0 or (isinstance(problem, BoxedProblem) and problem.all_limited)
+    bounded = free.lam > 0.0 or (limits is not None and limits.all_finite)
     if not (bounded and math.isfinite(smoothness)):
         raise UnsupportedError(
             "one tree over all sizes needs a ridge, or limits of all coefficients, and a smooth loss; search the sizes."

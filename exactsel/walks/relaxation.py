@@ -19,7 +19,6 @@ from exactsel.kernels.moves import BRANCHED, CLOSED
 from exactsel.kernels.node import empty_answers
 from exactsel.kernels.subsearch import search_below
 from exactsel.kernels.subsearch_record import AT_ONCE, BOUNDED, DONE, SearchLimits, Subsearch, empty_subsearch
-from exactsel.problem.boxed import objective_of
 from exactsel.problem.restrictions import is_restricted
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -135,7 +134,7 @@ class Subsearcher:
         problem = relaxation.problem
         sample = relaxation.as_point(np.zeros(problem.d))
         self._curvature = sample.curvature if isinstance(sample, CurvedPoint) else None
-        objective = objective_of(problem)
+        objective = problem.base
         assert objective is not None
         self._refit_tolerance = objective.gradient_tolerance(1e-8)
         entries = problem.d if isinstance(self._form.perspective.data, GramData) else problem.n

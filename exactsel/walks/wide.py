@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
+from typing import cast
 
 import numpy as np
 
@@ -107,8 +108,7 @@ class CountingWalker:
         self.parts = parts
         self.helpers: Helpers | None = None
         """Who counts parts, where a call has several; whatever comes of them is the same."""
-        free = without_restrictions(problem)
-        assert isinstance(free, Problem)
+        free = cast("Problem", without_restrictions(problem))  # which is served
         self._restricted, self._problem = problem, free
         self._options = options
         self._kept: tuple[bytes, float, CountedRegion] | None = None
@@ -120,8 +120,8 @@ class CountingWalker:
     @staticmethod
     def serves(problem: SubsetProblem) -> bool:
         """Whether regions of this problem can be counted: many columns of quadratic loss, one by one."""
-        plain = without_restrictions(problem)
-        free = isinstance(plain, Problem) and plain.is_quadratic and plain.units.free_columns
+        objective, units = problem.base, without_restrictions(problem).units
+        free = objective is not None and objective.is_quadratic and units.free_columns
         bytes_needed = (2 if problem.k < ELIMINATED else 10) * problem.d**2
         fewest = FEWEST_BLIND if problem.k == MOST_PLACES else FEWEST
         return free and problem.d > fewest and problem.k > 0 and bytes_needed <= MOST_BYTES

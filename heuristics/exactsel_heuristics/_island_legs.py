@@ -16,16 +16,19 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from exactsel.problem.regression import Problem
+from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.processes import LOOK, READY, Helper, serve
 from exactsel.solving.given import given, made_again
 from exactsel_heuristics._pareto_search import Outcome, Supports, Task, run_synchronously
 from exactsel_heuristics._pareto_tasks import regression_task
 from exactsel_heuristics.base import Context
+
+if TYPE_CHECKING:
+    from exactsel.problem.regression import Problem
 
 TRIES = 2
 """Times a leg is given to a process; after that it is run here."""
@@ -130,8 +133,8 @@ def main(file: str) -> None:
         weights = held.get("weights")
         problem = made_again(held["A"], held["y"], weights, about["entries"])
     assert problem.hash == about["hash"], "the same data make the same problem"
-    assert isinstance(problem, Problem)
-    task = regression_task(problem)
+    assert problem.has(FREE_COEFFICIENTS)
+    task = regression_task(cast("Problem", problem))
 
     def answer(line: str) -> str:
         said = json.loads(line)

@@ -10,30 +10,25 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
-    from exactsel.problem.objective import Objective
+    from exactsel.problem.boxed import BoxedProblem
     from exactsel.problem.regression import Problem
 
     Limited: TypeAlias = Problem | BoxedProblem
     """A problem with coefficients, free or within limits."""
 
 
-def objective_of(problem: Limited) -> Objective:
-    """P, without the limits."""
-    return problem.base if isinstance(problem, BoxedProblem) else problem.objective
-
-
 def within(problem: Limited, point: FloatArray) -> FloatArray:
     """The nearest point (d,) within the limits."""
-    return np.clip(point, problem.lower, problem.upper) if isinstance(problem, BoxedProblem) else point
+    limits = problem.coefficient_bounds
+    return point if limits is None else np.clip(point, limits.lower, limits.upper)
 
 
 def sizes(problem: Limited, point: FloatArray) -> FloatArray:
     """By how much each entry counts when k are to be kept, (d,)."""
-    if not isinstance(problem, BoxedProblem):
+    if problem.coefficient_bounds is None:
         return np.abs(point)
     kept = within(problem, point)
     worth: FloatArray = kept * (2.0 * point - kept)
@@ -42,7 +37,8 @@ def sizes(problem: Limited, point: FloatArray) -> FloatArray:
 
 def open_downhill(problem: Limited, gradient: FloatArray) -> BoolArray:
     """Which coefficients (d,) may leave zero in the direction in which the objective falls."""
-    if not isinstance(problem, BoxedProblem):
+    limits = problem.coefficient_bounds
+    if limits is None:
         return np.ones(gradient.size, dtype=np.bool_)
-    downhill: BoolArray = np.where(gradient > 0.0, problem.lower < 0.0, problem.upper > 0.0)
+    downhill: BoolArray = np.where(gradient > 0.0, limits.lower < 0.0, limits.upper > 0.0)
     return downhill

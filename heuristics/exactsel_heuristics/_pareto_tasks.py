@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from exactsel.losses.quadratic import Quadratic
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.boxed_fit import in_closed_form
 from exactsel.problem.mapped_columns import MappedColumns
 from exactsel_heuristics._pareto_boxed import boxed_loss_objective, boxed_quadratic_objective, boxed_rows_objective
@@ -17,7 +16,9 @@ from exactsel_heuristics._pareto_quadratic import quadratic_objective
 from exactsel_heuristics._pareto_search import Task
 
 if TYPE_CHECKING:
+    from exactsel.problem.boxed import BoxedProblem
     from exactsel.problem.column_subset import ColumnSubsetProblem
+    from exactsel.problem.regression import Problem
     from exactsel_heuristics._limits import Limited
 
 OVERHEAD = 300.0
@@ -40,10 +41,14 @@ NO_ROWS = np.zeros((3, 0))
 
 def regression_task(problem: Limited) -> Task:
     """The minimal P of a support, in Gram form for quadratic loss and from the data for others."""
-    if isinstance(problem, BoxedProblem):
-        return _task_within_limits(problem)
+    if problem.coefficient_bounds is not None:
+        return _task_within_limits(cast("BoxedProblem", problem))
+    return _task_of_free_coefficients(problem.without_coefficient_bounds)
+
+
+def _task_of_free_coefficients(problem: Problem) -> Task:
     width = max(1, min(2 * problem.k - 1, problem.d))
-    if problem.is_quadratic:
+    if problem.base.is_quadratic:
         work = OVERHEAD + 4.0 * width**2
         reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0
         return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work, reading)

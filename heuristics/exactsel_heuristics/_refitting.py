@@ -16,11 +16,9 @@ import numpy as np
 
 from exactsel.errors import TimeLimitError
 from exactsel.kernels.node import FREE
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.boxed_fit import in_closed_form
 from exactsel.problem.fit import Fit
 from exactsel.types import FloatArray, IntArray
-from exactsel_heuristics._limits import objective_of
 from exactsel_heuristics._perturbing import perturbed
 from exactsel_heuristics._scoring import IMPROVEMENT, guaranteed_decrease, largest, padded, smallest_decrease
 from exactsel_heuristics.base import Context, Proposal
@@ -140,7 +138,7 @@ class _Refits:
 
     def value(self, support: Sequence[int]) -> float:
         """The objective on a set of units: quick within limits where that works, exact elsewhere."""
-        if isinstance(self.problem, BoxedProblem):
+        if self.problem.coefficient_bounds is not None:
             value = float(self.values(padded([support], len(support)))[0])
             if value < math.inf:
                 return value
@@ -160,7 +158,7 @@ def _local_optimum(
 ) -> tuple[tuple[int, ...], float]:
     """Where no single exchange or addition of a unit improves, or the refits are over, with its objective."""
     value, decrease = refits.value(chosen), smallest_decrease(problem)
-    if isinstance(problem, BoxedProblem):
+    if problem.coefficient_bounds is not None:
         decrease *= ENOUGH / IMPROVEMENT
     with suppress(TimeLimitError):  # in the middle of a pass
         for _ in range(max_passes):
@@ -201,9 +199,9 @@ def _entering(
     free = np.ones(problem.d, dtype=np.bool_)
     free[list(stay)] = False
     outside = np.flatnonzero(free)
-    if not isinstance(problem, BoxedProblem) or _quick(problem) or moves <= shortlist.exhaustive:
+    if problem.coefficient_bounds is None or _quick(problem) or moves <= shortlist.exhaustive:
         return outside
-    objective = objective_of(problem)
+    objective = problem.base
     refits.work += objective.n * objective.d
     gradient = objective.gradient(refits.fit(stay).coef)
     scores = np.zeros(problem.d)
@@ -214,14 +212,14 @@ def _entering(
 
 def _quick(problem: Limited) -> bool:
     """Whether refits are read off the Gram matrix, within limits."""
-    return isinstance(problem, BoxedProblem) and in_closed_form(problem.base)
+    return problem.coefficient_bounds is not None and in_closed_form(problem.base)
 
 
 def _costs(problem: Limited) -> tuple[float, float]:
     """Multiplications of a quick refit of k units and of an exact one, about."""
     columns = problem.k * max(1.0, problem.units.columns / problem.d)
     refit = FIT_WORK * problem.n * (columns + 1.0) ** 2 + CALL_WORK
-    if isinstance(problem, BoxedProblem):
+    if problem.coefficient_bounds is not None:
         newton = NEWTON_WORK * problem.n * (columns + 1.0) ** 2
         quick = QUICK_WORK * (columns + 1.0) ** 3 if _quick(problem) else newton
         return quick + QUICK_CALL, EXACT_WORK + newton

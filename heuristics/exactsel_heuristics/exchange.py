@@ -14,6 +14,7 @@ from exactsel._jit import available_threads
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import FREE
+from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.rows import Rows, Unusable
 from exactsel.types import IntArray
 from exactsel_heuristics._exchange_objectives import (
@@ -116,15 +117,15 @@ class ExchangeDescent:
             For groups of columns; above 2,000 columns for losses other than the quadratic one, and above 4,000 in
             column subset selection.
         """
-        if problem.family != "css":
+        if problem.has(COEFFICIENTS):
             problem = regression(problem, self.name)
         best, left = _Best(problem, context), self.starts if math.isinf(context.work) else MOST_DESCENTS
         if problem.k == 0 or problem.d == 0 or context.should_stop():
             return best.proposal((), 0)
         with one_thread():
-            if problem.family == "css":
+            if not problem.has(COEFFICIENTS):
                 search = _Search(reconstruction_descents(problem), context, left)  # type: ignore[arg-type]
-            elif problem.is_quadratic:  # type: ignore[union-attr]
+            elif problem.base.is_quadratic:  # type: ignore[union-attr]
                 search = _Search(least_squares_descents(problem), context, left)  # type: ignore[arg-type]
             else:
                 return self._on_models(problem, best, context, left)  # type: ignore[arg-type]

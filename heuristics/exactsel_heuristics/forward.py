@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from exactsel.errors import TimeLimitError
+from exactsel.problem.capabilities import COEFFICIENTS, PLAIN_REGRESSION
 from exactsel.types import IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._refitting import Shortlist, forward_by_refits
@@ -70,11 +71,11 @@ class ForwardSelection:
         Proposal
             Fewer than k columns when no further column lowers the objective.
         """
-        if problem.family in ("grouped", "boxed"):
+        if problem.has(COEFFICIENTS) and not problem.has(PLAIN_REGRESSION):
             shortlist = Shortlist(self.shortlist, self.exhaustive)
             return forward_by_refits(problem, context, shortlist)  # type: ignore[arg-type]
         problem = regression(problem, self.name)
-        return _by_elimination(problem, context) if problem.is_quadratic else self._by_refits(problem, context)
+        return _by_elimination(problem, context) if problem.base.is_quadratic else self._by_refits(problem, context)
 
     def _by_refits(self, problem: Problem, context: Context) -> Proposal:
         decrease = smallest_decrease(problem)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from exactsel.errors import InputError
-from exactsel_heuristics._limits import objective_of, sizes
+from exactsel_heuristics._limits import sizes
 from exactsel_heuristics._scoring import largest
 from exactsel_heuristics._scoring import smoothness as steepest
 from exactsel_heuristics.base import Context, Proposal, at_least, with_coefficients
@@ -65,7 +65,7 @@ class HardThresholdingPursuit:
         Proposal
         """
         served = with_coefficients(problem, self.name)
-        objective = objective_of(served)
+        objective = served.base
         lam = objective.lam
         length = 1.0 / (objective.steepness * objective.spectral_norm_squared + lam)
         longest = LONGEST / max(steepest(served) * float(objective.norms.max()) ** 2 + lam, 1e-300)

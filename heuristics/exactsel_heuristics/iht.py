@@ -9,7 +9,7 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.types import FloatArray, IntArray
-from exactsel_heuristics._limits import objective_of, sizes, within
+from exactsel_heuristics._limits import sizes, within
 from exactsel_heuristics._scoring import largest, smoothness
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
@@ -85,7 +85,7 @@ class IterativeHardThresholding:
             No support is evaluated on the way.
         """
         served = with_coefficients(problem, self.name)
-        objective, point = objective_of(served), np.zeros(served.d)
+        objective, point = served.base, np.zeros(served.d)
         for _ in range(self.max_steps):
             if context.should_stop():
                 break
@@ -109,7 +109,7 @@ def _threshold(problem: Limited, point: FloatArray) -> FloatArray:
 
 
 def _sure_length(problem: Limited) -> float:
-    objective = objective_of(problem)
+    objective = problem.base
     return 1.0 / (objective.steepness * objective.spectral_norm_squared + objective.lam)
 
 
@@ -119,7 +119,7 @@ def _sure_step(problem: Limited, point: FloatArray, gradient: FloatArray) -> Flo
 
 def _shortened(problem: Limited, point: FloatArray, gradient: FloatArray, new: FloatArray) -> FloatArray:
     """``new``, or where the curvature is not bounded and the objective rose the first shorter step that descends."""
-    objective, length = objective_of(problem), _sure_length(problem)
+    objective, length = problem.base, _sure_length(problem)
     value = objective(point)
     for _ in range(HALVINGS):
         if objective(new) <= value:
@@ -148,7 +148,7 @@ def _normalised_step(problem: Limited, point: FloatArray, gradient: FloatArray) 
         move = new - point
         bent = _curvature(problem, move, np.flatnonzero(move))
         # A projected step can be too long for its own support, too.
-        known = np.array_equal(changed, support) and problem.family != "boxed"
+        known = np.array_equal(changed, support) and problem.coefficient_bounds is None
         if known or length * bent <= SURE * float(move @ move):
             return new
         length /= SHRINK

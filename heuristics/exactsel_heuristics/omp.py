@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from exactsel.errors import TimeLimitError
-from exactsel_heuristics._limits import objective_of, open_downhill
+from exactsel_heuristics._limits import open_downhill
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class OrthogonalMatchingPursuit:
             Fewer than k columns when the gradient vanishes on all others.
         """
         served = with_coefficients(problem, self.name)
-        objective = objective_of(served)
+        objective = served.base
         norms = np.where(objective.norms > 0.0, objective.norms, 1.0)
         support: list[int] = []
         gradient = objective.gradient(np.zeros(objective.d))

@@ -221,7 +221,7 @@ def test_a_point_proves_what_its_curvature_does():
 
 def test_zero_has_no_sign_and_no_limits_are_none(signed, tmp_path):
     problem = signed[0]
-    plain = problem.unlimited
+    plain = problem.without_coefficient_bounds
     signs = boxed(plain, "all", [(0, -0.0, 0.5)])
     assert signs.hash == boxed(plain, "all", [(0, 0.0, 0.5)]).hash
     instance = instance_of(signs)

@@ -44,7 +44,7 @@ def test_other_losses_without_a_ridge(seed, tmp_path):
     assert result.reached
     assert result.lower <= best * (1.0 + 1e-9)
     assert result.upper == pytest.approx(best, rel=1e-5)
-    assert not np.any(problem.outside(result.coef))
+    assert not np.any(problem.coefficient_bounds.violated(result.coef))
     instance, proof = instance_of(problem), read_proof(tmp_path / "run.exsel")
     assert verify(proof, instance).verified
     assert second_opinion(instance, (tmp_path / "run.exsel").read_bytes()) == ""

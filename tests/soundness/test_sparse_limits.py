@@ -47,7 +47,7 @@ def test_bounds_hold_for_all_models_and_for_those_with_a_column(seed, on_demand)
 @pytest.mark.parametrize("seed", sample(50, 1500, smoke=5))
 def test_fits_are_those_on_the_table(seed, on_demand):
     table, problem, k = limited(seed)
-    assert problem.hash != problem.unlimited.hash
+    assert problem.hash != problem.without_coefficient_bounds.hash
     room = ROOM * table.null_objective
     supports = np.array([[j, (j + 1) % problem.d if k > 1 else -1] for j in range(problem.d)])
     supports[supports[:, 0] == supports[:, 1], 1] = -1
@@ -69,7 +69,7 @@ def test_a_search_of_some_columns_says_what_holds_of_all(seed, on_demand, monkey
         for result in (solve(problem, signals=()), heuristics.run("omp", problem, signals=())):
             assert result.scope or result.lower <= best + room
             assert result.upper >= best - room
-            assert not np.any(problem.outside(result.coef))
+            assert not np.any(problem.coefficient_bounds.violated(result.coef))
             assert not {*result.support} & {*problem.must_not}
             if result.claim == "optimal" and not result.scope:
                 assert result.upper <= best + 1e-6 * best + 100 * room
@@ -122,7 +122,7 @@ def test_huber_loss_without_a_ridge_within_limits(seed, on_demand, tmp_path):
     result = solve(problem, proof=tmp_path / "p.exsel", signals=())
     assert result.lower <= best + room
     assert best - room <= result.upper <= best * (1.0 + 1e-5) + 10.0 * room
-    assert not np.any(problem.outside(result.coef))
+    assert not np.any(problem.coefficient_bounds.violated(result.coef))
     assert verify(problem, tmp_path / "p.exsel").verified
     more = (0.7, (), (), None, options["fit_intercept"])
     limits = [[-size] * d, [size] * d]

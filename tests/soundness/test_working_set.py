@@ -109,7 +109,7 @@ def test_searches_on_working_sets_find_and_prove_the_best_model(tiny, loss, seed
 
 def without_limits(seed):
     """One without limits, and with a ridge."""
-    problem = wide_case(seed, "quadratic").unlimited
+    problem = wide_case(seed, "quadratic").without_coefficient_bounds
     return problem if problem.lam > 0.0 else problem.replace(lam=0.3)
 
 

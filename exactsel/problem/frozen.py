@@ -1,0 +1,108 @@
+"""What all problems have in common, whatever is minimised: units, k, what it is like; nothing of it can be changed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar
+
+from exactsel.problem.box_limits import CoefficientBounds
+from exactsel.problem.capabilities import SINGLE_COLUMNS, Capability
+from exactsel.problem.objective import Objective
+from exactsel.problem.offsets import has_offset
+from exactsel.problem.preparing import Preparation
+from exactsel.problem.units import Units
+from exactsel.types import FloatArray, StateArray
+
+
+class FrozenProblem:
+    """Base of the classes of problems; see :class:`exactsel.problem.interface.SubsetProblem`."""
+
+    family: str
+    units: Units
+    """What is chosen, and what is demanded of the choice."""
+    k: int
+    """The largest number of units in a model."""
+    d: int
+    """Number of units: of columns, or of groups where these are chosen."""
+    n: int
+    """Number of rows."""
+    coefficient_bounds: CoefficientBounds | None = None
+    """None where coefficients are free, or where there are none."""
+    _of_models: ClassVar[Capability]
+    """What its models are like, whatever the units."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, "_frozen", False):
+            kind = type(self).__name__
+            raise AttributeError(f"a {kind} is frozen; make a new one instead of changing '{name}'.")
+        super().__setattr__(name, value)
+
+    def has(self, needed: Capability) -> bool:
+        """Whether the problem has all of these properties."""
+        return needed in (self._of_models if self.units.grouped else self._of_models | SINGLE_COLUMNS)
+
+    @property
+    def root_state(self) -> StateArray:
+        """What is decided before the search begins, (d,): units in, out, or free (exactsel.kernels.node)."""
+        region = self.units.region(self.k)
+        assert region is not None  # checked when the problem was made
+        return region
+
+
+class FrozenRegression(FrozenProblem):
+    """Base of the problems whose models have coefficients."""
+
+    base: Objective
+    """P without coefficient bounds."""
+
+    def _keep(self, base: Objective, units: Units, k: int) -> None:
+        """Store the parts."""
+        self.base, self.units, self.k = base, units, k
+        self.d, self.n, self.AT = units.d, base.n, base.AT
+        self.feature_names, self.scope = units.names, base.scope
+        self.must_have, self.must_not = units.must_have, units.must_not
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
+        return self.base.preparation
+
+    @property
+    def A(self) -> FloatArray:
+        """The data (n, columns) as given, read-only; what is searched is ``AT`` (columns, n)."""
+        return self.base.A if self.preparation is None else self.preparation.AT.T
+
+    @property
+    def target(self) -> FloatArray:
+        """What is predicted (n,), as given but for labels, which are -1 and +1, and what an offset takes off it."""
+        return self.base.y if self.preparation is None else self.preparation.y
+
+    @property
+    def lam(self) -> float:
+        """The ridge weight that is searched with; a small one may stand for none."""
+        return self.base.lam
+
+    @property
+    def null_objective(self) -> float:
+        """The size of the objective of the empty model: the scale on which small differences are judged."""
+        return self.base.at_zero
+
+    @cached_property
+    def hash(self) -> str:
+        """sha256 over everything that defines the problem (names excluded)."""
+        bounds = self.coefficient_bounds
+        limited = {} if bounds is None else {"bounds": bounds.entry()}
+        return self.base.hash_with(**{"k": self.k} | self.units.entries() | limited)
+
+    def describe(self) -> dict[str, Any]:
+        """The problem as plain data, without its arrays. Where groups are chosen, ``d`` counts them."""
+        base, made, bounds = self.base, self.preparation, self.coefficient_bounds
+        return {
+            "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": base.loss.name,
+            "loss_parameters": base.loss_parameters, "lam": base.asked_lam, "problem_hash": self.hash,
+            "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
+            "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
+            "weights": made is not None and made.weighted, "offset": has_offset(base),
+            "bounds": None if bounds is None else bounds.describe(), **self.units.describe(),
+            "tall": None if base.tall is None else base.tall.describe(),
+        }  # fmt: skip
