@@ -338,13 +338,13 @@ class TestCommandLine:
 
     def test_convert(self, csv, tmp_path):
         out = tmp_path / "out.npz"
-        shown = self.run("convert", csv, out, "--target", "price", "-k", 2, "--lam", 0.1)
+        shown = self.run("data", "convert", csv, out, "--target", "price", "-k", 2, "--lam", 0.1)
         assert shown.stderr == f"{out}: n=12 d=4, with a target\n"
         assert read_instance(out).problem().hash == EXPECTED
         direct = tmp_path / "direct.npz"
         write_instance(direct, Instance(A, Y, k=2, lam=0.1, feature_names=NAMES, intercept=True))
         assert out.read_bytes() == direct.read_bytes()
-        self.run("convert", csv, out, "--target", "price", "-k", 2, "--lam", 0.1, "--no-intercept")
+        self.run("data", "convert", csv, out, "--target", "price", "-k", 2, "--lam", 0.1, "--no-intercept")
         assert read_instance(out).problem().hash == RAW
 
     def test_no_target(self, csv):

@@ -82,8 +82,8 @@ class TestCommands:
     @pytest.mark.parametrize(
         "command",
         [
-            ["convert", TRAP],
-            ["generate", "huber"],
+            ["data", "convert", TRAP],
+            ["data", "generate", "huber"],
             ["tree", TRAP, "-o"],
             ["play", TRAP, "--html"],
         ],

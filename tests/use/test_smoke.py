@@ -6,9 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+from command_line import COMMAND
 from hypothesis import settings
 
-from exactsel.cli.main import COMMANDS, cli, main
+from exactsel.cli.main import main
 from exactsel.data.instance import Instance, write_instance
 
 RNG = np.random.default_rng(3)
@@ -50,7 +51,7 @@ COMMAND_LINES = {
     "best": ["best", "IN", "--top", "3", "--summary"],
     "near": ["near", "IN", "--tau", "0.1"],
     "info": ["info", "IN"],
-    "convert": ["convert", "IN", "out.npz"],
+    "convert": ["data", "convert", "IN", "out.npz"],
     "tree": ["tree", "IN", "--node-limit", "9"],
     "play": ["play", "IN", "--html", "out.html", "--node-limit", "9"],
 }
@@ -85,8 +86,8 @@ def end(arguments: list[str]) -> int:
 
 
 def test_every_command_and_every_option_of_a_problem_is_tried():
-    assert {*COMMAND_LINES} | NO_PROBLEM == {*COMMANDS}
-    known = {parameter.name for parameter in cli.get_command(None, "info").params}
+    assert {*COMMAND_LINES} | NO_PROBLEM == {*COMMAND}
+    known = {parameter.name for parameter in COMMAND["info"].params}
     assert known - {*CHOICES} == {"instance", "problem", "k", "lam", "root", "as_json"}
 
 
