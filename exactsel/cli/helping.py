@@ -17,7 +17,7 @@ SECTIONS = {
     ),
     "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),
     "Workers": ("executor", "workers", "scheduler", "shard"),
-    "Saving": ("checkpoint", "checkpoint_every", "resume"),
+    "Saving": ("checkpoint", "checkpoint_every", "resume", "status"),
     "Search": (
         "heuristics", "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit", "subtrees",
         "audit",

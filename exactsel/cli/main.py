@@ -23,7 +23,6 @@ from exactsel.cli.talk import say, say_line
 
 COMMANDS = {
     "solve": "Find the best model with at most k columns, with a certified gap.",
-    "status": "Say how far a search has come that saves itself, at work or not.",
     "certify": "Say how far a given model is from optimal.",
     "verify": "Check a proof file that a solve has written.",
     "heuristic": "Run one approximate method, with a certified gap.",
@@ -32,8 +31,7 @@ COMMANDS = {
     "best": "Find the best model over all sizes by AIC, BIC and the like.",
     "near": "List all models of k columns close to the best.",
     "info": "Say what a data file holds, and how hard the problem looks.",
-    "tree": "Show the explored search tree of a small run.",
-    "play": "Write a page that plays a small search step by step.",
+    "play": "Show a small search: a page that plays it, or its tree.",
     "data convert": "Write any data file as an instance file, with k, lam and loss.",
     "data gram": "Make an instance of more rows than memory holds.",
     "data generate": "Write a synthetic or classic instance.",

@@ -49,7 +49,15 @@ class TestSolve:
         result = run("solve", OUTLIER, "--json").json
         known = {*result, *result["settings"], *result["loss_parameters"]}
         talk = {"audit", "executor", "workers", "scheduler", "trace", "report", "as_json", "quiet", "log_interval"}
-        talk |= {"checkpoint", "checkpoint_every", "resume", "per_group", "nonnegative", "shared"}  # limits, bounds
+        talk |= {
+            "checkpoint",
+            "checkpoint_every",
+            "resume",
+            "status",
+            "per_group",
+            "nonnegative",
+            "shared",
+        }  # limits, bounds
         talk |= {"instance", "target", "drop", "factors", "formula", "missing", "decimal", "encoding", "offset"}
         assert {p.name for p in COMMAND["solve"].params} - talk - {"max_coef"} <= known
 
@@ -296,21 +304,21 @@ class TestGenerate:
         assert one == two != three
 
 
-class TestTree:
+class TestPlay:
     def test_dot(self, run):
-        shown = run("tree", TWINS)
+        shown = run("play", TWINS, "--dot")
         assert (shown.code, shown.err) == (0, "")
         assert shown.out.startswith("digraph search {\n")
         assert shown.out.rstrip().endswith("}")
 
     def test_json(self, run):
-        tree = run("tree", TWINS, "--format", "json").json
+        tree = run("play", TWINS, "--dot", "--format", "json").json
         assert tree["nodes"][0]["id"] == 0
         assert {edge["child"] for edge in tree["edges"]} == {node["id"] for node in tree["nodes"]} - {0}
 
     @pytest.mark.parametrize(("style", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("dot", b"digraph")])
     def test_files(self, run, tmp_path, style, magic):
-        shown = run("tree", TWINS, "--format", style, "-o", tmp_path / "tree")
+        shown = run("play", TWINS, "--dot", "--format", style, "-o", tmp_path / "tree")
         assert (shown.code, shown.out, shown.err) == (0, "", "")
         assert (tmp_path / "tree").read_bytes().startswith(magic)
 
@@ -320,8 +328,22 @@ class TestTree:
             return replace(result, termination=Termination.INTERRUPTED)
 
         monkeypatch.setattr("exactsel.solving.entry.solve", interrupted)
-        shown = run("tree", TWINS)
+        shown = run("play", TWINS, "--dot")
         assert (shown.code, shown.out[:14]) == (130, "digraph search")
 
     def test_node_limit(self, run):
-        assert len(run("tree", TWINS, "--format", "json", "--node-limit", 0).json["nodes"]) == 1
+        assert len(run("play", TWINS, "--dot", "--format", "json", "--node-limit", 0).json["nodes"]) == 1
+
+    def test_one_output_is_expected(self, run, tmp_path):
+        page = ["--html", tmp_path / "page.html"]
+        for words, sentence in (
+            ([], "neither --html nor --dot is given, but one output is expected"),
+            (["--format", "svg", "-o", tmp_path / "tree"], "neither --html nor --dot is given"),
+            ([*page, "--dot"], "both --html and --dot are given"),
+            ([*page, "--format", "svg"], "--format is about the tree, but --html writes a page"),
+            ([*page, "-o", tmp_path / "tree"], "--out is about the tree, but --html writes a page"),
+        ):
+            shown = run("play", TWINS, *words)
+            assert (shown.code, shown.out) == (2, "")
+            assert shown.err.startswith(f"Error: {sentence}")
+        assert [*tmp_path.iterdir()] == []

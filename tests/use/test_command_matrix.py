@@ -34,14 +34,14 @@ OF_COMMANDS = {"k_max", "ks", "lams", "criterion", "gamma", "penalty"}
 """Of the problem's section of the help, but about what a command looks for among many problems."""
 
 REST = {
-    "as_json", "audit", "cap", "coef", "data", "every", "folds", "heuristics", "instance", "log_interval", "method",
-    "most_bytes", "near", "options", "out", "page_file", "plot", "proof", "quiet", "report", "root", "seeds", "shared",
-    "style", "summary", "support", "tau", "top", "trace", "within", "work_limit",
+    "as_json", "audit", "cap", "coef", "data", "dot", "every", "folds", "heuristics", "instance", "log_interval",
+    "method", "most_bytes", "near", "options", "out", "page_file", "plot", "proof", "quiet", "report", "root", "seeds",
+    "shared", "style", "summary", "support", "tau", "top", "trace", "within", "work_limit",
     *OF_COMMANDS, *(name for title in ("Limits", "Workers", "Saving", "Search") for name in SECTIONS[title]),
 }  # fmt: skip
 """Parameters that say nothing of data and problem: what is done with them, limits, and what comes out."""
 
-NO_DATA = {"status", "sweep", "instances", "generate", "warmup", "fuzz", "reduce", "plugins"}
+NO_DATA = {"sweep", "instances", "generate", "warmup", "fuzz", "reduce", "plugins"}
 """Commands that are given no data; a sweep's are in its config, see below."""
 
 NEAR = 1e-6
@@ -191,8 +191,8 @@ class Door:
                     continue
             assert not other["verified"], name
 
-    def check_tree(self) -> None:
-        _, text = run("tree", self.file, "--format", "json", *words("tree", self.case))
+    def check_play_tree(self) -> None:
+        _, text = run("play", self.file, "--dot", "--format", "json", *words("play", self.case))
         graph = json.loads(text)
         inner = {edge["parent"] for edge in graph["edges"]}
         # A region the demands leave no model in has no bound.

@@ -319,7 +319,7 @@ class TestCommandLine:
         chosen = [csv, "--target", "price", "--drop", "age, x 4", "-k", 1, "--lam", 0.1]
         commands = {
             "solve": ["--json", "--quiet"], "certify": ["--support", "bmi", "--json", "--quiet"], "path": ["--json"],
-            "compare": ["--json", "--heuristic", "omp"], "tree": ["--format", "json"], "info": ["--json"],
+            "compare": ["--json", "--heuristic", "omp"], "play": ["--dot", "--format", "json"], "info": ["--json"],
         }  # fmt: skip
         for command, options in commands.items():
             shown = self.run(command, *chosen, *options)

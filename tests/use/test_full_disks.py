@@ -63,7 +63,7 @@ ALONE = {
     ],
     ("generate", "out"): ["data", "generate", "huber", f"{OUT}.npz"],
     ("instances", "--copy"): ["data", "instances", "--copy", OUT],
-    ("tree", "--out"): ["tree", TRAP, "-o", OUT],
+    ("play", "--out"): ["play", TRAP, "--dot", "-o", OUT],
     ("play", "--html"): ["play", TRAP, "--html", OUT],
     ("sweep", "--out"): ["dev", "sweep", "@config", "--quiet", "--out", f"{OUT}.csv"],
 }
@@ -71,7 +71,7 @@ ALONE = {
 
 READ = {
     *((name, option) for name in COMMAND for option in ("instance", "--bounds", "--weights")),
-    ("status", "checkpoint"), ("certify", "--coef"), ("verify", "proof"), ("sweep", "config"), ("gram", "data"),
+    ("solve", "--status"), ("certify", "--coef"), ("verify", "proof"), ("sweep", "config"), ("gram", "data"),
     ("reduce", "path"),
 }  # fmt: skip
 SAID_OF_OTHERS = {
@@ -214,8 +214,9 @@ PRINTS = {
     "heuristic": ["heuristic", "omp", TRAP], "compare": ["compare", TRAP, "--heuristic", "omp"],
     "path": ["path", TRAP, "--k-max", "2"], "near": ["near", TRAP, "--tau", "1"],
     "best": ["best", TRAP, "--k-max", "2"],
-    "info": ["info", TRAP], "instances": ["data", "instances"], "tree": ["tree", TRAP], "plugins": ["dev", "plugins"],
-    "status": ["status", "@checkpoint"], "verify": ["verify", "@proof", TRAP],
+    "info": ["info", TRAP], "instances": ["data", "instances"],
+    "play": ["play", TRAP, "--dot"], "plugins": ["dev", "plugins"],
+    "status": ["solve", "--status", "@checkpoint"], "verify": ["verify", "@proof", TRAP],
     "sweep": ["dev", "sweep", "@config", "--quiet"],
     "help": ["--help"], "fuzz": ["dev", "fuzz", "--count", "1"],
 }  # fmt: skip

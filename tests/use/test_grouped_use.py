@@ -358,7 +358,7 @@ def test_commands_take_groups(table, tmp_path):
     assert run("path", *about, "--k-max", "2").return_value == 0
     facts = json.loads(run("info", *about, "--json").stdout)
     assert (facts["groups"], facts["largest_group"], facts["supports"]) == (3, 2, 3)
-    assert run("tree", *about).return_value == 0
+    assert run("play", *about, "--dot").return_value == 0
     assert run("play", *about, "--html", tmp_path / "play.html").return_value == 0
     told = json.loads(run("path", *about, "--cv", "3", "--json").stdout)
     assert told["best"]["one_standard_error"]["k"] <= told["best"]["cv_error"]["k"]

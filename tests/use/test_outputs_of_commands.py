@@ -84,7 +84,7 @@ class TestCommands:
         [
             ["data", "convert", TRAP],
             ["data", "generate", "huber"],
-            ["tree", TRAP, "-o"],
+            ["play", TRAP, "--dot", "-o"],
             ["play", TRAP, "--html"],
         ],
     )

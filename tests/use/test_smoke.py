@@ -52,10 +52,9 @@ COMMAND_LINES = {
     "near": ["near", "IN", "--tau", "0.1"],
     "info": ["info", "IN"],
     "convert": ["data", "convert", "IN", "out.npz"],
-    "tree": ["tree", "IN", "--node-limit", "9"],
     "play": ["play", "IN", "--html", "out.html", "--node-limit", "9"],
 }
-NO_PROBLEM = {"fuzz", "generate", "gram", "instances", "plugins", "reduce", "status", "sweep", "warmup"}
+NO_PROBLEM = {"fuzz", "generate", "gram", "instances", "plugins", "reduce", "sweep", "warmup"}
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +97,7 @@ def line_of(command: str, family: str, name: str, options: list[str]) -> list[st
     line += ["-k", "2", "--problem", family, *options]
     line += ["--drop", "cat"] if name == "table.csv" and not {"cat", "--drop"} & {*options} else []
     line += ["--lam", "0.1"] if family == "regression" else []
-    return (
-        [*line, "--time-limit", "5"]
-        if command in ("solve", "certify", "tree", "play", "path", "near", "best")
-        else line
-    )
+    return [*line, "--time-limit", "5"] if command in ("solve", "certify", "play", "path", "near", "best") else line
 
 
 def try_all(command, family, option_sets, capsys):
