@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from clocks import HANG
-from command_line import COMMAND, TWINS, start
+from command_line import CALLED, COMMAND, TWINS, start
 
 from exactsel import __version__, registry
+from exactsel.cli.helping import RARE, Command
 from exactsel.cli.main import COMMANDS, GROUPS
 
 
@@ -70,6 +72,31 @@ def test_help_says_what_options_are_about(run, command):
     assert titles == [title for title in expected if title in titles]
     assert {"Data:", "Problem:", "Output:"} <= {*titles}
     assert ".xlsx" in shown
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMAND.items() if isinstance(command, Command)])
+def test_rare_options_are_shown_where_all_are_asked_for(run, name):
+    command, words = COMMAND[name], CALLED[name]
+    options = {each.name: max(each.opts, key=len) for each in command.params if isinstance(each, click.Option)}
+    rare = {flag for each, flag in options.items() if each in RARE}
+    usual = run(*words, "--help")
+    listed = {word for line in usual.out.splitlines() for word in line.split()[:3] if line.startswith("  -")}
+    assert {flag for flag in options.values() if flag in listed} == {*options.values()} - rare
+    shown = run(*words, "--help-all")
+    if not rare:
+        assert shown.code == 2
+        assert "--help-all" not in usual.out
+        return
+    assert "  --help-all " in usual.out
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.startswith(f"Usage: exactsel {' '.join(words)} ")
+    listed = {word for line in shown.out.splitlines() for word in line.split()[:3] if line.startswith("  -")}
+    assert {*options.values()} <= listed
+    assert run(*words, "--help").out == usual.out
+
+
+def test_most_people_need_about_twenty_options_of_solve():
+    assert len([each for each in COMMAND["solve"].params if each.name not in RARE]) <= 25
 
 
 def test_examples_of_the_help_run(run, monkeypatch, tmp_path):
