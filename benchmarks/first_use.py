@@ -2,8 +2,8 @@
 
     python -m benchmarks.first_use --peers PYTHON    # an interpreter that has abess and scikit-learn
 
-*Cold* is with an empty cache of kernels, *again* the same once more, *warmed up* after ``exactsel warmup``. CPU is that
-of all threads, imports included, the least of so many repetitions.
+*Cold* is with an empty cache of kernels, *again* the same once more, *warmed up* after ``exactsel dev warmup``. CPU is
+that of all threads, imports included, the least of so many repetitions.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main(peers: str, repeat: int) -> None:
     """Print a table in Markdown."""
     with tempfile.TemporaryDirectory() as folder:
         warmed = str(Path(folder) / "warmed")
-        warmup = seconds(sys.executable, "-m", "exactsel", "warmup", cache=warmed)
+        warmup = seconds(sys.executable, "-m", "exactsel", "dev", "warmup", cache=warmed)
         click.echo("| data | exactsel, cold | again | warmed up | " + " | ".join(PEERS) + " |")
         click.echo("|---" * (4 + len(PEERS)) + "|")
         for place, (name, (data, loss, k)) in enumerate(DATA.items()):
@@ -77,7 +77,7 @@ def main(peers: str, repeat: int) -> None:
             click.echo(
                 f"| {name} | " + " | ".join(f"{min(all_of):.2g}" for all_of in (cold, again, warm, *others)) + " |"
             )
-        click.echo(f"\n`exactsel warmup`, once: {warmup:.0f} s.")
+        click.echo(f"\n`exactsel dev warmup`, once: {warmup:.0f} s.")
 
 
 if __name__ == "__main__":

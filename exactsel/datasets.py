@@ -4,8 +4,8 @@
     data = datasets.load("diabetes")
     print(solve(data.data, data.target, data.k))
 
-``names()`` lists them, ``copy_to(folder)`` writes their files into a folder; ``exactsel instances`` does both on the
-command line.
+``names()`` lists them, ``copy_to(folder)`` writes their files into a folder; ``exactsel data instances`` does both on
+the command line.
 """
 
 from __future__ import annotations

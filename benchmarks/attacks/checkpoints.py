@@ -1,4 +1,4 @@
-"""Forged checkpoints by the thousand, each through ``status``, ``--resume`` and Python, in a process of limited memory.
+"""Forged checkpoints by the thousand, each through ``solve --status``, ``--resume`` and Python, in limited memory.
 
 What is asked of each: a refusal in one sentence (exit code 2), or a result that is true; nothing that a terminal would
 obey; no file touched but the checkpoint and the proof; no hang, and less than a gibibyte of memory beyond what the
@@ -187,8 +187,8 @@ def _doors(kind: str, instance: Path, place: Path) -> list[tuple[str, list[str]]
     """Names of doors with the command, empty for Python."""
     proof = place / "made.exsel" if kind == "proof" else None
     return [
-        ("status", ["status", str(place / "status.ckpt")]),
-        ("json", ["status", str(place / "json.ckpt"), "--json"]),
+        ("status", ["solve", "--status", str(place / "status.ckpt")]),
+        ("json", ["solve", "--status", str(place / "json.ckpt"), "--json"]),
         ("named", resuming(kind, instance, place / "named.ckpt")),
         ("resume", resuming(kind, instance, place / "resume.ckpt", proof)),
         ("python", []),

@@ -71,7 +71,7 @@ def command_of(kind: str, file: Path, fine: Path, rng: np.random.Generator) -> l
     if chance < 0.25:
         return ["info", name, *options, "--problem", "css", "-k", "2"]
     if chance < 0.45:
-        return ["convert", name, str(file.with_name("out.npz")), *options]
+        return ["data", "convert", name, str(file.with_name("out.npz")), *options]
     if chance < 0.55:
         return ["info", name, *options, *model, "--loss", str(rng.choice(["huber", "logistic"]))]
     return ["info", name, *options, *model, *(["--no-root"] if rng.random() < 0.5 else [])]

@@ -117,7 +117,7 @@ def _solved(case: Case, options: dict[str, Any]) -> RawFile | None:
 
 
 def _tiny(case: Case, delta: float | None) -> Any:
-    """The case for the oracle of ``exactsel fuzz``, which shares no line with the checkers."""
+    """The case for the oracle of ``exactsel dev fuzz``, which shares no line with the checkers."""
     from exactsel.testing.campaigns.instances import TinyInstance
 
     groups = None if case.labels is None else tuple(label or "" for label in case.labels)

@@ -116,7 +116,7 @@ def _begun(path: Path) -> bool:
     """Whether there is something to go on from."""
     if not path.exists():
         return False
-    asked = [sys.executable, "-m", "exactsel", "status", str(path), "--json"]
+    asked = [sys.executable, "-m", "exactsel", "solve", "--status", str(path), "--json"]
     return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 

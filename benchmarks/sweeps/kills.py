@@ -61,8 +61,8 @@ def write_config(file: Path, count: int) -> int:
 def command(config: Path, out: Path, jobs: int) -> list[str]:
     """How a sweep is begun."""
     return [
-        sys.executable, "-m", "exactsel", "sweep", str(config), "--out", str(out), "--jobs", str(jobs), "--quiet",
-        "--json",
+        sys.executable, "-m", "exactsel", "dev", "sweep", str(config), "--out", str(out), "--jobs", str(jobs),
+        "--quiet", "--json",
     ]  # fmt: skip
 
 

@@ -129,7 +129,7 @@ def _marker(folder: Path) -> Path:
 
 
 def warmed_up() -> bool:
-    """Whether the user has had kernels compiled ahead (``exactsel warmup``)."""
+    """Whether the user has had kernels compiled ahead (``exactsel dev warmup``)."""
     folder = _kernels()
     try:
         return folder is not None and _marker(folder).is_file()

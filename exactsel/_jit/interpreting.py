@@ -29,7 +29,7 @@ ALLOWANCE = 800_000
 """Calls of kernels a process interprets, five to ten seconds, where compiling them first takes half a minute, ..."""
 
 WARMED_UP = 20_000
-"""... and where ``exactsel warmup`` has compiled them, a few tenths of a second."""
+"""... and where ``exactsel dev warmup`` has compiled them, a few tenths of a second."""
 
 NUMBERS_A_CALL = 4096
 """A kernel that works on whole arrays counts once more for each so many numbers of a row: about what a call takes."""

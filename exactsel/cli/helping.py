@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from exactsel.cli.named_files import FileCommand
+from exactsel.cli.talk import say
 
 SECTIONS = {
     "Data": ("target", "shared", "drop", "factors", "formula", "missing", "decimal", "encoding", "weights", "offset"),
@@ -17,7 +18,7 @@ SECTIONS = {
     ),
     "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),
     "Workers": ("executor", "workers", "scheduler", "shard"),
-    "Saving": ("checkpoint", "checkpoint_every", "resume"),
+    "Saving": ("checkpoint", "checkpoint_every", "resume", "status"),
     "Search": (
         "heuristics", "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit", "subtrees",
         "audit",
@@ -25,10 +26,33 @@ SECTIONS = {
 }  # fmt: skip
 """Parameters by what they are about; all others are about what comes out."""
 
+RARE = {
+    "shared", "decimal", "encoding", "weights", "offset", "delta", "scale", "groups", "per_group", "hierarchy",
+    "nonnegative", "bounds", "max_coef", "eps", "node_limit", "memory_limit", "seed", "checkpoint_every", "trace",
+    "log_interval", *SECTIONS["Workers"], *SECTIONS["Search"],
+}  # fmt: skip
+"""Options that most people do not need: --help leaves them out, --help-all shows them."""
+
 FORMATS = (
     "INSTANCE is a table with names (.csv, .tsv, .xlsx, .parquet, .feather, .dta, .sav, .jsonl), a .npz file with A "
     "(rows x columns) and y, and optionally k, lam, loss, delta and feature_names, or a matrix (.npy, .mtx, .svm)."
 )
+
+SHOW_ALL = "exactsel.cli.helping.show_all"
+"""The key in a context's ``meta`` that says whether its help shows rare options, too."""
+
+
+def _help_all() -> click.Option:
+    """Make the option that shows every option of a command."""
+
+    def show(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            ctx.meta[SHOW_ALL] = True
+            say(ctx.get_help())
+            ctx.exit()
+
+    text = "Show every option, also those few people need, and exit."
+    return click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, help=text, callback=show)
 
 
 class Command(FileCommand):
@@ -44,6 +68,11 @@ class Command(FileCommand):
         super().__init__(*arguments, **options)
         self.examples = examples
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with --help-all where --help leaves something out."""
+        found = super().get_params(ctx)
+        return [*found, _help_all()] if any(each.name in RARE for each in self.params) else found
+
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does, and which files it reads."""
         super().format_help_text(ctx, formatter)
@@ -53,8 +82,10 @@ class Command(FileCommand):
                 formatter.write_text(FORMATS)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section."""
+        """Write the options, section by section; the rare ones only where all are asked for."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        if not ctx.meta.get(SHOW_ALL):
+            options = [each for each in options if each.name not in RARE]
         records = {str(each.name): record for each in options if (record := each.get_help_record(ctx))}
         for title, names in SECTIONS.items():
             found = [records.pop(name) for name in names if name in records]

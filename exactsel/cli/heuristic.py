@@ -37,8 +37,8 @@ from exactsel.cli.talk import say
 def command(method: str, options: tuple[str, ...], as_json: bool, quiet: bool, **arguments: Any) -> int:
     """Run the method METHOD on INSTANCE and certify how far from optimal its answer is.
 
-    `exactsel plugins` lists the methods. Exit code 0 means the answer is proven to be within the tolerance, 1 that a
-    gap is left.
+    `exactsel dev plugins` lists the methods. Exit code 0 means the answer is proven to be within the tolerance, 1 that
+    a gap is left.
     """
     from exactsel.report.model import result_table
     from exactsel.studies import heuristics

@@ -23,26 +23,30 @@ from exactsel.cli.talk import say, say_line
 
 COMMANDS = {
     "solve": "Find the best model with at most k columns, with a certified gap.",
-    "status": "Say how far a search has come that saves itself, at work or not.",
     "certify": "Say how far a given model is from optimal.",
     "verify": "Check a proof file that a solve has written.",
     "heuristic": "Run one approximate method, with a certified gap.",
     "compare": "Run many methods and the exact search, side by side.",
     "path": "Find the best model of every size, each with its certified gap.",
-    "sweep": "Run a grid of instances, sizes, methods and seeds into one table.",
     "best": "Find the best model over all sizes by AIC, BIC and the like.",
     "near": "List all models of k columns close to the best.",
     "info": "Say what a data file holds, and how hard the problem looks.",
-    "convert": "Write any data file as an instance file, with k, lam and loss.",
-    "gram": "Make an instance of more rows than memory holds.",
-    "instances": "List the instances that come with exactsel, or copy them.",
-    "generate": "Write a synthetic or classic instance.",
-    "tree": "Show the explored search tree of a small run.",
-    "play": "Write a page that plays a small search step by step.",
-    "warmup": "Compile kernels ahead, so that no later run waits for it.",
-    "fuzz": "Hold solves of random tiny instances against the truth.",
-    "reduce": "Say whether what fuzz has found still fails, and make it smaller.",
-    "plugins": "List losses, bounds and other plug-ins, and where they come from.",
+    "play": "Show a small search: a page that plays it, or its tree.",
+    "data convert": "Write any data file as an instance file, with k, lam and loss.",
+    "data gram": "Make an instance of more rows than memory holds.",
+    "data generate": "Write a synthetic or classic instance.",
+    "data instances": "List the instances that come with exactsel, or copy them.",
+    "dev sweep": "Run a grid of instances, sizes, methods and seeds into one table.",
+    "dev warmup": "Compile kernels ahead, so that no later run waits for it.",
+    "dev plugins": "List losses, bounds and other plug-ins, and where they come from.",
+    "dev fuzz": "Hold solves of random tiny instances against the truth.",
+    "dev reduce": "Say whether what fuzz has found still fails, and make it smaller.",
+}
+"""Every command in the words that call it; the module of ``data convert`` is ``exactsel.cli.data.convert``."""
+
+GROUPS = {
+    "data": "Convert, reduce, generate or copy data files.",
+    "dev": "Run experiments, compile kernels, list plug-ins, test exactsel.",
 }
 
 # The control character keeps the lines that follow apart.
@@ -67,26 +71,61 @@ ELSEWHERE = {"--family": "--loss", "--nvmax": "-k", "--y": "--target", "--alpha"
 
 
 class LazyGroup(click.Group):
-    """Lists commands without importing them."""
+    """A group that lists commands, and groups of them, without importing them.
+
+    Parameters
+    ----------
+    prefix : str
+        The words before those of its commands in :data:`COMMANDS`.
+    """
+
+    def __init__(self, *arguments: Any, prefix: str = "", **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.prefix = prefix
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """The command that is asked for, or the one that may have been meant."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from exactsel.errors import did_you_mean
-
-            ctx.fail(f"No such command '{args[0]}'{did_you_mean(args[0], COMMANDS)}.")
+        if args and args[0] not in self._help_of_names() and not args[0].startswith("-"):
+            ctx.fail(f"No such command '{args[0]}'{_meant(args[0], self.list_commands(ctx))}.")
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order they are meant to be met."""
-        return list(COMMANDS)
+        return list(self._help_of_names())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the module of one command."""
-        if name not in COMMANDS:
+        """Import the module of one command, or make a group."""
+        words = f"{self.prefix}{name}"
+        if words in GROUPS:
+            return LazyGroup(name, help=GROUPS[words], prefix=f"{words} ")
+        if words not in COMMANDS:
             return None
-        command: click.Command = import_module(f"exactsel.cli.{name}").command
+        command: click.Command = import_module(f"exactsel.cli.{words.replace(' ', '.')}").command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Help texts from the tables above, so that ``--help`` imports no command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._help_of_names().items()))
+
+    def _help_of_names(self) -> dict[str, str]:
+        """What follows the prefix on a command line, and what it is for."""
+        inside = {words: text for words, text in COMMANDS.items() if words.startswith(self.prefix)}
+        found = {words.removeprefix(self.prefix): text for words, text in inside.items()}
+        found = {name: text for name, text in found.items() if " " not in name}
+        return found if self.prefix else found | GROUPS
+
+
+def _meant(name: str, known: list[str]) -> str:
+    """The hint to a command of like name, here or in a group."""
+    from exactsel.errors import did_you_mean
+
+    full = next((words for words in COMMANDS if words.split()[-1] == name), None)
+    return did_you_mean(name, known) if full is None else f"; did you mean 'exactsel {full}'"
+
+
+class ProgramGroup(LazyGroup):
+    """The program itself."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what it raises is told apart by :func:`main`, not by click."""
@@ -98,13 +137,8 @@ class LazyGroup(click.Group):
         except (EOFError, OSError) as error:
             raise Carried(error) from error
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Help texts from the table above, so that ``--help`` imports no command."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
 
-
-@click.group(cls=LazyGroup, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=ProgramGroup, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="exactsel")
 def cli() -> None:
     """Subset selection solved exactly."""

@@ -17,6 +17,7 @@ from exactsel import interrupts
 from exactsel.cli.compiling import tell_of_compiling
 from exactsel.cli.demands import columns_in, groups_in, hierarchy_in, within_bounds
 from exactsel.cli.named_files import FileOrText, InputFile, OutputFile
+from exactsel.cli.status import InstanceOrStatus
 from exactsel.cli.talk import say_line
 from exactsel.cli.time_limits import reading_in_time
 from exactsel.solving.settings import Setting, Settings, option_of, settings_of
@@ -53,7 +54,7 @@ class Seconds(click.FloatRange):
         return number
 
 
-KNOW_LIMITS = ("solve", "best", "path", "near", "certify", "heuristic", "compare", "verify", "tree", "play")
+KNOW_LIMITS = ("solve", "best", "path", "near", "certify", "heuristic", "compare", "verify", "play")
 """Commands that keep to limits on coefficients."""
 
 
@@ -116,7 +117,7 @@ def problem_options(function: Decorated) -> Decorated:
     """INSTANCE and what overrides the file."""
     for option in reversed(
         [
-            click.argument("instance", type=InputFile()),
+            click.argument("instance", cls=InstanceOrStatus, type=InputFile()),
             *_reading(),
             click.option(
                 "--groups",

@@ -21,6 +21,7 @@ from exactsel.cli.options import (
     search_options,
 )
 from exactsel.cli.saving import checkpoint_options, saving
+from exactsel.cli.status import print_status, status_option
 from exactsel.cli.talk import say
 from exactsel.cli.workers import worker_options, workers_of
 
@@ -34,12 +35,14 @@ from exactsel.cli.workers import worker_options, workers_of
         "solve instances/cars.csv --target mpg,acceleration --drop 'name,model year,origin' --missing drop-rows -k 2",
         "solve instances/diabetes.npz -k 8 --time-limit 60 --report run.html",
         "solve instances/diabetes.npz -k 8 --checkpoint run.ckpt --time-limit 60",
+        "solve --status run.ckpt",
     ),
 )
 @problem_options
 @search_options
 @proof_option
 @checkpoint_options
+@status_option
 @worker_options
 @click.option("--shared", is_flag=True, help="With several targets: all models on the same columns, quadratic loss.")
 @click.option("--trace", type=OutputFile(), help="File that gets every event of the search, one JSON object a line.")
@@ -60,6 +63,8 @@ def command(report: str | None, **arguments: Any) -> int:
     from exactsel.report.model import result_table
     from exactsel.solving.entry import solve
 
+    if arguments["status"] is not None:
+        return print_status(arguments["status"], arguments["as_json"])
     check_target(report)
     targets = targets_of(arguments)
     if len(targets) > 1:

@@ -81,6 +81,6 @@ def no_such_file(file: str | os.PathLike[str]) -> InputError:
     """The error to raise where a file to read is not there."""
     name = Path(file).name
     if (folder() / name).is_file() and not name.startswith("MANIFEST"):
-        copied = either("exactsel.datasets.copy_to('instances')", "exactsel instances --copy instances")
+        copied = either("exactsel.datasets.copy_to('instances')", "exactsel data instances --copy instances")
         return InputError(f"there is no file {file}; it comes with exactsel: {copied}.")
     return InputError(f"there is no file {file}; check the name and the folder.")

@@ -234,7 +234,7 @@ def choose_columns(
     if not kept:
         raise InputError(f"{where} has no columns left; drop fewer.")
     if instance.tall is not None and target is not None:
-        raise InputError(f"{where} stands for rows that are gone, so its target stays; name it to exactsel gram.")
+        raise InputError(f"{where} stands for rows that are gone, so its target stays; name it to exactsel data gram.")
     if instance.hierarchy is not None and len(kept) < d:
         raise InputError(
             f"{where} holds a hierarchy of all its columns, so none can be left out; use {option('must_not')}."

@@ -60,7 +60,9 @@ class Tall:
         parts = [self.errors, *([] if self.means is None else [self.means])]
         fine = all(part.ndim == 1 and part.size == self.errors.size and np.isfinite(part).all() for part in parts)
         if not (fine and self.errors.size and np.all(self.errors >= 0) and self.rows >= 1 and 0 < self.weight < np.inf):
-            raise InputError("what it says of the rows it stands for is damaged; write it anew with exactsel gram.")
+            raise InputError(
+                "what it says of the rows it stands for is damaged; write it anew with exactsel data gram."
+            )
 
     @property
     def row_error(self) -> float:
@@ -107,11 +109,15 @@ class Tall:
         """The same from a file; :class:`InputError` where it holds something else."""
         missing = [key for key in KEYS[:-1] if key not in kept]
         if missing:
-            raise InputError(f"{missing[0]} is missing beside other keys tall_...; write it anew with exactsel gram.")
+            raise InputError(
+                f"{missing[0]} is missing beside other keys tall_...; write it anew with exactsel data gram."
+            )
         means = kept.get("tall_means")
         vectors = [np.asarray(part) for part in (kept["tall_errors"], *([] if means is None else [means]))]
         if any(part.dtype.kind not in "iuf" for part in vectors):
-            raise InputError("what it says of the rows it stands for is no numbers; write it anew with exactsel gram.")
+            raise InputError(
+                "what it says of the rows it stands for is no numbers; write it anew with exactsel data gram."
+            )
         floats = [part.astype(np.float64) for part in vectors]
         rows, weight = one_whole_number("tall_rows", kept["tall_rows"]), one_number("tall_weight", kept["tall_weight"])
         return cls(rows, weight, floats[0], None if means is None else floats[1])
@@ -126,7 +132,7 @@ class Tall:
                 f"the rows have been reduced for quadratic loss and say nothing of {name} loss; give the rows "
                 f"themselves, or some of them."
             )
-        centre, maker = option("fit_intercept", True), either("exactsel.gram", "exactsel gram")
+        centre, maker = option("fit_intercept", True), either("exactsel.gram", "exactsel data gram")
         reduced = f"the rows have been reduced {'with' if self.intercept else 'without'} an intercept and are gone"
         if intercept:
             raise InputError(f"{reduced}; {f'leave {centre} out' if self.intercept else f'give {centre} to {maker}'}.")

@@ -1,6 +1,6 @@
 """What is kept of a search that contradicted itself: an instance file, and beside it the words to see it again by.
 
-``exactsel reduce`` reads both, says whether it still happens, and makes them small.
+``exactsel dev reduce`` reads both, says whether it still happens, and makes them small.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def kept(
             continue
         told = InvariantError(
             f"{error} This is a defect of exactsel: do not rely on the result. {file} and the .npz file beside it hold "
-            f"the instance, settings, seed and round: exactsel reduce {file} makes them small enough to report."
+            f"the instance, settings, seed and round: exactsel dev reduce {file} makes them small enough to report."
         )
         told.reproducer = str(file)
         return told

@@ -63,8 +63,8 @@ HEURISTICS_SHARE = 0.5
 """Part of the time limit the starting heuristics may use, so that some is left for a bound."""
 
 SHORT_OF_TIME = (
-    "the time limit came while kernels were being compiled, which they are once; run 'exactsel warmup' before, or give "
-    "a minute more."
+    "the time limit came while kernels were being compiled, which they are once; run 'exactsel dev warmup' before, or "
+    "give a minute more."
 )
 
 

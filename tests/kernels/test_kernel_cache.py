@@ -310,7 +310,7 @@ def test_only_an_interrupt_is_called_one(capsys, monkeypatch, error):
     monkeypatch.delenv("EXACTSEL_DEBUG", raising=False)
     monkeypatch.setattr("exactsel.registry.origins", broken)
     with pytest.raises(SystemExit) as ended:
-        main(["plugins"])
+        main(["dev", "plugins"])
     out, err = capsys.readouterr()
     assert (ended.value.code, out) == (70, "")
     assert err.startswith(f"Internal error: {type(error).__name__}: {error}.")

@@ -190,7 +190,7 @@ def test_what_is_kept_of_it(high_bounds, tmp_path, capsys):
     assert found.instance.problem().hash == make(900).hash
     assert found.instance.settings["bound"] == "apg"
     with pytest.raises(SystemExit, match="1"):
-        main(["reduce", file])
+        main(["dev", "reduce", file])
     assert "still fails" in capsys.readouterr().out
     small = read_reproducer(tmp_path / file).instance
     assert small.n < 10

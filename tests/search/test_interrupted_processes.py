@@ -126,7 +126,7 @@ class TestProcesses:
         """Nothing half-written stays."""
         before = f"import exactsel.data.instance as instance\ninstance.write_array = lambda *_: {stay}()"
         (tmp_path / "out.npz").write_bytes(b"old")
-        assert Process("convert", TRAP, tmp_path / "out.npz", before=before).interrupted() == ENDED
+        assert Process("data", "convert", TRAP, tmp_path / "out.npz", before=before).interrupted() == ENDED
         assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out.npz", b"old")]
 
     WAITING_SEARCH = """
@@ -221,7 +221,7 @@ solving.search = search
         before = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nimport exactsel.registry as registry\n"
         before += "origins = registry.origins\ndef wait(kind):\n    here()\n    sys.stdin.readline()\n"
         before += "    registry.origins = origins\n    return origins(kind)\nregistry.origins = wait"
-        process = Process("plugins", before=before)._process
+        process = Process("dev", "plugins", before=before)._process
         assert process.stdout.readline() == b"here\n"
         process.send_signal(signal.SIGINT)
         process.communicate(b"\n", timeout=HANG)
@@ -249,4 +249,4 @@ def test_a_time_limit_does_not_wait_for_the_compiler(options, code):
     assert process.returncode == code
     assert result["termination"] == ("time_limit" if code else "gap_closed")
     assert 0.0 <= result["lower"] <= result["upper"]
-    assert ("run 'exactsel warmup' before" in err.decode()) == bool(code)
+    assert ("run 'exactsel dev warmup' before" in err.decode()) == bool(code)

@@ -230,7 +230,7 @@ def test_a_planted_bug_comes_out_small(high_bound, tmp_path):
         again = smaller(kept)
         assert same(again.instance, kept.instance)
     with pytest.raises(SystemExit) as ended:
-        main(["reduce", str(tmp_path)])
+        main(["dev", "reduce", str(tmp_path)])
     assert ended.value.code == 1
 
 

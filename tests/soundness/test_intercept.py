@@ -308,6 +308,6 @@ def test_command_line(tmp_path, monkeypatch):
     assert "intercept" in solved.output
     assert run("verify", "run.exsel", "a.npz", *options).return_value == 0
     assert run("verify", "run.exsel", "a.npz", "--intercept").return_value == 3
-    run("convert", "a.npz", "b.npz", *options)
+    run("data", "convert", "a.npz", "b.npz", *options)
     assert run("verify", "run.exsel", "b.npz").return_value == 0
     assert "held-out" in run("path", "b.npz", "--ks", "1,2", "--cv", "3").output

@@ -1,4 +1,4 @@
-"""Squared hinge and Poisson loss on random tiny instances against every support, as exactsel fuzz does."""
+"""Squared hinge and Poisson loss on random tiny instances against every support, as exactsel dev fuzz does."""
 
 from __future__ import annotations
 

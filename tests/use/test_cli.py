@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from clocks import HANG
-from command_line import LABELS, OUTLIER, TWINS, start
+from command_line import COMMAND, LABELS, OUTLIER, TWINS, start
 from own_loss import PseudoHuber
 
-from exactsel import Problem, __version__, load, registry, solve
-from exactsel.cli import main as main_module
+from exactsel import Problem, __version__, load, solve
 from exactsel.cli.compiling import Compiling
-from exactsel.cli.main import COMMANDS
 from exactsel.cli.main import main as run_command_line
 from exactsel.solving.outcome import Termination
 
@@ -27,74 +22,6 @@ PROMISED_KEYS = {
     "upper", "lower", "gap", "absolute_gap", "claim", "termination", "support", "coef", "nodes", "bound_calls", "time",
     "times", "n", "d", "k", "loss", "lam", "eps", "rel_eps", "tree_hash",
 }  # fmt: skip
-
-
-class TestHelp:
-    def test_the_group(self, run):
-        shown = run("--help")
-        assert shown.code == 0
-        assert shown.err == ""
-        assert all(f"  {name} " in shown.out and text in shown.out for name, text in COMMANDS.items())
-        assert "\n  exactsel solve instances/diabetes.npz --loss huber --eps 1e-3\n" in shown.out
-
-    @pytest.mark.parametrize("command", COMMANDS)
-    def test_every_command(self, run, command):
-        for flag in ("--help", "-h"):
-            shown = run(command, flag)
-            assert shown.code == 0, shown.err
-            assert shown.out.startswith(f"Usage: exactsel {command} ")
-            assert shown.err == ""
-
-    @pytest.mark.parametrize("command", ["solve", "path", "compare", "info"])
-    def test_help_says_what_options_are_about(self, run, command):
-        shown = run(command, "--help").out
-        titles = [line for line in shown.splitlines() if line[:1].isalpha() and line.endswith(":")]
-        expected = ["Data:", "Problem:", "Limits:", "Workers:", "Saving:", "Search:", "Output:", "Examples:"]
-        assert titles == [title for title in expected if title in titles]
-        assert {"Data:", "Problem:", "Output:"} <= {*titles}
-        assert ".xlsx" in shown
-
-    def test_examples_of_the_help_run(self, run, monkeypatch, tmp_path):
-        (tmp_path / "instances").symlink_to(Path(TWINS).resolve().parent)
-        monkeypatch.chdir(tmp_path)
-        for line in main_module.cli.get_command(None, "solve").examples:
-            assert run(*shlex.split(line)).code == 0, line
-
-    def test_every_option_is_explained(self):
-        for command in COMMANDS:
-            made = main_module.cli.get_command(None, command)
-            unexplained = [p.name for p in made.params if p.param_type_name == "option" and not p.help]
-            assert unexplained in ([], ["seed"], ["style"])
-
-    def test_nothing(self, run):
-        shown = run()
-        assert shown.code == 2
-        assert shown.out == ""
-        assert "Usage: exactsel" in shown.err
-
-    def test_version(self, run):
-        assert run("--version").out == f"exactsel, version {__version__}\n"
-        assert start("--version").stdout == f"exactsel, version {__version__}\n"
-
-    def test_help_is_light(self):
-        probe = (
-            "import sys\nfrom exactsel.cli.main import main\n"
-            "try: main(['--help'])\nexcept SystemExit as ended: assert ended.code == 0\n"
-            "heavy = {'numba', 'llvmlite', 'cvxpy', 'numpy', 'scipy', 'networkx', 'matplotlib', 'exactsel.problem'}\n"
-            "sys.stderr.write(repr(sorted(heavy & set(sys.modules))))"
-        )
-        done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=HANG, check=True)
-        assert "Usage: exactsel" in done.stdout
-        assert done.stderr == "[]"
-
-    def test_plugins(self, run):
-        shown = run("plugins")
-        assert shown.code == 0
-        rows = [line.split() for line in shown.out.splitlines()]
-        listed = {kind: [row[1] for row in rows if row[0] == kind] for kind in {row[0] for row in rows}}
-        assert listed == {kind: registry.names(kind) for kind in registry.KINDS}
-        assert {"quadratic", "huber", "logistic"} <= {*listed["losses"]}
-        assert {"split", "apg", "fit", "pdal", "supergradient", "cvxpy"} <= {*listed["bounds"]}
 
 
 class TestSolve:
@@ -122,9 +49,17 @@ class TestSolve:
         result = run("solve", OUTLIER, "--json").json
         known = {*result, *result["settings"], *result["loss_parameters"]}
         talk = {"audit", "executor", "workers", "scheduler", "trace", "report", "as_json", "quiet", "log_interval"}
-        talk |= {"checkpoint", "checkpoint_every", "resume", "per_group", "nonnegative", "shared"}  # limits, bounds
+        talk |= {
+            "checkpoint",
+            "checkpoint_every",
+            "resume",
+            "status",
+            "per_group",
+            "nonnegative",
+            "shared",
+        }  # limits, bounds
         talk |= {"instance", "target", "drop", "factors", "formula", "missing", "decimal", "encoding", "offset"}
-        assert {p.name for p in main_module.cli.get_command(None, "solve").params} - talk - {"max_coef"} <= known
+        assert {p.name for p in COMMAND["solve"].params} - talk - {"max_coef"} <= known
 
     @pytest.mark.smoke
     def test_table_on_stdout_and_talk_on_stderr(self, run):
@@ -354,7 +289,7 @@ class TestGenerate:
     @pytest.mark.parametrize("name", ["huber", "logistic", "quadratic", "hard"])
     def test_a_file_that_can_be_solved(self, run, tmp_path, name):
         path = tmp_path / "made.npz"
-        shown = run("generate", name, path, "--n", 30, "--d", 8, "-k", 2, "--seed", 5, "--lam", 0.5)
+        shown = run("data", "generate", name, path, "--n", 30, "--d", 8, "-k", 2, "--seed", 5, "--lam", 0.5)
         assert (shown.code, shown.out) == (0, "")
         assert shown.err == f"{path}: {name}, n=30 d=8 k=2 lam=0.5 loss={load(path).loss.name}\n"
         problem = load(path)
@@ -364,26 +299,26 @@ class TestGenerate:
 
     def test_same_seed_same_file(self, run, tmp_path):
         for number, seed in enumerate((1, 1, 2)):
-            run("generate", "huber", tmp_path / f"{number}.npz", "--seed", seed)
+            run("data", "generate", "huber", tmp_path / f"{number}.npz", "--seed", seed)
         one, two, three = (load(tmp_path / f"{number}.npz").hash for number in range(3))
         assert one == two != three
 
 
-class TestTree:
+class TestPlay:
     def test_dot(self, run):
-        shown = run("tree", TWINS)
+        shown = run("play", TWINS, "--dot")
         assert (shown.code, shown.err) == (0, "")
         assert shown.out.startswith("digraph search {\n")
         assert shown.out.rstrip().endswith("}")
 
     def test_json(self, run):
-        tree = run("tree", TWINS, "--format", "json").json
+        tree = run("play", TWINS, "--dot", "--format", "json").json
         assert tree["nodes"][0]["id"] == 0
         assert {edge["child"] for edge in tree["edges"]} == {node["id"] for node in tree["nodes"]} - {0}
 
     @pytest.mark.parametrize(("style", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("dot", b"digraph")])
     def test_files(self, run, tmp_path, style, magic):
-        shown = run("tree", TWINS, "--format", style, "-o", tmp_path / "tree")
+        shown = run("play", TWINS, "--dot", "--format", style, "-o", tmp_path / "tree")
         assert (shown.code, shown.out, shown.err) == (0, "", "")
         assert (tmp_path / "tree").read_bytes().startswith(magic)
 
@@ -393,8 +328,22 @@ class TestTree:
             return replace(result, termination=Termination.INTERRUPTED)
 
         monkeypatch.setattr("exactsel.solving.entry.solve", interrupted)
-        shown = run("tree", TWINS)
+        shown = run("play", TWINS, "--dot")
         assert (shown.code, shown.out[:14]) == (130, "digraph search")
 
     def test_node_limit(self, run):
-        assert len(run("tree", TWINS, "--format", "json", "--node-limit", 0).json["nodes"]) == 1
+        assert len(run("play", TWINS, "--dot", "--format", "json", "--node-limit", 0).json["nodes"]) == 1
+
+    def test_one_output_is_expected(self, run, tmp_path):
+        page = ["--html", tmp_path / "page.html"]
+        for words, sentence in (
+            ([], "neither --html nor --dot is given, but one output is expected"),
+            (["--format", "svg", "-o", tmp_path / "tree"], "neither --html nor --dot is given"),
+            ([*page, "--dot"], "both --html and --dot are given"),
+            ([*page, "--format", "svg"], "--format is about the tree, but --html writes a page"),
+            ([*page, "-o", tmp_path / "tree"], "--out is about the tree, but --html writes a page"),
+        ):
+            shown = run("play", TWINS, *words)
+            assert (shown.code, shown.out) == (2, "")
+            assert shown.err.startswith(f"Error: {sentence}")
+        assert [*tmp_path.iterdir()] == []

@@ -65,8 +65,8 @@ BAD_FILES = [
     ({"feature_names": ["a", "b"]}, "2 feature names were given for 4 columns; give one name per column."),
     ({"y": np.ones(9), "loss": "huber"}, "more than half of y has the same value"),
 ]
-SEARCHING = ["solve", "tree", "certify"]
-SUPPORT = {"certify": ["--support", "0"]}
+SEARCHING = ["solve", "play", "certify"]
+SUPPORT = {"certify": ["--support", "0"], "play": ["--dot"]}
 
 
 @pytest.mark.smoke
@@ -120,7 +120,7 @@ class TestBadInput:
             (["solve", TWINS, "--log-interval", "nan"], "nan is not a number of seconds."),
             (["solve", TWINS, "--fast"], "No such option"),
             (["solve", TWINS, "--eps"], "Option '--eps' requires an argument"),
-            (["tree", TWINS, "--format", "bmp"], "'bmp' is not one of"),
+            (["play", TWINS, "--dot", "--format", "bmp"], "'bmp' is not one of"),
             (["dissolve"], "No such command 'dissolve'"),
         ],
     )
@@ -167,18 +167,26 @@ class TestBadInput:
         self.refuse(run("certify", TWINS, "--coef", tmp_path / "coef.npy"), "does not hold plain numbers")
 
     def test_pictures_and_places_to_write(self, run, tmp_path):
-        self.refuse(run("tree", TWINS, "--format", "png"), "a png picture cannot go to stdout; give a file with -o.")
-        self.refuse(run("tree", TWINS, "-o", tmp_path / "no" / "tree.dot"), "tree.dot cannot be written (No such file")
-        self.refuse(run("generate", "huber", tmp_path / "no" / "x.npz"), "x.npz cannot be written (No such file")
-        self.refuse(run("generate", "huber", tmp_path / "x.csv"), "must have a name that ends in .npz")
-        self.refuse(run("generate", "spam", tmp_path / "x.npz"), "there is no generator called 'spam'; known are: ")
-        self.refuse(run("generate", "huber", tmp_path / "x.npz", "--seed", "-1"), "the seed is -1")
-        self.refuse(run("generate", "huber", tmp_path / "x.npz", "-k", 9, "--d", 3), "k=9 was asked for")
+        self.refuse(
+            run("play", TWINS, "--dot", "--format", "png"), "a png picture cannot go to stdout; give a file with -o."
+        )
+        self.refuse(
+            run("play", TWINS, "--dot", "-o", tmp_path / "no" / "tree.dot"), "tree.dot cannot be written (No such file"
+        )
+        self.refuse(
+            run("data", "generate", "huber", tmp_path / "no" / "x.npz"), "x.npz cannot be written (No such file"
+        )
+        self.refuse(run("data", "generate", "huber", tmp_path / "x.csv"), "must have a name that ends in .npz")
+        self.refuse(
+            run("data", "generate", "spam", tmp_path / "x.npz"), "there is no generator called 'spam'; known are: "
+        )
+        self.refuse(run("data", "generate", "huber", tmp_path / "x.npz", "--seed", "-1"), "the seed is -1")
+        self.refuse(run("data", "generate", "huber", tmp_path / "x.npz", "-k", 9, "--d", 3), "k=9 was asked for")
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize("lam", ["-1", "nan", "inf"])
     def test_an_instance_nobody_can_solve_is_not_written(self, run, tmp_path, lam):
-        self.refuse(run("generate", "huber", tmp_path / "x.npz", "--lam", lam), "lam")
+        self.refuse(run("data", "generate", "huber", tmp_path / "x.npz", "--lam", lam), "lam")
 
     @pytest.mark.parametrize("option", ["--time-limit", "--memory-limit"])
     def test_an_infinite_limit_is_none(self, run, option):

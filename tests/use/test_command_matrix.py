@@ -10,7 +10,6 @@ import json
 import math
 import re
 from functools import cache
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,30 +19,29 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from command_line import COMMAND
 from stated_cases import CASES, Case
 
 from exactsel.cli.helping import SECTIONS
-from exactsel.cli.main import COMMANDS, cli
+from exactsel.cli.main import cli
 from exactsel.cli.named_files import label
 from exactsel.errors import InputError
 from exactsel.studies.crossval import random_folds
 from exactsel.studies.sweeps import sweep
 from exactsel.studies.sweeps.keys import KEYS
 
-COMMAND = {name: import_module(f"exactsel.cli.{name}").command for name in COMMANDS}
-
 OF_COMMANDS = {"k_max", "ks", "lams", "criterion", "gamma", "penalty"}
 """Of the problem's section of the help, but about what a command looks for among many problems."""
 
 REST = {
-    "as_json", "audit", "cap", "coef", "data", "every", "folds", "heuristics", "instance", "log_interval", "method",
-    "most_bytes", "near", "options", "out", "page_file", "plot", "proof", "quiet", "report", "root", "seeds", "shared",
-    "style", "summary", "support", "tau", "top", "trace", "within", "work_limit",
+    "as_json", "audit", "cap", "coef", "data", "dot", "every", "folds", "heuristics", "instance", "log_interval",
+    "method", "most_bytes", "near", "options", "out", "page_file", "plot", "proof", "quiet", "report", "root", "seeds",
+    "shared", "style", "summary", "support", "tau", "top", "trace", "within", "work_limit",
     *OF_COMMANDS, *(name for title in ("Limits", "Workers", "Saving", "Search") for name in SECTIONS[title]),
 }  # fmt: skip
 """Parameters that say nothing of data and problem: what is done with them, limits, and what comes out."""
 
-NO_DATA = {"status", "sweep", "instances", "generate", "warmup", "fuzz", "reduce", "plugins"}
+NO_DATA = {"sweep", "instances", "generate", "warmup", "fuzz", "reduce", "plugins"}
 """Commands that are given no data; a sweep's are in its config, see below."""
 
 NEAR = 1e-6
@@ -193,8 +191,8 @@ class Door:
                     continue
             assert not other["verified"], name
 
-    def check_tree(self) -> None:
-        _, text = run("tree", self.file, "--format", "json", *words("tree", self.case))
+    def check_play_tree(self) -> None:
+        _, text = run("play", self.file, "--dot", "--format", "json", *words("play", self.case))
         graph = json.loads(text)
         inner = {edge["parent"] for edge in graph["edges"]}
         # A region the demands leave no model in has no bound.
@@ -212,13 +210,13 @@ class Door:
 
     def check_convert(self) -> None:
         out = self.folder / "out.npz"
-        run("convert", self.file, out, *words("convert", self.case))
+        run("data", "convert", self.file, out, *words("convert", self.case))
         kept = tuple(name for name in self.case.given if name != "problem")
         self.right(self.solve(file=out, leave_out=kept), self.stated.k)
 
     def check_gram(self) -> None:
         out = self.folder / "gram.npz"
-        run("gram", self.file, out, *words("gram", self.case))
+        run("data", "gram", self.file, out, *words("gram", self.case))
         told = said("solve", out, "--quiet")
         self.close(told["upper"], self.stated.best())
         assert told["lower"] <= self.stated.best() * (1 + 1e-9)
@@ -388,13 +386,13 @@ def test_figures_are_those_of_the_problem_as_it_is_stated(door: str, name: str, 
 def test_no_cell_is_empty() -> None:
     """A new option of a command, and a new command with data, need a case, a door, or a place among the rest."""
     tried = {(door.split()[0], option) for door, name in cells() for option in GIVEN[name]}
-    for command in COMMANDS:
+    for command in COMMAND:
         if command in NO_DATA:
             continue
         missing = [each.name for each in options_of(command) if (command, each.name) not in tried]
         assert not missing, f"{command}: no case holds {missing} against an oracle"
     assert {*REFUSED} <= {(door, option) for door, name in cells() for option in GIVEN[name]}
     assert {*REFUSED_CASES} <= {*cells()}
-    assert {*DOORS} >= {*COMMANDS} - NO_DATA
+    assert {*DOORS} >= {*COMMAND} - NO_DATA
     in_configs = {*KEYS} & {option for given in GIVEN.values() for option in given}
     assert in_configs == {option for command, option in tried if command == "sweep"}

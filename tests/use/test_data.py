@@ -319,7 +319,7 @@ class TestCommandLine:
         chosen = [csv, "--target", "price", "--drop", "age, x 4", "-k", 1, "--lam", 0.1]
         commands = {
             "solve": ["--json", "--quiet"], "certify": ["--support", "bmi", "--json", "--quiet"], "path": ["--json"],
-            "compare": ["--json", "--heuristic", "omp"], "tree": ["--format", "json"], "info": ["--json"],
+            "compare": ["--json", "--heuristic", "omp"], "play": ["--dot", "--format", "json"], "info": ["--json"],
         }  # fmt: skip
         for command, options in commands.items():
             shown = self.run(command, *chosen, *options)
@@ -338,13 +338,13 @@ class TestCommandLine:
 
     def test_convert(self, csv, tmp_path):
         out = tmp_path / "out.npz"
-        shown = self.run("convert", csv, out, "--target", "price", "-k", 2, "--lam", 0.1)
+        shown = self.run("data", "convert", csv, out, "--target", "price", "-k", 2, "--lam", 0.1)
         assert shown.stderr == f"{out}: n=12 d=4, with a target\n"
         assert read_instance(out).problem().hash == EXPECTED
         direct = tmp_path / "direct.npz"
         write_instance(direct, Instance(A, Y, k=2, lam=0.1, feature_names=NAMES, intercept=True))
         assert out.read_bytes() == direct.read_bytes()
-        self.run("convert", csv, out, "--target", "price", "-k", 2, "--lam", 0.1, "--no-intercept")
+        self.run("data", "convert", csv, out, "--target", "price", "-k", 2, "--lam", 0.1, "--no-intercept")
         assert read_instance(out).problem().hash == RAW
 
     def test_no_target(self, csv):

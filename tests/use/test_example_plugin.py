@@ -84,7 +84,7 @@ def test_the_heuristic_conforms():
 
 
 def test_an_installed_package_is_found(installed):
-    listed = json.loads(run(installed, "plugins", "--json"))
+    listed = json.loads(run(installed, "dev", "plugins", "--json"))
     theirs = {
         kind: [row["name"] for row in rows if row["package"] == "exactsel-example"] for kind, rows in listed.items()
     }
@@ -92,7 +92,7 @@ def test_an_installed_package_is_found(installed):
         "losses": ["asymmetric"], "bounds": ["ridge"], "heuristics": ["screening"],
         "trees": [], "branchings": [], "frontiers": [],
     }  # fmt: skip
-    shown = run(installed, "plugins")
+    shown = run(installed, "dev", "plugins")
     assert re.search(r"^bounds +ridge +exactsel-example 1\.0 +exactsel_example\.bound:RidgeBound$", shown, re.MULTILINE)
     solved = run(installed, "solve", TWINS, "--bound", "ridge", "--heuristic", "screening", "--json", "--quiet")
     assert json.loads(solved)["settings"]["bound"] == "ridge"

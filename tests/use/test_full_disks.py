@@ -12,11 +12,12 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+from command_line import COMMAND
 from full_disk import FULL, needs_full, needs_posix
 from no_room import a_folder_of_somebody_else, a_reader_that_has_gone, no_file_larger_than, stdout_into
 
 from exactsel import Problem, heuristics, solve
-from exactsel.cli.main import COMMANDS, cli, main
+from exactsel.cli.main import main
 from exactsel.cli.output import UNWRITTEN
 from exactsel.errors import OutputError
 from exactsel.search.spilling import TemporaryRoom
@@ -47,8 +48,9 @@ SAVING = {
 """Those without which nothing is begun."""
 
 ALONE = {
-    ("convert", "out"): ["convert", TRAP, f"{OUT}.npz"],
+    ("convert", "out"): ["data", "convert", TRAP, f"{OUT}.npz"],
     ("gram", "out"): [
+        "data",
         "gram",
         CSV,
         f"{OUT}.npz",
@@ -59,17 +61,17 @@ ALONE = {
         "--missing",
         "drop-rows",
     ],
-    ("generate", "out"): ["generate", "huber", f"{OUT}.npz"],
-    ("instances", "--copy"): ["instances", "--copy", OUT],
-    ("tree", "--out"): ["tree", TRAP, "-o", OUT],
+    ("generate", "out"): ["data", "generate", "huber", f"{OUT}.npz"],
+    ("instances", "--copy"): ["data", "instances", "--copy", OUT],
+    ("play", "--out"): ["play", TRAP, "--dot", "-o", OUT],
     ("play", "--html"): ["play", TRAP, "--html", OUT],
-    ("sweep", "--out"): ["sweep", "@config", "--quiet", "--out", f"{OUT}.csv"],
+    ("sweep", "--out"): ["dev", "sweep", "@config", "--quiet", "--out", f"{OUT}.csv"],
 }
 """Outputs that are all a command makes."""
 
 READ = {
-    *((name, option) for name in COMMANDS for option in ("instance", "--bounds", "--weights")),
-    ("status", "checkpoint"), ("certify", "--coef"), ("verify", "proof"), ("sweep", "config"), ("gram", "data"),
+    *((name, option) for name in COMMAND for option in ("instance", "--bounds", "--weights")),
+    ("solve", "--status"), ("certify", "--coef"), ("verify", "proof"), ("sweep", "config"), ("gram", "data"),
     ("reduce", "path"),
 }  # fmt: skip
 SAID_OF_OTHERS = {
@@ -122,9 +124,9 @@ def _compiler():
 
 def test_no_output_is_forgotten():
     """A new option that names a file is to be entered in one of the tables."""
-    context, found = click.Context(cli), set()
-    for name in COMMANDS:
-        for parameter in cli.get_command(context, name).params:
+    found = set()
+    for name in COMMAND:
+        for parameter in COMMAND[name].params:
             if isinstance(parameter.type, click.Path):
                 found.add((name, max(parameter.opts, key=len)))
     assert found - READ - SAID_OF_OTHERS == {*WRITERS}
@@ -212,9 +214,11 @@ PRINTS = {
     "heuristic": ["heuristic", "omp", TRAP], "compare": ["compare", TRAP, "--heuristic", "omp"],
     "path": ["path", TRAP, "--k-max", "2"], "near": ["near", TRAP, "--tau", "1"],
     "best": ["best", TRAP, "--k-max", "2"],
-    "info": ["info", TRAP], "instances": ["instances"], "tree": ["tree", TRAP], "plugins": ["plugins"],
-    "status": ["status", "@checkpoint"], "verify": ["verify", "@proof", TRAP], "sweep": ["sweep", "@config", "--quiet"],
-    "help": ["--help"], "fuzz": ["fuzz", "--count", "1"],
+    "info": ["info", TRAP], "instances": ["data", "instances"],
+    "play": ["play", TRAP, "--dot"], "plugins": ["dev", "plugins"],
+    "status": ["solve", "--status", "@checkpoint"], "verify": ["verify", "@proof", TRAP],
+    "sweep": ["dev", "sweep", "@config", "--quiet"],
+    "help": ["--help"], "fuzz": ["dev", "fuzz", "--count", "1"],
 }  # fmt: skip
 
 
@@ -290,6 +294,6 @@ class TestTemporaryFiles:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr("exactsel.registry.origins", full)
-        code, out, err = run(["plugins"])
+        code, out, err = run(["dev", "plugins"])
         assert (code, out) == (UNWRITTEN, "")
         assert err.startswith("Error: a temporary file cannot be written (No space left on device); make room in the")

@@ -32,13 +32,13 @@ def test_a_reproducer_read_is_the_one_that_was_written(seed, tmp_path):
 
 def test_files_that_are_none_are_refused(tmp_path, run):
     (tmp_path / "other.json").write_text("[]")
-    assert "is no reproducer" in run("reduce", tmp_path / "other.json").err
-    assert "cannot be read" in run("reduce", tmp_path / "nothing.json").err
-    assert "holds no reproducer" in run("reduce", tmp_path).err
+    assert "is no reproducer" in run("dev", "reduce", tmp_path / "other.json").err
+    assert "cannot be read" in run("dev", "reduce", tmp_path / "nothing.json").err
+    assert "holds no reproducer" in run("dev", "reduce", tmp_path).err
     file = write_reproducer(tmp_path, trials.Reproducer(random_instance(1), BRUTE_FORCE, 1, "a", "b"))
     text = json.loads(file.read_text())
     file.write_text(json.dumps(text | {"instance": {}}))
-    assert "damaged" in run("reduce", file).err
+    assert "damaged" in run("dev", "reduce", file).err
     (tmp_path / "file").write_text("")
     with pytest.raises(Exception, match="cannot be made"):
         write_reproducer(tmp_path / "file", trials.Reproducer(random_instance(1), BRUTE_FORCE, 1, "a", "b"))
@@ -46,9 +46,9 @@ def test_files_that_are_none_are_refused(tmp_path, run):
 
 def test_reduce_says_what_fails_no_more(tmp_path, run):
     write_reproducer(tmp_path, trials.Reproducer(random_instance(1), BRUTE_FORCE, 1, "lower above the optimum", "b"))
-    shown = run("reduce", tmp_path)
+    shown = run("dev", "reduce", tmp_path)
     assert (shown.code, "fails no more" in shown.out) == (0, True)
-    shown = run("reduce", tmp_path, "--json")
+    shown = run("dev", "reduce", tmp_path, "--json")
     assert shown.json["failing"] == 0
     assert shown.json["reproducers"][0]["what"] == "lower above the optimum"
 
@@ -63,12 +63,12 @@ def test_of_one_loss_all_others_are_passed_over(jobs):
 
 
 def test_a_loss_that_is_not_drawn_is_refused(run):
-    assert "no instance has the loss 'absolute'" in run("fuzz", "--loss", "absolute").err
+    assert "no instance has the loss 'absolute'" in run("dev", "fuzz", "--loss", "absolute").err
 
 
 def test_the_command_in_processes_of_its_own_says_what_a_campaign_says_here(tmp_path):
     arguments = ("--kind", "metamorphic", "--seed", 34, "--count", 8, "--jobs", 2)
-    done = start("fuzz", *arguments, "--json", "--quiet", "--out", tmp_path / "none")
+    done = start("dev", "fuzz", *arguments, "--json", "--quiet", "--out", tmp_path / "none")
     assert (done.returncode, done.stderr) == (0, "")
     (told,) = json.loads(done.stdout)["campaigns"]
     here = run_campaign(Trial(METAMORPHIC), 34, 8).as_dict()
@@ -79,11 +79,11 @@ def test_the_command_in_processes_of_its_own_says_what_a_campaign_says_here(tmp_
 def test_a_campaign_that_finds_something_ends_with_one(monkeypatch, run):
     faulty = campaign.Outcome(5, ["tried: quadratic"], [("lower above the optimum", "by much")])
     monkeypatch.setattr(campaign, "tried_in_processes", lambda trial, seeds, jobs, stopped: iter([faulty]))
-    shown = run("fuzz", "--seed", 5, "--count", 1)
+    shown = run("dev", "fuzz", "--seed", 5, "--count", 1)
     assert shown.code == 1
     assert "WRONG 1 times: lower above the optimum (seeds 5)" in shown.out
     assert "seed 5: lower above the optimum: by much" in shown.err
-    assert run("fuzz", "--seed", 5, "--count", 1, "--json", "--quiet").json["wrong"] == 1
+    assert run("dev", "fuzz", "--seed", 5, "--count", 1, "--json", "--quiet").json["wrong"] == 1
 
 
 def test_what_is_not_there_is_said_in_a_sentence(monkeypatch, run):
@@ -94,7 +94,7 @@ def test_what_is_not_there_is_said_in_a_sentence(monkeypatch, run):
     monkeypatch.setattr(specialised.shutil, "which", lambda name: None)
     for peer in known_peers().values():
         assert peer.missing().endswith((".", "lmSubsets."))
-    shown = run("fuzz", "--kind", "peers", "--count", 1)
+    shown = run("dev", "fuzz", "--kind", "peers", "--count", 1)
     assert shown.code == 2
     assert "no other solver is there to be asked" in shown.err
-    assert "unknown" in run("fuzz", "--kind", "peers", "--peer", "unknown").err
+    assert "unknown" in run("dev", "fuzz", "--kind", "peers", "--peer", "unknown").err

@@ -1,4 +1,4 @@
-"""``exactsel gram`` and ``exactsel.gram``: where rows come from, what is refused, and what the instance is good for."""
+"""``exactsel data gram`` and ``exactsel.gram``: where rows come from, what is refused, what it is good for."""
 
 from __future__ import annotations
 
@@ -281,7 +281,9 @@ def end(*arguments):
 @pytest.mark.smoke
 def test_the_command_line(tmp_path, capsys):
     out, file = tmp_path / "small.npz", write(tmp_path, "csv")
-    assert end("gram", file, out, "--weights", "w", "--intercept", "-k", "2", "--lam", ".1", "--threads", "1") == 0
+    assert (
+        end("data", "gram", file, out, "--weights", "w", "--intercept", "-k", "2", "--lam", ".1", "--threads", "1") == 0
+    )
     assert "n=5 d=4, in place of 60 rows and an intercept; row_error" in capsys.readouterr().err
     assert end("solve", out, "--proof", tmp_path / "run.exsel") == 0
     shown = capsys.readouterr()
@@ -297,10 +299,10 @@ def test_the_command_line(tmp_path, capsys):
     assert "none can be held out" in capsys.readouterr().err
     assert end("solve", out, "--target", "a") == 2
     assert "its target stays" in capsys.readouterr().err
-    assert end("gram", file, tmp_path / "small.txt") == 2
-    assert end("gram", file, out, "--threads", "0") == 2
-    assert end("gram", tmp_path / "none.csv", out) == 2
-    assert end("convert", out, tmp_path / "copy.npz", "-k", "1") == 0
+    assert end("data", "gram", file, tmp_path / "small.txt") == 2
+    assert end("data", "gram", file, out, "--threads", "0") == 2
+    assert end("data", "gram", tmp_path / "none.csv", out) == 2
+    assert end("data", "convert", out, tmp_path / "copy.npz", "-k", "1") == 0
     assert read_instance(tmp_path / "copy.npz").tall.rows == N
 
 

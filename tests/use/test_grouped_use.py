@@ -358,7 +358,7 @@ def test_commands_take_groups(table, tmp_path):
     assert run("path", *about, "--k-max", "2").return_value == 0
     facts = json.loads(run("info", *about, "--json").stdout)
     assert (facts["groups"], facts["largest_group"], facts["supports"]) == (3, 2, 3)
-    assert run("tree", *about).return_value == 0
+    assert run("play", *about, "--dot").return_value == 0
     assert run("play", *about, "--html", tmp_path / "play.html").return_value == 0
     told = json.loads(run("path", *about, "--cv", "3", "--json").stdout)
     assert told["best"]["one_standard_error"]["k"] <= told["best"]["cv_error"]["k"]
@@ -369,7 +369,7 @@ def test_commands_take_groups(table, tmp_path):
 def test_the_other_checkers_command(table, tmp_path):
     """An instance file keeps the groups, so both checkers' commands know them."""
     instance, proof = tmp_path / "t.npz", tmp_path / "t.exsel"
-    run("convert", table, instance, "--factors", "region,smoker", "-k", "1", "--lam", "0.5")
+    run("data", "convert", table, instance, "--factors", "region,smoker", "-k", "1", "--lam", "0.5")
     assert run("solve", instance, "--quiet", "--proof", proof).return_value == 0
     assert check_by_fractions([str(proof), str(instance)]) == 0
     from exactsel_certificates.__main__ import main as check_by_command

@@ -240,7 +240,7 @@ class TestArchives:
     def test_no_table(self, tmp_path):
         np.savez(tmp_path / "d.npz", A=A[0], y=A[:, 0])
         refused(tmp_path / "d.npz", "A has 1 dimension")
-        assert end("convert", tmp_path / "d.npz", tmp_path / "out.npz") == 2
+        assert end("data", "convert", tmp_path / "d.npz", tmp_path / "out.npz") == 2
 
 
 class TestFrames:

@@ -80,7 +80,7 @@ PROVOKED = {
     ),
     "no groups": (lambda: exactsel.Instance(A, Y).grouped_problem(k=1), "give groups, or use", "give --groups."),
     "no checkpoint": (lambda: solve(A, Y, 1, resume="nothing.ckpt"), "that checkpoint named", "--checkpoint named"),
-    "a shipped file": (lambda: load("no/diabetes.npz"), "exactsel.datasets.copy_to", "exactsel instances --copy"),
+    "a shipped file": (lambda: load("no/diabetes.npz"), "exactsel.datasets.copy_to", "exactsel data instances --copy"),
 }  # fmt: skip
 """What is raised, and what it says in Python and on the command line."""
 
@@ -90,7 +90,7 @@ def test_errors_are_in_the_readers_words(provoke, python, command):
     with pytest.raises(InputError) as caught:
         provoke()
     assert python in str(caught.value)
-    assert not FLAG.search(str(caught.value).replace("exactsel instances --copy", ""))
+    assert not FLAG.search(str(caught.value).replace("exactsel data instances --copy", ""))
     with at_command_line(), pytest.raises(InputError) as caught:
         provoke()
     assert command in str(caught.value)

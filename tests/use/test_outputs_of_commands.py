@@ -82,9 +82,9 @@ class TestCommands:
     @pytest.mark.parametrize(
         "command",
         [
-            ["convert", TRAP],
-            ["generate", "huber"],
-            ["tree", TRAP, "-o"],
+            ["data", "convert", TRAP],
+            ["data", "generate", "huber"],
+            ["play", TRAP, "--dot", "-o"],
             ["play", TRAP, "--html"],
         ],
     )

@@ -1,4 +1,4 @@
-"""``exactsel gram --loss huber``: an instance whose rows stay in its file, its use, and what is refused."""
+"""``exactsel data gram --loss huber``: an instance whose rows stay in its file, its use, and what is refused."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def made(folder, **more):
 
 def test_the_commands_take_it_as_any_other(table, tmp_path, run):
     out, proof = tmp_path / "out.npz", tmp_path / "out.exsel"
-    gram = ("gram", table, out, "--weights", "w", "--intercept", "--loss", "huber", "-k", 2, "--lam", 1)
+    gram = ("data", "gram", table, out, "--weights", "w", "--intercept", "--loss", "huber", "-k", 2, "--lam", 1)
     code, text = run(*gram)
     assert code == 0
     assert f"n={N} d={D}, to stay on disk" in text

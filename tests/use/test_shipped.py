@@ -19,15 +19,15 @@ def ran(capsys, *arguments):
 
 
 def test_listed(capsys):
-    code, out, err = ran(capsys, "instances")
+    code, out, err = ran(capsys, "data", "instances")
     assert code == 0
     assert "greedy-trap.npz" in out
     assert "442 x 64" in out
-    assert "exactsel instances --copy instances" in err
+    assert "exactsel data instances --copy instances" in err
 
 
 def test_as_json(capsys):
-    rows = json.loads(ran(capsys, "instances", "--json")[1])["instances"]
+    rows = json.loads(ran(capsys, "data", "instances", "--json")[1])["instances"]
     assert {row["file"] for row in rows} == {
         path.name for ending in ("*.npz", "*.csv") for path in shipped.folder().glob(ending)
     }
@@ -38,10 +38,10 @@ def test_copied_and_solved(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, err = ran(capsys, "solve", "instances/twins.npz")
     assert code == 2
-    assert "it comes with exactsel: exactsel instances --copy instances." in err
-    assert ran(capsys, "instances", "--copy", "instances")[0] == 0
+    assert "it comes with exactsel: exactsel data instances --copy instances." in err
+    assert ran(capsys, "data", "instances", "--copy", "instances")[0] == 0
     assert ran(capsys, "solve", "instances/twins.npz")[0] == 0
-    assert ran(capsys, "instances", "--copy", "instances")[0] == 0, "those that are there stay"
+    assert ran(capsys, "data", "instances", "--copy", "instances")[0] == 0, "those that are there stay"
 
 
 def test_another_file_is_not_overwritten(tmp_path):

@@ -77,7 +77,7 @@ def test_what_is_no_text_is_one_sentence(tmp_path, table, run, what):
 def test_the_config_of_a_sweep(tmp_path, table, run, way):
     config = '[[sweep]]\ninstances = ["t.csv"]\nk = [1]\nlam = [1.0]\n'
     (tmp_path / "s.toml").write_bytes(WAYS[way](config))
-    done = run("sweep", tmp_path / "s.toml", "--dry-run", "--json")
+    done = run("dev", "sweep", tmp_path / "s.toml", "--dry-run", "--json")
     assert (done.code in (0, 1), json.loads(done.out)["jobs"]) == (True, 1), done.err
 
 

@@ -6,9 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+from command_line import COMMAND
 from hypothesis import settings
 
-from exactsel.cli.main import COMMANDS, cli, main
+from exactsel.cli.main import main
 from exactsel.data.instance import Instance, write_instance
 
 RNG = np.random.default_rng(3)
@@ -50,11 +51,10 @@ COMMAND_LINES = {
     "best": ["best", "IN", "--top", "3", "--summary"],
     "near": ["near", "IN", "--tau", "0.1"],
     "info": ["info", "IN"],
-    "convert": ["convert", "IN", "out.npz"],
-    "tree": ["tree", "IN", "--node-limit", "9"],
+    "convert": ["data", "convert", "IN", "out.npz"],
     "play": ["play", "IN", "--html", "out.html", "--node-limit", "9"],
 }
-NO_PROBLEM = {"fuzz", "generate", "gram", "instances", "plugins", "reduce", "status", "sweep", "warmup"}
+NO_PROBLEM = {"fuzz", "generate", "gram", "instances", "plugins", "reduce", "sweep", "warmup"}
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +85,8 @@ def end(arguments: list[str]) -> int:
 
 
 def test_every_command_and_every_option_of_a_problem_is_tried():
-    assert {*COMMAND_LINES} | NO_PROBLEM == {*COMMANDS}
-    known = {parameter.name for parameter in cli.get_command(None, "info").params}
+    assert {*COMMAND_LINES} | NO_PROBLEM == {*COMMAND}
+    known = {parameter.name for parameter in COMMAND["info"].params}
     assert known - {*CHOICES} == {"instance", "problem", "k", "lam", "root", "as_json"}
 
 
@@ -97,11 +97,7 @@ def line_of(command: str, family: str, name: str, options: list[str]) -> list[st
     line += ["-k", "2", "--problem", family, *options]
     line += ["--drop", "cat"] if name == "table.csv" and not {"cat", "--drop"} & {*options} else []
     line += ["--lam", "0.1"] if family == "regression" else []
-    return (
-        [*line, "--time-limit", "5"]
-        if command in ("solve", "certify", "tree", "play", "path", "near", "best")
-        else line
-    )
+    return [*line, "--time-limit", "5"] if command in ("solve", "certify", "play", "path", "near", "best") else line
 
 
 def try_all(command, family, option_sets, capsys):

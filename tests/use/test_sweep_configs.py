@@ -123,7 +123,7 @@ MANY = str([*range(1001)])
 
 
 def test_the_configs_that_are_shown_are_configs(tmp_path, monkeypatch):
-    from exactsel.cli.sweep import command
+    from exactsel.cli.dev.sweep import command
 
     (tmp_path / "instances").symlink_to(ROOT / "instances")
     page = (ROOT / "docs" / "howto" / "sweeps.md").read_text(encoding="utf-8").split("```toml\n")[1].split("```")[0]
@@ -187,7 +187,7 @@ BAD = {
 def test_a_config_that_cannot_be_used_is_one_sentence(number, folder, run):
     text, said = [*BAD.items()][number]
     (folder / "sweep.toml").write_text(text)
-    shown = run("sweep", folder / "sweep.toml", "--dry-run")
+    shown = run("dev", "sweep", folder / "sweep.toml", "--dry-run")
     assert shown.code == 2
     assert shown.err.startswith("Error: ")
     assert shown.err.count("\n") == 1

@@ -319,18 +319,18 @@ def test_a_damaged_line_is_run_again(folder, run):
     assert (found.damaged, found.before, found.run) == (1, 1, 1)
     assert plain(csv.DictReader(rows.splitlines())) == plain(csv.DictReader(Path("c.csv").read_text().splitlines()))
     store.write_bytes(b"something else\n")
-    shown = run("sweep", "c.toml")
+    shown = run("dev", "sweep", "c.toml")
     assert (shown.code, "is no store of a sweep" in shown.err) == (2, True)
 
 
 def test_two_at_once_are_refused(folder, run):
     Path("c.toml").write_text("[[sweep]]\ninstances = 'one.npz'\nnode_limit = 9\n")
     store = Store.open("c.csv.store")
-    shown = run("sweep", "c.toml")
+    shown = run("dev", "sweep", "c.toml")
     assert (shown.code, shown.err) == (
         2, "Error: another sweep is at work on c.csv.store; wait until it has ended, or give another --out.\n",
     )  # fmt: skip
-    assert "1 jobs, 0 run before, 1 to run" in run("sweep", "c.toml", "--dry-run").out
+    assert "1 jobs, 0 run before, 1 to run" in run("dev", "sweep", "c.toml", "--dry-run").out
     store.close()
     assert sweep("c.toml", jobs=0).run == 1
 
@@ -382,18 +382,18 @@ def test_tables_that_cannot_be_written(folder):
 def test_the_command_runs_lists_and_sums_up(folder, run):
     Path("c.toml").write_text("[[sweep]]\ninstances = 'one.npz'\nloss = ['quadratic', 'logistic']\nnode_limit = 9\n")
     assert plan("c.toml").missing == 2
-    shown = run("sweep", "c.toml", "--dry-run", "--json")
+    shown = run("dev", "sweep", "c.toml", "--dry-run", "--json")
     assert [job["status"] for job in shown.json["listed"]] == ["missing", "missing"]
     assert sorted(path.name for path in folder.iterdir()) == ["c.toml", "one.npz", "two.npz"]
-    shown = run("sweep", "c.toml")
+    shown = run("dev", "sweep", "c.toml")
     assert shown.code == 1
     assert "sweep      2 jobs: 0 run before, 2 now" in shown.out
     assert "refused: solve one.npz loss=logistic seed=0: " in shown.err
-    shown = run("sweep", "c.toml", "--json", "--quiet")
+    shown = run("dev", "sweep", "c.toml", "--json", "--quiet")
     assert (shown.json["before"], shown.json["run"], len(shown.json["rows"]), shown.err) == (2, 0, 2, "")
     assert (
         "done     solve one.npz loss=quadratic seed=0\nrefused  solve one.npz loss=logistic"
-        in run("sweep", "c.toml", "--dry-run").out
+        in run("dev", "sweep", "c.toml", "--dry-run").out
     )
     Path("c.toml").write_text("[[sweep]]\ninstances = 'one.npz'\nloss = 'quadratic'\nnode_limit = 9\n")
-    assert run("sweep", "c.toml").code == 0
+    assert run("dev", "sweep", "c.toml").code == 0

@@ -142,7 +142,7 @@ class TestClassroom:
         assert not any(step["kind"] == "fix" for step in data["steps"])
 
     def test_the_drawn_tree_is_the_same(self, name, run):
-        drawn = json.loads(run("tree", INSTANCES / f"{name}.npz", "--format", "json").out)
+        drawn = json.loads(run("play", INSTANCES / f"{name}.npz", "--dot", "--format", "json").out)
         assert len(drawn["nodes"]) >= 7
         assert drawn["search"].startswith("Shown is plain best-first search")
 
@@ -164,14 +164,14 @@ class TestClassroom:
 class TestPlainSearch:
     def test_what_was_asked_for_is_shown(self, run):
         asked = ["--tree", "binary", "--bound", "auto"]
-        drawn = json.loads(run("tree", INSTANCES / "three-parts.npz", *asked, "--format", "json").out)
+        drawn = json.loads(run("play", INSTANCES / "three-parts.npz", *asked, "--dot", "--format", "json").out)
         assert drawn["search"].startswith("Shown is a best-first search with the binary tree and the bound 'split'.")
         assert len(drawn["nodes"]) == 1
 
     def test_another_bound_is_named(self, run):
         """The paper's bound divides by the ridge."""
         table = ["--target", "mpg", "--drop", "name,model year,origin", "--missing", "mean", "-k", 2]
-        drawn = json.loads(run("tree", INSTANCES / "cars.csv", *table, "--format", "json").out)
+        drawn = json.loads(run("play", INSTANCES / "cars.csv", *table, "--dot", "--format", "json").out)
         assert "The bound is 'fit' here, and not theirs." in drawn["search"]
         assert len(drawn["nodes"]) >= 7
 

@@ -44,10 +44,10 @@ def test_the_command_lists_what_is_done(run, monkeypatch):
 
     monkeypatch.setattr(warmup, "warm_up", warmed)
     monkeypatch.setattr("exactsel._jit.folders.remember_warmup", lambda: remembered.append(1))
-    shown = run("warmup")
+    shown = run("dev", "warmup")
     assert shown.code == 0
     assert shown.out.splitlines()[0].startswith(f"1/{len(USUAL)}  {USUAL[0]}")
-    shown = run("warmup", "--all", "--processes", 2)
+    shown = run("dev", "warmup", "--all", "--processes", 2)
     assert shown.code == 1
     assert "no room" in shown.out
     assert asked == [(USUAL, None), (USUAL + MORE, 2)]
@@ -70,7 +70,7 @@ def test_later_processes_know_of_a_warmup(monkeypatch, tmp_path):
 
 def test_where_nothing_can_be_kept_it_says_so(run, monkeypatch):
     monkeypatch.setattr("exactsel._jit.folders.cache_folder", lambda: None)
-    shown = run("warmup")
+    shown = run("dev", "warmup")
     assert shown.code == 1
     assert "EXACTSEL_CACHE_DIR" in shown.err
 

@@ -143,6 +143,6 @@ def test_a_category_lacks_values_only_where_rows_count(tmp_path):
 def test_convert_stores_the_weights_of_the_rows_it_keeps(tmp_path, run):
     table, counts, _ = files(tmp_path)
     table.write_text(table.read_text().replace(f",{Y[1]}\n", ",\n"))
-    assert run("convert", table, tmp_path / "t.npz", "--missing", "mean", "--weights", counts).code == 0
+    assert run("data", "convert", table, tmp_path / "t.npz", "--missing", "mean", "--weights", counts).code == 0
     instance = read_data(tmp_path / "t.npz")
     np.testing.assert_array_equal(instance.weights, np.delete(WEIGHTS, 1))

@@ -243,7 +243,7 @@ def _of_solve(settings: dict[str, Any]) -> dict[str, Any]:
                 f"'{name}' is no setting of solve{did_you_mean(name, words)}; its settings are {', '.join(words)}."
             )
         if known[name].plug_ins and not isinstance(value, str):
-            raise InputError(f"{name} is {value!r}, but a name was expected; give one that exactsel plugins lists.")
+            raise InputError(f"{name} is {value!r}, but a name was expected; give one that exactsel dev plugins lists.")
         if known[name].plug_ins and value != "auto":
             registry.load(known[name].plug_ins, value)
     made = Settings(**settings)

@@ -83,7 +83,9 @@ def read_reproducer(file: Path) -> Reproducer:
         text = None
     known = text.get("exactsel_reproducer") if isinstance(text, dict) else None
     if known != FORMAT:
-        raise InputError(f"{words} is no reproducer of format {FORMAT}; name a .json file that exactsel fuzz wrote.")
+        raise InputError(
+            f"{words} is no reproducer of format {FORMAT}; name a .json file that exactsel dev fuzz wrote."
+        )
     held = read_instance(words.with_suffix(".npz"))
     try:
         y = np.zeros(len(held.A)) if held.y is None else held.y.astype(float)
@@ -100,7 +102,7 @@ def read_reproducer(file: Path) -> Reproducer:
             str(text["relation"]),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"{words} is a damaged reproducer; let exactsel fuzz write it anew.") from None
+        raise InputError(f"{words} is a damaged reproducer; let exactsel dev fuzz write it anew.") from None
 
 
 def reproducers_in(path: Path) -> list[Path]:
@@ -115,7 +117,7 @@ def reproducers_in(path: Path) -> list[Path]:
         return [path]
     found = sorted(file for file in path.glob("*.json") if file.with_suffix(".npz").exists())
     if not found:
-        raise InputError(f"the folder {path} holds no reproducer; name one that exactsel fuzz has written to.")
+        raise InputError(f"the folder {path} holds no reproducer; name one that exactsel dev fuzz has written to.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""``exactsel fuzz``."""
+"""``exactsel dev fuzz``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ KINDS = ("brute-force", "metamorphic", "peers", "all")
 @click.option("--kind", type=click.Choice(KINDS), default="brute-force", show_default=True, help="What to try.")
 @click.option("--peer", "peers", help="With peers: whom to ask, separated by commas; by default all that are there.")
 @click.option("--loss", default="", help="Only seeds whose instance has this loss; the others are passed over.")
-@click.option("--out", type=OutputFolder(), help="Write what fails, made small, into this folder, for exactsel reduce.")
+@click.option(
+    "--out", type=OutputFolder(), help="Write what fails, made small, into this folder, for exactsel dev reduce."
+)
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")

@@ -1,4 +1,4 @@
-"""``exactsel convert``."""
+"""``exactsel data convert``."""
 
 from __future__ import annotations
 

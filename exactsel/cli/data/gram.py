@@ -1,4 +1,4 @@
-"""``exactsel gram``."""
+"""``exactsel data gram``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from exactsel.cli.named_files import FileOrText, InputFile, OutputFile
 from exactsel.cli.options import setting_options, warnings_as_lines
 from exactsel.cli.talk import say
 
+CARS = "data gram instances/cars.csv cars.npz --target mpg --drop 'name,model year,origin' --missing drop-rows"
+
 
 @click.command(
     "gram",
     cls=Command,
-    examples=(
-        "gram instances/cars.csv cars.npz --target mpg --drop 'name,model year,origin' --missing drop-rows",
-        "gram instances/cars.csv cars.npz --target mpg --drop 'name,model year,origin' --missing drop-rows -k 3",
-        "gram instances/cars.csv out.npz --target mpg --drop 'name,model year,origin' --missing drop-rows --loss huber",
-    ),
+    examples=(CARS, f"{CARS} -k 3", f"{CARS} --loss huber"),
 )
 @click.argument("data", type=InputFile())
 @click.argument("out", type=OutputFile())

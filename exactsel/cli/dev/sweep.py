@@ -1,4 +1,4 @@
-"""``exactsel sweep``."""
+"""``exactsel dev sweep``."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ every job was run and proved its tolerance, 1 that a gap is left or a job has no
 
 
 @click.command(
-    "sweep", cls=Command, help=HELP, examples=("sweep sweep.toml", "sweep sweep.toml --jobs 4 --out table.parquet")
+    "sweep",
+    cls=Command,
+    help=HELP,
+    examples=("dev sweep sweep.toml", "dev sweep sweep.toml --jobs 4 --out table.parquet"),
 )
 @click.argument("config", type=InputFile())
 @click.option("--out", type=OutputFile(), help="The table, .csv or .parquet; by default CONFIG with the ending .csv.")

@@ -1,4 +1,4 @@
-"""``exactsel warmup``."""
+"""``exactsel dev warmup``."""
 
 from __future__ import annotations
 

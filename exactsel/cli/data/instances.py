@@ -1,4 +1,4 @@
-"""``exactsel instances``."""
+"""``exactsel data instances``."""
 
 from __future__ import annotations
 
@@ -35,4 +35,4 @@ def command(target: str | None, as_json: bool) -> None:
         for one in found:
             head = f"{one.file.name:<{width}}  {f'{one.rows} x {one.columns}':<9}  "
             say(textwrap.fill(one.point, 110, initial_indent=head, subsequent_indent=" " * len(head)))
-        say("exactsel instances --copy instances writes them into a folder.", err=True)
+        say("exactsel data instances --copy instances writes them into a folder.", err=True)

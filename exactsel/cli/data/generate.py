@@ -1,4 +1,4 @@
-"""``exactsel generate``."""
+"""``exactsel data generate``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``exactsel plugins``."""
+"""``exactsel dev plugins``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``exactsel reduce``."""
+"""``exactsel dev reduce``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("path", type=ReplacedPath())
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(path: str, as_json: bool) -> int:
-    """Say whether what exactsel fuzz has found in PATH still fails, and make it smaller.
+    """Say whether what exactsel dev fuzz has found in PATH still fails, and make it smaller.
 
     PATH is a .json file that fuzz, or a search that contradicted itself, has written beside an instance, or a folder of
     them; the files of what still fails are replaced by smaller ones. Exit code 0 means that nothing fails any more,

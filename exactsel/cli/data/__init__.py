@@ -1,0 +1,1 @@
+"""``exactsel data``: commands that convert, reduce, generate and copy data files."""

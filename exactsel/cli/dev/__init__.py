@@ -1,0 +1,1 @@
+"""``exactsel dev``: commands for tests, experiments and installations of exactsel itself."""

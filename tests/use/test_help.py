@@ -1,0 +1,147 @@
+"""Help, the version, groups of commands, and what is said of commands that are not there."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from clocks import HANG
+from command_line import CALLED, COMMAND, TWINS, start
+
+from exactsel import __version__, registry
+from exactsel.cli.helping import RARE, Command
+from exactsel.cli.main import COMMANDS, GROUPS
+
+
+def test_the_group(run):
+    shown = run("--help")
+    assert shown.code == 0
+    assert shown.err == ""
+    top = {name: text for name, text in COMMANDS.items() if " " not in name} | GROUPS
+    assert [line.split()[0] for line in shown.out.partition("Commands:\n")[2].splitlines()] == [*top]
+    assert all(f"  {name} " in shown.out and text in shown.out for name, text in top.items())
+    assert "\n  exactsel solve instances/diabetes.npz --loss huber --eps 1e-3\n" in shown.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command(run, command):
+    for flag in ("--help", "-h"):
+        shown = run(*command.split(), flag)
+        assert shown.code == 0, shown.err
+        assert shown.out.startswith(f"Usage: exactsel {command} ")
+        assert shown.err == ""
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_groups_within(run, group):
+    for flag in ("--help", "-h"):
+        shown = run(group, flag)
+        assert shown.code == 0
+        assert shown.out.startswith(f"Usage: exactsel {group} ")
+        within = {name.split()[1]: text for name, text in COMMANDS.items() if name.startswith(f"{group} ")}
+        assert [line.split()[0] for line in shown.out.partition("Commands:\n")[2].splitlines()] == [*within]
+        assert all(text in shown.out for text in within.values())
+    shown = run(group)
+    assert (shown.code, shown.out) == (2, "")
+    assert f"Usage: exactsel {group} " in shown.err
+
+
+def test_a_command_that_is_not_there(run):
+    for words, hint in (
+        (["convert"], "'convert'; did you mean 'exactsel data convert'"),
+        (["data", "warmup"], "'warmup'; did you mean 'exactsel dev warmup'"),
+        (["dev", "solve"], "'solve'; did you mean 'exactsel solve'"),
+        (["solv"], "'solv'; did you mean 'solve'"),
+        (["dev", "fuz"], "'fuz'; did you mean 'fuzz'"),
+        (["data", "spam"], "'spam'"),
+    ):
+        shown = run(*words, "x")
+        assert (shown.code, shown.out) == (2, "")
+        assert shown.err.splitlines()[-1] == f"Error: No such command {hint}."
+
+
+@pytest.mark.parametrize("command", ["solve", "path", "compare", "info"])
+def test_help_says_what_options_are_about(run, command):
+    shown = run(command, "--help").out
+    titles = [line for line in shown.splitlines() if line[:1].isalpha() and line.endswith(":")]
+    expected = ["Data:", "Problem:", "Limits:", "Workers:", "Saving:", "Search:", "Output:", "Examples:"]
+    assert titles == [title for title in expected if title in titles]
+    assert {"Data:", "Problem:", "Output:"} <= {*titles}
+    assert ".xlsx" in shown
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMAND.items() if isinstance(command, Command)])
+def test_rare_options_are_shown_where_all_are_asked_for(run, name):
+    command, words = COMMAND[name], CALLED[name]
+    options = {each.name: max(each.opts, key=len) for each in command.params if isinstance(each, click.Option)}
+    rare = {flag for each, flag in options.items() if each in RARE}
+    usual = run(*words, "--help")
+    listed = {word for line in usual.out.splitlines() for word in line.split()[:3] if line.startswith("  -")}
+    assert {flag for flag in options.values() if flag in listed} == {*options.values()} - rare
+    shown = run(*words, "--help-all")
+    if not rare:
+        assert shown.code == 2
+        assert "--help-all" not in usual.out
+        return
+    assert "  --help-all " in usual.out
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.startswith(f"Usage: exactsel {' '.join(words)} ")
+    listed = {word for line in shown.out.splitlines() for word in line.split()[:3] if line.startswith("  -")}
+    assert {*options.values()} <= listed
+    assert run(*words, "--help").out == usual.out
+
+
+def test_most_people_need_about_twenty_options_of_solve():
+    assert len([each for each in COMMAND["solve"].params if each.name not in RARE]) <= 25
+
+
+def test_examples_of_the_help_run(run, monkeypatch, tmp_path):
+    (tmp_path / "instances").symlink_to(Path(TWINS).resolve().parent)
+    monkeypatch.chdir(tmp_path)
+    for line in COMMAND["solve"].examples:
+        assert run(*shlex.split(line)).code == 0, line
+
+
+def test_every_option_is_explained():
+    for made in COMMAND.values():
+        unexplained = [p.name for p in made.params if p.param_type_name == "option" and not p.help]
+        assert unexplained in ([], ["seed"], ["style"])
+
+
+def test_nothing(run):
+    shown = run()
+    assert shown.code == 2
+    assert shown.out == ""
+    assert "Usage: exactsel" in shown.err
+
+
+def test_version(run):
+    assert run("--version").out == f"exactsel, version {__version__}\n"
+    assert start("--version").stdout == f"exactsel, version {__version__}\n"
+
+
+@pytest.mark.parametrize("group", [[], *([name] for name in GROUPS)])
+def test_help_is_light(group):
+    probe = (
+        "import sys\nfrom exactsel.cli.main import main\n"
+        f"try: main({[*group, '--help']})\nexcept SystemExit as ended: assert ended.code == 0\n"
+        "heavy = {'numba', 'llvmlite', 'cvxpy', 'numpy', 'scipy', 'networkx', 'matplotlib', 'exactsel.problem'}\n"
+        "sys.stderr.write(repr(sorted(heavy & set(sys.modules))))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=HANG, check=True)
+    assert "Usage: exactsel" in done.stdout
+    assert done.stderr == "[]"
+
+
+def test_plugins(run):
+    shown = run("dev", "plugins")
+    assert shown.code == 0
+    rows = [line.split() for line in shown.out.splitlines()]
+    listed = {kind: [row[1] for row in rows if row[0] == kind] for kind in {row[0] for row in rows}}
+    assert listed == {kind: registry.names(kind) for kind in registry.KINDS}
+    assert {"quadratic", "huber", "logistic"} <= {*listed["losses"]}
+    assert {"split", "apg", "fit", "pdal", "supergradient", "cvxpy"} <= {*listed["bounds"]}
