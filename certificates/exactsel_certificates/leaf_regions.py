@@ -44,9 +44,12 @@ from exactsel_certificates.regions import RegressionRegions
 from exactsel_certificates.rigorous import LARGEST_CURVATURE, TINY, U, gamma
 from exactsel_certificates.sums import blocked_roundings, blocked_sums
 from exactsel_certificates.walk import FREE, IN, LEAF_CLOSED, OUT, Leaves
-from exactsel_certificates.work import STEP, of_leaves, spend
+from exactsel_certificates.work import STEP, of_leaves, refuse, spend
 
 MOST_PLACES = 2
+
+MOST_PAIRED = 1000
+"""Candidates all pairs of which are looked at: there are tables of them. Searches stop at a third of that."""
 
 STEPS, LONGEST, DONE = 60, 2.0, 1e-22
 """Newton steps of a fit at most, the largest change of a prediction in one, and the part of the objective by which the
@@ -110,6 +113,10 @@ class LeafRegions:
         closed, waiting = np.ones(len(states), dtype=np.bool_), list[tuple[int, tuple[int, ...]]]()
         for row, state in enumerate(states):
             S, C = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+            if places == MOST_PLACES and len(C) > MOST_PAIRED:
+                refuse()
+                closed[row] = False
+                continue
             left: Iterable[list[int]] = [C.tolist() if places else []]
             if 0 < places < len(C):
                 left = self._undecided(self._leaf(fits, row), C, places)
@@ -200,6 +207,12 @@ class LeafRegions:
         C = C[~(leaf.costs_without_step(C, places) <= room)]
         if not len(C):
             return
+        parts = 1 + len(C) * self._plain.n // MOST_ENTRIES if places == 1 else 1
+        for part in np.array_split(C, parts):
+            yield from self._undecided_beside(leaf, part, places, room)
+
+    def _undecided_beside(self, leaf: LeafFit, C: NDArray[np.intp], places: int, room: float) -> Iterator[list[int]]:
+        """The same, from sums over the rows for each column."""
         candidates = Candidates(leaf, self._columns(C), C)
         if places == 1:
             first, second = np.flatnonzero(~(candidates.costs() <= room)), None

@@ -13,7 +13,7 @@ from samples import sample
 from exactsel import Problem, boxed
 from exactsel.proofs.evaluating import _Stored
 from exactsel.proofs.instance import instance_of, searched_instance_of
-from exactsel_certificates import leaf_bounds
+from exactsel_certificates import leaf_bounds, leaf_regions
 from exactsel_certificates.checking import EXACT_LIMIT
 from exactsel_certificates.container import CLOSE, LEAF, LEAVE_OUT, PUT_IN, SPLIT_IN
 from exactsel_certificates.formula import Instance
@@ -206,3 +206,20 @@ def test_restrictions_only_take_models_away():
     proof = file_of(within, [LEAF, CLOSE], best * (1.0 - 1e-7))
     assert first_says(within, proof, upper=1e300).verified
     assert second_says(within, proof, upper=1e300) == ""
+
+
+def test_tables_of_pairs_have_a_limit_and_columns_are_taken_some_at_a_time(monkeypatch):
+    about = plain()
+    best = truth(Problem(about.A, about.y, 2, loss="logistic", lam=0.1))
+    proof = file_of(about, [LEAF, CLOSE], 0.999 * best)
+    monkeypatch.setattr(leaf_regions, "MOST_PAIRED", 4)
+    verdict = first_says(about, proof, upper=1e300)
+    assert not verdict.verified
+    assert verdict.unfinished
+    monkeypatch.undo()
+    monkeypatch.setattr(leaf_regions, "MOST_ENTRIES", 40)
+    assert first_says(about, proof, upper=1e300).verified
+    one = plain(k=1)
+    best = truth(Problem(about.A, about.y, 1, loss="logistic", lam=0.1))
+    assert first_says(one, file_of(one, [LEAF, CLOSE], 0.999 * best), upper=1e300).verified
+    assert not first_says(one, file_of(one, [LEAF, CLOSE], 1.001 * best), upper=1e300).verified
