@@ -84,7 +84,7 @@ def divided(rng, problem):
     return words
 
 
-@pytest.mark.parametrize("seed", sample(150, 4000, smoke=5))
+@pytest.mark.parametrize("seed", sample(75, 4000, smoke=5))
 def test_both_checkers_establish_the_best_model_and_nothing_above_it(seed):
     problem = problem_of(seed)
     best, about, rng = truth(problem), instance_of(problem), np.random.default_rng(seed)
@@ -105,7 +105,7 @@ def leaf(problem, inside, level=1e-3):
     return about, last, last._leaf(last._fits(np.array([inside], dtype=np.intp)), 0)
 
 
-@pytest.mark.parametrize("seed", sample(200, 6000, smoke=5))
+@pytest.mark.parametrize("seed", sample(100, 6000, smoke=5))
 def test_what_columns_take_is_never_less_than_what_their_best_model_takes(seed):
     """Both ways to tell it, of every column and every pair."""
     problem = problem_of(seed, k=4)
