@@ -27,6 +27,12 @@ from exactsel.testing.cases import small_problems
 pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="everything is interpreted")
 
 
+def fit_anew(problem):
+    """A fit that is not one of those kept."""
+    problem.objective.recent_fits.clear()
+    problem.fit([0])
+
+
 @pytest.fixture
 def chooses(monkeypatch):
     """As where nobody says what is compiled."""
@@ -246,7 +252,7 @@ class TestHalfOfTheAllowance:
 
             def run(self, problem, context):
                 while True:
-                    problem.fit([0])
+                    fit_anew(problem)
 
         first = registry.load("heuristics", "forward")()
         monkeypatch.setattr("exactsel.start.models.portfolio_for", lambda problem, given: ([first, Hungry()], []))
@@ -272,7 +278,7 @@ class TestHalfOfTheAllowance:
                 ran.append(interpreting.interprets())
                 if len(ran) == 1:
                     while True:
-                        problem.fit([0])
+                        fit_anew(problem)
                 return registry.load("heuristics", "swap")().run(problem, context)
 
         monkeypatch.setattr("exactsel.start.models.portfolio_for", lambda problem, given: ([Patient()], []))
