@@ -89,7 +89,7 @@ def drawn(seed):
 
 def searcher_of(problem):
     methods, options = methods_for(problem, Settings()), BoundOptions(threads=1)
-    return methods.subsearcher(problem, methods.bound.prepare(problem, options), options, brief=False)
+    return methods.subsearcher(problem, methods.bound.prepare(problem, options), options)
 
 
 def admissible(problem, state):
