@@ -76,6 +76,9 @@ class LeafRegions:
         self._level = whole.target + cost if whole.target <= whole.most else np.inf
         self._known: dict[tuple[int, ...], bool] = {}
 
+    exact_regions = 0
+    """Those that need exact arithmetic are counted by ``whole``."""
+
     def bounds(self, leaves: Leaves) -> FloatArray:
         """The level where a region is shown to hold nothing below it, else 0."""
         result = np.zeros(len(leaves.states))

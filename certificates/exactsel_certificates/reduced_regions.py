@@ -49,7 +49,7 @@ class AllRegions:
     @property
     def exact_regions(self) -> int:
         """How many regions needed exact arithmetic so far."""
-        return self._as_they_are.exact_regions + sum(getattr(way, "exact_regions", 0) for way in self._ways)
+        return self._as_they_are.exact_regions + sum(way.exact_regions for way in self._ways)
 
     def bounds(self, leaves: Leaves) -> FloatArray:
         """A bound for each region; 0, which no objective is below, at the least."""

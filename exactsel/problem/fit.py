@@ -86,7 +86,8 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
         if len(recent) >= RECENT:
             recent.clear()
         recent[key] = found
-    return found
+    # Callers may change the arrays they get, so the cache returns copies.
+    return replace(found, columns=found.columns.copy(), coef=found.coef.copy())
 
 
 def _minimised(objective: Objective, columns: IntArray) -> Fit:

@@ -114,14 +114,15 @@ def _by_elimination(problem: Problem, context: Context) -> Proposal:
     before = len(elimination.columns)
     first = min(before, problem.k)
     evaluations = sum(problem.d - m for m in range(first))
-    if before < problem.k:
-        with suppress(TimeLimitError):  # in the middle of a pass: the columns so far are a model
-            while len(elimination.columns) < problem.k and not context.should_stop():
-                gains = elimination.addition_gains()
-                evaluations += problem.d - len(elimination.columns)
-                best = int(np.argmax(gains))
-                if not gains[best] > decrease or not elimination.add(best):
-                    break
-    if problem.d <= KEPT_UP_TO:
+    ended = False
+    with suppress(TimeLimitError):  # in the middle of a pass: the columns so far are a model
+        while len(elimination.columns) < problem.k and not context.should_stop():
+            gains = elimination.addition_gains()
+            evaluations += problem.d - len(elimination.columns)
+            best = int(np.argmax(gains))
+            if not gains[best] > decrease or not elimination.add(best):
+                break
+        ended = True
+    if ended and problem.d <= KEPT_UP_TO:  # a pass that was cut off leaves tables half made
         problem.shared[key] = elimination
     return Proposal.of(elimination.columns[: problem.k], evaluations)

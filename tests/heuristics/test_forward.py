@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from instances_for_heuristics import make_problem, planted_problem
 from samples import examples
 
+from exactsel.errors import TimeLimitError
 from exactsel.losses import Huber
 from exactsel.problem.regression import Problem
 from exactsel_heuristics import (
@@ -175,3 +176,23 @@ def test_a_selection_that_goes_on_from_a_smaller_one_is_the_same(lam):
             again, alone = shared.replace(k=k), Problem(A, y, k, lam=lam)
             assert ForwardSelection().run(again, Context()) == ForwardSelection().run(alone, Context())
             ForwardSelection().run(again.replace(lam=lam + 1.0), Context())
+
+
+def test_a_selection_cut_off_in_a_pass_is_not_gone_on_with(monkeypatch):
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((30, 8)), rng.standard_normal(30)
+    shared, whole = Problem(A, y, 5), ForwardSelection().run(Problem(A, y, 5), Context())
+    add, added = Elimination.add, []
+
+    def cut_off(self, column):
+        added.append(column)
+        taken = add(self, column)
+        if len(added) == 3:
+            self._correlation[:] = 0.0
+            raise TimeLimitError("in the middle of a pass")
+        return taken
+
+    monkeypatch.setattr(Elimination, "add", cut_off)
+    assert len(ForwardSelection().run(shared, Context()).support) == 3
+    monkeypatch.undo()
+    assert ForwardSelection().run(shared, Context()) == whole

@@ -10,12 +10,12 @@ import pytest
 from restricted_files import file_of, first_says, second_says
 from samples import sample
 
-from exactsel import Problem, boxed
+from exactsel import Problem, boxed, solve
 from exactsel.proofs.evaluating import _Stored
 from exactsel.proofs.instance import instance_of, searched_instance_of
 from exactsel_certificates import leaf_bounds, leaf_regions
 from exactsel_certificates.checking import EXACT_LIMIT
-from exactsel_certificates.container import CLOSE, LEAF, LEAVE_OUT, PUT_IN, SPLIT_IN
+from exactsel_certificates.container import CLOSE, LEAF, LEAVE_OUT, PUT_IN, SPLIT_IN, read_proof
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.leaf_bounds import Candidates, Step
 from exactsel_certificates.leaf_regions import LeafRegions
@@ -223,3 +223,61 @@ def test_tables_of_pairs_have_a_limit_and_columns_are_taken_some_at_a_time(monke
     best = truth(Problem(about.A, about.y, 1, loss="logistic", lam=0.1))
     assert first_says(one, file_of(one, [LEAF, CLOSE], 0.999 * best), upper=1e300).verified
     assert not first_says(one, file_of(one, [LEAF, CLOSE], 1.001 * best), upper=1e300).verified
+
+
+def limited(seed):
+    """Without a ridge, or with long columns: limits on coefficients take its place, or go beside it."""
+    rng = np.random.default_rng([seed, 313])
+    n, d = 60, int(rng.integers(2, 6))
+    A = rng.standard_normal((n, d)) * rng.choice([1.0, 1e-3, 1e5], d)
+    if seed % 3 == 0:
+        A[:, 0] *= 1e9 / np.linalg.norm(A[:, 0])
+    y = np.where(A[:, 0] / np.linalg.norm(A[:, 0]) * np.sqrt(n) + 3.0 * rng.logistic(size=n) > 0, 1.0, -1.0)
+    lam = 1.0 if seed % 3 == 0 else 0.0
+    options = {"fit_intercept": True} if seed % 2 else {}
+    return Problem.prepared(A, y, int(rng.integers(1, 3)), loss="logistic", lam=lam, **options)
+
+
+def by_leaves(problem, path):
+    """A file with limits that closes the whole problem as one leaf, and the least objective."""
+    result = solve(problem, proof=path, signals=())
+    proof = read_proof(path)
+    assert proof.limit_point.size == 1
+    # The model shown is the empty one, so that a claim above the truth is not held against a model.
+    shown = {"model_index": np.zeros(0, dtype=np.int32), "model_value": np.zeros(0)}
+    return replace(proof, tree=np.array([LEAF, CLOSE], dtype=np.int32), **shown), result.upper
+
+
+@pytest.mark.parametrize("seed", sample(30, 400, smoke=2))
+def test_limits_on_coefficients_take_the_place_of_a_ridge(seed, tmp_path):
+    problem = limited(seed)
+    proof, best = by_leaves(problem, tmp_path / "run.exsel")
+    about = instance_of(problem)
+    assert best <= truth(problem) * (1.0 + 1e-7)
+    assert first_says(about, proof, lower=best * (1.0 - 1e-5), upper=1e300).verified
+    assert second_says(about, proof, lower=best * (1.0 - 1e-5), upper=1e300) == ""
+    for above in (1e-6, 1e-2):
+        assert not first_says(about, proof, lower=best * (1.0 + above), upper=1e300).verified
+        assert second_says(about, proof, lower=best * (1.0 + above), upper=1e300) != ""
+
+
+def test_what_the_added_ridge_costs_is_paid_for(tmp_path, monkeypatch):
+    """With so large a ridge that leaving its cost out would prove too much, on labels that columns hardly tell."""
+    monkeypatch.setattr(leaf_regions, "SHARE", 100.0)
+    files = []
+    for seed in range(4):
+        rng = np.random.default_rng([seed, 317])
+        A = rng.standard_normal((400, 3))
+        y = np.where(A[:, 0] + 4.0 * rng.logistic(size=400) > 0, 1.0, -1.0)
+        problem = Problem(A, y, 1 + seed % 2, loss="logistic", lam=0.0)
+        files.append((instance_of(problem), *by_leaves(problem, tmp_path / "run.exsel")))
+
+    def proven_above():
+        return sum(
+            first_says(about, proof, lower=best * (1.0 + 1e-5), upper=1e300).verified for about, proof, best in files
+        )
+
+    assert proven_above() == 0
+    honest = LeafRegions._with_limits
+    monkeypatch.setattr(LeafRegions, "_with_limits", lambda self: (honest(self)[0], 0.0))
+    assert proven_above() > 0

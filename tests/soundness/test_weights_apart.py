@@ -153,3 +153,20 @@ def test_levels_of_heavy_rows_that_pull_at_nothing(seed):
     assert value(found) <= best * (1 + 1e-9)
     other = float(find_levels("squared_hinge", np.inf, y, weights, z[None])[0])
     assert value(other) <= best * (1 + 1e-9)
+
+
+def test_what_a_caller_does_to_a_fit_stays_with_it():
+    """Fits are kept for the next one who asks, but not the arrays that were handed out."""
+    rng = np.random.default_rng(0)
+    problem = Problem(rng.standard_normal((20, 5)), rng.standard_normal(20), 2, lam=0.1)
+    first = problem.fit([0, 3])
+    coef = first.coef.copy()
+    first.coef[:] = 7.0
+    first.columns[:] = 1
+    again = problem.fit([0, 3])
+    assert np.array_equal(again.coef, coef)
+    assert again.columns.tolist() == [0, 3]
+    result = solve(problem, signals=())
+    result.coef[:] = 7.0
+    assert solve(problem, signals=()).upper == result.upper
+    assert certify(problem, support=result.support).gap <= 1e-8
