@@ -17,7 +17,7 @@ from samples import examples, sample
 from exactsel import Problem, Settings, solve, verify
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
-from exactsel.bounds.witness import InfimumPoint
+from exactsel.bounds.witness import InfimumPoint, LeafFits
 from exactsel.closers.native import NativeSearch
 from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
 from exactsel.kernels.loss import point_derivative, point_value
@@ -232,6 +232,11 @@ class TestInTheSearch:
         assert result.lower == detailed.lower
         assert not any(isinstance(event, SubtreeClosed) for event in told)
         assert sum(isinstance(event, Bounded) for event in told) == detailed.bound_calls
+        if problem.loss.name == "logistic":  # the slow twin fits every set of last columns: fewer of them will do
+            fewer, intercept = problem.A[:, :18], problem.intercept
+            problem = Problem.prepared(fewer, problem.target, 6, loss="logistic", lam=2.0, fit_intercept=intercept)
+            detailed, told = self.run(problem, details=True, heuristics=())
+            assert any(isinstance(event, Discarded) and isinstance(event.proof, LeafFits) for event in told)
         self.agree(problem, replayed(problem, detailed, told), detailed)
 
     def test_the_proof_is_the_same_whoever_tells_the_steps(self, problem, tmp_path):
