@@ -71,7 +71,7 @@ MOST_TOUCHED = 8
 MOST_LEVELS = 1000
 """Levels of the intercept at which columns left out are bounded."""
 
-FLAGS = ("weights", "intercept", "scale", "bounds")
+FLAGS = ("weights", "intercept", "scale", "bounds", "equalities")
 """What the problem has besides: true, or left out where it has not."""
 
 HIERARCHIES = ("strong", "weak", "limits")
@@ -138,6 +138,8 @@ class Proof:
     point_index: NDArray[Any]
     bounds: bool = False
     """Whether there are limits on coefficients."""
+    equalities: bool = False
+    """Whether coefficients meet linear equalities."""
     hierarchy: str | None = None
     """``strong`` or ``weak`` where units are chosen only together with others, else None."""
     split_size: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))

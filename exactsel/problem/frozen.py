@@ -28,6 +28,8 @@ class FrozenProblem:
     """Number of rows."""
     coefficient_bounds: CoefficientBounds | None = None
     """None where coefficients are free, or where there are none."""
+    first_support: tuple[int, ...] | None = None
+    """Units a search begins with where the empty model is not admissible; None where it is, or must_have's are."""
     _of_models: ClassVar[Capability]
     """What its models are like, whatever the units."""
 
@@ -91,7 +93,7 @@ class FrozenRegression(FrozenProblem):
     def hash(self) -> str:
         """sha256 over everything that defines the problem (names excluded)."""
         bounds = self.coefficient_bounds
-        limited = {} if bounds is None else {"bounds": bounds.entry()}
+        limited = {} if bounds is None or bounds.none else {"bounds": bounds.entry()}
         return self.base.hash_with(**{"k": self.k} | self.units.entries() | limited)
 
     def describe(self) -> dict[str, Any]:
@@ -103,6 +105,6 @@ class FrozenRegression(FrozenProblem):
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weighted, "offset": has_offset(base),
-            "bounds": None if bounds is None else bounds.describe(), **self.units.describe(),
+            "bounds": None if bounds is None or bounds.none else bounds.describe(), **self.units.describe(),
             "tall": None if base.tall is None else base.tall.describe(),
         }  # fmt: skip

@@ -39,6 +39,7 @@ from exactsel.problem.storing import raw_data
 from exactsel.problem.tall import Tall
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel_certificates.equalities import Equalities
 
 if TYPE_CHECKING:
     from exactsel.problem.fit import Fit
@@ -87,6 +88,8 @@ class Objective:
     """The objective on columns as they were, where they have been divided by :attr:`even`."""
     even: FloatArray | None = None
     """(d,) the powers of two that columns are divided by, see :mod:`exactsel.problem.even`; None where they are not."""
+    equalities: Equalities | None = None
+    """Linear equalities that the last rows stand for, see :mod:`exactsel.problem.equalities`."""
     shared: dict[Any, Any] = field(default_factory=dict)
     """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
 
@@ -237,6 +240,7 @@ class Objective:
             "n": self.n, "d": self.d, "lam": float(self.asked_lam).hex(), **entries,
         }  # fmt: skip
         made = self.preparation
+        header |= {} if self.equalities is None else {"equalities": self.equalities.entry()}
         return data_hash(header, self.AT, self.y) if made is None else prepared_hash(header, made)
 
     @cached_property

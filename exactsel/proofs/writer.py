@@ -309,6 +309,7 @@ class ProofWriter:
                 "hierarchy": None if about.hierarchy is None else about.hierarchy.kind,
                 "weights": about.weights is not None, "intercept": about.intercept,
                 "scale": isinstance(about, GivenInstance) and about.scale, "bounds": about.box is not None,
+                "equalities": isinstance(about, GivenInstance) and about.equalities is not None,
             }  # fmt: skip
         return {
             **entries, "n": about.A.shape[0], "d": self._d, "k": problem.k, "problem_hash": problem.hash,

@@ -166,9 +166,11 @@ class Search:
         frontier = make("frontiers", self.settings.frontier)
         root = root_node(self.problem.root_state, self.problem.infimum)
         with interpreted(self._small):
-            empty = self.problem.fit(root.support)
+            first = self.problem.first_support
+            empty = self.problem.fit(root.support if first is None else first)
+        source = "empty model" if first is None else "first admissible model"
         state = SearchState(
-            frontier, empty, "empty model", self.problem.hash, statement=statement_of(self.problem),
+            frontier, empty, source, self.problem.hash, statement=statement_of(self.problem),
             unit=2.0 ** math.frexp(self.problem.null_objective)[1],
             scope=self.problem.scope,
         )  # fmt: skip

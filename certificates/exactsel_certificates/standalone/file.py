@@ -26,7 +26,7 @@ ARRAYS = {
 """In the order they are stored, each with the types it may have; those that are empty may be left out."""
 
 REALS = [name for name, kinds in ARRAYS.items() if kinds[0] in ("<f8", "<f4", "<f2")]
-FLAGS = ("weights", "intercept", "scale", "bounds")
+FLAGS = ("weights", "intercept", "scale", "bounds", "equalities")
 
 FIRST_STRONG = 2**24
 """Where kind 7 has an argument from here on, that much more than the number of a point, this names strong columns."""

@@ -1,0 +1,81 @@
+"""A set of units with a model that meets the equalities: what a search begins with in place of the empty model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exactsel.errors import InputError
+from exactsel.kernels.node import OUT
+from exactsel.problem.equality_fit import Constraints, admissible_point
+from exactsel.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from exactsel.problem.boxed import BoxedProblem
+
+ROUNDS = 10
+"""Corners looked at, each with costs that make small coefficients of the last one dear."""
+
+SMALL = 1e-3
+"""Part of the largest coefficient below which one costs as much as none."""
+
+
+def admissible_support(problem: BoxedProblem) -> tuple[int, ...]:
+    """At most k units on which some model meets the equalities within the limits, with what every model must hold.
+
+    Raises
+    ------
+    InputError
+        Where none was found.
+    """
+    assert problem.equalities is not None
+    for support in _supports(problem):
+        completed = problem.units.completed(support, problem.k)
+        if completed is not None and len(completed) <= problem.k and np.isfinite(problem.fit(completed).value):
+            return completed
+    raise InputError(
+        f"no model of at most {problem.k} {problem.units.noun}s was found that meets the equalities within the bounds "
+        "of the coefficients; raise k, or correct the equalities or the bounds."
+    )
+
+
+def _supports(problem: BoxedProblem) -> Iterator[tuple[int, ...]]:
+    """Sets of units to look at: those of must_have, those with the largest terms, and those of corners."""
+    must_have = tuple(problem.must_have)
+    yield must_have
+    fits = problem.equalities
+    assert fits is not None
+    allowed = np.flatnonzero(problem.root_state != OUT)
+    columns = problem.units.columns_of(allowed)
+    unit_of = problem.units.unit_of[columns]
+    constraints = fits.constraints(columns)
+    yield _joined(_largest_terms(constraints, unit_of), must_have, problem.k)
+    costs = np.where(np.isin(unit_of, must_have), 0.0, 1.0)
+    weights = costs
+    for _ in range(ROUNDS):
+        corner = admissible_point(constraints, weights)
+        if corner is None:
+            return
+        yield tuple(sorted({*problem.units.units_of(columns[corner != 0.0]), *must_have}))
+        sizes = np.zeros(problem.d)
+        np.maximum.at(sizes, unit_of, np.abs(corner))
+        least = SMALL * (float(sizes.max()) or 1.0)
+        weights = costs * least / (sizes[unit_of] + least)
+
+
+def _joined(first: IntArray, must_have: tuple[int, ...], k: int) -> tuple[int, ...]:
+    """What every model must hold, and as many of the others as there is a place for."""
+    others = [int(unit) for unit in first if unit not in must_have]
+    return tuple(sorted([*must_have, *others[: max(0, k - len(must_have))]]))
+
+
+def _largest_terms(constraints: Constraints, unit_of: IntArray) -> IntArray:
+    """Units by how much of the right-hand side of the first equality they can make up: with one equality the best."""
+    row, right = constraints.rows[0], float(constraints.right[0])
+    with np.errstate(all="ignore"):
+        ends = [np.where(row != 0.0, row * side, 0.0) for side in (constraints.lower, constraints.upper)]
+    most: FloatArray = np.zeros(int(unit_of.max(initial=0)) + 1)
+    np.add.at(most, unit_of, np.maximum(*ends) if right >= 0.0 else -np.minimum(*ends))
+    return np.argsort(-most, kind="stable")
