@@ -39,6 +39,7 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "point_value": ("<f8", "<f4"),
     "dual_value": ("<f8",),
     "split_scale": ("<f8",),
+    "equality_size": ("<f8",),
     "model_index": ("<i4",),
     "point_size": ("<i4",),
     "tree": ("<i4",),
@@ -58,7 +59,7 @@ ARRAYS: dict[str, tuple[str, ...]] = {
 
 VALUES = (
     "curvature", "model_value", "point_value", "dual_value", "split_scale", "split_value", "minorant_width",
-    "screen_level",
+    "screen_level", "equality_size",
 )  # fmt: skip
 """Those that hold real numbers."""
 
@@ -140,6 +141,8 @@ class Proof:
     """Whether there are limits on coefficients."""
     equalities: bool = False
     """Whether coefficients meet linear equalities."""
+    equality_size: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """What the rows that stand for these are multiplied by, powers of two."""
     hierarchy: str | None = None
     """``strong`` or ``weak`` where units are chosen only together with others, else None."""
     split_size: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))

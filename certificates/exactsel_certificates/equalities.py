@@ -40,15 +40,21 @@ class Equalities(NamedTuple):
     right: FloatArray
     """c (m,)."""
     sizes: FloatArray
-    """t (m,), powers of two."""
+    """t (m,), powers of two; a proof has its own."""
 
     def entry(self) -> dict[str, list[object]]:
         """What a problem's hash holds of them."""
         return {
             "rows": [[float(v).hex() for v in row] for row in self.rows],
             "right": [float(v).hex() for v in self.right],
-            "sizes": [float(v).hex() for v in self.sizes],
         }
+
+    def describe(self) -> list[dict[str, object]]:
+        """Each as plain data: the columns with numbers other than 0, these, and the right-hand side."""
+        return [
+            {"columns": np.flatnonzero(row).tolist(), "numbers": row[row != 0.0].tolist(), "right": float(right)}
+            for row, right in zip(self.rows, self.right, strict=True)
+        ]
 
 
 def check_equalities(equalities: Equalities, columns: int) -> None:
@@ -106,6 +112,16 @@ def within_equalities(rows: FloatArray, right: FloatArray, lower: FloatArray, up
             exact = Fraction(float(limit)) * Fraction(float(row[j])) == Fraction(float(value))
             limits[j] = min(limits[j], limit + 0.0 if exact else np.nextafter(limit, np.inf))
     return limits
+
+
+def refused(equalities: Equalities, coef: FloatArray, dual_vectors: int) -> str:
+    """Why a proof of a problem with equalities shows nothing, in one sentence; empty where nothing speaks against it.
+
+    Its model misses an equality, or it has dual vectors, which are as long as the data as given are.
+    """
+    if dual_vectors:
+        return "the proof has dual vectors, which say nothing of a problem with equalities."
+    return violated(equalities, coef)
 
 
 def violated(equalities: Equalities, coef: Sequence[float] | FloatArray) -> str:

@@ -48,7 +48,7 @@ from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units, ascending
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
-from exactsel_certificates.equalities import within_equalities
+from exactsel_certificates.equalities import Equalities, within_equalities
 
 ALL = "all"
 """In place of names: every column."""
@@ -66,6 +66,8 @@ class BoxedProblem(FrozenRegression):
         coefficient is limited on both sides, and about bounded models (``scope`` of a result) elsewhere.
     lower, upper : array (columns,)
         -inf and inf where there is no limit; lower <= 0 <= upper.
+    equalities : (C, c), optional
+        Arrays (m, columns) and (m,): models meet C x = c (:mod:`exactsel.problem.equalities`).
 
     Raises
     ------
@@ -82,7 +84,7 @@ class BoxedProblem(FrozenRegression):
 
     def __init__(
         self, problem: Problem, lower: ArrayLike, upper: ArrayLike,
-        equalities: tuple[FloatArray, FloatArray] | None = None,
+        equalities: tuple[FloatArray, FloatArray] | Equalities | None = None,
     ) -> None:  # fmt: skip
         _check_kind(problem)
         if equalities is not None:
@@ -92,7 +94,7 @@ class BoxedProblem(FrozenRegression):
         self.given_upper = checked_limits(upper, problem.units.columns, "upper")
         """(columns,) read-only."""
         if equalities is not None and not (problem.preparation is not None and problem.preparation.scaled):
-            implied = within_equalities(*equalities, self.given_lower, self.given_upper)
+            implied = within_equalities(*equalities[:2], self.given_lower, self.given_upper)
             self.given_upper = checked_limits(implied, problem.units.columns, "upper")
         lower, upper = self.given_lower, self.given_upper
         wrong = np.flatnonzero(~((lower <= 0.0) & (upper >= 0.0)))
@@ -129,7 +131,7 @@ class BoxedProblem(FrozenRegression):
         self.equalities = None if self.base.equalities is None else EqualityFits(self.base, self.lower, self.upper)
         """How models are fitted that meet linear equalities; None where there are none."""
         if self.equalities is not None:
-            self.first_support = admissible_support(self)
+            self.first_support = admissible_support(self, self.k)
         self._frozen = True
 
     def __repr__(self) -> str:
@@ -152,6 +154,19 @@ class BoxedProblem(FrozenRegression):
     def null_objective(self) -> float:
         """The size of the objective of the empty model, which the rows of equalities have no part in."""
         return super().null_objective if self.equalities is None else self.equalities.null_objective
+
+    @cached_property
+    def fewest(self) -> int:
+        """The least number of units of an admissible model that is known."""
+        if self.equalities is None:
+            return 0
+        fewest = len(self.first_support or ())
+        while fewest > 0:
+            try:
+                fewest = len(admissible_support(self, fewest - 1))
+            except InputError:
+                break
+        return fewest
 
     @property
     def unit(self) -> float:

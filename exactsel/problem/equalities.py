@@ -115,8 +115,10 @@ def _independent(rows: Sequence[FloatArray], right: Sequence[float]) -> list[int
     return kept
 
 
-def with_equalities(objective: Objective, rows: FloatArray, right: FloatArray) -> Objective:
-    """The objective as given with the rows of the equalities appended.
+def with_equalities(
+    objective: Objective, rows: FloatArray, right: FloatArray, sizes: FloatArray | None = None
+) -> Objective:
+    """The objective as given with the rows of the equalities appended, times ``sizes`` where these are known.
 
     Raises
     ------
@@ -135,7 +137,7 @@ def with_equalities(objective: Objective, rows: FloatArray, right: FloatArray) -
         raise UnsupportedError("equalities need the rows themselves, but these have been reduced; give all rows.")
     made = before.preparation or _unprepared(before)
     made.made.AT.flags.writeable = False
-    given = Equalities(rows, right, _sizes(before, made, rows))
+    given = Equalities(rows, right, _sizes(before, made, rows) if sizes is None else sizes)
     try:
         check_equalities(given, before.d)
     except ValueError:

@@ -250,7 +250,7 @@ class EqualityFits:
     @cached_property
     def _table(self) -> tuple[FloatArray, FloatArray]:
         """The rows without those of the equalities, rotated and cut to at most one more than there are columns."""
-        n = self.objective.n - len(self.given.right)
+        n = self.objective.observations
         A, y = self.objective.A[:n], self.objective.y[:n]
         if n <= self.objective.d + 1:
             return A, y

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,11 +20,14 @@ if TYPE_CHECKING:
 ROUNDS = 10
 """Corners looked at, each with costs that make small coefficients of the last one dear."""
 
+FEW = 1000
+"""Sets of units that are all looked at where no corner uses few enough."""
+
 SMALL = 1e-3
 """Part of the largest coefficient below which one costs as much as none."""
 
 
-def admissible_support(problem: BoxedProblem) -> tuple[int, ...]:
+def admissible_support(problem: BoxedProblem, k: int) -> tuple[int, ...]:
     """At most k units on which some model meets the equalities within the limits, with what every model must hold.
 
     Raises
@@ -31,17 +36,17 @@ def admissible_support(problem: BoxedProblem) -> tuple[int, ...]:
         Where none was found.
     """
     assert problem.equalities is not None
-    for support in _supports(problem):
-        completed = problem.units.completed(support, problem.k)
-        if completed is not None and len(completed) <= problem.k and np.isfinite(problem.fit(completed).value):
+    for support in _supports(problem, k):
+        completed = problem.units.completed(support, k)
+        if completed is not None and len(completed) <= k and np.isfinite(problem.fit(completed).value):
             return completed
     raise InputError(
-        f"no model of at most {problem.k} {problem.units.noun}s was found that meets the equalities within the bounds "
+        f"no model of at most {k} {problem.units.noun}s was found that meets the equalities within the bounds "
         "of the coefficients; raise k, or correct the equalities or the bounds."
     )
 
 
-def _supports(problem: BoxedProblem) -> Iterator[tuple[int, ...]]:
+def _supports(problem: BoxedProblem, k: int) -> Iterator[tuple[int, ...]]:
     """Sets of units to look at: those of must_have, those with the largest terms, and those of corners."""
     must_have = tuple(problem.must_have)
     yield must_have
@@ -51,7 +56,7 @@ def _supports(problem: BoxedProblem) -> Iterator[tuple[int, ...]]:
     columns = problem.units.columns_of(allowed)
     unit_of = problem.units.unit_of[columns]
     constraints = fits.constraints(columns)
-    yield _joined(_largest_terms(constraints, unit_of), must_have, problem.k)
+    yield _joined(_largest_terms(constraints, unit_of), must_have, k)
     costs = np.where(np.isin(unit_of, must_have), 0.0, 1.0)
     weights = costs
     for _ in range(ROUNDS):
@@ -63,6 +68,11 @@ def _supports(problem: BoxedProblem) -> Iterator[tuple[int, ...]]:
         np.maximum.at(sizes, unit_of, np.abs(corner))
         least = SMALL * (float(sizes.max()) or 1.0)
         weights = costs * least / (sizes[unit_of] + least)
+    others = [int(unit) for unit in allowed if unit not in must_have]
+    places = min(k - len(must_have), len(others))
+    if math.comb(len(others), places) <= FEW:
+        for more in combinations(others, places):
+            yield tuple(sorted([*must_have, *more]))
 
 
 def _joined(first: IntArray, must_have: tuple[int, ...], k: int) -> tuple[int, ...]:

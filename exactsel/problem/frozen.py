@@ -39,6 +39,11 @@ class FrozenProblem:
             raise AttributeError(f"a {kind} is frozen; make a new one instead of changing '{name}'.")
         super().__setattr__(name, value)
 
+    @property
+    def fewest(self) -> int:
+        """The least number of units of an admissible model that is known."""
+        return 0
+
     def has(self, needed: Capability) -> bool:
         """Whether the problem has all of these properties."""
         return needed in (self._of_models if self.units.grouped else self._of_models | SINGLE_COLUMNS)
@@ -100,11 +105,12 @@ class FrozenRegression(FrozenProblem):
         """The problem as plain data, without its arrays. Where groups are chosen, ``d`` counts them."""
         base, made, bounds = self.base, self.preparation, self.coefficient_bounds
         return {
-            "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": base.loss.name,
+            "problem": self.family, "n": base.observations, "d": self.d, "k": self.k, "loss": base.loss.name,
             "loss_parameters": base.loss_parameters, "lam": base.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weighted, "offset": has_offset(base),
             "bounds": None if bounds is None or bounds.none else bounds.describe(), **self.units.describe(),
+            "equalities": None if base.equalities is None else base.equalities.describe(),
             "tall": None if base.tall is None else base.tall.describe(),
         }  # fmt: skip

@@ -35,6 +35,11 @@ class SubsetProblem(Protocol):
     """The models in words that bounds are about, where the data do not limit coefficients; else empty."""
 
     @property
+    def fewest(self) -> int:
+        """The least number of units of an admissible model that is known."""
+        ...
+
+    @property
     def objective(self) -> Objective | None:
         """What is minimised over free coefficients; None where they have bounds, or a model has none (column subset
         selection).

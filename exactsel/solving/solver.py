@@ -166,13 +166,11 @@ class Search:
         frontier = make("frontiers", self.settings.frontier)
         root = root_node(self.problem.root_state, self.problem.infimum)
         with interpreted(self._small):
-            first = self.problem.first_support
-            empty = self.problem.fit(root.support if first is None else first)
-        source = "empty model" if first is None else "first admissible model"
+            first = self.problem.fit(self.problem.first_support or root.support)
+        source = "first admissible model" if self.problem.first_support else "empty model"
         state = SearchState(
-            frontier, empty, source, self.problem.hash, statement=statement_of(self.problem),
-            unit=2.0 ** math.frexp(self.problem.null_objective)[1],
-            scope=self.problem.scope,
+            frontier, first, source, self.problem.hash, statement=statement_of(self.problem),
+            unit=2.0 ** math.frexp(self.problem.null_objective)[1], scope=self.problem.scope,
         )  # fmt: skip
         state.push(root)
         return state

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from equality_cases import drawn
+from samples import sample
 
 from exactsel import Problem, boxed, solve
 from exactsel.errors import InputError, UnsupportedError
-from tests.fixtures.equality_cases import drawn
-from tests.fixtures.samples import sample
 
 AT_ONCE = 25
 """Cases of one test."""

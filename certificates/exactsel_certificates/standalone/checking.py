@@ -105,8 +105,7 @@ def check(
     intercept, ``scale`` whether columns are scaled, ``hierarchy`` which columns or groups have parents, and these, of
     which all are needed (``kind`` "strong") or one ("weak"). With ``per_group`` columns are chosen one by one, at most
     so many of each group. ``bounds`` are the lower and the upper limits of all coefficients, infinite where there is
-    none, ``equalities`` three lists: the numbers of each by column, the right-hand sides, and the powers of two that
-    their rows are multiplied by. A problem outside the domain is a reason, too.
+    none, ``equalities`` the numbers of each by column, and the right-hand sides. A problem outside is a reason, too.
 
     ``work_limit`` operations on fractions are done at most, by default what :func:`.estimate.default_limits` makes of
     the sizes of the proof and of the problem; ``time_limit`` is in seconds of the ``clock``. ``begin`` is called with
@@ -120,8 +119,8 @@ def check(
     screened: Stated | None = None
     p: dict[str, Any] = {}
     try:
-        demands = (weights, level, groups, scale, hierarchy, kind, per_group, bounds)
-        if isinstance(A, Sparse) or is_screened(data):
+        demands: tuple[Any, ...] = (weights, level, groups, scale, hierarchy, kind, per_group, bounds)
+        if equalities is None and (isinstance(A, Sparse) or is_screened(data)):
             p = read(data)
             if p.get("columns") is None:
                 A = as_table(A)
@@ -132,7 +131,10 @@ def check(
                     return reason
                 A, k, must_have, must_not, bounds = on_active(p, screened)
                 demands = (*demands[:-1], bounds)
-        problem = problem_of(A, y, k, loss, lam, delta, must_have, must_not, *demands, equalities)
+        if equalities is not None:
+            p = read(data)
+            demands = (*demands, [*equalities, list(p["equality_size"])])
+        problem = problem_of(A, y, k, loss, lam, delta, must_have, must_not, *demands)
     except Outside as error:
         return str(error)
     p = p or read(data)

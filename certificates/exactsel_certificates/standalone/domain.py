@@ -64,15 +64,8 @@ def problem_of(
         _refuse("k", k, f"a whole number from 0 to {d}")
     if not loss:
         demands = (must_have, must_not, groups, hierarchy)
-        if (
-            level
-            or scale
-            or weights is not None
-            or per_group is not None
-            or bounds is not None
-            or equalities is not None
-            or any(_listed("a list of columns", v) for v in demands)
-        ):
+        others = [part for part in (weights, per_group, bounds, equalities) if part is not None]
+        if level or scale or others or any(_listed("a list of columns", v) for v in demands):
             raise Outside(
                 "column subset selection was given weights, an intercept, a scale, groups, a hierarchy, bounds, "
                 "equalities or forced columns, but knows none of them."

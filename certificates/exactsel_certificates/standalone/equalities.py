@@ -28,7 +28,7 @@ class Equalities(NamedTuple):
         """What a problem's hash holds of them."""
         return {
             "rows": [[v.hex() for v in row] for row in self.rows],
-            "right": [v.hex() for v in self.right], "sizes": [v.hex() for v in self.sizes],
+            "right": [v.hex() for v in self.right],
         }  # fmt: skip
 
     def missed(self, model: dict[int, F]) -> bool:
