@@ -47,38 +47,38 @@ def admissible_support(problem: BoxedProblem, k: int) -> tuple[int, ...]:
 
 
 def _supports(problem: BoxedProblem, k: int) -> Iterator[tuple[int, ...]]:
-    """Sets of units to look at: those of must_have, those with the largest terms, and those of corners."""
-    must_have = tuple(problem.must_have)
-    yield must_have
+    """Sets of units to look at: those of force_in, those with the largest terms, and those of corners."""
+    force_in = tuple(problem.force_in)
+    yield force_in
     fits = problem.equalities
     assert fits is not None
     allowed = np.flatnonzero(problem.root_state != OUT)
     columns = problem.units.columns_of(allowed)
     unit_of = problem.units.unit_of[columns]
     constraints = fits.constraints(columns)
-    yield _joined(_largest_terms(constraints, unit_of), must_have, k)
-    costs = np.where(np.isin(unit_of, must_have), 0.0, 1.0)
+    yield _joined(_largest_terms(constraints, unit_of), force_in, k)
+    costs = np.where(np.isin(unit_of, force_in), 0.0, 1.0)
     weights = costs
     for _ in range(ROUNDS):
         corner = admissible_point(constraints, weights)
         if corner is None:
             return
-        yield tuple(sorted({*problem.units.units_of(columns[corner != 0.0]), *must_have}))
+        yield tuple(sorted({*problem.units.units_of(columns[corner != 0.0]), *force_in}))
         sizes = np.zeros(problem.d)
         np.maximum.at(sizes, unit_of, np.abs(corner))
         least = SMALL * (float(sizes.max()) or 1.0)
         weights = costs * least / (sizes[unit_of] + least)
-    others = [int(unit) for unit in allowed if unit not in must_have]
-    places = min(k - len(must_have), len(others))
+    others = [int(unit) for unit in allowed if unit not in force_in]
+    places = min(k - len(force_in), len(others))
     if math.comb(len(others), places) <= FEW:
         for more in combinations(others, places):
-            yield tuple(sorted([*must_have, *more]))
+            yield tuple(sorted([*force_in, *more]))
 
 
-def _joined(first: IntArray, must_have: tuple[int, ...], k: int) -> tuple[int, ...]:
+def _joined(first: IntArray, force_in: tuple[int, ...], k: int) -> tuple[int, ...]:
     """What every model must hold, and as many of the others as there is a place for."""
-    others = [int(unit) for unit in first if unit not in must_have]
-    return tuple(sorted([*must_have, *others[: max(0, k - len(must_have))]]))
+    others = [int(unit) for unit in first if unit not in force_in]
+    return tuple(sorted([*force_in, *others[: max(0, k - len(force_in))]]))
 
 
 def _largest_terms(constraints: Constraints, unit_of: IntArray) -> IntArray:

@@ -30,8 +30,8 @@ class Problem(NamedTuple):
     loss: str
     lam: float
     delta: float
-    must_have: list[int]
-    must_not: list[int]
+    force_in: list[int]
+    force_out: list[int]
     weights: list[float] | None
     level: bool
     scale: bool
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
 
 
 def problem_of(
-    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, must_have: Any = (), must_not: Any = (),
+    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, force_in: Any = (), force_out: Any = (),
     weights: Any = None, level: Any = False, groups: Any = (), scale: Any = False,
     hierarchy: Any = (), kind: Any = "strong", per_group: Any = None, bounds: Any = None,
     equalities: Any = None,
@@ -63,7 +63,7 @@ def problem_of(
     if limit is None or not 0 <= limit <= d:
         _refuse("k", k, f"a whole number from 0 to {d}")
     if not loss:
-        demands = (must_have, must_not, groups, hierarchy)
+        demands = (force_in, force_out, groups, hierarchy)
         others = [part for part in (weights, per_group, bounds, equalities) if part is not None]
         if level or scale or others or any(_listed("a list of columns", v) for v in demands):
             raise Outside(
@@ -86,7 +86,7 @@ def problem_of(
         if related:
             raise Outside("there are a hierarchy and limits on groups, but only one of the two was expected.")
         related, units = _limited(units, per_group), []
-    have, banned = (_choice(name, v, len(units) or d) for name, v in (("must_have", must_have), ("must_not", must_not)))
+    have, banned = (_choice(name, v, len(units) or d) for name, v in (("force_in", force_in), ("force_out", force_out)))
     if len(have) > limit:
         raise Outside(f"{len(have)} columns or groups are forced in, but k is {limit}.")
     if {*have} & {*banned}:
