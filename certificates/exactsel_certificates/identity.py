@@ -35,6 +35,8 @@ def problem_hash(instance: AnyInstance) -> str:
             header |= {name: instance.hierarchy._asdict()}
         if instance.box is not None:
             header |= {"bounds": [[float(v).hex() for v in side] for side in instance.box]}
+        equalities = getattr(instance, "equalities", None)
+        header |= {} if equalities is None else {"equalities": equalities.entry()}
     text = json.dumps(header, sort_keys=True).encode()
     if isinstance(instance, SparseInstance):
         digest = hashlib.sha256(b"exactsel-design-v1\0" + text)

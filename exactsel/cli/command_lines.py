@@ -20,6 +20,8 @@ PROBLEM = (
     "nonnegative",
     "bounds",
     "max_coef",
+    "sum_to",
+    "equality",
     "target",
     "drop",
     "factors",

@@ -11,15 +11,18 @@ if TYPE_CHECKING:
 
 
 def within_bounds(problem: Problem, arguments: dict[str, Any], instance: Instance) -> SubsetProblem:
-    """The problem with the limits on coefficients that --nonnegative, --bounds and --max-coef name."""
+    """The problem with the limits on coefficients, and equalities, that the options name."""
     nonnegative, bounds, most = arguments["nonnegative"], arguments["bounds"], arguments["max_coef"]
-    if nonnegative is None and bounds is None and most is None:
+    texts, total = arguments["equality"], arguments["sum_to"]
+    if nonnegative is None and bounds is None and most is None and not texts and total is None:
         return problem
     from exactsel.data.bounds import read_bounds
+    from exactsel.data.equalities import read_equality
     from exactsel.problem.boxed import ALL, boxed
 
     named = ALL if nonnegative is not None and nonnegative.strip() == ALL else columns_in(nonnegative, instance)
-    return boxed(problem, named, [] if bounds is None else read_bounds(bounds), most)
+    equalities = [read_equality(text) for text in texts or ()]
+    return boxed(problem, named, [] if bounds is None else read_bounds(bounds), most, equalities, total)
 
 
 def groups_in(text: str | None, instance: Instance) -> Any:

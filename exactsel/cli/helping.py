@@ -14,7 +14,7 @@ SECTIONS = {
     "Problem": (
         "problem", "k", "k_max", "ks", "criterion", "gamma", "penalty", "loss", "lam", "lams", "delta", "intercept",
         "scale", "groups", "per_group", "hierarchy", "force_in", "force_out",
-        "nonnegative", "bounds", "max_coef",
+        "nonnegative", "bounds", "max_coef", "sum_to", "equality",
     ),
     "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),
     "Workers": ("executor", "workers", "scheduler", "shard"),
@@ -28,7 +28,8 @@ SECTIONS = {
 
 RARE = {
     "shared", "decimal", "encoding", "weights", "offset", "delta", "scale", "groups", "per_group", "hierarchy",
-    "nonnegative", "bounds", "max_coef", "eps", "node_limit", "memory_limit", "seed", "checkpoint_every", "trace",
+    "nonnegative", "bounds", "max_coef", "sum_to", "equality", "eps", "node_limit", "memory_limit", "seed",
+    "checkpoint_every", "trace",
     "log_interval", *SECTIONS["Workers"], *SECTIONS["Search"],
 }  # fmt: skip
 """Options that most people do not need: --help leaves them out, --help-all shows them."""

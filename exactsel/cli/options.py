@@ -34,7 +34,7 @@ Decorated = Callable[..., Any]
 
 OF_REGRESSION = (
     "groups", "per_group", "hierarchy", "loss", "lam", "delta", "force_in", "force_out", "nonnegative",
-    "bounds", "max_coef", "intercept", "scale", "weights", "offset",
+    "bounds", "max_coef", "sum_to", "equality", "intercept", "scale", "weights", "offset",
 )  # fmt: skip
 """Options that column subset selection has no use for."""
 
@@ -60,7 +60,7 @@ KNOW_LIMITS = ("solve", "best", "path", "near", "certify", "heuristic", "compare
 
 def _where_known(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """Refuse limits on coefficients wherever they would not be kept to."""
-    if value is not None and context.info_name not in KNOW_LIMITS:
+    if value not in (None, ()) and context.info_name not in KNOW_LIMITS:
         known = f"{', '.join(KNOW_LIMITS[:-1])} and {KNOW_LIMITS[-1]}"
         raise click.UsageError(f"{parameter.opts[0]} is known to {known} alone so far; leave it out.", context)
     return value
@@ -71,10 +71,14 @@ def _limits() -> list[Any]:
     signs = "Columns whose coefficients may not be negative: names, numbers, patterns, or all."
     boxes = "File of bounds of coefficients: lines column,lower,upper."
     most = "No coefficient is larger than M in size (big-M); what is proven is about such models."
+    total = "Make all coefficients add up to this, as 1 for a portfolio (quadratic loss)."
+    equality = "Meet a linear equality of coefficients: 'a + b - 2*c = 1' (quadratic loss)."
     return [
         click.option("--nonnegative", metavar="COLUMNS|all", callback=_where_known, help=signs),
         click.option("--bounds", type=InputFile(), callback=_where_known, help=boxes),
         click.option("--max-coef", type=float, metavar="M", callback=_where_known, help=most),
+        click.option("--sum-to", type=float, metavar="NUMBER", callback=_where_known, help=total),
+        click.option("--equality", multiple=True, metavar="TEXT", callback=_where_known, help=equality),
     ]
 
 
@@ -324,7 +328,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
                 **hierarchy_in(arguments["hierarchy"], labelled),
             )  # fmt: skip
             return within_bounds(stated, arguments, labelled)
-        foreign = [name for name in OF_REGRESSION if arguments[name] not in (None, False)]
+        foreign = [name for name in OF_REGRESSION if arguments[name] not in (None, False, ())]
         if foreign:
             option = foreign[0].replace("_", "-")
             raise InputError(f"--{option} is given, but column subset selection has no {option}; leave it out.")

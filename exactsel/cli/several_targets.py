@@ -17,7 +17,8 @@ OF_ONE_SEARCH = ("proof", "trace", "checkpoint", "resume", "report", "audit")
 """Options that are about one search."""
 
 REFUSED_SHARED = (
-    "factors", "formula", "groups", "per_group", "hierarchy", "nonnegative", "bounds", "max_coef", "offset"
+    "factors", "formula", "groups", "per_group", "hierarchy", "nonnegative", "bounds", "max_coef", "sum_to",
+    "equality", "offset"
 )  # fmt: skip
 """Options that models on the same columns do not take."""
 

@@ -43,7 +43,7 @@ def searched_instance_of(problem: SubsetProblem) -> SearchedInstance:
     searched = replace(instance.plain, lam=objective.lam)
     # Where the ridge all but vanishes, what is known of coefficients is part of the limits that are searched within.
     limits = problem.coefficient_bounds
-    return searched if limits is None else replace(searched, box=Box(limits.lower, limits.upper))
+    return searched if limits is None or limits.none else replace(searched, box=Box(limits.lower, limits.upper))
 
 
 def take_prepared(instance: GivenInstance, objective: Objective) -> None:
@@ -88,7 +88,7 @@ def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
 
 def _given_box(problem: SubsetProblem) -> Box | None:
     limits = problem.coefficient_bounds
-    return None if limits is None else Box(limits.given_lower, limits.given_upper)
+    return None if limits is None or limits.none else Box(limits.given_lower, limits.given_upper)
 
 
 def _refuse_unknown(objective: Objective) -> None:
@@ -123,6 +123,9 @@ def instance_of(problem: SubsetProblem) -> SearchedInstance:
         raise UnsupportedError("a proof file cannot speak of this constraint, which its checker does not know.")
     if made is None:
         return Instance(objective.A, objective.y, **chosen)
-    if not made.asked and objective.ridge_limits is None:
+    if not made.asked and objective.ridge_limits is None and objective.equalities is None:
         return Instance(made.AT.T, made.y, **chosen)
-    return GivenInstance(made.AT.T, made.y, **chosen, weights=made.weights, intercept=made.centred, scale=made.scaled)
+    return GivenInstance(
+        made.AT.T, made.y, **chosen, weights=made.weights, intercept=made.centred, scale=made.scaled,
+        equalities=objective.equalities,
+    )  # fmt: skip

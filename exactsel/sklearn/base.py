@@ -83,6 +83,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     per_group = cast("int | None", None)
     positive = False
     max_coef = cast("float | None", None)
+    sum_to = cast("float | None", None)
     criterion = cast("str | None", None)
     penalty = cast("float | None", None)
     class_weight = cast("Any", None)
@@ -234,7 +235,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
         problem = knowing_coding(problem, self._coding)
         problem = constrained(problem, self._groups, self.per_group, self.hierarchy, self.hierarchy_kind)
-        chosen: Any = within_limits(problem, switch("positive", self.positive), self.max_coef)
+        chosen: Any = within_limits(problem, switch("positive", self.positive), self.max_coef, self.sum_to)
         result = self._searched(chosen, self._options() | limits)
         self._note(result)
         assert result.model is not None
@@ -273,6 +274,7 @@ class GivenSize(BestSubsetBase):
     per_group: int | None = None
     positive: bool = False
     max_coef: float | None = None
+    sum_to: float | None = None
     criterion: str | None = None
     penalty: float | None = None
 

@@ -22,8 +22,10 @@ def constrained(problem: Problem, groups: Any, per_group: int | None, hierarchy:
     return problem if units is problem.units else Problem.of(problem.objective, units, problem.k)
 
 
-def within_limits(problem: Problem, positive: bool, max_coef: float | None) -> SubsetProblem:
-    """The problem with the limits on its coefficients, if there are any."""
-    if not positive and max_coef is None:
+def within_limits(
+    problem: Problem, positive: bool, max_coef: float | None, sum_to: float | None
+) -> SubsetProblem:  # fmt: skip
+    """The problem with the limits on its coefficients, and their sum, if there are any."""
+    if not positive and max_coef is None and sum_to is None:
         return problem
-    return boxed(problem, ALL if positive else (), max_coef=max_coef)
+    return boxed(problem, ALL if positive else (), max_coef=max_coef, sum_to=sum_to)

@@ -17,6 +17,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.limits import GroupLimits, limit_options
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
+from exactsel_certificates.equalities import Equalities
 
 CSS = "css"
 """What ``loss`` says of column subset selection."""
@@ -31,7 +32,9 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
             [v if math.isfinite(v) else None for v in side.tolist()]
             for side in (limits.given_lower, limits.given_upper)
         ]
-        return instance, about | {"bounds": sides}
+        met = problem.base.equalities if problem.base is not None else None
+        told = {} if met is None else {"equalities": [part.tolist() for part in met]}
+        return instance, about | {"bounds": sides} | told
     objective, units = problem.objective, problem.units
     entries: dict[str, Any] = {
         "k": problem.k, "loss": CSS, "lam": 0.0, "delta": 1.0, "intercept": False, "scale": False,
@@ -98,6 +101,8 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
     if not entries.get("bounds"):
         return plain
     lower, upper = entries["bounds"]
+    met = entries.get("equalities")
     return BoxedProblem(
-        plain, [-math.inf if v is None else v for v in lower], [math.inf if v is None else v for v in upper]
-    )
+        plain, [-math.inf if v is None else v for v in lower], [math.inf if v is None else v for v in upper],
+        None if met is None else Equalities(*(np.array(part, dtype=np.float64) for part in met)),
+    )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple, NoReturn
 
+from .equalities import Equalities, equalities_of
 from .hierarchy import KINDS, Hierarchy, Limits
 
 LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
@@ -38,12 +39,14 @@ class Problem(NamedTuple):
     hierarchy: Hierarchy | Limits | None
     bounds: list[list[float]]
     """Lower and upper limits of coefficients, infinite where there is none; empty without any."""
+    equalities: Equalities | None = None
 
 
 def problem_of(
     A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, force_in: Any = (), force_out: Any = (),
     weights: Any = None, level: Any = False, groups: Any = (), scale: Any = False,
     hierarchy: Any = (), kind: Any = "strong", per_group: Any = None, bounds: Any = None,
+    equalities: Any = None,
 ) -> Problem:  # fmt: skip
     """The problem these make, ``loss`` "" for column subset selection.
 
@@ -61,17 +64,11 @@ def problem_of(
         _refuse("k", k, f"a whole number from 0 to {d}")
     if not loss:
         demands = (force_in, force_out, groups, hierarchy)
-        if (
-            level
-            or scale
-            or weights is not None
-            or per_group is not None
-            or bounds is not None
-            or any(_listed("a list of columns", v) for v in demands)
-        ):
+        others = [part for part in (weights, per_group, bounds, equalities) if part is not None]
+        if level or scale or others or any(_listed("a list of columns", v) for v in demands):
             raise Outside(
-                "column subset selection was given weights, an intercept, a scale, groups, a hierarchy, bounds or "
-                "forced columns, but knows none of them."
+                "column subset selection was given weights, an intercept, a scale, groups, a hierarchy, bounds, "
+                "equalities or forced columns, but knows none of them."
             )
         return Problem(rows, [], limit, "", 0.0, 1.0, [], [], None, False, False, [], None, [])
     target = _numbers("y", y, n)
@@ -97,8 +94,18 @@ def problem_of(
     return Problem(
         rows, target, limit, loss, _ridge(lam), _threshold(delta) if loss == "huber" else 1.0, have, banned,
         None if weights is None else _row_weights(weights, n), level, scale, units, related,
-        [] if bounds is None else checked_bounds(bounds, d, scale),
+        [] if bounds is None else checked_bounds(bounds, d, scale), _equalities(equalities, loss, d),
     )  # fmt: skip
+
+
+def _equalities(given: Any, loss: str, d: int) -> Equalities | None:
+    found = None if given is None else equalities_of(given, d)
+    if given is not None and (found is None or loss != "quadratic"):
+        raise Outside(
+            "the equalities are none, or the loss is not quadratic, but rows, right-hand sides and powers of two were "
+            "expected."
+        )
+    return found
 
 
 def _flags(level: Any, scale: Any) -> None:

@@ -18,7 +18,8 @@ from .work import tally
 TYPES = {"<f8": "d", "<f4": "f", "<f2": "e", "<i4": "i", "<u2": "H", "u1": "B"}
 ARRAYS = {
     "curvature": ["<f8"], "model_value": ["<f8"], "point_value": ["<f8", "<f4"], "dual_value": ["<f8"],
-    "split_scale": ["<f8"], "model_index": ["<i4"], "point_size": ["<i4"], "tree": ["<i4"], "split_size": ["<i4"],
+    "split_scale": ["<f8"], "equality_size": ["<f8"],
+    "model_index": ["<i4"], "point_size": ["<i4"], "tree": ["<i4"], "split_size": ["<i4"],
     "minorant_point": ["<i4"], "minorant_width": ["<f4"], "limit_point": ["<i4"], "curvature_split": ["<i4"],
     "active_column": ["<i4"], "screen_dual": ["<i4"], "screen_level": ["<f8"],
     "split_value": ["<f2"], "point_index": ["<i4", "<u2", "u1"], "split_column": ["<i4", "<u2", "u1"],
@@ -26,7 +27,7 @@ ARRAYS = {
 """In the order they are stored, each with the types it may have; those that are empty may be left out."""
 
 REALS = [name for name, kinds in ARRAYS.items() if kinds[0] in ("<f8", "<f4", "<f2")]
-FLAGS = ("weights", "intercept", "scale", "bounds")
+FLAGS = ("weights", "intercept", "scale", "bounds", "equalities")
 
 FIRST_STRONG = 2**24
 """Where kind 7 has an argument from here on, that much more than the number of a point, this names strong columns."""
