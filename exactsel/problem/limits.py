@@ -20,6 +20,7 @@ from exactsel.kernels.admissible import LIMITED, Sets
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.groups import GroupedUnits, GroupSpec, one_by_one
 from exactsel.problem.hierarchy import under_hierarchy
+from exactsel.problem.not_both import under_not_both
 from exactsel.problem.units import Units
 from exactsel.types import BoolArray, IntArray, StateArray
 
@@ -157,14 +158,14 @@ def limit_options(units: Units) -> dict[str, Any]:
 def units_of(
     columns: int, names: Sequence[str] | None, must_have: Sequence[int | str] = (),
     must_not: Sequence[int | str] = (), groups: GroupSpec | None = None, hierarchy: Mapping[Any, Any] | None = None,
-    hierarchy_kind: str = "strong", per_group: int | None = None,
+    hierarchy_kind: str = "strong", per_group: int | None = None, not_both: Iterable[Any] | None = None,
 ) -> Units:  # fmt: skip
     """What is chosen among some columns, as the arguments of :class:`exactsel.Problem` have it."""
     if per_group is not None:
         columns_alone = under_hierarchy(Units.of(columns, names, must_have, must_not), hierarchy, hierarchy_kind)
-        return limited_units(columns_alone, groups, per_group)
+        return under_not_both(limited_units(columns_alone, groups, per_group), not_both)
     if groups is None:
         units = Units.of(columns, names, must_have, must_not)
     else:
         units = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups, must_have, must_not)
-    return one_by_one(under_hierarchy(units, hierarchy, hierarchy_kind))
+    return one_by_one(under_not_both(under_hierarchy(units, hierarchy, hierarchy_kind), not_both))

@@ -81,6 +81,8 @@ class Problem(FrozenRegression):
         ``strong`` (with all their parents) or ``weak`` (with one of them at least).
     per_group : int, optional
         Columns are chosen one by one, at most so many of each of the ``groups`` (:mod:`exactsel.problem.limits`).
+    not_both : sequence of pairs, optional
+        Units that exclude each other, by number or name: ``[("a", "b"), ("b", "c")]``; of more than two at most one.
 
     Raises
     ------
@@ -107,13 +109,15 @@ class Problem(FrozenRegression):
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
         per_group: int | None = None,
+        not_both: Iterable[Any] | None = None,
     ) -> None:
         name_of_loss(loss)
         check_rows(A, y=y)
         AT, target, names = checked_data(A, labels_for(loss, y), feature_names, groups, hierarchy)
         k = checked_k(k, len(AT))
         objective = Objective.of(AT, target, loss=loss, lam=lam, delta=delta)
-        units = units_of(len(AT), names, must_have, must_not, groups, hierarchy, hierarchy_kind, per_group)
+        related = (hierarchy, hierarchy_kind, per_group, not_both)
+        units = units_of(len(AT), names, must_have, must_not, groups, *related)
         self._settle(objective, units, units.limited(k))
 
     @classmethod
