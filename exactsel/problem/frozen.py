@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from exactsel.problem.box_limits import CoefficientBounds
 from exactsel.problem.capabilities import SINGLE_COLUMNS, Capability
+from exactsel.problem.constraints import NAMES
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import has_offset
 from exactsel.problem.preparing import Preparation
@@ -103,6 +104,6 @@ class FrozenRegression(FrozenProblem):
             "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weighted, "offset": has_offset(base),
-            "bounds": None if bounds is None else bounds.describe(), **self.units.describe(),
+            "bounds": None if bounds is None else bounds.describe(), **dict.fromkeys(NAMES), **self.units.describe(),
             "tall": None if base.tall is None else base.tall.describe(),
         }  # fmt: skip

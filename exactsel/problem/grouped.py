@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from exactsel.kernels.grouped import Groups
+from exactsel.problem.constraints import under
 from exactsel.problem.groups import GroupedFit, GroupedUnits, GroupSpec, one_by_one
-from exactsel.problem.hierarchy import under_hierarchy
-from exactsel.problem.not_both import under_not_both
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray
 
@@ -62,7 +61,8 @@ class GroupedProblem(Problem):
         not_both: Iterable[Any] | None = None,
     ) -> None:
         units = GroupedUnits.of_columns(problem.units, groups, must_have, must_not)
-        units = one_by_one(under_not_both(under_hierarchy(units, hierarchy, hierarchy_kind), not_both))
+        asked = {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "not_both": not_both}
+        units = one_by_one(under(units, asked))
         self._settle(problem.objective, units, units.limited(problem.k))
 
     @property

@@ -7,17 +7,20 @@ need not be a best one, and the largest admissible set is not known without a se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
-from exactsel.errors import InputError
+from exactsel.arguments import shown
+from exactsel.errors import InputError, option
 from exactsel.kernels.admissible import NOT_BOTH, Sets
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.constraint_kind import SHOWN, ConstraintKind, Entry
+from exactsel.problem.numbered import Position
 from exactsel.problem.units import Units
 from exactsel.types import BoolArray, StateArray
 
@@ -75,6 +78,32 @@ class NotBoth:
                 banned.update(self.neighbours[j])
         return tuple(sorted(kept))
 
+    def largest(self, state: StateArray) -> int:
+        """No admissible set of units that are not OUT has more: they are covered by so many cliques, each with one."""
+        cliques: list[set[int]] = []
+        alone = 0
+        for j in np.flatnonzero(state != OUT).tolist():
+            own = {*self.neighbours[j]}
+            clique = next((held for held in cliques if held <= own), None) if own else None
+            if clique is not None:
+                clique.add(j)
+            elif own:
+                cliques.append({j})
+            else:
+                alone += 1
+        return alone + len(cliques)
+
+    def of_columns(self, units: Units) -> NotBoth:
+        """The same about the columns of units: each pair of columns of two that exclude each other."""
+        columns = [units.columns_of([g]).tolist() for g in range(units.d)]
+        pairs = {(min(i, j), max(i, j)) for g, h in self.pairs for i, j in product(columns[g], columns[h])}
+        return NotBoth(tuple(sorted(pairs)), units.columns)
+
+    def clash(self, inside: Sequence[int]) -> tuple[int, ...]:
+        """The first pair that is among these units; nothing where there is none."""
+        there = {*inside}
+        return next((pair for pair in self.pairs if there.issuperset(pair)), ())
+
     def for_kernels(self) -> Sets:
         """See :class:`exactsel.problem.units.Constraint`."""
         members = np.array([i for j in range(self.d) for i in self.neighbours[j]], dtype=np.int64)
@@ -123,41 +152,45 @@ def not_both_of(spec: Iterable[Any], d: int, number: Callable[[int | str], int])
         For anything but lists of at least two different units.
     """
     if isinstance(spec, str) or not isinstance(spec, Iterable):
-        raise InputError(f"not_both is {spec!r}, but a list of pairs was expected; write [('a', 'b')].")
+        raise InputError(f"not_both is {shown(spec)}, but a list of pairs was expected; write [('a', 'b')].")
     pairs: set[tuple[int, int]] = set()
     for entry in spec:
         single = isinstance(entry, str | bytes) or not isinstance(entry, Iterable)
         several = [] if single else list(entry)
         if len(several) < 2 or not all(isinstance(name, str | int | np.integer) for name in several):
             raise InputError(
-                f"not_both holds {entry!r}, but a pair of names or numbers was expected; write [('a', 'b')]."
+                f"not_both holds {shown(entry)}, but a pair of names or numbers was expected; write [('a', 'b')]."
             )
         numbers = sorted(number(name) for name in several)
         if len({*numbers}) < len(numbers):
-            raise InputError(f"not_both names one column or group twice in {entry!r}; name different ones.")
+            raise InputError(f"not_both names one column or group twice in {shown(entry)}; name different ones.")
         pairs.update(combinations(numbers, 2))
     return NotBoth(tuple(sorted(pairs)), d) if pairs else None
 
 
-def under_not_both(units: Units, spec: Iterable[Any] | None) -> Units:
-    """The units with these pairs excluded; as they are where there are none.
-
-    Raises
-    ------
-    InputError
-        As :func:`not_both_of`, and for units under another constraint.
-    """
-    if spec is None:
-        return units
-    found = not_both_of(spec, units.d, lambda entry: units.number(entry, "not_both"))
-    if found is None:
-        return units
-    if units.constraint is not None:
-        raise InputError(f"not_both does not go with a {units.constraint}; leave one of them out.")
-    return units.under(found)
+def _under(units: Units, asked: Mapping[str, Any]) -> Units:
+    """The units with the pairs that are asked for."""
+    spec = asked.get("not_both")
+    found = None if spec is None else not_both_of(spec, units.d, lambda entry: units.number(entry, "not_both"))
+    return units if found is None else units.under(found)
 
 
-def not_both_options(units: Units) -> dict[str, Any]:
-    """What makes a problem on other rows have the pairs of these units; nothing where they have none."""
-    constraint = units.constraint
-    return {"not_both": [list(pair) for pair in constraint.pairs]} if isinstance(constraint, NotBoth) else {}
+def _again(constraint: NotBoth) -> dict[str, Any]:
+    return {"not_both": [[*map(Position, pair)] for pair in constraint.pairs]}
+
+
+def _text(entry: Entry, label: Callable[[int], str]) -> str:
+    """In words; a long list by its first pairs."""
+    pairs = entry["pairs"]
+    said = ", ".join(" and ".join(map(label, pair)) for pair in pairs[:SHOWN])
+    return f"not both: {said}" + (f", and {len(pairs) - SHOWN} more pairs" if len(pairs) > SHOWN else "")
+
+
+KIND = ConstraintKind(
+    name="not_both",
+    arguments={"not_both": None},
+    under=_under,
+    again=_again,
+    text=_text,
+    flags=lambda entry: [f"{option('not_both')} FILE"],
+)

@@ -23,11 +23,11 @@ from exactsel.losses.base import Loss
 from exactsel.plain import html_table
 from exactsel.problem.capabilities import COEFFICIENTS, FREE_COEFFICIENTS
 from exactsel.problem.checks import checked_data, checked_k, default_delta, name_of_loss, row_numbers
+from exactsel.problem.constraints import under, units_of
 from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.frozen import FrozenRegression
 from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
-from exactsel.problem.limits import limited_units, units_of
 from exactsel.problem.minima import minima
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import knowing, with_offset
@@ -116,8 +116,8 @@ class Problem(FrozenRegression):
         AT, target, names = checked_data(A, labels_for(loss, y), feature_names, groups, hierarchy)
         k = checked_k(k, len(AT))
         objective = Objective.of(AT, target, loss=loss, lam=lam, delta=delta)
-        related = (hierarchy, hierarchy_kind, per_group, not_both)
-        units = units_of(len(AT), names, must_have, must_not, groups, *related)
+        related = {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "per_group": per_group}
+        units = units_of(len(AT), names, must_have, must_not, groups, **related, not_both=not_both)
         self._settle(objective, units, units.limited(k))
 
     @classmethod
@@ -185,7 +185,7 @@ class Problem(FrozenRegression):
 
     def limited(self, groups: GroupSpec | None, per_group: int) -> Problem:
         """The same problem with at most ``per_group`` columns from each of the groups, see the class."""
-        return self.of(self.objective, limited_units(self.units, groups, per_group), self.k)
+        return self.of(self.objective, under(self.units, {"groups": groups, "per_group": per_group}), self.k)
 
     def standing_for(self, tall: Tall) -> Problem:
         """The same problem, its rows known to stand for others (:mod:`exactsel.problem.tall`)."""

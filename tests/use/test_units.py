@@ -146,7 +146,7 @@ def test_columns_one_by_one():
     assert units.unit_of.tolist() == list(range(6))
     assert units.entries() == {"must_have": (3,), "must_not": (0, 5)}
     assert columns().entries() == {}
-    nothing = dict.fromkeys(("groups", "hierarchy", "limits", "left_side"))
+    nothing = dict.fromkeys(("groups", "left_side"))
     assert columns().describe() == {**nothing, "unit": "column"}
 
 
