@@ -17,6 +17,9 @@ MEMBERS: dict[str, Lines] = {
 }
 """What makes arguments of a problem of lines, by the name of the member of an instance that holds them."""
 
+CALLED = {"hierarchy": "a hierarchy", "not_both": "pairs"}
+"""What such a member holds, for people."""
+
 OPTIONS: dict[str, Callable[[Any, Sequence[str] | None], dict[str, Any]]] = {
     "hierarchy": lambda text, names: read_hierarchy(text, names).as_options(),
     "not_both": read_not_both,

@@ -16,6 +16,7 @@ from exactsel.arguments import entries, shown, with_aliases
 from exactsel.data.arrays import read_vector
 from exactsel.data.coded import CodedTable, as_taken, coded_factors, coded_terms
 from exactsel.data.column_lists import Choice, meant
+from exactsel.data.constraint_lines import CALLED
 from exactsel.data.instance import Instance
 from exactsel.data.missing import of_rows_left, without_gaps
 from exactsel.errors import InputError, did_you_mean, escaped, option
@@ -213,11 +214,10 @@ def choose_columns(
         raise InputError(f"{where} has no columns left; drop fewer.")
     if instance.tall is not None and target is not None:
         raise InputError(f"{where} stands for rows that are gone, so its target stays; name it to exactsel data gram.")
-    stored = next((name for name in ("hierarchy", "not_both") if getattr(instance, name) is not None), None)
+    stored = next((what for name, what in CALLED.items() if getattr(instance, name) is not None), None)
     if stored is not None and len(kept) < d:
         raise InputError(
-            f"{where} holds {stored}, which is about all its columns, so none can be left out; use "
-            f"{option('must_not')}."
+            f"{where} holds {stored} of all its columns, so none can be left out; use {option('must_not')}."
         )
     known = None if instance.feature_names is None else tuple(names[j] for j in kept)
     labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)

@@ -49,6 +49,9 @@ class Chain(NamedTuple):
     def to_divide(self, state, k):
         return None
 
+    def clash(self, inside):
+        return ()
+
     def implied(self, state, k):
         state = state.copy()
         for j in range(self.d - 1, 0, -1):
