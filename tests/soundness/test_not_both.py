@@ -120,7 +120,7 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("pairs", "words"),
         [
-            ("a,b", "list of pairs"), (5, "list of pairs"), ([5], "pair of names or numbers"), (["ab"], "pair of names"),
+            ("a,b", "list of pairs"), (5, "list of pairs"), ([5], "pair of names"), (["ab"], "pair of names"),
             ([(0,)], "pair of names"), ([()], "pair of names"), ([(0, None)], "pair of names"), ([(0, 0)], "twice"),
             ([(0, 99)], "99"), ([("a", "nobody")], "nobody"), ([(0.0, 1.0)], "pair of names"),
             ({"a": "b"}, "pair of names"),
@@ -255,7 +255,9 @@ class TestDoors:
 
     def test_instance_files_and_what_takes_their_place(self, tmp_path, file):
         A, y = table()
-        held = Instance(A, y, k=3, lam=0.1, feature_names=tuple("abcdef"), not_both=("a, b", "b,c # near copies", "3,4"))
+        held = Instance(
+            A, y, k=3, lam=0.1, feature_names=tuple("abcdef"), not_both=("a, b", "b,c # near copies", "3,4")
+        )
         write_instance(tmp_path / "held.npz", held)
         assert read_instance(tmp_path / "held.npz").problem().hash == load(file, not_both=PAIRS).hash
         assert load(tmp_path / "held.npz", not_both=[]).units.constraint is None
