@@ -217,7 +217,7 @@ def choose_columns(
     stored = next((what for name, what in CALLED.items() if getattr(instance, name) is not None), None)
     if stored is not None and len(kept) < d:
         raise InputError(
-            f"{where} holds {stored} of all its columns, so none can be left out; use {option('must_not')}."
+            f"{where} holds {stored} of all its columns, so none can be left out; use {option('force_out')}."
         )
     known = None if instance.feature_names is None else tuple(names[j] for j in kept)
     labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)

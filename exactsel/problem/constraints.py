@@ -37,17 +37,17 @@ def under(units: Units, asked: Mapping[str, Any]) -> Units:
 
 
 def units_of(
-    columns: int, names: Sequence[str] | None, must_have: Sequence[int | str] = (),
-    must_not: Sequence[int | str] = (), groups: GroupSpec | None = None, **asked: Any,
+    columns: int, names: Sequence[str] | None, force_in: Sequence[int | str] = (),
+    force_out: Sequence[int | str] = (), groups: GroupSpec | None = None, **asked: Any,
 ) -> Units:  # fmt: skip
     """What is chosen among some columns, as the arguments of :class:`exactsel.Problem` have it."""
     unknown = next((name for name in asked if name not in ARGUMENTS), None)
     if unknown is not None:
         raise TypeError(f"{unknown!r} is no argument of a problem")
     if groups is None or asked.get("per_group") is not None:
-        units = Units.of(columns, names, must_have, must_not)
+        units = Units.of(columns, names, force_in, force_out)
     else:
-        units = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups, must_have, must_not)
+        units = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups, force_in, force_out)
     return one_by_one(under(units, {"groups": groups} | asked))
 
 

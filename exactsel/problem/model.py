@@ -13,7 +13,6 @@ import numpy as np
 
 from exactsel.errors import InputError, did_you_mean
 from exactsel.files import write_bytes
-from exactsel.plain import html_table
 from exactsel.problem.checks import checked_names
 from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.constraints import told
@@ -21,6 +20,7 @@ from exactsel.problem.design import is_design
 from exactsel.problem.frames import Column, frame_matrix, is_frame, numeric_matrix, table_columns
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.preparing import Preparation
+from exactsel.to_plain import html_table
 from exactsel.types import FloatArray, IntArray
 
 FORMAT = 1
@@ -247,7 +247,7 @@ def demands_text(problem: dict[str, Any]) -> str:
     names = problem.get("feature_names")
     words = [
         f"{what} {listed(problem[which], names, '{name} ({number})')}"
-        for which, what in (("must_have", "in every model:"), ("must_not", "in no model:"))
+        for which, what in (("force_in", "in every model:"), ("force_out", "in no model:"))
         if problem.get(which)
     ]
     words += told(problem, lambda unit: label(unit, names))

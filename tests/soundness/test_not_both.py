@@ -29,7 +29,7 @@ from exactsel.cli.main import cli
 from exactsel.data.instance import read_instance, write_instance
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.not_both import NotBoth
-from exactsel.solving.given import given, made_again
+from exactsel.solving.serialize import given, made_again
 from exactsel_certificates.__main__ import main as first_checker
 from exactsel_certificates.standalone.__main__ import main as second_checker
 
@@ -133,12 +133,12 @@ class TestArguments:
 
     def test_demands_that_exclude_each_other_are_refused_by_name(self):
         A, y = table()
-        with pytest.raises(InputError, match=r"must_have names column 0 and column 1, but .* does not allow them"):
-            Problem(A, y, 3, must_have=[0, 1], not_both=[(0, 1)])
+        with pytest.raises(InputError, match=r"force_in names column 0 and column 1, but .* does not allow them"):
+            Problem(A, y, 3, force_in=[0, 1], not_both=[(0, 1)])
         with pytest.raises(InputError, match="does not allow them together"):
-            Problem(A, y, 3, not_both=[(0, 1)]).replace(must_have=[0, 1])
+            Problem(A, y, 3, not_both=[(0, 1)]).replace(force_in=[0, 1])
         with pytest.raises(InputError, match="does not allow them together"):
-            Problem(A, y, 3, must_have=[0, 1], groups=["g", "g", "g", None, None, None], per_group=1)
+            Problem(A, y, 3, force_in=[0, 1], groups=["g", "g", "g", None, None, None], per_group=1)
 
     @pytest.mark.parametrize("other", [{"hierarchy": {3: [4]}}, {"groups": [0, 0, 1, 1, 2, 2], "per_group": 1}])
     def test_two_constraints_are_refused(self, other):
@@ -155,7 +155,7 @@ class TestArguments:
 
     def test_must_not_and_groups(self):
         A, y = table()
-        result = solve(Problem(A, y, 3, lam=0.1, not_both=[(0, 1)], must_not=[0]), signals=())
+        result = solve(Problem(A, y, 3, lam=0.1, not_both=[(0, 1)], force_out=[0]), signals=())
         assert result.support == (1, 2, 3)
         grouped = Problem(A, y, 2, lam=0.1, groups=["g", "h", None, None, None, None], not_both=[("g", "h")])
         assert solve(grouped, signals=()).support == solve(Problem(A, y, 2, lam=0.1, not_both=[(0, 1)])).support
@@ -220,7 +220,7 @@ class TestDoors:
             (["--not-both", "a,nobody"], "nobody"),
             ([*named, "--hierarchy", str(tmp_path / "h.txt")], "leave one of them out"),
             ([*named, "--groups", "g=a,b", "--per-group", "1"], "leave one of them out"),
-            ([*named, "--must-have", "a,b"], "leave one of them out"),
+            ([*named, "--force-in", "a,b"], "leave one of them out"),
             ([*named, "--problem", "css"], "leave it out"),
         ):
             refused = run.invoke(cli, ["solve", file, *more, "--quiet"])

@@ -26,8 +26,8 @@ class Problem(NamedTuple):
     loss: str
     lam: float
     delta: float
-    must_have: list[int]
-    must_not: list[int]
+    force_in: list[int]
+    force_out: list[int]
     weights: list[float] | None
     level: bool
     scale: bool
@@ -38,7 +38,7 @@ class Problem(NamedTuple):
 
 
 def problem_of(
-    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, must_have: Any = (), must_not: Any = (),
+    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, force_in: Any = (), force_out: Any = (),
     weights: Any = None, level: Any = False, groups: Any = (), scale: Any = False,
     bounds: Any = None, **related: Any,
 ) -> Problem:  # fmt: skip
@@ -58,7 +58,7 @@ def problem_of(
     if limit is None or not 0 <= limit <= d:
         refuse("k", k, f"a whole number from 0 to {d}")
     if not loss:
-        demands = (must_have, must_not, groups)
+        demands = (force_in, force_out, groups)
         if (
             level
             or scale
@@ -83,7 +83,7 @@ def problem_of(
         raise Outside(f"y holds nothing above {SMALLEST:g} in size without being zero; multiply it by a constant.")
     units = _partition(groups, d)
     together, units = demands_of(related, units, d)
-    have, banned = (choice(name, v, len(units) or d) for name, v in (("must_have", must_have), ("must_not", must_not)))
+    have, banned = (choice(name, v, len(units) or d) for name, v in (("force_in", force_in), ("force_out", force_out)))
     if len(have) > limit:
         raise Outside(f"{len(have)} columns or groups are forced in, but k is {limit}.")
     if {*have} & {*banned}:
