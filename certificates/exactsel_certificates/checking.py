@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from exactsel_certificates.admissible import inadmissible
 from exactsel_certificates.boxes import outlier
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import EIGENVALUES, MalformedError, Proof
@@ -21,9 +22,8 @@ from exactsel_certificates.entries import SparseInstance
 from exactsel_certificates.equalities import refused
 from exactsel_certificates.estimate import Estimate, WorkLimits, default_limits, estimate
 from exactsel_certificates.exact import RADIUS
-from exactsel_certificates.formula import FloatArray, Instance, Limits
+from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
-from exactsel_certificates.hierarchy import inadmissible, rule_of
 from exactsel_certificates.identity import problem_hash
 from exactsel_certificates.points import shown_radii
 from exactsel_certificates.radii import MODEL_RADIUS, of_allowed_columns
@@ -281,7 +281,7 @@ def _bounds(proof: Proof, instance: SearchedInstance, exact_limit: float) -> Ite
         return
     regions = AllRegions(instance, proof, exact_limit)
     root = first_region(instance.units, instance.force_in, instance.force_out)
-    implied = None if instance.hierarchy is None else rule_of(instance.hierarchy, instance.k).implied
+    implied = None if instance.hierarchy is None else instance.hierarchy.rule(instance.k).implied
     for leaves in closed_regions(proof.tree, root, instance.k, batch, implied):
         yield regions.bounds(leaves), regions.exact_regions
 
@@ -378,10 +378,8 @@ class _About:
             columns = getattr(instance, name)
             loss += f", {name}={','.join(map(str, columns))}" if columns else ""
         limit = f"on at most k of {self.groups} groups of columns" if self.groups else "with at most k non-zeros"
-        if isinstance(instance.hierarchy, Limits):
-            loss += f", at most {instance.hierarchy.most} from each of {len(instance.hierarchy.groups)} larger groups"
-        elif instance.hierarchy is not None:
-            loss += f", {self.hierarchy} hierarchy ({len(instance.hierarchy.parents)} with parents)"
+        if instance.hierarchy is not None:
+            loss += f", {instance.hierarchy.words()}"
         if instance.box is not None:
             limited = int(np.count_nonzero(np.isfinite(instance.box.lower) | np.isfinite(instance.box.upper)))
             loss += f", coefficients of {limited} columns within limits"

@@ -75,8 +75,6 @@ MOST_LEVELS = 1000
 FLAGS = ("weights", "intercept", "scale", "bounds", "equalities")
 """What the problem has besides: true, or left out where it has not."""
 
-HIERARCHIES = ("strong", "weak", "limits")
-
 ENTRIES = (
     "family", "loss", "n", "d", "k", "columns", "groups", "hierarchy", *FLAGS, "problem_hash", "lower", "upper",
     "scope",
@@ -144,7 +142,7 @@ class Proof:
     equality_size: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     """What the rows that stand for these are multiplied by, powers of two."""
     hierarchy: str | None = None
-    """``strong`` or ``weak`` where units are chosen only together with others, else None."""
+    """What the file calls the constraint on which units go together; None where there is none."""
     split_size: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     split_column: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.int32))
     split_scale: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
@@ -289,7 +287,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("family", "loss", "problem_hash"), (lambda value: isinstance(value, str), "not a text")),
     "groups": (lambda value: value is None or _is_size(value, 1), "neither null nor a number of groups"),
     "columns": (lambda value: value is None or _is_size(value, 1), "neither null nor a number of columns"),
-    "hierarchy": (lambda value: value in (None, *HIERARCHIES), f"neither null nor {' nor '.join(HIERARCHIES)}"),
+    "hierarchy": (lambda value: value is None or isinstance(value, str), "neither null nor a text"),
     "scope": (lambda value: value in SCOPES, "which this format does not know"),
 }
 

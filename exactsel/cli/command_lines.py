@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import click
 from click.core import ParameterSource
 
+from exactsel.cli.constraint_options import NAMES as CONSTRAINTS
+
 PROBLEM = (
     "instance",
     "problem",
@@ -29,9 +31,7 @@ PROBLEM = (
     "missing",
     "decimal",
     "encoding",
-    "groups",
-    "per_group",
-    "hierarchy",
+    *CONSTRAINTS,
     "intercept",
     "scale",
     "weights",

@@ -42,17 +42,15 @@ def labels_of_groups(text: str, instance: Instance) -> tuple[str, ...]:
     return tuple(label or "" for label in labels)
 
 
-def hierarchy_in(text: str | None, instance: Instance) -> dict[str, Any]:
-    """The hierarchy --hierarchy names, as a problem takes it; nothing where it is not given."""
-    if text is None:
-        return {}
-    from exactsel.data.hierarchy import read_hierarchy
+def constraint_in(arguments: dict[str, Any], instance: Instance) -> dict[str, Any]:
+    """The constraint that --hierarchy and --not-both name, as a problem takes it; nothing where neither is given."""
+    from exactsel.data.constraint_lines import constraint_options
 
-    return read_hierarchy(text, instance.feature_names).as_options()
+    return constraint_options(arguments, instance.feature_names)
 
 
 def columns_in(text: str | None, instance: Instance) -> list[Any]:
     """Columns separated by commas: names, or numbers where no column is called so."""
-    from exactsel.data.tables import meant
+    from exactsel.data.column_lists import meant
 
     return [] if text is None else meant([text.strip()] if text.strip() else [], instance.feature_names or ())

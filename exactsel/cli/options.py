@@ -15,7 +15,9 @@ import click
 
 from exactsel import interrupts
 from exactsel.cli.compiling import tell_of_compiling
-from exactsel.cli.demands import columns_in, groups_in, hierarchy_in, within_bounds
+from exactsel.cli.constraint_options import NAMES as CONSTRAINTS
+from exactsel.cli.constraint_options import constraint_options
+from exactsel.cli.demands import columns_in, constraint_in, groups_in, within_bounds
 from exactsel.cli.named_files import FileOrText, InputFile, OutputFile
 from exactsel.cli.status import InstanceOrStatus
 from exactsel.cli.talk import say_line
@@ -33,8 +35,8 @@ SIGNALS = interrupts.ending_signals()
 Decorated = Callable[..., Any]
 
 OF_REGRESSION = (
-    "groups", "per_group", "hierarchy", "loss", "lam", "delta", "force_in", "force_out", "nonnegative",
-    "bounds", "max_coef", "sum_to", "equality", "intercept", "scale", "weights", "offset",
+    *CONSTRAINTS, "loss", "lam", "delta", "force_in", "force_out", "nonnegative", "bounds",
+    "max_coef", "sum_to", "equality", "intercept", "scale", "weights", "offset",
 )  # fmt: skip
 """Options that column subset selection has no use for."""
 
@@ -123,19 +125,7 @@ def problem_options(function: Decorated) -> Decorated:
         [
             click.argument("instance", cls=InstanceOrStatus, type=InputFile()),
             *_reading(),
-            click.option(
-                "--groups",
-                type=FileOrText(),
-                help="Groups of columns that count once: a .json or .csv file, or 'NAME=COLUMN,COLUMN;NAME=PATTERN*'.",
-            ),
-            click.option("--per-group", type=int, metavar="N", help="Choose columns, at most N from each group."),
-            click.option(
-                "--hierarchy",
-                type=FileOrText(),
-                metavar="FILE",
-                help="Columns (or groups) only together with their parents: lines 'child: parent, parent', first line "
-                "weak where one parent is enough; or 'names' for columns called a*b, a:b, a^2.",
-            ),
+            *constraint_options(),
             click.option(
                 "--problem",
                 type=click.Choice(["regression", "css"]),
@@ -325,7 +315,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
                 **{name: columns_in(arguments[name], labelled) for name in ("force_in", "force_out")},
                 intercept=arguments["intercept"], scale=arguments["scale"],
                 offset=offset,
-                **hierarchy_in(arguments["hierarchy"], labelled),
+                **constraint_in(arguments, labelled),
             )  # fmt: skip
             return within_bounds(stated, arguments, labelled)
         foreign = [name for name in OF_REGRESSION if arguments[name] not in (None, False, ())]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from exactsel.problem.box_limits import CoefficientBounds
 from exactsel.problem.capabilities import SINGLE_COLUMNS, Capability
+from exactsel.problem.constraints import NAMES
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import has_offset
 from exactsel.problem.preparing import Preparation
@@ -110,7 +111,7 @@ class FrozenRegression(FrozenProblem):
             "feature_names": self.feature_names, "force_in": self.force_in, "force_out": self.force_out,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weighted, "offset": has_offset(base),
-            "bounds": None if bounds is None or bounds.none else bounds.describe(), **self.units.describe(),
-            "equalities": None if base.equalities is None else base.equalities.describe(),
+            "bounds": None if bounds is None or bounds.none else bounds.describe(), **dict.fromkeys(NAMES),
+            **self.units.describe(), "equalities": None if base.equalities is None else base.equalities.describe(),
             "tall": None if base.tall is None else base.tall.describe(),
         }  # fmt: skip

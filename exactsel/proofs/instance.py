@@ -14,16 +14,15 @@ from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.losses.squared_hinge import SquaredHinge
 from exactsel.problem.design import SparseColumns, refuse_design
-from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.limits import GroupLimits
 from exactsel.problem.objective import Objective
+from exactsel.problem.units import Units
 from exactsel_certificates.checking import AnyInstance, SearchedInstance
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.constraint import Constraint
+from exactsel_certificates.constraints import constraint_of
 from exactsel_certificates.entries import Entries, SparseInstance
 from exactsel_certificates.formula import Box, Instance
-from exactsel_certificates.formula import Hierarchy as CheckedHierarchy
-from exactsel_certificates.formula import Limits as CheckedLimits
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.radii import within_box
 
@@ -100,6 +99,16 @@ def _refuse_unknown(objective: Objective) -> None:
         )
 
 
+def _checked_constraint(units: Units) -> Constraint | None:
+    """The constraint on which units go together, as the checker takes it."""
+    if units.constraint is None:
+        return None
+    found = [constraint_of(name, entry) for name, entry in units.constraint.entry().items()]
+    if len(found) != 1 or found[0] is None:
+        raise UnsupportedError("a proof file cannot speak of this constraint, which its checker does not know.")
+    return found[0]
+
+
 def instance_of(problem: SubsetProblem) -> SearchedInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
     box = _given_box(problem)
@@ -113,14 +122,8 @@ def instance_of(problem: SubsetProblem) -> SearchedInstance:
         "k": problem.k, "loss": objective.loss.name, "lam": objective.asked_lam,
         "delta": objective.loss_parameters.get("delta", np.inf),
         "force_in": units.force_in, "force_out": units.force_out, "groups": units.groups, "box": box,
+        "hierarchy": _checked_constraint(units),
     }  # fmt: skip
-    if isinstance(units.constraint, Hierarchy):
-        above = tuple((j, parents) for j, parents in enumerate(units.constraint.parents) if parents)
-        chosen["hierarchy"] = CheckedHierarchy(units.constraint.kind, above)
-    elif isinstance(units.constraint, GroupLimits):
-        chosen["hierarchy"] = CheckedLimits(units.constraint.most, units.constraint.groups)
-    elif units.constraint is not None:
-        raise UnsupportedError("a proof file cannot speak of this constraint, which its checker does not know.")
     if made is None:
         return Instance(objective.A, objective.y, **chosen)
     if not made.asked and objective.ridge_limits is None and objective.equalities is None:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from exactsel.problem.boxed import ALL, boxed
+from exactsel.problem.constraints import under
 from exactsel.problem.grouped import GroupedProblem
-from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 
 
-def constrained(problem: Problem, groups: Any, per_group: int | None, hierarchy: Any, kind: str) -> Problem:
-    """The problem over groups and under a hierarchy, if there are any; more groups than there are count as all."""
-    if per_group is not None:
-        problem = problem.limited(groups, per_group)
-    elif groups is not None:
+def constrained(problem: Problem, groups: Any, asked: Mapping[str, Any]) -> Problem:
+    """The problem over groups and under a constraint, if there are any; more groups than there are count as all.
+
+    ``asked`` are arguments of :data:`exactsel.problem.constraints.ARGUMENTS`.
+    """
+    if groups is not None and asked["per_group"] is None:
         grouped = GroupedProblem(problem.replace(k=0), groups)
         problem = grouped.replace(k=min(problem.k, grouped.d))
-    units = under_hierarchy(problem.units, hierarchy, kind)
+    units = under(problem.units, {"groups": groups, **asked})
     return problem if units is problem.units else Problem.of(problem.objective, units, problem.k)
 
 

@@ -55,6 +55,8 @@ class BestSubsetRegressor(LinearRegressor, ChoiceOfLoss, GivenSize):
         parents count towards k. See :class:`exactsel.Problem`.
     hierarchy_kind : str
         ``"strong"``: with all their parents; ``"weak"``: with one of them at least.
+    not_both : sequence of pairs, optional
+        Columns (or groups) of which the model holds at most one: ``[("a", "b"), ("b", "c")]``, by number or name.
     per_group : int, optional
         Columns are chosen one by one, at most so many of each of the ``groups``.
     positive : bool
@@ -86,7 +88,7 @@ class HuberBestSubsetRegressor(LinearRegressor, HuberThreshold, GivenSize):
     Parameters
     ----------
     k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, max_coef, sum_to, criterion, penalty, solver_options
+    hierarchy_kind, not_both, per_group, positive, max_coef, sum_to, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -109,7 +111,7 @@ class PoissonBestSubsetRegressor(LinearRegressor, GivenSize):
         Ridge weight; 1 by default. It is n times ``alpha`` of :class:`sklearn.linear_model.PoissonRegressor`, which
         takes the mean over rows.
     fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, criterion, penalty, solver_options
+    hierarchy_kind, not_both, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -158,7 +160,7 @@ class BestSubsetClassifier(LinearClassifier, GivenSize):
     class_weight : mapping or "balanced", optional
         How much the rows of each class count, as in scikit-learn; multiplied by ``sample_weight``.
     fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, max_coef, sum_to, criterion, penalty, solver_options
+    hierarchy_kind, not_both, per_group, positive, max_coef, sum_to, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -180,7 +182,7 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
     Parameters
     ----------
     k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, max_coef, sum_to, criterion, penalty, solver_options
+    hierarchy_kind, not_both, per_group, positive, max_coef, sum_to, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
     loss : str
         ``"quadratic"``, ``"huber"``, or ``"logistic"`` or ``"squared_hinge"`` for labels of two classes.

@@ -11,10 +11,9 @@ import numpy as np
 from exactsel.data.instance import Instance
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.constraints import asked_again
 from exactsel.problem.grouped import GroupedProblem
-from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.limits import GroupLimits, limit_options
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
 from exactsel_certificates.equalities import Equalities
@@ -39,13 +38,8 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
     entries: dict[str, Any] = {
         "k": problem.k, "loss": CSS, "lam": 0.0, "delta": 1.0, "intercept": False, "scale": False,
         "force_in": list(units.force_in), "force_out": list(units.force_out), "groups": _labels(problem),
-        "hierarchy": [], "hierarchy_kind": "strong", "limits": {},
+        "constraint": asked_again(units),
     }  # fmt: skip
-    if isinstance(units.constraint, Hierarchy):
-        entries["hierarchy_kind"] = units.constraint.kind
-        entries["hierarchy"] = [[j, list(map(int, above))] for j, above in enumerate(units.constraint.parents) if above]
-    if isinstance(units.constraint, GroupLimits):
-        entries["limits"] = limit_options(units)
     if objective is None:
         return Instance(problem.A, np.zeros(problem.n), k=problem.k), entries
     made = objective.preparation
@@ -86,10 +80,7 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
     if entries["loss"] == CSS:
         return ColumnSubsetProblem(A, entries["k"])
     demands: dict[str, Any] = {"force_in": entries["force_in"], "force_out": entries["force_out"]}
-    if entries["hierarchy"]:
-        demands["hierarchy"] = {int(unit): tuple(above) for unit, above in entries["hierarchy"]}
-        demands["hierarchy_kind"] = entries["hierarchy_kind"]
-    demands |= entries.get("limits", {})
+    demands |= entries["constraint"]
     grouped = entries["groups"] is not None
     plain = Problem.prepared(
         A, y, entries["k"], intercept=entries["intercept"], scale=entries["scale"], weights=weights,

@@ -19,7 +19,6 @@ from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.observers.lines import Say, teller
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.capabilities import COEFFICIENTS
-from exactsel.problem.limits import GroupLimits
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
@@ -204,8 +203,8 @@ def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: i
     else:
         largest = largest_size(k_max, free)
         criterion.check_size(largest)
-    if isinstance(units.constraint, GroupLimits) and (region := units.region(units.d)) is not None:
-        largest = min(largest, len(units.constraint.restricted(range(units.d), units.d, region)))
+    if units.constraint is not None and (region := units.region(units.d)) is not None:
+        largest = min(largest, units.constraint.largest(region))
     smallest = max(problem.fewest, len(units.force_in))
     sizes = [k for k in range(smallest, largest + 1) if units.completed((), k) is not None]
     if not sizes:
