@@ -74,7 +74,7 @@ notebooks: $(WRITING)  ## run the notebooks of the documentation anew, and draw 
 
 clean:  ## remove .venv, caches and build outputs
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
-	find exactsel heuristics certificates tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find exactsel heuristics certificates dev tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNTIME): pyproject.toml | $(BIN)/pip
 	@echo "installing exactsel into $(VENV) (once; less than a minute on a fast line)"
@@ -82,10 +82,10 @@ $(RUNTIME): pyproject.toml | $(BIN)/pip
 	@$(PIP) install --editable .
 	@touch $@
 
-$(TESTING): pyproject.toml | $(BIN)/pip
+$(TESTING): pyproject.toml dev/pyproject.toml | $(BIN)/pip
 	@echo "installing exactsel and its test tools into $(VENV) (once; a minute or so on a fast line)"
 	@$(PIP) install "pip>=21.3"
-	@$(PIP) install --editable ".[test]"
+	@$(PIP) install --editable ".[test]" --editable ./dev
 	@touch $(RUNTIME) $@
 
 $(WRITING): pyproject.toml | $(BIN)/pip

@@ -44,6 +44,9 @@ COMMANDS = {
 }
 """Every command in the words that call it; the module of ``data convert`` is ``exactsel.cli.data.convert``."""
 
+INSTALLED_APART = {"dev fuzz"}
+"""Commands that another package brings, through an entry point of the group ``exactsel.commands``."""
+
 GROUPS = {
     "data": "Convert, reduce, generate or copy data files.",
     "dev": "Run experiments, compile kernels, list plug-ins, test exactsel.",
@@ -100,6 +103,10 @@ class LazyGroup(click.Group):
             return LazyGroup(name, help=GROUPS[words], prefix=f"{words} ")
         if words not in COMMANDS:
             return None
+        if words in INSTALLED_APART:
+            from exactsel.cli.installed_apart import command_of
+
+            return command_of(words, COMMANDS[words])
         command: click.Command = import_module(f"exactsel.cli.{words.replace(' ', '.')}").command
         return command
 

@@ -32,7 +32,7 @@ from exactsel.solving.solver import Search
 from exactsel.walks import effort as subtrees
 from exactsel.walks.effort import Effort
 from exactsel.walks.relaxation import Subsearcher
-from exactsel_certificates.reference import replay
+from exactsel_dev.reference import replay
 
 UNIT = 2.0**-53
 

@@ -22,7 +22,7 @@ from exactsel.problem.hierarchy import Hierarchy
 from exactsel.search.events import SubtreeClosed
 from exactsel.solving.solver import Search
 from exactsel.walks.closed_form import SubtreeWalker
-from exactsel_certificates.reference.subtree import retrace
+from exactsel_dev.reference.subtree import retrace
 
 
 def curvature_of(problem):

@@ -19,11 +19,11 @@ from exactsel.walks.like_columns import LikeColumns, factors, partitions
 from exactsel.walks.products import Products
 from exactsel.walks.touching import graph_above, graphs
 from exactsel.walks.weak_columns import TooMuchAlikeError, WeakColumns
-from exactsel_certificates.reference.semidefinite import strong_bound
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.standalone.regression import Regression
 from exactsel_certificates.standalone.strong import StrongColumns as Exactly
 from exactsel_certificates.strong import StrongColumns as Checked
+from exactsel_dev.reference.semidefinite import strong_bound
 
 
 def correlated(rng, n, d):

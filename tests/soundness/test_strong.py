@@ -31,11 +31,11 @@ from exactsel.walks.strong import StrongColumns
 from exactsel.walks.touching import graphs
 from exactsel.walks.weak_columns import TooMuchAlikeError, WeakColumns
 from exactsel_certificates.container import CLOSE, FIRST_LIKE, FIRST_STRONG, read_proof, written
-from exactsel_certificates.reference.semidefinite import strong_bound
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.standalone.regression import Regression
 from exactsel_certificates.standalone.strong import StrongColumns as Exactly
 from exactsel_certificates.strong import StrongColumns as Checked
+from exactsel_dev.reference.semidefinite import strong_bound
 
 
 def data(rng, n, d):

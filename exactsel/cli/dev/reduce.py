@@ -12,7 +12,7 @@ from exactsel.cli.named_files import FileCommand, ReplacedPath
 from exactsel.cli.talk import say
 
 if TYPE_CHECKING:
-    from exactsel.testing.campaigns.reproducers import Reproducer
+    from exactsel.testing.reproducers import Reproducer
 
 
 @click.command("reduce", cls=FileCommand)
@@ -25,8 +25,8 @@ def command(path: str, as_json: bool) -> int:
     them; the files of what still fails are replaced by smaller ones. Exit code 0 means that nothing fails any more,
     1 that something does.
     """
-    from exactsel.testing.campaigns.reproducers import read_reproducer, reproducers_in, write_reproducer
-    from exactsel.testing.campaigns.trials import smaller, still_fails
+    from exactsel.testing.failing import smaller, still_fails
+    from exactsel.testing.reproducers import read_reproducer, reproducers_in, write_reproducer
 
     rows = []
     for file in reproducers_in(Path(path)):
