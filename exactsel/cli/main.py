@@ -40,7 +40,7 @@ COMMANDS = {
     "dev warmup": "Compile kernels ahead, so that no later run waits for it.",
     "dev plugins": "List losses, bounds and other plug-ins, and where they come from.",
     "dev fuzz": "Hold solves of random tiny instances against the truth.",
-    "dev reduce": "Say whether what fuzz has found still fails, and make it smaller.",
+    "dev reduce": "Make the files of a failure small enough to report.",
 }
 """Every command in the words that call it; the module of ``data convert`` is ``exactsel.cli.data.convert``."""
 

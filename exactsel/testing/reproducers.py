@@ -17,6 +17,8 @@ from exactsel.testing.instances import CSS, TinyInstance
 PLAIN = ("k", "loss", "lam", "delta", "intercept", "scale", "hierarchy_kind", "settings")
 """Fields of an instance that JSON holds as they are."""
 
+NAME_ONE = "name a .json file that a failed search or exactsel dev fuzz wrote."
+
 
 @dataclass(frozen=True)
 class Reproducer:
@@ -76,16 +78,12 @@ def read_reproducer(file: Path) -> Reproducer:
     try:
         text = json.loads(words.read_bytes())
     except OSError as error:
-        raise InputError(
-            f"the reproducer {words} cannot be read ({error.strerror}); name a file that fuzz wrote."
-        ) from None
+        raise InputError(f"the reproducer {words} cannot be read ({error.strerror}); {NAME_ONE}") from None
     except (ValueError, RecursionError):
         text = None
     known = text.get("exactsel_reproducer") if isinstance(text, dict) else None
     if known != FORMAT:
-        raise InputError(
-            f"{words} is no reproducer of format {FORMAT}; name a .json file that exactsel dev fuzz wrote."
-        )
+        raise InputError(f"{words} is no reproducer of format {FORMAT}; {NAME_ONE}")
     held = read_instance(words.with_suffix(".npz"))
     try:
         y = np.zeros(len(held.A)) if held.y is None else held.y.astype(float)
@@ -102,7 +100,7 @@ def read_reproducer(file: Path) -> Reproducer:
             str(text["relation"]),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"{words} is a damaged reproducer; let exactsel dev fuzz write it anew.") from None
+        raise InputError(f"{words} is a damaged reproducer; run the command that wrote it again.") from None
 
 
 def reproducers_in(path: Path) -> list[Path]:
@@ -117,7 +115,7 @@ def reproducers_in(path: Path) -> list[Path]:
         return [path]
     found = sorted(file for file in path.glob("*.json") if file.with_suffix(".npz").exists())
     if not found:
-        raise InputError(f"the folder {path} holds no reproducer; name one that exactsel dev fuzz has written to.")
+        raise InputError(f"the folder {path} holds no reproducer; {NAME_ONE}")
     return found
 
 
