@@ -25,7 +25,7 @@ TESTING := $(VENV)/.installed-testing
 WRITING := $(VENV)/.installed-writing
 
 .DEFAULT_GOAL := help
-.PHONY: help demo smoke test test-all byte-code setup lint format bench docs notebooks clean
+.PHONY: help demo smoke test test-all byte-code setup lint format bench docs notebooks changelog release clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,15 @@ docs: $(WRITING)  ## the documentation as a web site, in build/docs; a warning i
 notebooks: $(WRITING)  ## run the notebooks of the documentation anew, and draw its pictures
 	$(BIN)/python docs/notebooks/run.py
 	$(BIN)/python docs/pictures/make_pictures.py
+
+changelog: $(TESTING)  ## show the section of the changelog that the files in changes/ make
+	$(BIN)/towncrier build --draft --version next
+
+# RELEASE_PYTHONS: the interpreters to install it on, separated by spaces.
+RELEASE_PYTHONS ?= $(PYTHON)
+release: $(TESTING)  ## build wheel and sdist into dist/, and test what is installed from them elsewhere
+	@$(PIP) install --editable ".[test,release]"
+	$(BIN)/python -m exactsel_dev.release --out dist $(foreach python,$(RELEASE_PYTHONS),--python $(python))
 
 clean:  ## remove .venv, caches and build outputs
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
