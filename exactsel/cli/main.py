@@ -228,6 +228,8 @@ def _run(arguments: list[str] | None) -> Any:
     except MemoryError:
         return _complain("Error: this takes more memory than there is; give fewer rows or columns, or a smaller k.", 2)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "numba":
+            return _complain("Error: this problem needs numba, which is not installed; run: pip install numba.", 2)
         full = full_disk(error) if isinstance(error, OSError) else None
         if full is not None:
             return _complain(f"Error: {full}", UNWRITTEN)
