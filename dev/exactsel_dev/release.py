@@ -23,7 +23,7 @@ else:
 
 ROOT = Path(__file__).resolve().parents[2]
 
-PACKAGES = ("exactsel", "heuristics", "certificates/exactsel_certificates", "dev")
+PACKAGES = ("exactsel", "heuristics", "certificates/exactsel_certificates", "mapped", "dev")
 """What is removed from the sdist before its tests run; the description of the proof format stays."""
 
 OF_THE_REPOSITORY = (
