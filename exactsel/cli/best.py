@@ -70,9 +70,9 @@ def command(
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
     from exactsel.observers.terminal import terminal_width
-    from exactsel.plain import strict_json
     from exactsel.report.best import best_table
     from exactsel.studies.best import best_model
+    from exactsel.to_plain import strict_json
 
     if k_max is not None and arguments["k"] is not None:
         raise InputError("--k-max and -k both say which sizes; give one of them.")

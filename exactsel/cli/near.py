@@ -45,7 +45,7 @@ def command(tau: float | None, cap: int, as_json: bool, **arguments: Any) -> int
     and proven, 1 that it was cut short; what is saved can be gone on with, also to a longer list (--cap). An executor
     takes part in the search for the best, the list is made in this process.
     """
-    from exactsel.studies.near import near_optimal
+    from exactsel.studies.near_optimal import near_optimal
 
     problem = read_problem(arguments)
     settings = saving(arguments)

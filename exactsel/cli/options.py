@@ -33,7 +33,7 @@ SIGNALS = interrupts.ending_signals()
 Decorated = Callable[..., Any]
 
 OF_REGRESSION = (
-    "groups", "per_group", "hierarchy", "loss", "lam", "delta", "must_have", "must_not", "nonnegative",
+    "groups", "per_group", "hierarchy", "loss", "lam", "delta", "force_in", "force_out", "nonnegative",
     "bounds", "max_coef", "intercept", "scale", "weights", "offset",
 )  # fmt: skip
 """Options that column subset selection has no use for."""
@@ -146,8 +146,8 @@ def problem_options(function: Decorated) -> Decorated:
                 type=float,
                 help="Ridge weight of (lam/2)||x||^2; 0, for none, by default for quadratic loss.",
             ),
-            click.option("--must-have", help="Columns every model holds, by name or number, separated by commas."),
-            click.option("--must-not", help="Columns no model may hold, by name or number, separated by commas."),
+            click.option("--force-in", help="Columns every model holds, by name or number, separated by commas."),
+            click.option("--force-out", help="Columns no model may hold, by name or number, separated by commas."),
             *_limits(),
             click.option(
                 "--intercept/--no-intercept",
@@ -318,7 +318,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
                 chosen["per_group"] = arguments["per_group"]
             stated = state(
                 **chosen, k=k, **{name: arguments[name] for name in ("loss", "lam", "delta")},
-                **{name: columns_in(arguments[name], labelled) for name in ("must_have", "must_not")},
+                **{name: columns_in(arguments[name], labelled) for name in ("force_in", "force_out")},
                 intercept=arguments["intercept"], scale=arguments["scale"],
                 offset=offset,
                 **hierarchy_in(arguments["hierarchy"], labelled),

@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from exactsel.errors import InputError, InvariantError
-from exactsel.solving.failing import CONTRADICTION
+from exactsel.solving.reproducer import CONTRADICTION
 from exactsel.testing.instances import TinyInstance
 from exactsel.testing.reducing import reduced
 from exactsel.testing.reproducers import Reproducer

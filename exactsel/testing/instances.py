@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from exactsel.problem.interface import SubsetProblem
-from exactsel.solving.given import CSS, made_again
+from exactsel.solving.serialize import CSS, made_again
 from exactsel.types import FloatArray
 
 __all__ = ["CSS", "Parents", "TinyInstance", "columns_in_order"]
@@ -31,8 +31,8 @@ class TinyInstance:
     weights: FloatArray | None = None
     intercept: bool = False
     scale: bool = False
-    must_have: tuple[int, ...] = ()
-    must_not: tuple[int, ...] = ()
+    force_in: tuple[int, ...] = ()
+    force_out: tuple[int, ...] = ()
     groups: tuple[str, ...] | None = None
     """The label of each column's group, empty for a column on its own."""
     hierarchy: Parents = ()
@@ -61,9 +61,9 @@ class TinyInstance:
     @cached_property
     def admissible(self) -> tuple[frozenset[int], ...]:
         """Every set of units a model may be on; none where the demands cannot be met."""
-        free = [u for u in range(len(self.units)) if u not in self.must_have and u not in self.must_not]
-        places = self.k - len(self.must_have)
-        sets = (frozenset((*self.must_have, *more)) for size in range(places + 1) for more in combinations(free, size))
+        free = [u for u in range(len(self.units)) if u not in self.force_in and u not in self.force_out]
+        places = self.k - len(self.force_in)
+        sets = (frozenset((*self.force_in, *more)) for size in range(places + 1) for more in combinations(free, size))
         return tuple(chosen for chosen in sets if self._respects(chosen))
 
     def _respects(self, chosen: frozenset[int]) -> bool:
@@ -92,7 +92,7 @@ class TinyInstance:
 def columns_in_order(instance: TinyInstance, order: Sequence[int]) -> TinyInstance:
     """The instance with these columns, in this order; units that lose their columns leave demands and hierarchy."""
     groups = None if instance.groups is None else tuple(instance.groups[j] for j in order)
-    made = replace(instance, A=instance.A[:, list(order)], groups=groups, hierarchy=(), must_have=(), must_not=())
+    made = replace(instance, A=instance.A[:, list(order)], groups=groups, hierarchy=(), force_in=(), force_out=())
     number = {j: u for u, columns in enumerate(made.units) for j in columns}
     new_unit: dict[int, int] = {}
     for unit, columns in enumerate(instance.units):
@@ -105,5 +105,5 @@ def columns_in_order(instance: TinyInstance, order: Sequence[int]) -> TinyInstan
         (new_unit[u], renamed(above)) for u, above in instance.hierarchy if u in new_unit and renamed(above)
     )
     return replace(
-        made, must_have=renamed(instance.must_have), must_not=renamed(instance.must_not), hierarchy=tuple(sorted(edges))
+        made, force_in=renamed(instance.force_in), force_out=renamed(instance.force_out), hierarchy=tuple(sorted(edges))
     )

@@ -11,7 +11,7 @@ from equal_instances import same
 from samples import sample
 
 from exactsel.cli import installed_apart
-from exactsel.solving.failing import CONTRADICTION
+from exactsel.solving.reproducer import CONTRADICTION
 from exactsel.testing import failing
 from exactsel.testing.reproducers import read_reproducer, write_reproducer
 from exactsel_dev.campaigns import campaign, trials

@@ -18,7 +18,7 @@ def command(everything: bool, processes: int | None) -> int:
     could not be compiled, or not be kept.
     """
     from exactsel._jit import ENABLED
-    from exactsel._jit.folders import cache_folder, remember_warmup
+    from exactsel._jit.cache_paths import cache_folder, remember_warmup
     from exactsel.studies.warmup import MORE, USUAL, warm_up
 
     if not ENABLED:
