@@ -25,7 +25,7 @@ TESTING := $(VENV)/.installed-testing
 WRITING := $(VENV)/.installed-writing
 
 .DEFAULT_GOAL := help
-.PHONY: help demo smoke test test-all byte-code setup lint format bench docs notebooks clean
+.PHONY: help demo smoke test test-all byte-code setup lint format bench docs notebooks changelog release clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -72,9 +72,18 @@ notebooks: $(WRITING)  ## run the notebooks of the documentation anew, and draw 
 	$(BIN)/python docs/notebooks/run.py
 	$(BIN)/python docs/pictures/make_pictures.py
 
+changelog: $(TESTING)  ## show the section of the changelog that the files in changes/ make
+	$(BIN)/towncrier build --draft --version next
+
+# RELEASE_PYTHONS: the interpreters to install it on, separated by spaces.
+RELEASE_PYTHONS ?= $(PYTHON)
+release: $(TESTING)  ## build wheel and sdist into dist/, and test what is installed from them elsewhere
+	@$(PIP) install --editable ".[test,release]"
+	$(BIN)/python -m exactsel_dev.release --out dist $(foreach python,$(RELEASE_PYTHONS),--python $(python))
+
 clean:  ## remove .venv, caches and build outputs
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
-	find exactsel heuristics certificates tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find exactsel heuristics certificates dev tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNTIME): pyproject.toml | $(BIN)/pip
 	@echo "installing exactsel into $(VENV) (once; less than a minute on a fast line)"
@@ -82,10 +91,10 @@ $(RUNTIME): pyproject.toml | $(BIN)/pip
 	@$(PIP) install --editable .
 	@touch $@
 
-$(TESTING): pyproject.toml | $(BIN)/pip
+$(TESTING): pyproject.toml dev/pyproject.toml | $(BIN)/pip
 	@echo "installing exactsel and its test tools into $(VENV) (once; a minute or so on a fast line)"
 	@$(PIP) install "pip>=21.3"
-	@$(PIP) install --editable ".[test]"
+	@$(PIP) install --editable ".[test]" --editable ./dev
 	@touch $(RUNTIME) $@
 
 $(WRITING): pyproject.toml | $(BIN)/pip

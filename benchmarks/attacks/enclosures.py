@@ -6,7 +6,7 @@ With slopes g_i in the domain of l* (and sum w_i g_i = 0 with an intercept) no m
 
 (o the offset) and at the slopes of a point near the optimum this is within the square of its gradient of the point's
 own objective. With limits of coefficients the last terms are the minima of v_j x + (lam/2) s_j^2 x^2 between them; with
-lam = 0 slopes are moved until every v_j is zero, in fractions (exactsel.testing.campaigns.ridgeless_fits).
+lam = 0 slopes are moved until every v_j is zero, in fractions (exactsel_dev.campaigns.ridgeless_fits).
 Decimals carry 50 digits or more; what their rounding may do is taken off one end of the interval, added to the other.
 """
 
@@ -23,10 +23,10 @@ import numpy as np
 
 from benchmarks.attacks.decimal_losses import PoissonRow, Row, RowLoss, row_loss
 from benchmarks.attacks.exact import Data, power
-from exactsel.testing.campaigns.existence import dependent
-from exactsel.testing.campaigns.instances import TinyInstance
-from exactsel.testing.campaigns.ridgeless_fits import balanced, counting
-from exactsel.testing.campaigns.whole_numbers import WholeData
+from exactsel.testing.instances import TinyInstance
+from exactsel_dev.campaigns.existence import dependent
+from exactsel_dev.campaigns.ridgeless_fits import balanced, counting
+from exactsel_dev.campaigns.whole_numbers import WholeData
 
 DIGITS = (50, 160, 480)
 """Tried in turn until the interval is tight."""

@@ -84,7 +84,7 @@ def ridgeless_case(seed: int) -> Case:
 def subject_of(seed: int) -> Subject:
     """What is forged with this seed; InputError where the problem is refused."""
     from exactsel.proofs.writer import instance_of
-    from exactsel.testing.campaigns.brute_force import Truth
+    from exactsel_dev.campaigns.brute_force import Truth
 
     case = ridgeless_case(seed)
     problem, options = quiet_problem(case), dict[str, Any](threads=1)
@@ -118,7 +118,7 @@ def _solved(case: Case, options: dict[str, Any]) -> RawFile | None:
 
 def _tiny(case: Case, delta: float | None) -> Any:
     """The case for the oracle of ``exactsel dev fuzz``, which shares no line with the checkers."""
-    from exactsel.testing.campaigns.instances import TinyInstance
+    from exactsel.testing.instances import TinyInstance
 
     groups = None if case.labels is None else tuple(label or "" for label in case.labels)
     return TinyInstance(

@@ -97,6 +97,10 @@ def _product(F: FloatArray, R: FloatArray) -> FloatArray:
     return np.asarray(F.swapaxes(1, 2) @ R)
 
 
+_processor_time: Callable[[], float] = getattr(time, "thread_time", time.process_time)
+"""Seconds of this thread, or of the process where threads are not told apart, as in a browser."""
+
+
 class _Work:
     """What this process has been asked to count, in sets.
 
@@ -111,9 +115,9 @@ class _Work:
 @contextmanager
 def without_twin() -> Iterator[None]:
     """Note how long this takes."""
-    began = time.thread_time()
+    began = _processor_time()
     yield
-    _Work.seconds += time.thread_time() - began
+    _Work.seconds += _processor_time() - began
 
 
 def compiled(sets: float, regions: int) -> Callable[..., None] | None:

@@ -40,9 +40,12 @@ COMMANDS = {
     "dev warmup": "Compile kernels ahead, so that no later run waits for it.",
     "dev plugins": "List losses, bounds and other plug-ins, and where they come from.",
     "dev fuzz": "Hold solves of random tiny instances against the truth.",
-    "dev reduce": "Say whether what fuzz has found still fails, and make it smaller.",
+    "dev reduce": "Make the files of a failure small enough to report.",
 }
 """Every command in the words that call it; the module of ``data convert`` is ``exactsel.cli.data.convert``."""
+
+INSTALLED_APART = {"dev fuzz"}
+"""Commands that another package brings, through an entry point of the group ``exactsel.commands``."""
 
 GROUPS = {
     "data": "Convert, reduce, generate or copy data files.",
@@ -100,6 +103,10 @@ class LazyGroup(click.Group):
             return LazyGroup(name, help=GROUPS[words], prefix=f"{words} ")
         if words not in COMMANDS:
             return None
+        if words in INSTALLED_APART:
+            from exactsel.cli.installed_apart import command_of
+
+            return command_of(words, COMMANDS[words])
         command: click.Command = import_module(f"exactsel.cli.{words.replace(' ', '.')}").command
         return command
 
@@ -221,6 +228,8 @@ def _run(arguments: list[str] | None) -> Any:
     except MemoryError:
         return _complain("Error: this takes more memory than there is; give fewer rows or columns, or a smaller k.", 2)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "numba":
+            return _complain("Error: this problem needs numba, which is not installed; run: pip install numba.", 2)
         full = full_disk(error) if isinstance(error, OSError) else None
         if full is not None:
             return _complain(f"Error: {full}", UNWRITTEN)

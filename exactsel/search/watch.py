@@ -11,6 +11,7 @@ import math
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Sequence
 from types import FrameType, TracebackType
@@ -21,6 +22,9 @@ from exactsel.bounds.base import never_stop
 from exactsel.types import BoolArray
 
 LONGEST_WAIT = 3600.0
+
+HAS_THREADS = sys.platform not in ("emscripten", "wasi")
+"""Whether threads can be started. A browser has none: there a search looks at the clock between rounds."""
 
 
 class Watch:
@@ -51,12 +55,15 @@ class Watch:
         self._outer: Watch | None = None
         self._gives_up, self._early = gives_up, early
         self._deadline = None if time_limit is None else clock.now() + time_limit
-        self._signals = tuple(signals) if threading.current_thread() is threading.main_thread() else ()
+        in_main = threading.current_thread() is threading.main_thread()
+        self._signals = tuple(signals) if in_main and HAS_THREADS else ()
         self._previous: dict[int, Any] = {}
         self._previous_fd = -1
         self._caught = 0
-        self._wakeup, self._wakeup_writer = socket.socketpair()
-        self._thread = threading.Thread(target=self._watch, name="exactsel-watch", daemon=True)
+        self._thread: threading.Thread | None = None
+        if HAS_THREADS:
+            self._wakeup, self._wakeup_writer = socket.socketpair()
+            self._thread = threading.Thread(target=self._watch, name="exactsel-watch", daemon=True)
 
     @property
     def interrupted(self) -> bool:
@@ -148,7 +155,8 @@ class Watch:
         if self._signals:
             self._wakeup_writer.setblocking(False)
             self._previous_fd = signal.set_wakeup_fd(self._wakeup_writer.fileno(), warn_on_full_buffer=False)
-        self._thread.start()
+        if self._thread is not None:
+            self._thread.start()
         return self
 
     def __exit__(
@@ -159,6 +167,8 @@ class Watch:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         interrupts.leave(self)
+        if self._thread is None:
+            return
         # The thread ends for certain, however full the pipe is and whoever else holds a copy of it.
         with contextlib.suppress(OSError):
             self._wakeup_writer.shutdown(socket.SHUT_RDWR)

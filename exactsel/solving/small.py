@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from exactsel._jit import interpreted
+from exactsel._jit.interpreting import allowance
 from exactsel.problem.interface import SubsetProblem
 
 P = ParamSpec("P")
@@ -21,9 +23,17 @@ MOST_IN_TURN = 50_000
 MOST_COLUMNS = 120
 """... and columns, with which the Python text of kernels comes to an end soon enough."""
 
+WITHOUT_COMPILER = sys.platform == "emscripten"
+"""In a browser nothing is compiled: every problem counts as small, and the allowance has no end."""
+
+if WITHOUT_COMPILER:
+    allowance.left = allowance.whole = sys.maxsize
+
 
 def is_small(problem: SubsetProblem) -> bool:
     """Whether kernels are interpreted as long as the allowance lasts (:mod:`exactsel._jit.interpreting`)."""
+    if WITHOUT_COMPILER:
+        return True
     columns, objective = problem.units.columns, problem.objective
     in_arrays = objective is None or hasattr(type(objective.loss), "rows_value")
     return columns <= MOST_COLUMNS and problem.n * columns <= (MOST_ENTRIES if in_arrays else MOST_IN_TURN)

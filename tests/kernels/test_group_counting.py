@@ -29,7 +29,7 @@ from exactsel.kernels.subtree_groups import group_rooms
 from exactsel.kernels.subtree_record import SubtreeLimits, empty_walk
 from exactsel.problem.groups import GroupedUnits
 from exactsel_certificates.formula import Instance
-from exactsel_certificates.reference.bounds import curved_bound
+from exactsel_dev.reference.bounds import curved_bound
 
 SEEDS = st.integers(0, 10**7)
 

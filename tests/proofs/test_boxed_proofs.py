@@ -30,10 +30,10 @@ from exactsel_certificates.container import CLOSE, FIRST_POINT, USE, parse_proof
 from exactsel_certificates.exact import ExactBounds
 from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.given import GivenInstance
-from exactsel_certificates.reference import bounds as reference
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.standalone import __main__ as second
 from exactsel_certificates.standalone.bounds import bounds
+from exactsel_dev.reference import bounds as reference
 
 WHOLE = 1e-9
 """Times what the empty model costs: how well the smallest objective is known."""

@@ -22,7 +22,7 @@ from samples import examples, many, sample
 import exactsel
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
-from exactsel_certificates.reference import replay as rp
+from exactsel_dev.reference import replay as rp
 
 
 @pytest.mark.parametrize("chunk", sample(3, 8, smoke=1))

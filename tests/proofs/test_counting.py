@@ -25,11 +25,11 @@ from exactsel_certificates.container import MalformedError, read_proof
 from exactsel_certificates.exact import ExactBounds
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.polishing import Polisher
-from exactsel_certificates.reference.semidefinite import counted_bound, split_bound
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.semidefinite import Semidefinite, Split
 from exactsel_certificates.standalone import Malformed, check
 from exactsel_certificates.standalone.counting import unproven
+from exactsel_dev.reference.semidefinite import counted_bound, split_bound
 
 
 @pytest.fixture(autouse=True)

@@ -24,11 +24,11 @@ from exactsel_certificates.container import MalformedError, parse_proof
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.hierarchy import Hierarchy, HierarchyRule
-from exactsel_certificates.reference.hierarchy import admissible_sets, completed, implied, respects
-from exactsel_certificates.reference.replay import Discarded, Divided, Fit, Record, ReplayError, Walked, replay
 from exactsel_certificates.standalone import Malformed, check
 from exactsel_certificates.standalone import hierarchy as second
 from exactsel_certificates.walk import FREE, IN, OUT
+from exactsel_dev.reference.hierarchy import admissible_sets, completed, implied, respects
+from exactsel_dev.reference.replay import Discarded, Divided, Fit, Record, ReplayError, Walked, replay
 
 
 def instance_of(case):

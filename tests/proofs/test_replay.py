@@ -13,8 +13,8 @@ from scipy.optimize import minimize
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel_certificates import formula
-from exactsel_certificates.reference import bounds
-from exactsel_certificates.reference import replay as rp
+from exactsel_dev.reference import bounds
+from exactsel_dev.reference import replay as rp
 
 # --- the formulas ---
 

@@ -23,7 +23,7 @@ from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel_certificates.checking import problem_hash
 from exactsel_certificates.container import CLOSE, COUNTED, MINORANT, read_proof
-from exactsel_certificates.reference.replay import ReplayError, Walked, replay
+from exactsel_dev.reference.replay import ReplayError, Walked, replay
 
 GROUPS = {"groups": ["a", "a", "a"], "per_group": 1}
 PARENTS = {"hierarchy": {1: [0], 3: [2]}}

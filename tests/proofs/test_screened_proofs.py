@@ -24,11 +24,11 @@ from exactsel_certificates.container import MalformedError, parse_proof, read_pr
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.left_out import left_out
-from exactsel_certificates.reference.screened import dual_bounds, touched_bound
 from exactsel_certificates.standalone import __main__ as second
 from exactsel_certificates.standalone.file import Malformed
 from exactsel_certificates.standalone.screened import bounds, stated
 from exactsel_certificates.standalone.sparse import of_table
+from exactsel_dev.reference.screened import dual_bounds, touched_bound
 
 __all__ = ["on_demand"]  # a fixture
 

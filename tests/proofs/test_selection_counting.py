@@ -13,11 +13,11 @@ from tiny_problems import Case
 from exactsel_certificates.checking import verify
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import parse_proof
-from exactsel_certificates.reference.columns import selection_objective
 from exactsel_certificates.selection_counting import SelectionCounting
 from exactsel_certificates.selections import SelectionBounds
 from exactsel_certificates.standalone.checking import check
 from exactsel_certificates.work import Budget, TooMuchWorkError, of_pairs, within
+from exactsel_dev.reference.columns import selection_objective
 
 
 def matrix_of(rng, kind, n, d):

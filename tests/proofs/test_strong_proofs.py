@@ -17,7 +17,7 @@ from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates import standalone
 from exactsel_certificates.container import COUNTED, FIRST_LIKE, FIRST_STRONG
-from exactsel_certificates.reference.semidefinite import strong_bound
+from exactsel_dev.reference.semidefinite import strong_bound
 
 STRONG, LIKE = 8 * FIRST_STRONG + 7, 8 * FIRST_LIKE + 7
 

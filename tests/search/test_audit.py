@@ -23,9 +23,9 @@ from exactsel.search.frontier import BestFirst
 from exactsel.search.spilling import Spilling
 from exactsel.solving.reproducer import kept
 from exactsel.solving.solver import Search
-from exactsel.testing.campaigns.random_instances import random_instance
-from exactsel.testing.campaigns.reproducers import read_reproducer
-from exactsel.testing.campaigns.solving import Refused, solved
+from exactsel.testing.reproducers import read_reproducer
+from exactsel.testing.solving import Refused, solved
+from exactsel_dev.campaigns.random_instances import random_instance
 
 CHUNK = 50
 """Random instances of one test."""

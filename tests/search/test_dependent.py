@@ -21,7 +21,7 @@ from exactsel.kernels.dependent_value import best_addition, certified
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.search.events import SubtreeClosed
 from exactsel.solving.solver import Search
-from exactsel_certificates.reference.subtree import retrace
+from exactsel_dev.reference.subtree import retrace
 
 
 def one_hot(rng, n, d):

@@ -16,10 +16,10 @@ from exactsel.nodes.node import Node
 from exactsel.search import spilling
 from exactsel.search.reserve import Reserve
 from exactsel.search.spilling import TemporaryNodeStore
-from exactsel.testing.campaigns.brute_force import Truth
-from exactsel.testing.campaigns.judging import judged
-from exactsel.testing.campaigns.random_instances import random_instance
-from exactsel.testing.campaigns.solving import Refused, solved
+from exactsel.testing.solving import Refused, solved
+from exactsel_dev.campaigns.brute_force import Truth
+from exactsel_dev.campaigns.judging import judged
+from exactsel_dev.campaigns.random_instances import random_instance
 
 
 @pytest.mark.parametrize("kind", SEARCHES)

@@ -23,8 +23,8 @@ from exactsel.nodes.subtree import moves_of, walked
 from exactsel.proofs.recheck import Recheck
 from exactsel.search.events import SubtreeClosed
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.reference.columns import selection_objective
-from exactsel_certificates.reference.subtree import retrace
+from exactsel_dev.reference.columns import selection_objective
+from exactsel_dev.reference.subtree import retrace
 
 TINY = 1e-9
 """Times ||A||²: what rounding may do to an objective, and (1000 times less) to a lower bound."""

@@ -32,7 +32,7 @@ from exactsel.nodes.tolerance import Tolerance
 from exactsel.search.details import events_of
 from exactsel.search.events import Bounded, Discarded, Fixed, SubtreeClosed
 from exactsel.solving.solver import Search
-from exactsel_certificates.reference import replay
+from exactsel_dev.reference import replay
 
 UNIT = 2.0**-53
 

@@ -22,7 +22,7 @@ from exactsel.kernels.subtree_record import COUNTED
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.search.events import SubtreeClosed
 from exactsel.solving.solver import Search
-from exactsel_certificates.reference.subtree import retrace
+from exactsel_dev.reference.subtree import retrace
 
 
 def curvature_of(problem):

@@ -12,17 +12,17 @@ from samples import many, sample
 from scipy.optimize import linprog
 
 from exactsel.problem import infinitesimal_ridge
-from exactsel.testing.campaigns import random_instances, trials
-from exactsel.testing.campaigns.brute_force import Truth
-from exactsel.testing.campaigns.existence import dependent, separated, separated_completely
-from exactsel.testing.campaigns.instances import TinyInstance
-from exactsel.testing.campaigns.random_instances import random_instance
-from exactsel.testing.campaigns.random_ridgeless import without_ridge
-from exactsel.testing.campaigns.refusals import refusal, unlimited
-from exactsel.testing.campaigns.ridgeless_fits import optimum
-from exactsel.testing.campaigns.solving import Refused, solved
-from exactsel.testing.campaigns.trials import BRUTE_FORCE, METAMORPHIC, Trial
-from exactsel.testing.campaigns.whole_numbers import WholeData
+from exactsel.testing.instances import TinyInstance
+from exactsel.testing.solving import Refused, solved
+from exactsel_dev.campaigns import random_instances, trials
+from exactsel_dev.campaigns.brute_force import Truth
+from exactsel_dev.campaigns.existence import dependent, separated, separated_completely
+from exactsel_dev.campaigns.random_instances import random_instance
+from exactsel_dev.campaigns.random_ridgeless import without_ridge
+from exactsel_dev.campaigns.refusals import refusal, unlimited
+from exactsel_dev.campaigns.ridgeless_fits import optimum
+from exactsel_dev.campaigns.trials import BRUTE_FORCE, METAMORPHIC, Trial
+from exactsel_dev.campaigns.whole_numbers import WholeData
 
 
 def ridgeless(first, count):

@@ -19,15 +19,16 @@ from exactsel.search import engine
 from exactsel.search.frontier import BestFirst, DepthFirst
 from exactsel.solving import solver
 from exactsel.solving.outcome import Claim
-from exactsel.testing.campaigns import changes, processes, trials
-from exactsel.testing.campaigns.campaign import run_campaign
-from exactsel.testing.campaigns.instances import TinyInstance
-from exactsel.testing.campaigns.peers import known_peers
-from exactsel.testing.campaigns.random_instances import random_instance
-from exactsel.testing.campaigns.reducing import reduced
-from exactsel.testing.campaigns.relations import RELATIONS
-from exactsel.testing.campaigns.reproducers import read_reproducer
-from exactsel.testing.campaigns.trials import BRUTE_FORCE, METAMORPHIC, PEERS, Trial, smaller
+from exactsel.testing.failing import smaller, still_fails
+from exactsel.testing.instances import TinyInstance
+from exactsel.testing.reducing import reduced
+from exactsel.testing.reproducers import read_reproducer
+from exactsel_dev.campaigns import changes, processes, trials
+from exactsel_dev.campaigns.campaign import run_campaign
+from exactsel_dev.campaigns.peers import known_peers
+from exactsel_dev.campaigns.random_instances import random_instance
+from exactsel_dev.campaigns.relations import RELATIONS
+from exactsel_dev.campaigns.trials import BRUTE_FORCE, METAMORPHIC, PEERS, Trial
 
 CHUNK = 20
 """Seeds of one test."""
@@ -179,7 +180,7 @@ def test_an_exception_is_found_and_ends_nothing(monkeypatch):
 
 
 def test_a_proof_that_is_rejected_is_found(monkeypatch):
-    from exactsel.testing.campaigns import solving
+    from exactsel.testing import solving
 
     class Rejected:
         verified = False
@@ -226,7 +227,7 @@ def test_a_planted_bug_comes_out_small(high_bound, tmp_path):
     for name in summary.files:
         kept = read_reproducer(Path(name))
         assert (kept.instance.n <= 4, kept.instance.d <= 3) == (True, True)
-        assert trials.still_fails(kept, kept.instance) == kept.detail
+        assert still_fails(kept, kept.instance) == kept.detail
         again = smaller(kept)
         assert same(again.instance, kept.instance)
     with pytest.raises(SystemExit) as ended:

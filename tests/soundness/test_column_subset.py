@@ -23,7 +23,7 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT, SOLVED
 from exactsel.solving.solver import Search
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.reference.columns import eigenvalue_bound, selection_objective
+from exactsel_dev.reference.columns import eigenvalue_bound, selection_objective
 
 TINY = 1e-9
 """Times ||A||²: what rounding may do to an objective, and (1000 times less) to a lower bound."""

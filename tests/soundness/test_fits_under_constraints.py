@@ -17,7 +17,7 @@ from exactsel.bounds.grouped import GroupedBound
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.proofs.instance import instance_of
-from exactsel_certificates.reference.bounds import bound_at_model
+from exactsel_dev.reference.bounds import bound_at_model
 
 OTHERS = ("huber", "logistic", "poisson", "squared_hinge")
 

@@ -31,7 +31,7 @@ from exactsel.solving.solver import Search
 from exactsel.start.portfolio import AUTO
 from exactsel_certificates import container, standalone
 from exactsel_certificates.checking import verify as check
-from exactsel_certificates.reference.bounds import bound_at_model, curved_bound
+from exactsel_dev.reference.bounds import bound_at_model, curved_bound
 
 NEARLY = 1e-7
 

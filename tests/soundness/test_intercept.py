@@ -28,8 +28,8 @@ from exactsel.solving.solver import Search
 from exactsel_certificates import formula
 from exactsel_certificates.container import read_proof
 from exactsel_certificates.exact import ExactBounds
-from exactsel_certificates.reference import bounds
 from exactsel_certificates.rigorous import RigorousBounds, model_objective
+from exactsel_dev.reference import bounds
 
 LOSSES = ("huber", "logistic", *(pytest.param(loss, marks=pytest.mark.slow) for loss in ("squared_hinge", "poisson")))
 

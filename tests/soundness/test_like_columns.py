@@ -19,11 +19,11 @@ from exactsel.kernels import connected
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
-from exactsel_certificates.reference.semidefinite import strong_bound
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.standalone.regression import Regression
 from exactsel_certificates.standalone.strong import StrongColumns as Exactly
 from exactsel_certificates.strong import StrongColumns as Checked
+from exactsel_dev.reference.semidefinite import strong_bound
 
 
 def correlated(rng, n, d):

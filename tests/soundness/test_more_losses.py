@@ -11,8 +11,8 @@ from exactsel import Problem
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.witness import ModelPoint
-from exactsel.testing.campaigns.random_instances import random_instance
-from exactsel.testing.campaigns.trials import Trial
+from exactsel_dev.campaigns.random_instances import random_instance
+from exactsel_dev.campaigns.trials import Trial
 
 
 def wrong(loss, first, many):

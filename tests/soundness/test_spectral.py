@@ -19,7 +19,7 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import verify
 from exactsel_certificates.container import parse_proof, read_proof, written
-from exactsel_certificates.reference.replay import recomputed_bound
+from exactsel_dev.reference.replay import recomputed_bound
 
 
 def wide_problem(seed):

@@ -15,8 +15,8 @@ from samples import examples, sample
 import exactsel
 from exactsel.algebra.rotation import _by_cholesky, _by_householder, factorised, merged, to_hold_against
 from exactsel.data.long_data import Reducer
-from exactsel.testing.campaigns.brute_force import Truth
-from exactsel.testing.campaigns.instances import TinyInstance
+from exactsel.testing.instances import TinyInstance
+from exactsel_dev.campaigns.brute_force import Truth
 
 SPECIAL = ("plain", "constant", "duplicate", "far", "nearly dependent", "zero", "tiny")
 

@@ -10,12 +10,15 @@ from command_line import start
 from equal_instances import same
 from samples import sample
 
-from exactsel.testing.campaigns import campaign, trials
-from exactsel.testing.campaigns.campaign import run_campaign
-from exactsel.testing.campaigns.peers import known_peers
-from exactsel.testing.campaigns.random_instances import random_instance
-from exactsel.testing.campaigns.reproducers import read_reproducer, write_reproducer
-from exactsel.testing.campaigns.trials import BRUTE_FORCE, METAMORPHIC, Trial
+from exactsel.cli import installed_apart
+from exactsel.solving.reproducer import CONTRADICTION
+from exactsel.testing import failing
+from exactsel.testing.reproducers import read_reproducer, write_reproducer
+from exactsel_dev.campaigns import campaign, trials
+from exactsel_dev.campaigns.campaign import run_campaign
+from exactsel_dev.campaigns.peers import known_peers
+from exactsel_dev.campaigns.random_instances import random_instance
+from exactsel_dev.campaigns.trials import BRUTE_FORCE, METAMORPHIC, Trial
 
 # Reproducers and commands
 
@@ -42,6 +45,34 @@ def test_files_that_are_none_are_refused(tmp_path, run):
     (tmp_path / "file").write_text("")
     with pytest.raises(Exception, match="cannot be made"):
         write_reproducer(tmp_path / "file", trials.Reproducer(random_instance(1), BRUTE_FORCE, 1, "a", "b"))
+
+
+@pytest.fixture
+def wheel_alone(monkeypatch):
+    """No package beside the wheel brings a command or a check."""
+    for module in (installed_apart, failing):
+        monkeypatch.setattr(module, "entry_points", lambda **asked: ())
+
+
+@pytest.mark.usefixtures("wheel_alone")
+def test_without_the_package_of_campaigns_a_sentence_says_how_to_get_it(tmp_path, run):
+    shown = run("dev", "fuzz", "--count", 1)
+    assert (shown.code, shown.out) == (2, "")
+    assert shown.err == (
+        "Error: exactsel dev fuzz is not installed; it comes with a checkout of exactsel: run make setup there.\n"
+    )
+    assert "make setup" in " ".join(run("dev", "fuzz", "--help").out.split())
+    file = write_reproducer(tmp_path, trials.Reproducer(random_instance(1), BRUTE_FORCE, 1, "a", "b"))
+    shown = run("dev", "reduce", file)
+    assert shown.code == 2
+    assert "run make setup there" in shown.err
+
+
+@pytest.mark.usefixtures("wheel_alone")
+def test_the_wheel_alone_reduces_what_a_search_has_written(tmp_path, run):
+    write_reproducer(tmp_path, trials.Reproducer(random_instance(1), failing.SEARCH, 1, CONTRADICTION, "b"))
+    shown = run("dev", "reduce", tmp_path)
+    assert (shown.code, "fails no more" in shown.out) == (0, True)
 
 
 def test_reduce_says_what_fails_no_more(tmp_path, run):
@@ -87,7 +118,7 @@ def test_a_campaign_that_finds_something_ends_with_one(monkeypatch, run):
 
 
 def test_what_is_not_there_is_said_in_a_sentence(monkeypatch, run):
-    from exactsel.testing.campaigns import mixed_integer, specialised
+    from exactsel_dev.campaigns import mixed_integer, specialised
 
     monkeypatch.setattr(mixed_integer, "find_spec", lambda name: None)
     monkeypatch.setattr(specialised, "find_spec", lambda name: None)

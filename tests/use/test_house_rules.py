@@ -16,6 +16,7 @@ PACKAGES = (
     ROOT / "exactsel",
     ROOT / "heuristics" / "exactsel_heuristics",
     ROOT / "certificates" / "exactsel_certificates",
+    ROOT / "dev" / "exactsel_dev",
     ROOT / "mapped" / "exactsel_mapped",
 )
 SOURCES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))

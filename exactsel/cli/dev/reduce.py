@@ -12,21 +12,21 @@ from exactsel.cli.named_files import FileCommand, ReplacedPath
 from exactsel.cli.talk import say
 
 if TYPE_CHECKING:
-    from exactsel.testing.campaigns.reproducers import Reproducer
+    from exactsel.testing.reproducers import Reproducer
 
 
 @click.command("reduce", cls=FileCommand)
 @click.argument("path", type=ReplacedPath())
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def command(path: str, as_json: bool) -> int:
-    """Say whether what exactsel dev fuzz has found in PATH still fails, and make it smaller.
+    """Check whether the failure in PATH still occurs, and make its files small enough to report.
 
-    PATH is a .json file that fuzz, or a search that contradicted itself, has written beside an instance, or a folder of
-    them; the files of what still fails are replaced by smaller ones. Exit code 0 means that nothing fails any more,
-    1 that something does.
+    PATH is a .json file that a failed search or exactsel dev fuzz has written beside an instance, or a folder of such
+    files. The files of a failure that still occurs are replaced by smaller ones. Exit code 0 means that nothing fails
+    any more, 1 that something does.
     """
-    from exactsel.testing.campaigns.reproducers import read_reproducer, reproducers_in, write_reproducer
-    from exactsel.testing.campaigns.trials import smaller, still_fails
+    from exactsel.testing.failing import smaller, still_fails
+    from exactsel.testing.reproducers import read_reproducer, reproducers_in, write_reproducer
 
     rows = []
     for file in reproducers_in(Path(path)):

@@ -1,1 +1,0 @@
-"""The wheel and the sdist, on other Pythons and with other versions of scikit-learn."""

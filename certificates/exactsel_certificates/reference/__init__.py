@@ -1,7 +1,0 @@
-"""A slow twin of the solver's bounds, for the tests: nobody who checks a proof needs it.
-
-:mod:`exactsel_certificates.reference.bounds` writes out the bound of a region slowly and plainly, ``columns``
-does so for column subset selection; :mod:`exactsel_certificates.reference.replay` walks a recorded search (``record``)
-step by step, and within it ``subtree`` retraces the walks of whole subtrees.
-``certificates/README.md`` tells how to do the same by hand.
-"""
