@@ -22,15 +22,13 @@ from exactsel._version import __version__
 from exactsel.cli.talk import say, say_line
 
 COMMANDS = {
-    "solve": "Find the best model with at most k columns, with a certified gap.",
-    "certify": "Say how far a given model is from optimal.",
-    "verify": "Check a proof file that a solve has written.",
-    "heuristic": "Run one approximate method, with a certified gap.",
-    "compare": "Run many methods and the exact search, side by side.",
-    "path": "Find the best model of every size, each with its certified gap.",
+    "solve": "Find the best model with at most k features, with a certified gap.",
     "best": "Find the best model over all sizes by AIC, BIC and the like.",
-    "near": "List all models of k columns close to the best.",
-    "info": "Say what a data file holds, and how hard the problem looks.",
+    "path": "Find the best model of every size, each with its certified gap.",
+    "compare": "Run many methods and the exact search, side by side.",
+    "certify": "Bound how far a given model is from optimal.",
+    "verify": "Check a proof file that a solve has written.",
+    "info": "Show what a data file holds, and how hard the problem looks.",
     "play": "Show a small search: a page that plays it, or its tree.",
     "data convert": "Write any data file as an instance file, with k, lam and loss.",
     "data gram": "Make an instance of more rows than memory holds.",
@@ -56,6 +54,14 @@ HELP = """Subset selection solved exactly: the best model with at most k non-zer
 exactsel solve instances/diabetes.npz --loss huber --eps 1e-3
 exactsel certify instances/diabetes.npz --support 2,3,8
 """
+
+FORMER = {
+    "near": "best --criterion objective --within X",
+    "heuristic": "solve --method NAME",
+    "status": "solve --status FILE",
+    "tree": "play --dot",
+}
+"""Commands of earlier days, and what does their work."""
 
 
 class Carried(Exception):
@@ -120,6 +126,8 @@ def _meant(name: str, known: list[str]) -> str:
     """The hint to a command of like name, here or in a group."""
     from exactsel.errors import did_you_mean
 
+    if name in FORMER:
+        return f"; did you mean 'exactsel {FORMER[name]}'"
     full = next((words for words in COMMANDS if words.split()[-1] == name), None)
     return did_you_mean(name, known) if full is None else f"; did you mean 'exactsel {full}'"
 

@@ -54,7 +54,7 @@ class Seconds(click.FloatRange):
         return number
 
 
-KNOW_LIMITS = ("solve", "best", "path", "near", "certify", "heuristic", "compare", "verify", "play")
+KNOW_LIMITS = ("solve", "best", "path", "certify", "compare", "verify", "play")
 """Commands that keep to limits on coefficients."""
 
 

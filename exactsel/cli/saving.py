@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from exactsel.cli.named_files import OutputFile
+from exactsel.cli.named_files import OutputFile, label
 from exactsel.cli.options import Seconds, search_settings
+from exactsel.errors import InputError
 
 BESIDE = ("-wal", "-shm", "-journal")
 """Endings of what SQLite writes beside a checkpoint."""
@@ -49,5 +50,13 @@ def saving(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def given(name: str) -> bool:
-    """Whether somebody said what the parameter is, as opposed to its default."""
+    """Whether the command line sets the parameter, as opposed to its default."""
     return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
+def refuse_given(names: Iterable[str], reason: str) -> None:
+    """Refuse the first of these parameters that the command line sets."""
+    parameters = {each.name: each for each in click.get_current_context().command.params}
+    for name in names:
+        if given(name):
+            raise InputError(f"{reason}, but {label(parameters[name])} is given; leave it out.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.approximate import method_options, run_method
 from exactsel.cli.command_lines import command_text, verify_text
 from exactsel.cli.helping import Command
 from exactsel.cli.named_files import OutputFile
@@ -36,6 +37,7 @@ from exactsel.cli.workers import worker_options, workers_of
         "solve instances/diabetes.npz -k 8 --time-limit 60 --report run.html",
         "solve instances/diabetes.npz -k 8 --checkpoint run.ckpt --time-limit 60",
         "solve --status run.ckpt",
+        "solve instances/diabetes.npz --method poss --set iterations=1000",
     ),
 )
 @problem_options
@@ -43,6 +45,7 @@ from exactsel.cli.workers import worker_options, workers_of
 @proof_option
 @checkpoint_options
 @status_option
+@method_options
 @worker_options
 @click.option("--shared", is_flag=True, help="With several targets: all models on the same columns, quadratic loss.")
 @click.option("--trace", type=OutputFile(), help="File that gets every event of the search, one JSON object a line.")
@@ -67,6 +70,12 @@ def command(report: str | None, **arguments: Any) -> int:
         return print_status(arguments["status"], arguments["as_json"])
     check_target(report)
     targets = targets_of(arguments)
+    if arguments["method"] is not None:
+        if len(targets) > 1:
+            raise InputError("--method takes one target, but several are given; give one --target.")
+        return run_method(arguments)
+    if arguments["options"]:
+        raise InputError("--set is about an approximate method, but none is given; name it with --method.")
     if len(targets) > 1:
         return solve_several(targets, arguments | {"report": report})
     if arguments["shared"]:

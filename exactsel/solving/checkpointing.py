@@ -322,7 +322,13 @@ def check_what(path: Path, about: Mapping[str, Any], what: str) -> None:
     """:class:`InputError` where a checkpoint is one of another command than ``what``."""
     begun = about.get("what", SOLVE)
     if begun != what:
-        raise InputError(f"{path} was begun by 'exactsel {begun}'; go on with it by that command, not by '{what}'.")
+        began = f"{path} was begun by 'exactsel {command_called(begun)}'"
+        raise InputError(f"{began}; resume it by that command, not by 'exactsel {command_called(what)}'.")
+
+
+def command_called(what: str) -> str:
+    """The command that writes checkpoints of a kind, in the words that call it."""
+    return "best --criterion objective" if what == "near" else what
 
 
 def _proof_named(path: Path, proof: str | None) -> str | None:

@@ -226,7 +226,8 @@ def list_of(problem: SubsetProblem, result: Result, state: ListingState, termina
 def check_near(tau: float, cap: int, name: str = "near") -> None:
     """:class:`InputError` for a tau (or a share, by its ``name``) that is negative or no number, or no room at all."""
     if not (np.isfinite(tau) and tau >= 0):
-        raise InputError(f"{name} is {tau}, but it must be a number that is not negative; correct {option(name)}.")
+        named = option(name)
+        raise InputError(f"{named} is {tau}, but a number that is not negative was expected; correct it.")
     check_cap(cap)
 
 

@@ -167,7 +167,7 @@ def test_the_commands(tmp_path):
     told = json.loads(run("compare", path, "--nonnegative", "all", "--json"))
     assert "forward" in [row["method"] for row in told["methods"]]
     assert told["exact"]["quality"]["r2"] > 0.2
-    assert json.loads(run("heuristic", "swap", path, "--nonnegative", "all", "--json"))["method"] == "swap"
+    assert json.loads(run("solve", path, "--method", "swap", "--nonnegative", "all", "--json"))["method"] == "swap"
     assert "account for the limits" in run("best", path, "--nonnegative", "all", "--summary")
     within = boxed(Problem(A, y, 3, lam=0.5), "all")
     assert best_model(within, **QUIET).summary().parameters[0].error > 0

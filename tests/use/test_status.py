@@ -10,7 +10,7 @@ from exactsel.solving.status import status_of
 SAVED = {
     "solve": ["solve", TWINS, "--node-limit", "0", "--quiet"],
     "path": ["path", TWINS, "--k-max", "2"],
-    "near": ["near", TWINS, "--tau", "0.1"],
+    "near": ["best", TWINS, "--criterion", "objective", "--within", "0.1"],
 }
 
 
