@@ -139,6 +139,14 @@ def test_every_key_of_the_json_object_is_explained():
             assert f"`{key}`" in page, key
 
 
+@pytest.mark.smoke
+def test_the_reference_documents_what_is_public_and_nothing_else():
+    page = (ROOT / "docs/reference/api.rst").read_text(encoding="utf-8")
+    entries = re.findall(r"^\.\. auto(?:function|class):: exactsel\.(\w+)(?:\.\w+)?$", page, re.MULTILINE)
+    assert {*entries} - {"sklearn"} == {*exactsel.__all__} - {"__version__"}
+    assert "exactsel.__version__" in page
+
+
 def test_pictures_are_there():
     """Every picture a page shows exists."""
     for page in (ROOT / "docs").rglob("*.md"):

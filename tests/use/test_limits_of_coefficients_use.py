@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from exactsel import BoxedProblem, Problem, best_model, boxed, heuristics, solve
+from exactsel import Problem, best_model, boxed, heuristics, solve
 from exactsel.cli.main import cli
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.studies.compare import compare
 
 QUIET = {"signals": (), "threads": 1}
