@@ -31,14 +31,14 @@ COMMANDS = {
     "info": "Show what a data file holds, and how hard the problem looks.",
     "play": "Show a small search: a page that plays it, or its tree.",
     "data convert": "Write any data file as an instance file, with k, lam and loss.",
-    "data gram": "Make an instance of more rows than memory holds.",
+    "data gram": "Reduce more rows than memory holds to an instance.",
     "data generate": "Write a synthetic or classic instance.",
     "data instances": "List the instances that come with exactsel, or copy them.",
     "dev sweep": "Run a grid of instances, sizes, methods and seeds into one table.",
-    "dev warmup": "Compile kernels ahead, so that no later run waits for it.",
+    "dev warmup": "Compile kernels ahead, so that no later run waits for the compiler.",
     "dev plugins": "List losses, bounds and other plug-ins, and where they come from.",
-    "dev fuzz": "Hold solves of random tiny instances against the truth.",
-    "dev reduce": "Say whether what fuzz has found still fails, and make it smaller.",
+    "dev fuzz": "Compare solves of random tiny instances with the truth.",
+    "dev reduce": "Run failures of fuzz again, and make them smaller.",
 }
 """Every command in the words that call it; the module of ``data convert`` is ``exactsel.cli.data.convert``."""
 
@@ -48,7 +48,7 @@ GROUPS = {
 }
 
 # The control character keeps the lines that follow apart.
-HELP = """Subset selection solved exactly: the best model with at most k non-zero coefficients, with proof.
+HELP = """Find the best model with at most k features, and prove that no other is better.
 
 \b
 exactsel solve instances/diabetes.npz --loss huber --eps 1e-3

@@ -68,9 +68,9 @@ def _where_known(context: click.Context, parameter: click.Parameter, value: Any)
 
 def _limits() -> list[Any]:
     """Limits on coefficients."""
-    signs = "Columns whose coefficients may not be negative: names, numbers, patterns, or all."
-    boxes = "File of bounds of coefficients: lines column,lower,upper."
-    most = "No coefficient is larger than M in size (big-M); what is proven is about such models."
+    signs = "Allow no negative coefficients for these features: names, numbers, patterns, or all."
+    boxes = "Read bounds of coefficients from this file, in lines column,lower,upper."
+    most = "Allow no coefficient larger than M in size (big-M). The proof covers such models only."
     return [
         click.option("--nonnegative", metavar="COLUMNS|all", callback=_where_known, help=signs),
         click.option("--bounds", type=InputFile(), callback=_where_known, help=boxes),
@@ -93,23 +93,29 @@ def _reading() -> list[Any]:
             type=FileOrText(),
             multiple=True,
             callback=_one_or_several,
-            help="Column to predict (name, or number from 0), or a file that holds it; for solve also several.",
+            help="Predict this column, a name or a number from 0, or the numbers in a file. solve takes several.",
         ),
-        click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
+        click.option("--drop", multiple=True, metavar="COLUMNS", help="Leave out these columns, separated by commas."),
         click.option(
             "--factors",
             multiple=True,
             metavar="auto|COLUMNS",
-            help="Columns that become factors, 0/1 columns that count once; auto: all that hold text.",
+            help="Treat these columns as factors, whose 0/1 columns count once. auto takes all that hold text.",
         ),
-        click.option("--formula", help="Target and terms to choose from: 'y ~ (a + b)^2 + C(c)'."),
+        click.option("--formula", help="State the target and the terms to choose from: 'y ~ (a + b)^2 + C(c)'."),
         click.option(
             "--missing",
             type=click.Choice(["drop-rows", "drop-columns", "mean", "median", "mean-indicator"]),
-            help="What to do about missing values; with an indicator a 0/1 column says where.",
+            help="Handle missing values in this way. An indicator is a 0/1 column that marks them.",
         ),
-        click.option("--decimal", type=click.Choice([",", "."]), help="Decimal mark of a text, if it cannot be told."),
-        click.option("--encoding", help="Encoding of a text that is not UTF-8: cp1252, latin-1, utf-16, ..."),
+        click.option(
+            "--decimal",
+            type=click.Choice([",", "."]),
+            help="Read numbers with this decimal mark. Default: what the text shows.",
+        ),
+        click.option(
+            "--encoding", help="Read text in this encoding, such as cp1252, latin-1 or utf-16. Default: UTF-8."
+        ),
     ]
 
 
@@ -122,46 +128,79 @@ def problem_options(function: Decorated) -> Decorated:
             click.option(
                 "--groups",
                 type=FileOrText(),
-                help="Groups of columns that count once: a .json or .csv file, or 'NAME=COLUMN,COLUMN;NAME=PATTERN*'.",
+                help=(
+                    "Count each of these groups of columns once: a .json or .csv file, or "
+                    "'NAME=COLUMN,COLUMN;NAME=PATTERN*'."
+                ),
             ),
-            click.option("--per-group", type=int, metavar="N", help="Choose columns, at most N from each group."),
+            click.option(
+                "--per-group", type=int, metavar="N", help="Choose single columns, at most N from each group."
+            ),
             click.option(
                 "--hierarchy",
                 type=FileOrText(),
                 metavar="FILE",
-                help="Columns (or groups) only together with their parents: lines 'child: parent, parent', first line "
-                "weak where one parent is enough; or 'names' for columns called a*b, a:b, a^2.",
+                help=(
+                    "Choose features only together with their parents. Write lines 'child: parent, parent' into a "
+                    "file, and weak as its first line if one parent is enough. 'names' reads parents from names "
+                    "like a*b, a:b and a^2."
+                ),
             ),
             click.option(
                 "--problem",
                 type=click.Choice(["regression", "css"]),
                 default="regression",
                 show_default=True,
-                help="Predict y, or css: select columns that span the others (needs no y).",
+                help="Predict y, or with css select the columns that span the others best, without y.",
             ),
-            click.option("-k", "--k", type=int, help="Largest number of columns in the model."),
-            click.option("--loss", help="quadratic, huber, logistic, squared_hinge, poisson, or a plug-in's name."),
+            click.option("-k", "--k", type=int, help="Allow at most this many features in the model."),
+            click.option(
+                "--loss",
+                help=(
+                    "Use this loss: quadratic, huber, logistic, squared_hinge, poisson, or a plug-in's name. "
+                    "Default: quadratic, or that of the instance file."
+                ),
+            ),
             click.option(
                 "--lam",
                 type=float,
-                help="Ridge weight of (lam/2)||x||^2; 0, for none, by default for quadratic loss.",
+                help="Add a ridge of this weight, (lam/2)||x||^2. Default for quadratic loss: 0, no ridge.",
             ),
-            click.option("--must-have", help="Columns every model holds, by name or number, separated by commas."),
-            click.option("--must-not", help="Columns no model may hold, by name or number, separated by commas."),
+            click.option(
+                "--must-have", help="Force these features into every model: names or numbers, separated by commas."
+            ),
+            click.option(
+                "--must-not", help="Keep these features out of every model: names or numbers, separated by commas."
+            ),
             *_limits(),
             click.option(
                 "--intercept/--no-intercept",
                 default=None,
-                help="Unpenalised intercept, or none. By default tables have one, instance files what they say.",
+                help=(
+                    "Add an intercept without a penalty, or none. Default: one for tables, as stored for instance "
+                    "files."
+                ),
             ),
-            click.option("--scale", is_flag=True, help="Scale columns to equal size; undone in the answer."),
-            click.option("--weights", type=InputFile(), help="File of row weights, one a line or .npy."),
+            click.option(
+                "--scale",
+                is_flag=True,
+                help="Scale the columns to equal size for the search. The answer is in the units of the data.",
+            ),
+            click.option(
+                "--weights",
+                type=InputFile(),
+                help="Read row weights from this file, one a line or .npy. Default: 1 for each row.",
+            ),
             click.option(
                 "--offset",
                 type=FileOrText(),
-                help="Known part of predictions: a file as --weights, or a column, taken out.",
+                help="Add this known part to the predictions: a column of the table, or a file as for --weights.",
             ),
-            click.option("--delta", type=float, help="Huber threshold; by default 1.345 times the robust scale of y."),
+            click.option(
+                "--delta",
+                type=float,
+                help="Set the threshold of Huber loss, in units of y. Default: 1.345 times the robust scale of y.",
+            ),
         ]
     ):
         function = option(function)
@@ -203,7 +242,7 @@ def search_options(function: Decorated) -> Decorated:
 
 def proof_option(function: Decorated) -> Decorated:
     """Where to write the proof."""
-    option = click.option("--proof", type=OutputFile(), help="File to write the proof to, for exactsel verify.")
+    option = click.option("--proof", type=OutputFile(), help="Write the proof to this file, for exactsel verify.")
     return option(function)
 
 
@@ -211,11 +250,11 @@ def output_options(function: Decorated) -> Decorated:
     """How to talk."""
     for option in reversed(
         [
-            click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
-            click.option("--quiet", is_flag=True, help="No progress and no report on stderr."),
+            click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout."),
+            click.option("--quiet", is_flag=True, help="Print no progress and no report on stderr."),
             click.option(
                 "--log-interval", type=Seconds(min=0), default=5.0, show_default=True,
-                help="Seconds between progress rows.",
+                help="Print a row of progress after this many seconds.",
             ),
         ]
     ):  # fmt: skip

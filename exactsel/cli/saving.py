@@ -24,15 +24,16 @@ def checkpoint_options(function: Decorated) -> Decorated:
         [
             click.option(
                 "--checkpoint", type=OutputFile(BESIDE),
-                help="File to save the search to as it goes; from it --resume goes on, whatever happened meanwhile.",
+                help="Save the search to this file while it runs. --resume continues from it.",
             ),
             click.option(
                 "--checkpoint-every", type=Seconds(min=0),
-                help="Seconds between two states saved, 30 by default; a fiftieth of the time at most. 0: every round.",
+                help=("Save a state after this many seconds, or after every round with 0. Default: 30, and at most a "
+"fiftieth of the time."),
             ),
             click.option(
                 "--resume", type=OutputFile(BESIDE),
-                help="Checkpoint to go on from, and to save to; limits may be others now, all else stays as it was.",
+                help="Continue from this checkpoint, and save to it. Limits may change, and all else stays.",
             ),
         ]
     ):  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from command_line import CALLED, COMMAND, TWINS, start
 
 from exactsel import __version__, registry
 from exactsel.cli.helping import RARE, Command
-from exactsel.cli.main import COMMANDS, GROUPS
+from exactsel.cli.main import COMMANDS, GROUPS, HELP
 
 
 def test_the_group(run):
@@ -71,7 +72,7 @@ def test_a_command_that_is_not_there(run):
 def test_help_says_what_options_are_about(run, command):
     shown = run(command, "--help").out
     titles = [line for line in shown.splitlines() if line[:1].isalpha() and line.endswith(":")]
-    expected = ["Data:", "Problem:", "Limits:", "Workers:", "Saving:", "Search:", "Output:", "Examples:"]
+    expected = ["Data:", "Problem:", "Limits:", "Workers:", "Saving:", "Method:", "Search:", "Output:", "Examples:"]
     assert titles == [title for title in expected if title in titles]
     assert {"Data:", "Problem:", "Output:"} <= {*titles}
     assert ".xlsx" in shown
@@ -109,10 +110,32 @@ def test_examples_of_the_help_run(run, monkeypatch, tmp_path):
         assert run(*shlex.split(line)).code in ((0, 1) if "--method" in line else (0,)), line
 
 
-def test_every_option_is_explained():
-    for made in COMMAND.values():
-        unexplained = [p.name for p in made.params if p.param_type_name == "option" and not p.help]
-        assert unexplained in ([], ["seed"], ["style"])
+VERBS = (
+    "Accept Add Allow Ask Bound Check Choose Compare Compile Continue Convert Copy Count Cross-validate "
+    "Dispatch Draw End Expand Find Force Handle Judge Keep Leave List Predict Print Read Recompute Reduce "
+    "Refuse Run Save Scale Search Seed Select Set Show Skip Solve Start State Stop Store Treat Try Use "
+    "Weight Write "
+)
+"""The imperatives with which a help text may begin."""
+
+
+def texts_of_help():
+    """(where, text) of all help texts; sections of a command's own text that are code aside."""
+    for name, command in COMMAND.items():
+        first, *rest = re.sub("\b\n.*?\n\n", "", command.help, flags=re.DOTALL).split("\n\n")
+        yield name, first.strip()
+        yield from ((f"{name}, below", text.strip()) for text in rest)
+        yield from ((f"{name} --{each.name}", each.help) for each in command.params if isinstance(each, click.Option))
+    yield from (COMMANDS | GROUPS).items()
+    yield "exactsel", HELP.partition("\n")[0]
+
+
+def test_help_texts_are_plain_sentences():
+    for where, text in texts_of_help():
+        text = " ".join(text.split())
+        assert "below" in where or text.split()[0].rstrip(",") in VERBS.split(), f"{where} begins with no verb: {text}"
+        assert text.endswith("."), f"{where} ends without a full stop: {text}"
+        assert all(len(sentence.split()) <= 25 for sentence in re.split(r"(?<=[.]) ", text)), (where, text)
 
 
 def test_nothing(run):

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @click.command("reduce", cls=FileCommand)
 @click.argument("path", type=ReplacedPath())
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(path: str, as_json: bool) -> int:
-    """Say whether what exactsel dev fuzz has found in PATH still fails, and make it smaller.
+    """Run the failures that exactsel dev fuzz has written to PATH again, and make them smaller.
 
-    PATH is a .json file that fuzz, or a search that contradicted itself, has written beside an instance, or a folder of
-    them; the files of what still fails are replaced by smaller ones. Exit code 0 means that nothing fails any more,
-    1 that something does.
+    PATH is a folder, or one .json file that stands beside an instance. fuzz writes them, and so does a search that
+    contradicts itself. Smaller files replace those that still fail. Exit code 0 means that nothing fails any more, 1
+    that something does.
     """
     from exactsel.testing.campaigns.reproducers import read_reproducer, reproducers_in, write_reproducer
     from exactsel.testing.campaigns.trials import smaller, still_fails
