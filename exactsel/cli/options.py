@@ -62,7 +62,7 @@ def _where_known(context: click.Context, parameter: click.Parameter, value: Any)
     """Refuse limits on coefficients wherever they would not be kept to."""
     if value is not None and context.info_name not in KNOW_LIMITS:
         known = f"{', '.join(KNOW_LIMITS[:-1])} and {KNOW_LIMITS[-1]}"
-        raise click.UsageError(f"{parameter.opts[0]} is known to {known} alone so far; leave it out.", context)
+        raise click.UsageError(f"{parameter.opts[0]} is known to {known} only; leave it out.", context)
     return value
 
 

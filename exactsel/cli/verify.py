@@ -58,7 +58,7 @@ def command(
     verdict = verify(read_problem(arguments), proof, work_limit=work_limit, begin=_state, **limits)  # type: ignore[arg-type]
     say(json.dumps(verdict.as_dict(), allow_nan=False) if as_json else str(verdict))
     if verdict.unfinished:
-        say_line("Give --work-limit NUMBER or --work-limit none, or a longer --time-limit, to let the check go on.")
+        say_line("Give --work-limit NUMBER or --work-limit none, or a longer --time-limit, to let the check finish.")
         return UNFINISHED
     return 0 if verdict.verified else REJECTED
 

@@ -82,7 +82,7 @@ def load(
         all that hold text or that a frame calls categorical.
     missing : str, optional, what to do about gaps (:data:`exactsel.data.missing.WAYS`); they are refused by default
     decimal, encoding : str, optional
-        Decimal mark and encoding of a text, where they cannot be told or are taken wrong.
+        Decimal mark and encoding of a text, where the default is wrong.
     hierarchy, hierarchy_kind : optional
         What is chosen only together with others, see :class:`exactsel.Problem`; takes precedence over the file's.
     per_group : int, optional

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 import pytest
 from clocks import HANG
-from command_line import CALLED, COMMAND, TWINS, start
+from command_line import CALLED, COMMAND, TWINS, start, texts_of_help
 
 from exactsel import __version__, registry
 from exactsel.cli.helping import RARE, Command
-from exactsel.cli.main import COMMANDS, GROUPS, HELP
+from exactsel.cli.main import COMMANDS, GROUPS
 
 
 def test_the_group(run):
@@ -117,17 +117,6 @@ VERBS = (
     "Weight Write "
 )
 """The imperatives with which a help text may begin."""
-
-
-def texts_of_help():
-    """(where, text) of all help texts; sections of a command's own text that are code aside."""
-    for name, command in COMMAND.items():
-        first, *rest = re.sub("\b\n.*?\n\n", "", command.help, flags=re.DOTALL).split("\n\n")
-        yield name, first.strip()
-        yield from ((f"{name}, below", text.strip()) for text in rest)
-        yield from ((f"{name} --{each.name}", each.help) for each in command.params if isinstance(each, click.Option))
-    yield from (COMMANDS | GROUPS).items()
-    yield "exactsel", HELP.partition("\n")[0]
 
 
 def test_help_texts_are_plain_sentences():

@@ -32,7 +32,7 @@ def parameters(name: str, kinds: object) -> list[click.Parameter]:
 
 
 def of_one_search(*two: click.Parameter) -> bool:
-    """Whether one file may be both: a search goes on in the checkpoint it is resumed from."""
+    """Whether one file may be both: a search continues in the checkpoint it resumes from."""
     return {each.name for each in two} == {"checkpoint", "resume"}
 
 

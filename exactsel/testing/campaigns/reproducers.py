@@ -102,7 +102,7 @@ def read_reproducer(file: Path) -> Reproducer:
             str(text["relation"]),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"{words} is a damaged reproducer; let exactsel dev fuzz write it anew.") from None
+        raise InputError(f"{words} is a damaged reproducer; let exactsel dev fuzz write it again.") from None
 
 
 def reproducers_in(path: Path) -> list[Path]:
