@@ -23,7 +23,7 @@ from exactsel.cli.talk import say, say_line
 
 COMMANDS = {
     "solve": "Find the best model with at most k features, with a certified gap.",
-    "best": "Find the best model over all sizes by AIC, BIC or another criterion.",
+    "best": "Find the best model of any size by AIC, BIC or other criteria.",
     "path": "Find the best model of every size, each with its certified gap.",
     "compare": "Run many methods and the exact search, side by side.",
     "certify": "Bound how far a given model is from optimal.",

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from exactsel import clock
 from exactsel._version import __version__
-from exactsel.errors import InputError, OutputError, OutputWarning, option, warn
+from exactsel.errors import InputError, OutputError, OutputWarning, either, option, warn
 from exactsel.plain import finite, writable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
@@ -322,13 +322,16 @@ def check_what(path: Path, about: Mapping[str, Any], what: str) -> None:
     """:class:`InputError` where a checkpoint is one of another command than ``what``."""
     begun = about.get("what", SOLVE)
     if begun != what:
-        began = f"{path} was begun by 'exactsel {command_called(begun)}'"
-        raise InputError(f"{began}; resume it by that command, not by 'exactsel {command_called(what)}'.")
+        raise InputError(
+            f"{path} was begun by {command_called(begun)}; resume it by that command, not by {command_called(what)}."
+        )
 
 
 def command_called(what: str) -> str:
-    """The command that writes checkpoints of a kind, in the words that call it."""
-    return "best --criterion objective" if what == "near" else what
+    """What writes checkpoints of a kind, as the reader calls it."""
+    if what == "near":
+        return either("exactsel.near_optimal", "'exactsel best --criterion objective'")
+    return either("exactsel.solve_path" if what == "path" else "exactsel.solve", f"'exactsel {what}'")
 
 
 def _proof_named(path: Path, proof: str | None) -> str | None:

@@ -84,7 +84,7 @@ class CourseStatus(Json):
         done = sum(step.get("claim") in ("optimal", "within_eps") for step in steps)
         return [
             ("problem", f"{problem.get('loss', 'column subset selection')}, {sizes}"),
-            ("begun", f"{begun}, with exactsel {self.about['version']}, by 'exactsel {command}'"),
+            ("begun", f"{begun}, with exactsel {self.about['version']}, by {command}"),
             ("run", f"process {self.process} is at work" if self.process is not None else stands),
             ("told", f"{max(0.0, time.time() - self.told):.0f} s ago"),
             ("time", f"{self.progress['seconds']:.1f} s in all"),

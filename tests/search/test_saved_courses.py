@@ -118,11 +118,11 @@ def test_what_may_change_and_what_not(tmp_path):
     for call, sentence in (
         (
             lambda: solve(problem, resume=path),
-            r"path\.ckpt was begun by 'exactsel path'; resume it by that command",
+            r"path\.ckpt was begun by exactsel.solve_path; resume it by that command",
         ),
-        (lambda: solve_path(problem, resume=single), r"solve\.ckpt was begun by 'exactsel solve'"),
-        (lambda: solve_path(problem, resume=near), r"near\.ckpt was begun by 'exactsel best --criterion objective'"),
-        (lambda: near_optimal(problem, resume=path), r"path\.ckpt was begun by 'exactsel path'"),
+        (lambda: solve_path(problem, resume=single), r"solve\.ckpt was begun by exactsel.solve;"),
+        (lambda: solve_path(problem, resume=near), r"near\.ckpt was begun by exactsel.near_optimal"),
+        (lambda: near_optimal(problem, resume=path), r"path\.ckpt was begun by exactsel.solve_path"),
         (
             lambda: solve_path(problem, ks=[1, 2], resume=path),
             r"is about k = 3 too, which is not among what is asked for",

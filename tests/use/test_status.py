@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from command_line import TWINS
 
+from exactsel.errors import at_command_line
 from exactsel.solving.status import status_of
 
 SAVED = {
@@ -21,7 +22,8 @@ def test_what_a_checkpoint_says(run, tmp_path, command):
     run(*SAVED[command], "--checkpoint", file)
     shown = run("solve", "--status", file)
     assert (shown.code, shown.err) == (0, "")
-    assert shown.out.splitlines() == [f"{name:<9} {value}" for name, value in status_of(file).lines()]
+    with at_command_line():
+        assert shown.out.splitlines() == [f"{name:<9} {value}" for name, value in status_of(file).lines()]
     for words in (["--status", file, "--json"], ["--json", "--status", file]):
         shown = run("solve", *words)
         assert (shown.code, shown.err) == (0, "")
