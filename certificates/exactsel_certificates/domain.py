@@ -26,7 +26,7 @@ from exactsel_certificates.formula import (
     Limits,
     check_box,
 )
-from exactsel_certificates.mapped import column_blocks, is_kept
+from exactsel_mapped import column_blocks, is_kept
 
 AnyInstance: TypeAlias = Instance | ColumnInstance | SparseInstance
 

@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel_certificates.formula import FloatArray
-from exactsel_certificates.mapped import column_blocks, is_kept, room_like
 from exactsel_certificates.rigorous import TINY, U, gamma
 from exactsel_certificates.sums import blocked_roundings, blocked_sums
+from exactsel_mapped import column_blocks, is_kept, room_like
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.mapped import column_blocks
 from exactsel_certificates.prepared import lengths
 from exactsel_certificates.rigorous import RigorousBounds, U, gamma, model_objective
 from exactsel_certificates.work import spend
+from exactsel_mapped import column_blocks
 
 ABOVE, FAR_ABOVE = 1.001, 1.1
 """Times P(0): L without and with a ridge, where it may have to leave room for what preparing the data rounds."""

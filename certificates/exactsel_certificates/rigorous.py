@@ -37,10 +37,10 @@ from numpy.typing import NDArray
 from exactsel_certificates.boxes import gains_above, within
 from exactsel_certificates.formula import FloatArray, Instance, row_blocks
 from exactsel_certificates.levels import find_levels, row_slices, side_parts
-from exactsel_certificates.mapped import column_blocks, is_kept
 from exactsel_certificates.poisson import FAR, minus_poisson_conjugate, poisson_values_above
 from exactsel_certificates.sums import blocked_roundings, blocked_sums, careful_products, product_roundings, products
 from exactsel_certificates.walk import FREE, IN, OUT
+from exactsel_mapped import column_blocks, is_kept
 
 U = 2.0**-53
 

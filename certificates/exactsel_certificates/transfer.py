@@ -39,9 +39,9 @@ from functools import cached_property
 import numpy as np
 
 from exactsel_certificates.formula import FloatArray, Instance
-from exactsel_certificates.mapped import column_blocks
 from exactsel_certificates.prepared import Prepared, lengths
 from exactsel_certificates.rigorous import TINY, U, leaves_convex, powers_near
+from exactsel_mapped import column_blocks
 
 RADIUS = 1e6
 """R, for bounded models."""

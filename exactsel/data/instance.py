@@ -56,7 +56,7 @@ from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows, labels_of_rows
 from exactsel.problem.tall import KEYS as TALL
 from exactsel.problem.tall import Tall
-from exactsel_certificates.mapped import is_kept
+from exactsel_mapped import is_kept
 
 _KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups", "hierarchy", *TALL)
 

@@ -30,7 +30,7 @@ from exactsel.problem.labels import labels_for, labels_of
 from exactsel.problem.numbered import check_position
 from exactsel.problem.row_labels import check_rows
 from exactsel.types import FloatArray
-from exactsel_certificates.mapped import some_columns
+from exactsel_mapped import some_columns
 
 DEFAULT_TARGET = "y"
 """The column taken as the target when none is named."""

@@ -18,8 +18,8 @@ from exactsel.problem.doubles import as_array, tell_of_rounding, to_doubles
 from exactsel.problem.frames import frame_matrix
 from exactsel.problem.numbered import as_name, check_position
 from exactsel.types import FloatArray
-from exactsel_certificates.mapped import is_kept
 from exactsel_certificates.prepared import weighted_median
+from exactsel_mapped import is_kept
 
 LARGEST_ENTRY = 1e60
 """Data beyond this are refused: squared norms of gradients, of the fourth order in the data, must stay finite."""
@@ -36,7 +36,7 @@ _LOSS_PARTS = ("name", "smoothness", "infimum", *POINT_FUNCTIONS, "check_target"
 
 def checked_matrix(A: ArrayLike) -> FloatArray:
     """A as a table of finite floats, column by column, as all the work is. A copy, unless it is a read-only memory map
-    of just that (:func:`exactsel_certificates.mapped.is_kept`): this stays in its file.
+    of just that (:func:`exactsel_mapped.is_kept`): this stays in its file.
     """
     matrix = _as_floats(A, "A", by_columns=True)
     if matrix.ndim != 2:

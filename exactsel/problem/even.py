@@ -18,8 +18,8 @@ from exactsel.problem.design import DesignColumns
 from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation
 from exactsel.types import FloatArray
-from exactsel_certificates.mapped import column_blocks, room_like
 from exactsel_certificates.prepared import Prepared
+from exactsel_mapped import column_blocks, room_like
 
 
 def with_even_columns(objective: Objective) -> Objective:

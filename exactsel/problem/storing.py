@@ -18,7 +18,7 @@ from exactsel.kernels.columns import END, EQUAL, FIRST, PLACE, VALUES, Columns, 
 from exactsel.problem.design import SparseColumns, refuse_design
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
-from exactsel_certificates.mapped import nameless_beside, room_like
+from exactsel_mapped import nameless_beside, room_like
 
 LEAST_ROWS = 500
 """With fewer rows vectors stay so close to the processor that whole columns are as good."""

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +83,10 @@ class How:
         return {"listing": self.listing, "shown": self.shown, "details": self.details}
 
 
+Continue = Callable[[Any, dict[str, Any]], Any]
+"""Of a result and the new limits by name: the result of the search run further."""
+
+
 @dataclass(frozen=True)
 class Kept:
     """A search in memory, to go on with."""
@@ -91,6 +95,8 @@ class Kept:
     state: SearchState
     settings: Settings
     how: How
+    continued: Continue | None = None
+    """Runs it further within new limits, from a result of it; None where the search is one of several."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from exactsel.problem.spans import Spans
 from exactsel.search.pool import SHARDS
 from exactsel.solving.settings import Settings
 from exactsel.types import FloatArray
-from exactsel.walks.cell_counting import CellCounter
+from exactsel.walks.cell_counting import CellCounter, Checkable
 from exactsel.walks.closed_form import SubtreeWalker
 from exactsel.walks.clusters import ClusterWalker
 from exactsel.walks.dependent import DependentWalker
@@ -247,13 +247,15 @@ class Methods:
         restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
         return Lister(free, coef, options, shown, restricted)
 
-    def cells(self, problem: Any, prepared: PreparedBound, options: BoundOptions, shown: bool) -> CellCounter | None:
+    def cells(
+        self, problem: Any, prepared: PreparedBound, options: BoundOptions, checkable: Checkable | None
+    ) -> CellCounter | None:
         """For the default search with logistic loss: sets of columns of two values, counted by their cells."""
         free: Any = without_restrictions(problem)
         if not self._unlimited or not CellCounter.serves(free):
             return None
         restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
-        return CellCounter(free, options, shown, restricted)
+        return CellCounter(free, options, checkable, restricted)
 
     def clusters(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> ClusterWalker | None:
         """For the default search with quadratic loss where columns, or those that are independent, have curvature."""

@@ -95,7 +95,7 @@ def solve(
         return solve_saved(asked, settings, how, files, told, record=record, **more)
     with interpreted(is_small(asked) and executor is None):
         more["compiled"] = executor is not None
-        return observed(_search(asked, Settings(**settings), how, **more), told, files, record)
+        return _finished(_search(asked, Settings(**settings), how, **more), told, files, record)
 
 
 def _screened(
@@ -158,7 +158,7 @@ def solve_saved(
         with closing(begin(files.checkpoint, problem, checked, how, files.proof)) as checkpoint:
             more = {"signals": signals, "compiled": True, "room": checkpoint, "executor": executor}
             run = _search(problem, checked, how, start=start, **more)
-            return observed(run, watching, files, record, checkpoint)
+            return _finished(run, watching, files, record, checkpoint)
     refuse_besides(files, start)
     going = resume_from(files.resume, problem, settings, files.proof, how)
     try:
@@ -172,18 +172,14 @@ def solve_saved(
         more = {"signals": signals, "compiled": True, "room": going.checkpoint, "executor": executor}
         more["state"] = going.state
         run = _search(problem, going.settings, going.how, **more)
-        return observed(run, watching, replace(files, proof=going.proof), record, going.checkpoint, going)
+        return _finished(run, watching, replace(files, proof=going.proof), record, going.checkpoint, going)
 
 
 def go_on(result: Result, limits: dict[str, Any]) -> Result:
     """Go on with the search behind a result, see :meth:`exactsel.Result.resume`."""
     kept, watching = result._kept, (limits.pop("callback", None),)
     signals = limits.pop("signals", (signal.SIGINT,))
-    if kept is None:
-        raise InputError(
-            "this result has no search to resume, as it comes from elsewhere; solve the problem again, with "
-            "start=result.support, or save the search with checkpoint=."
-        )
+    assert kept is not None
     other = next((name for name in limits if name not in LIMITS), None)
     if other is not None:
         raise InputError(f"{other} is given, but only limits may change when a search resumes: {', '.join(LIMITS)}.")
@@ -194,7 +190,14 @@ def go_on(result: Result, limits: dict[str, Any]) -> Result:
     else:
         take_along(state)
         run = _search(kept.problem, settings, kept.how, state=state, signals=signals)
-    return observed(run, watching, Files(), kept.how.details)
+    return _finished(run, watching, Files(), kept.how.details)
+
+
+def _finished(run: Search, *watched: Any) -> Result:
+    """The result of a run to its end, which can be continued; arguments as :func:`observed` has them."""
+    result = observed(run, *watched)
+    assert result._kept is not None
+    return replace(result, _kept=replace(result._kept, continued=go_on))
 
 
 def reopened(state: SearchState, settings: Settings, problem: SubsetProblem) -> bool:

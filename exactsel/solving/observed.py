@@ -20,7 +20,7 @@ from exactsel.solving.checkpointing import EVERY, Checkpointer, GoingOn, Store, 
 from exactsel.solving.claim import with_proof
 from exactsel.solving.failing import kept
 from exactsel.solving.result import Result
-from exactsel_certificates.mapped import file_of
+from exactsel_mapped import file_of
 
 if TYPE_CHECKING:
     from exactsel.problem.interface import SubsetProblem

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from exactsel.errors import UnsupportedError, either, option
+from exactsel.errors import InputError, UnsupportedError, either, option
 from exactsel.nodes.tolerance import Gap, Tolerance
 from exactsel.plain import Readable, facts_of, finite, html_line, html_table, html_view, writable
 from exactsel.problem.model import Model, PreparedModel, demands_text
@@ -114,9 +114,13 @@ class Result(FittedModel, Summarised, Readable, Gap):
         InputError
             Where no search is kept, or something else than a limit is given.
         """
-        from exactsel.solving.entry import go_on
-
-        return go_on(self, limits)
+        if self._kept is None or self._kept.continued is None:
+            raise InputError(
+                "this result holds no search to continue; solve the problem again with start=result.support, or save "
+                "the search with checkpoint=."
+            )
+        continued: Result = self._kept.continued(self, limits)
+        return continued
 
     def _measured(self) -> tuple[float, float, float]:
         """``upper``, ``lower`` and ``null_objective``, from which ``gap`` and ``absolute_gap`` follow."""

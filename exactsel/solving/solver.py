@@ -32,6 +32,7 @@ from exactsel.problem.capabilities import PLAIN_REGRESSION
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.problem.model import Model, PreparedModel, column_ratio
+from exactsel.proofs.checkable import checkable_by_patterns
 from exactsel.proofs.statement import statement_of
 from exactsel.search.count_parts import CountParts
 from exactsel.search.engine import Limits, search
@@ -266,7 +267,7 @@ class Search:
         if not self._listing:
             return ways
         lister = self._methods.lister(self.problem, self._bound, self.state.incumbent.coef, options, self._shown)
-        cells = self._methods.cells(self.problem, self._bound, options, self._shown)
+        cells = self._methods.cells(self.problem, self._bound, options, checkable_by_patterns if self._shown else None)
         clusters = None if self._shown else self._methods.clusters(self.problem, self._bound, options)
         ways += [] if clusters is None else [BoundByClusters(clusters)]
         return [*([ListRoot(lister)] if lister else []), *([CountCells(cells)] if cells else []), *ways]
@@ -298,10 +299,8 @@ class Search:
     @property
     def _batch(self) -> int:
         """Nodes of a round."""
-        tree = self._methods.tree
-        usual = (
-            tree.batch if self.settings.shard is None or tree.eager else max(tree.batch, SHARDS * self.settings.shard)
-        )
+        tree, shard = self._methods.tree, self.settings.shard
+        usual = tree.batch if shard is None or tree.eager else max(tree.batch, SHARDS * shard)
         return self.settings.batch or usual
 
     def kept(self) -> Kept:

@@ -22,7 +22,7 @@ from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
 from exactsel.types import FloatArray
-from exactsel_certificates.mapped import is_kept
+from exactsel_mapped import is_kept
 
 
 def instance_facts(instance: Instance, family: str = "regression", **overrides: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ as much. Where too many sets are left it is given up, early: parents are counted
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -28,7 +29,9 @@ from exactsel.walks.cell_classes import Classes, classes_of, filled, level_of, s
 from exactsel.walks.effort import WholeAttempt
 from exactsel.walks.listing import Listed, fitted
 from exactsel.walks.listing_restricted import RestrictedSets
-from exactsel_certificates.estimate import countable
+
+Checkable = Callable[[int, int, int, int], bool]
+"""Whether a checker counts again, by default, all sets of r of m columns over cells of n rows: of n, cells, m, r."""
 
 MOST_ROWS, MOST_COLUMNS, MOST_ENTRIES = 1 << 22, 400, 5e7
 """Rows, by weight, columns and entries there may be."""
@@ -76,10 +79,11 @@ class CellCounter:
     """Bound to one problem; counts the whole of it once."""
 
     def __init__(
-        self, problem: Problem, options: BoundOptions, shown: bool = False, restricted: RestrictedSets | None = None
-    ) -> None:
-        """With ``shown`` only what a reader of the proof can count again will do; ``restricted`` as of a lister."""
-        self._problem, self._options, self._shown, self._restricted = problem, options, shown, restricted
+        self, problem: Problem, options: BoundOptions, checkable: Checkable | None = None,
+        restricted: RestrictedSets | None = None,
+    ) -> None:  # fmt: skip
+        """Where ``checkable`` is given, only counts that it accepts are made; ``restricted`` as of a lister."""
+        self._problem, self._options, self._checkable, self._restricted = problem, options, checkable, restricted
 
     @staticmethod
     def serves(problem: SubsetProblem) -> bool:
@@ -140,7 +144,8 @@ class CellCounter:
         fits = 24.0 * cells * len(self._classes.members) ** 2 <= MOST_BYTES
         parents = math.comb(len(self._classes.members), max(0, size - 3))
         few = parents <= MOST_PARENTS and work <= 4.0 * AT_ONCE * parents
-        few &= not self._shown or countable(problem.n, self._classes.cells, len(self._classes.columns), places)
+        if self._checkable is not None:
+            few &= self._checkable(problem.n, self._classes.cells, len(self._classes.columns), places)
         return work if work <= WORK and in_time and fits and few else math.inf
 
     @cached_property

@@ -39,7 +39,7 @@ from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 from exactsel.walks.listing_cuts import Shortened, fit_to_the_end, least_models, shortened
 from exactsel.walks.listing_restricted import MOST_CLOSED, RestrictedSets
 from exactsel.walks.listing_restricted import WORK as RESTRICTED_WORK
-from exactsel_certificates.mapped import is_kept
+from exactsel_mapped import is_kept
 
 LARGEST = 250
 """With more columns than this the memory of a listing, and its nodes, grow too large."""

@@ -132,7 +132,7 @@ def test_what_cannot_be_gone_on_with():
         result.resume(time_limit=-1)
     another = copy.copy(result)  # as another process gets one
     assert another.upper == result.upper
-    with pytest.raises(InputError, match="this result has no search to resume"):
+    with pytest.raises(InputError, match="this result holds no search to continue"):
         another.resume()
 
 

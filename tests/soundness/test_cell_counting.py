@@ -330,7 +330,7 @@ def test_a_proof_of_a_count_is_one_word(monkeypatch, tmp_path):
     assert proof.point_size.size == 0
     assert verify(problem, path).verified
     # What a reader could not count again is not counted.
-    monkeypatch.setattr(cell_counting, "countable", lambda *sizes: False)
+    monkeypatch.setattr("exactsel_certificates.estimate.countable", lambda *sizes: False)
     again = solve(problem, rel_eps=1e-3, proof=path)
     assert "listed" not in again.history.closed
     assert verify(problem, path).verified

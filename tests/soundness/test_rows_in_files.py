@@ -9,18 +9,19 @@ import pytest
 from samples import sample
 
 import exactsel
+import exactsel_mapped as mapped
 from exactsel.bounds import minorant as minorants
 from exactsel.data.instance import Instance, read_instance, write_instance
 from exactsel.kernels.refit import newton_refit
 from exactsel.problem import objective as objectives
 from exactsel.problem import rows as row_sums
 from exactsel.problem.storing import stored_columns
-from exactsel_certificates import levels, mapped
+from exactsel_certificates import levels
 from exactsel_certificates import minorant as checked_minorants
 from exactsel_certificates.given import GivenInstance, objective_above
-from exactsel_certificates.mapped import is_kept, is_mapped
 from exactsel_certificates.prepared import prepare
 from exactsel_certificates.rigorous import RigorousBounds
+from exactsel_mapped import is_kept, is_mapped
 
 LOSSES = ("quadratic", "huber", "logistic")
 

@@ -17,7 +17,7 @@ from exactsel.data.columns import MARK
 from exactsel.data.instance import read_instance, write_instance
 from exactsel.errors import InputError, OutputError
 from exactsel_certificates.__main__ import main as check_alone
-from exactsel_certificates.mapped import is_kept
+from exactsel_mapped import is_kept
 
 RNG = np.random.default_rng(5)
 N, D = 60, 4
