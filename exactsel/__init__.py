@@ -22,7 +22,7 @@ _HOMES = {
     "Instance": "exactsel.data.instance",
     "load": "exactsel.data",
     "gram": "exactsel.data.gram",
-    "solve": "exactsel.solving.entry",
+    "solve": "exactsel.solving.api",
     "solve_path": "exactsel.studies.path",
     "SolutionPath": "exactsel.studies.path",
     "Search": "exactsel.solving.solver",
@@ -42,8 +42,8 @@ _HOMES = {
     "Model": "exactsel.problem.model",
     "best_model": "exactsel.studies.best",
     "BestModels": "exactsel.studies.best_models",
-    "near_optimal": "exactsel.studies.near",
-    "NearOptimal": "exactsel.studies.listed",
+    "near_optimal": "exactsel.studies.near_optimal",
+    "NearOptimal": "exactsel.studies.solution_pool",
     "Result": "exactsel.solving.result",
     "write_report": "exactsel.report.run",
     "Claim": "exactsel.solving.outcome",
@@ -126,7 +126,7 @@ if TYPE_CHECKING:
     from exactsel.problem.regression import Problem
     from exactsel.proofs.verify import verify
     from exactsel.report.run import write_report
-    from exactsel.solving.entry import solve
+    from exactsel.solving.api import solve
     from exactsel.solving.outcome import Claim, Termination
     from exactsel.solving.result import Result
     from exactsel.solving.settings import Settings
@@ -137,9 +137,9 @@ if TYPE_CHECKING:
     from exactsel.studies.certify import Certified, certify
     from exactsel.studies.compare import Comparison, compare
     from exactsel.studies.crossval import ValidationErrors, cross_validate
-    from exactsel.studies.listed import NearOptimal
-    from exactsel.studies.near import near_optimal
+    from exactsel.studies.near_optimal import near_optimal
     from exactsel.studies.path import SolutionPath, solve_path
+    from exactsel.studies.solution_pool import NearOptimal
     from exactsel.studies.sweeps import Sweep, sweep
     from exactsel.studies.targets import TargetModels, solve_targets
 

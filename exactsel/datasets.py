@@ -22,7 +22,7 @@ from exactsel.arguments import shown
 from exactsel.data.instance import read_instance
 from exactsel.data.shipped import Shipped, copy_to, shipped
 from exactsel.errors import InputError, UnsupportedError, did_you_mean
-from exactsel.plain import Readable
+from exactsel.to_plain import Readable
 
 __all__ = ["Dataset", "copy_to", "load", "names"]
 

@@ -77,7 +77,7 @@ def greedy_trap() -> Entry:
     )
 
 
-def twins() -> Entry:
+def duplicates() -> Entry:
     """Columns 1 and 3 are equal."""
     h = _walsh()
     twin = np.array([2.0, 1.0, 0.0, -1.0, -2.0, 0.0, 1.0, -1.0])
@@ -294,7 +294,7 @@ def entries() -> list[Entry]:
     return [
         diabetes(),
         greedy_trap(),
-        twins(),
+        duplicates(),
         outlier(),
         labels(),
         exponential_decay(),

@@ -109,8 +109,8 @@ def check(search, writer):
     coef = found.coef
     claimed = writer.claim(found.lower, found.upper)
     writer.finish(claimed, found.upper, found.support, coef, found.scope)
-    vanishing = getattr(search.problem.objective, "vanishing", None)
-    if vanishing is not None:
+    ridge_limits = getattr(search.problem.objective, "vanishing", None)
+    if ridge_limits is not None:
         # So small a ridge makes much of what rounding does to a dual vector; a solve then claims what its proof shows.
         shown = established(search.problem, writer.path)
         assert shown is None or shown >= claimed - MOST_ROUNDED * search.problem.null_objective

@@ -16,7 +16,7 @@ LOSSES = ("quadratic", "huber", "logistic", "css")
 
 @dataclass(frozen=True)
 class Case:
-    """A problem as somebody gives it; ``k``, ``must_have`` and ``must_not`` count groups where there are labels."""
+    """A problem as somebody gives it; ``k``, ``force_in`` and ``force_out`` count groups where there are labels."""
 
     A: Array
     y: Array
@@ -28,8 +28,8 @@ class Case:
     weights: Array | None = None
     intercept: bool = False
     scale: bool = False
-    must_have: tuple[int, ...] = ()
-    must_not: tuple[int, ...] = ()
+    force_in: tuple[int, ...] = ()
+    force_out: tuple[int, ...] = ()
     labels: tuple[str | None, ...] | None = None
     """The group of every column."""
     kind: str = ""
@@ -69,7 +69,7 @@ class Case:
         if self.loss == "css":
             return ColumnSubsetProblem(self.A, self.k)
         grouped = self.labels is not None and self.per_group is None
-        demands: dict[str, Any] = {"must_have": self.must_have, "must_not": self.must_not}
+        demands: dict[str, Any] = {"force_in": self.force_in, "force_out": self.force_out}
         limits: dict[str, Any] = {} if self.per_group is None else {"groups": self.labels, "per_group": self.per_group}
         limits |= {"hierarchy": dict(self.hierarchy)} if self.hierarchy else {}
         plain = Problem.prepared(
@@ -83,7 +83,7 @@ class Case:
     def admits(self, support: tuple[int, ...]) -> bool:
         """Whether a set of units, of any size, keeps to what is demanded of sets."""
         chosen = set(support)
-        if not chosen.issuperset(self.must_have) or chosen & set(self.must_not):
+        if not chosen.issuperset(self.force_in) or chosen & set(self.force_out):
             return False
         if any(child in chosen and not chosen.issuperset(parents) for child, parents in self.hierarchy):
             return False
@@ -232,7 +232,7 @@ def _demanding(rng: Any, case: Case) -> Case:
     inside = int(rng.integers(0, min(case.k, 2) + 1))
     outside = int(rng.integers(0, min(3, many - inside) + 1))
     return replace(
-        case, must_have=tuple(sorted(order[:inside])), must_not=tuple(sorted(order[inside : inside + outside]))
+        case, force_in=tuple(sorted(order[:inside])), force_out=tuple(sorted(order[inside : inside + outside]))
     )
 
 

@@ -26,7 +26,7 @@ FEW = 4
 def quadratic_case(seed: int) -> Case:
     """A random problem of quadratic loss, columns one by one."""
     case = random_case(seed, "quadratic")
-    return replace(case, labels=None, must_have=(), must_not=()) if case.labels is not None else case
+    return replace(case, labels=None, force_in=(), force_out=()) if case.labels is not None else case
 
 
 def ways(seed: int, case: Case) -> dict[str, dict[str, Any]]:

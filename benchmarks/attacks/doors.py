@@ -51,7 +51,7 @@ def through_path(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Trut
     """The best model of every size."""
     from exactsel import solve_path
 
-    path = solve_path(problem, ks=range(max(1, len(case.must_have)), case.k + 1) or [case.k], **QUIET)
+    path = solve_path(problem, ks=range(max(1, len(case.force_in)), case.k + 1) or [case.k], **QUIET)
     for result in path.results:
         k = result.problem["k"]
         yield from judged(result, oracle, oracle.truth(k), k)
@@ -89,14 +89,14 @@ def through_near(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Trut
 
 
 def _some_support(rng: Any, case: Case) -> tuple[int, ...]:
-    free = [u for u in range(len(case.units)) if u not in {*case.must_have, *case.must_not}]
-    many = int(rng.integers(0, max(0, min(case.k - len(case.must_have), len(free))) + 1))
-    chosen = {*case.must_have, *(int(u) for u in rng.permutation(free)[:many])}
+    free = [u for u in range(len(case.units)) if u not in {*case.force_in, *case.force_out}]
+    many = int(rng.integers(0, max(0, min(case.k - len(case.force_in), len(free))) + 1))
+    chosen = {*case.force_in, *(int(u) for u in rng.permutation(free)[:many])}
     for child, parents in reversed(case.hierarchy):
-        if not chosen.issuperset(parents) and child not in case.must_have:
+        if not chosen.issuperset(parents) and child not in case.force_in:
             chosen.discard(child)
     support = tuple(sorted(chosen))
-    return support if case.admits(support) else tuple(sorted(case.must_have))
+    return support if case.admits(support) else tuple(sorted(case.force_in))
 
 
 def through_certify(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Truth) -> Iterator[Finding]:
@@ -161,7 +161,7 @@ def through_estimator(rng: Any, case: Case, problem: Any, oracle: Oracle, truth:
     """The estimators of scikit-learn's kind."""
     from exactsel import sklearn
 
-    if case.loss == "css" or case.must_have or case.must_not:
+    if case.loss == "css" or case.force_in or case.force_out:
         return
     shared: dict[str, Any] = {
         "k": case.k, "lam": case.lam, "fit_intercept": case.intercept, "standardize": case.scale,

@@ -64,7 +64,7 @@ def command_of(kind: str, file: Path, fine: Path, rng: np.random.Generator) -> l
         options = [["--drop", "cat"], ["--factors", "cat"], []][int(rng.integers(3))]
     chance = rng.random()
     if chance < 0.1:
-        extra = [["--intercept", "--scale"], ["--groups", "g=0,1"], ["--must-have", "0"]][int(rng.integers(3))]
+        extra = [["--intercept", "--scale"], ["--groups", "g=0,1"], ["--force-in", "0"]][int(rng.integers(3))]
         return ["solve", name, *options, *model, *extra, "--eps", "1e300", "--quiet", "--threads", "1"]
     if chance < 0.15:
         return ["certify", name, *options, *model, "--support", "0", "--eps", "1e300", "--quiet", "--threads", "1"]

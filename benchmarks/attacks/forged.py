@@ -133,7 +133,7 @@ def _unchecked(entries: dict[str, Any], A: Any, y: Any, css: bool) -> Any:
         return ColumnInstance(A, entries["k"])
     given = entries.get("intercept") or entries.get("weights") is not None
     instance = object.__new__(GivenInstance if given else Instance)
-    values = {"must_have": (), "must_not": (), "groups": (), "weights": None, "intercept": False, **entries}
+    values = {"force_in": (), "force_out": (), "groups": (), "weights": None, "intercept": False, **entries}
     for field in fields(Instance):
         if field.name in values:
             object.__setattr__(instance, field.name, values[field.name])

@@ -47,8 +47,8 @@ def forgeries(rng: Any, instance: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from _rows(rng, instance, row)
     many = len(instance.groups) or d
     for wrong in ((many,), (-1,), (0.5,), ("0",)):
-        yield f"must_have is {wrong}", dict(must_have=wrong)
-        yield f"must_not is {wrong}", dict(must_not=wrong)
+        yield f"force_in is {wrong}", dict(force_in=wrong)
+        yield f"force_out is {wrong}", dict(force_out=wrong)
     for groups in (((0,),), ((0, 0), tuple(range(1, d))), ((-1,), tuple(range(d))), (tuple(range(d + 1)),)):
         if sorted(j for group in groups for j in group) != list(range(d)):
             yield f"groups are {groups}", dict(groups=groups)
@@ -80,7 +80,7 @@ def _with(array: Any, place: Any, value: float) -> Any:
 def plain_case(seed: int) -> Case:
     """A problem of the solves, with nothing done to its data, so that each forgery is the only thing wrong."""
     case = random_case(seed)
-    return replace(case, intercept=False, scale=False, weights=None, labels=None, must_have=(), must_not=())
+    return replace(case, intercept=False, scale=False, weights=None, labels=None, force_in=(), force_out=())
 
 
 def forged(seed: int) -> Outcome:

@@ -123,7 +123,7 @@ def second_opinion(case: Case, delta: float | None, data: bytes) -> str | None:
     try:
         return check(
             data, case.A.tolist(), case.y.tolist(), case.k, loss, case.lam, 1.0 if delta is None else delta,
-            case.must_have, case.must_not, None if case.weights is None else case.weights.tolist(), case.intercept,
+            case.force_in, case.force_out, None if case.weights is None else case.weights.tolist(), case.intercept,
             groups, **options,
         )  # fmt: skip
     except Beyond:

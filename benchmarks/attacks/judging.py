@@ -94,7 +94,7 @@ def admissible(coef: Sequence[float], support: Sequence[int], oracle: Oracle, k:
     used = {u for u, columns in enumerate(case.units) if any(coef[j] for j in columns)}
     if used - set(support):
         yield Finding("support is not that of the coefficients", 1.0, f"{support} but {sorted(used)}")
-    if len({*support, *used, *case.must_have}) > k or {*support, *used} & set(case.must_not):
+    if len({*support, *used, *case.force_in}) > k or {*support, *used} & set(case.force_out):
         yield Finding("model breaks the limits", 1.0, f"support {support}, k {k}")
 
 

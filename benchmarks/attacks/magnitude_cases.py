@@ -156,7 +156,7 @@ def _constrained(rng: Any, case: Case) -> Case:
         inside = int(rng.integers(0, min(case.k, 2) + 1))
         outside = int(rng.integers(0, min(2, d - inside) + 1))
         return replace(
-            case, must_have=tuple(sorted(order[:inside])), must_not=tuple(sorted(order[inside : inside + outside]))
+            case, force_in=tuple(sorted(order[:inside])), force_out=tuple(sorted(order[inside : inside + outside]))
         )
     if kind in ("groups", "per group"):
         labels = tuple(None if rng.random() < 0.2 else f"g{int(rng.integers(max(1, d // 2 + 1)))}" for _ in range(d))

@@ -144,10 +144,10 @@ def certify(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[Fi
     """A support, whose best coefficients are asked for."""
     from exactsel import certify as ask
 
-    free = [u for u in range(len(asked.case.units)) if u not in {*asked.case.must_have, *asked.case.must_not}]
-    many = int(asked.rng.integers(0, max(0, min(asked.case.k - len(asked.case.must_have), len(free))) + 1))
+    free = [u for u in range(len(asked.case.units)) if u not in {*asked.case.force_in, *asked.case.force_out}]
+    many = int(asked.rng.integers(0, max(0, min(asked.case.k - len(asked.case.force_in), len(free))) + 1))
     chosen = (int(u) for u in asked.rng.permutation(free)[:many])
-    support = tuple(sorted((*asked.case.must_have, *chosen)))
+    support = tuple(sorted((*asked.case.force_in, *chosen)))
     if not asked.case.admits(support):
         raise Elsewhere("the support drawn is not admissible")
     found = ask(asked.problem, support=support, **QUIET)
@@ -171,7 +171,7 @@ def best(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[Findi
     from exactsel import best_model
 
     criterion = str(asked.rng.choice(["bic", "aic", "ebic"]))
-    k_max = int(asked.rng.integers(1, asked.case.k + 1)) if not asked.case.must_have else asked.case.k
+    k_max = int(asked.rng.integers(1, asked.case.k + 1)) if not asked.case.force_in else asked.case.k
     found = best_model(asked.problem, criterion=criterion, k_max=k_max, top=TOP, **QUIET)
     models = [(model.support, model.criterion, model.objective) for model in found.models]
     record = {"models": models, "lower": found.lower, "threshold": found.threshold, "complete": found.complete,
@@ -234,7 +234,7 @@ def path(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[Findi
     """The best model of every size."""
     from exactsel import solve_path
 
-    found = solve_path(asked.problem, ks=range(max(1, len(asked.case.must_have)), asked.case.k + 1), **QUIET)
+    found = solve_path(asked.problem, ks=range(max(1, len(asked.case.force_in)), asked.case.k + 1), **QUIET)
     record = {f"{place}": [value for name, value in said(r).items() if name not in ("coef", "tree_hash")]
               for place, r in enumerate(found.results)}  # fmt: skip
     return record, lambda oracle, truth: through_path(asked.rng, asked.case, asked.problem, oracle, truth)
@@ -248,9 +248,9 @@ def validation(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator
     if case.offset is not None or case.labels is not None or case.hierarchy or case.lower is not None or n < 6:
         raise Elsewhere("not asked with these constraints, or with few rows")
     found = cross_validate(
-        case.A, case.y, cv=random_folds(n, 3, asked.seed), ks=range(len(case.must_have), case.k + 1), lams=[case.lam],
-        loss=case.loss, delta=case.delta, intercept=case.intercept, weights=case.weights, must_have=case.must_have,
-        must_not=case.must_not, threads=1, total=SECONDS,
+        case.A, case.y, cv=random_folds(n, 3, asked.seed), ks=range(len(case.force_in), case.k + 1), lams=[case.lam],
+        loss=case.loss, delta=case.delta, intercept=case.intercept, weights=case.weights, force_in=case.force_in,
+        force_out=case.force_out, threads=1, total=SECONDS,
     )  # fmt: skip
 
     def judge(oracle: Oracle, truth: Truth) -> Iterator[Finding]:
@@ -265,7 +265,7 @@ def estimator(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[
     from exactsel import sklearn
 
     case = asked.case
-    if case.offset is not None or case.lower is not None or case.must_have or case.must_not:
+    if case.offset is not None or case.lower is not None or case.force_in or case.force_out:
         raise Elsewhere("not asked with these constraints")
     shared: dict[str, Any] = {
         "k": case.k, "lam": case.lam, "fit_intercept": case.intercept, "groups": case.labels, "loss": case.loss,
@@ -344,8 +344,8 @@ def tall(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[Findi
     if case.loss != "quadratic" or case.offset is not None or case.labels or case.hierarchy or case.lower is not None:
         raise Elsewhere("not asked with these constraints, or this loss")
     made = gram(case.A, case.y, weights=case.weights, intercept=case.intercept, k=case.k, lam=case.lam)
-    result = solve(made.problem(must_have=case.must_have, must_not=case.must_not), **QUIET)
-    rows = result.all_rows
+    result = solve(made.problem(force_in=case.force_in, force_out=case.force_out), **QUIET)
+    rows = result.full_data
     record = said(result) | {"upper of all rows": rows.upper, "lower of all rows": rows.lower}
 
     def judge(oracle: Oracle, truth: Truth) -> Iterator[Finding]:

@@ -147,7 +147,7 @@ def fits(upper: float, support: Support, oracle: Oracle, known: Iterable[Support
     """The model is no worse than exact fits on its own support, and on others: none, and each column, by default."""
     case = oracle.case
     if known is None:
-        known = [(), *(tuple(sorted({u, *case.must_have})) for u in range(len(case.units)))]
+        known = [(), *(tuple(sorted({u, *case.force_in})) for u in range(len(case.units)))]
     admitted = sorted({s for s in known if len(s) <= case.k and case.admits(s)} - {tuple(support)})
     for chosen, (_, high) in oracle.values([tuple(support), *admitted]).items():
         excess = Fraction(upper) - high if np.isfinite(upper) else Fraction(2) ** 1100

@@ -77,7 +77,7 @@ def ridgeless_case(seed: int) -> Case:
     outside = (int(rng.integers(units)),) if units > 1 and rng.random() < 0.15 else ()
     return Case(
         A, y, k, loss, 0.0, float(10.0 ** rng.uniform(-0.5, 0.5)) if loss == "huber" else None, weights,
-        bool(rng.random() < 0.5), bool(rng.random() < 0.25), must_not=outside, labels=labels, kind="without a ridge",
+        bool(rng.random() < 0.5), bool(rng.random() < 0.25), force_out=outside, labels=labels, kind="without a ridge",
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def _tiny(case: Case, delta: float | None) -> Any:
     groups = None if case.labels is None else tuple(label or "" for label in case.labels)
     return TinyInstance(
         case.A, case.y, case.k, case.loss, 0.0, 1.0 if delta is None else delta, case.weights, case.intercept,
-        case.scale, case.must_have, case.must_not, groups,
+        case.scale, case.force_in, case.force_out, groups,
     )  # fmt: skip
 
 

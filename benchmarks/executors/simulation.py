@@ -17,7 +17,7 @@ from typing import Any
 from exactsel.search import rounds as rounds_module
 from exactsel.search.pool import Executor
 from exactsel.solving import solve
-from exactsel.solving.job import Workshop
+from exactsel.solving.shard_worker import ShardWorker
 
 
 @dataclass
@@ -58,7 +58,7 @@ class _Measuring:
         self.measured = Measured([MeasuredRound(False)])
 
     def begin(self, job: bytes) -> None:
-        self._workshop = Workshop(job)
+        self._workshop = ShardWorker(job)
 
     def submit(self, shard: bytes) -> Any:
         began = time.process_time()

@@ -21,7 +21,7 @@ from benchmarks.incumbents.who import report as who_report
 from benchmarks.paper.tables import Row, markdown
 from exactsel import Problem
 from exactsel.files import write_bytes
-from exactsel.start.portions import FIRST_DUE
+from exactsel.start.primal_heuristics import FIRST_DUE
 
 
 @click.group(context_settings={"show_default": True})

@@ -98,6 +98,6 @@ def _portfolio(variant: str) -> Iterator[None]:
         return ([which], [which]) if how == "only" else (begin, between)
 
     with ExitStack() as stack:
-        for module in ("exactsel.start.models", "exactsel.start.portions", "exactsel.solving.solver"):
+        for module in ("exactsel.start.models", "exactsel.start.primal_heuristics", "exactsel.solving.solver"):
             stack.enter_context(patch(f"{module}.portfolio_for", chosen))
         yield

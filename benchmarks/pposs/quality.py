@@ -37,7 +37,7 @@ class Quality:
     @property
     def title(self) -> str:
         """A heading that says what was run."""
-        return f"Effort to reach forward selection, mean of {self.seeds} runs"
+        return f"WorkBudget to reach forward selection, mean of {self.seeds} runs"
 
     def rows(self) -> Iterator[Row]:
         """One row per case and method; the time is that of an offspring times the evaluations needed."""

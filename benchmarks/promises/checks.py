@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.promises.runs import Course, follow
+from benchmarks.promises.runs import ProblemSequence, follow
 from exactsel import Problem, solve
 from exactsel.errors import UnsupportedError
 
@@ -51,7 +51,7 @@ def shortfall(make: Callable[[], Problem], most: float, before: float = BEFORE) 
     return Shortfall(worst, which, _short(known, none, most, 1.0, before), auto.wasted)
 
 
-def _short(ours: Course, other: Course, most: float, times: float, before: float) -> float:
+def _short(ours: ProblemSequence, other: ProblemSequence, most: float, times: float, before: float) -> float:
     work = np.geomspace(most / 100, most, 20)
     least = min(ours.upper, other.upper)
     return max(min(other.at(w), least) - ours.at(times * w + before) for w in work.tolist()) / abs(least)

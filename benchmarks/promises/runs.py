@@ -14,7 +14,7 @@ from exactsel.search.incumbents import work_done
 
 
 @dataclass
-class Course:
+class ProblemSequence:
     """A search that was followed up to some amount of work."""
 
     work: list[float] = field(default_factory=lambda: [0.0])
@@ -31,7 +31,7 @@ class Course:
         return self.lower[bisect.bisect_right(self.work, work) - 1]
 
 
-def follow(problem: SubsetProblem, most: float, start: Sequence[int] | None = None, **settings: Any) -> Course:
+def follow(problem: SubsetProblem, most: float, start: Sequence[int] | None = None, **settings: Any) -> ProblemSequence:
     """Search until ``most`` multiplications have been counted, or to the end.
 
     Parameters
@@ -44,16 +44,16 @@ def follow(problem: SubsetProblem, most: float, start: Sequence[int] | None = No
     **settings
         Of the search, such as ``bound="apg"``.
     """
-    search, course = Search(problem, Settings(**settings), start=start, signals=()), Course()
+    search, sequence = Search(problem, Settings(**settings), start=start, signals=()), ProblemSequence()
     for event in search:
         if isinstance(event, RoundEnded | Finished):
-            course.work.append(work_done(search.state, problem))
-            course.lower.append(max(course.lower[-1], search.state.lower))
-            course.finished = isinstance(event, Finished) and event.termination in ("tree_exhausted", "gap_closed")
-        if course.work[-1] >= most:
+            sequence.work.append(work_done(search.state, problem))
+            sequence.lower.append(max(sequence.lower[-1], search.state.lower))
+            sequence.finished = isinstance(event, Finished) and event.termination in ("tree_exhausted", "gap_closed")
+        if sequence.work[-1] >= most:
             break
     state = search.state
-    course.upper = state.upper
+    sequence.upper = state.upper
     total = state.walks.useful + state.walks.wasted
-    course.wasted = state.walks.wasted / total if total else 0.0
-    return course
+    sequence.wasted = state.walks.wasted / total if total else 0.0
+    return sequence

@@ -263,7 +263,7 @@ def forced_columns() -> str:
     instance = _instance(d=3, k=1, lam=0.5)
     parts: list[Any] = []
     for have, banned in (((), ()), ((1,), ()), ((), (2,)), ((1,), (2,))):
-        at = replace(instance, must_have=have, must_not=banned)
+        at = replace(instance, force_in=have, force_out=banned)
         for index in ([1], [2], []):
             proof = _proof(
                 at, problem_hash=checking.problem_hash(at), model_index=np.array(index, dtype=np.int32),

@@ -108,7 +108,7 @@ def semidefinite(scale: float, lam: float) -> str:
                     at = module.Semidefinite(plain, middle * c, 1e6, np.array([4, 2]))
                     low, high = (middle, high) if holds(at) else (low, middle)
                 at = module.Semidefinite(plain, high * c, 1e6, np.array([4, 2]))
-                parts.append((name, low, list(at.suspects(state, k)) if name == "counted" and at.usable else 0))
+                parts.append((name, low, list(at.undecided(state, k)) if name == "counted" and at.usable else 0))
     at = module.Semidefinite(plain, 0.5 * c, 20.0, np.array([4, 2]))
     return repr([parts, at.counted(states, 4).tolist(), at.Q.tolist(), at.room(3), at.order.tolist(), at.size.tolist()])
 
@@ -173,7 +173,7 @@ def exact() -> str:
 
 
 def selections() -> str:
-    """Spans, single additions and directions of a matrix with near copies."""
+    """RedundantColumns, single additions and directions of a matrix with near copies."""
     module, kind = loaded("selections"), loaded("columns").ColumnInstance
     rng = np.random.default_rng(8)
     A = rng.standard_normal((8, 4))

@@ -65,7 +65,7 @@ def _about(hierarchy: Any, **changes: Any) -> Any:
 def models() -> str:
     """Every set of columns, listed as a model, with and without demands and groups."""
     parts = []
-    demands = ({}, {"must_have": (1,)}, {"must_not": (2,)}, {"groups": ((0,), (1,), (2,), (3,)), "must_have": (0,)})
+    demands = ({}, {"force_in": (1,)}, {"force_out": (2,)}, {"groups": ((0,), (1,), (2,), (3,)), "force_in": (0,)})
     for hierarchy, changes in product(_hierarchies(), demands):
         instance = _about(hierarchy, **changes)
         listed = [[j for j in range(4) if number >> j & 1] for number in range(16)]

@@ -12,7 +12,7 @@ from exactsel import Problem
 from exactsel.bounds.witness import ModelPoint
 from exactsel.nodes.node import Node
 from exactsel.search.memory import MEBIBYTE
-from exactsel.search.spilling import Spilling, TemporaryRoom
+from exactsel.search.spilling import Spilling, TemporaryNodeStore
 
 ENTRIES = 20
 """Of the model that proves a node's bound; two nodes share one."""
@@ -22,7 +22,7 @@ def run(count: int, limit: float, seed: int, columns: int = 100) -> None:
     """Open nodes of random bounds, as a search does, then take some, prune half and see that the order was kept."""
     rng = np.random.default_rng(seed)
     problem = Problem(rng.standard_normal((120, columns)), rng.standard_normal(120), ENTRIES, lam=1.0)
-    frontier, began = Spilling(TemporaryRoom(), problem), time.perf_counter()
+    frontier, began = Spilling(TemporaryNodeStore(), problem), time.perf_counter()
     for number in range(count):
         if number % 2 == 0:
             index = np.sort(rng.choice(columns, ENTRIES, replace=False)).astype(np.int32)

@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks.speed.instances import small
 from exactsel import solve
 from exactsel.data.instance import Instance, read_instance
-from exactsel.plain import finite
 from exactsel.solving.result import Result
+from exactsel.to_plain import finite
 
 MODES: Mapping[str, Mapping[str, Any]] = {
     "exactsel": {},

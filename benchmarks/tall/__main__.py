@@ -33,7 +33,7 @@ def compared(columns: int, k: int) -> dict[str, object]:
     whole = solve(Problem.prepared(A, y, k, lam=1.0, intercept=True))
 
     small = solve(gram(iter(rows), intercept=True, k=k, lam=1.0).problem())
-    spread = small.all_rows
+    spread = small.full_data
     assert spread is not None
     return {
         "rows": f"{IN_MEMORY:,} x {columns}", "support": "the same" if whole.support == small.support else "another",

@@ -69,7 +69,7 @@ def measured(data: object, rows: Planted, folder: Path, **options: object) -> di
     result = solve(instance.problem(), proof=proof, rel_eps=1e-9)
     solving = time.perf_counter() - began
     checked = verify(instance.problem(), proof)
-    spread = result.all_rows
+    spread = result.full_data
     assert spread is not None
     assert instance.tall is not None
     return {

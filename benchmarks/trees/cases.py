@@ -121,7 +121,7 @@ def _dependent() -> Problem:
 
 def _demanding() -> Problem:
     whole = _diabetes("quadratic")
-    return Problem(whole.A, whole.y, 6, lam=whole.lam, must_have=(0, 9), must_not=(2, 3))
+    return Problem(whole.A, whole.y, 6, lam=whole.lam, force_in=(0, 9), force_out=(2, 3))
 
 
 def _prepared(loss: str) -> Problem:

@@ -16,7 +16,7 @@ from benchmarks.folder import MissingData
 from benchmarks.wide.instances import Instance, from_plain
 from exactsel import heuristics, solve
 from exactsel.observers.history import closers_text
-from exactsel.plain import finite
+from exactsel.to_plain import finite
 
 UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes of the unit in which the system gives the largest memory."""

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.wide.instances import Instance, from_plain
 from benchmarks.wide.one import peak
 from exactsel import best_model
-from exactsel.plain import finite
+from exactsel.to_plain import finite
 
 
 def measured(instance: Instance, penalty: float, most: float, rel_gap: float) -> dict[str, Any]:

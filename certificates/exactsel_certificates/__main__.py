@@ -89,8 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--groups", type=_groups, help="columns chosen together, by number: 0,1,2;4,5")
     parser.add_argument("--hierarchy", help="text file, lines of child: parent, parent; first line weak or strong")
     parser.add_argument("--per-group", type=int, help="choose columns one by one, at most so many from each group")
-    parser.add_argument("--must-have", type=_columns, default=(), help="columns forced in, by number: 0,4")
-    parser.add_argument("--must-not", type=_columns, default=(), help="columns forced out, by number: 1,2")
+    parser.add_argument("--force-in", type=_columns, default=(), help="columns forced in, by number: 0,4")
+    parser.add_argument("--force-out", type=_columns, default=(), help="columns forced out, by number: 1,2")
     parser.add_argument("--nonnegative", default="", help="columns without negative coefficients: all, or 0,4")
     parser.add_argument("--bounds", help="text file, lines of column,lower,upper: limits of coefficients")
     parser.add_argument("--max-coef", type=_positive, default=math.inf, help="no coefficient is larger in size")
@@ -157,7 +157,7 @@ def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     delta = np.inf if loss != "huber" else options.delta
     return SparseInstance(
         found.A, y, min(options.k, found.A.shape[1]), loss, 0.0 if options.lam is None else options.lam, delta,
-        options.must_have, options.must_not, options.intercept, _box(options, found.A.shape[1], named=False),
+        options.force_in, options.force_out, options.intercept, _box(options, found.A.shape[1], named=False),
     )  # fmt: skip
 
 
@@ -198,7 +198,7 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     delta = float(given("delta")) if loss == "huber" else np.inf
     lam = float(given("lam"))
     intercept = options.intercept or bool(stored.get("intercept", False))
-    forced = (options.must_have, options.must_not)
+    forced = (options.force_in, options.force_out)
     scale = options.scale or bool(stored.get("scale", False))
     weights = stored.get("weights") if options.weights is None else _weights(options.weights)
     hierarchy = _hierarchy(options, stored, groups) if limits is None else limits if limits.groups else None

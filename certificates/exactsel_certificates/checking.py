@@ -210,10 +210,10 @@ def _inadmissible(instance: SearchedInstance, support: list[int]) -> str:
     if isinstance(instance, Instance):
         what = "groups" if instance.groups else what
         units = instance.units_of(support)
-        banned = units & {*instance.must_not}
+        banned = units & {*instance.force_out}
         if banned:
             return f"the model holds {what[:-1]} {min(banned)}, which no model may hold."
-        support = sorted({*units, *instance.must_have})
+        support = sorted({*units, *instance.force_in})
     if len(support) > instance.k:
         return f"the model has {len(support)} {what}, but k is {instance.k}."
     return inadmissible(instance, support) if isinstance(instance, Instance) else ""
@@ -278,7 +278,7 @@ def _bounds(proof: Proof, instance: SearchedInstance, exact_limit: float) -> Ite
             yield _selection_bounds(selections, leaves), selections.exact_regions
         return
     regions = AllRegions(instance, proof, exact_limit)
-    root = first_region(instance.units, instance.must_have, instance.must_not)
+    root = first_region(instance.units, instance.force_in, instance.force_out)
     implied = None if instance.hierarchy is None else rule_of(instance.hierarchy, instance.k).implied
     for leaves in closed_regions(proof.tree, root, instance.k, batch, implied):
         yield regions.bounds(leaves), regions.exact_regions
@@ -370,7 +370,7 @@ class _About:
         delta = f"(delta={instance.delta!r})" if instance.loss == "huber" else ""
         model = "Ax + c" if instance.intercept else "Ax"
         loss = f"{'weighted ' if instance.weights is not None else ''}{instance.loss}{delta}, lam={instance.lam!r}"
-        for name in ("must_have", "must_not"):
+        for name in ("force_in", "force_out"):
             columns = getattr(instance, name)
             loss += f", {name}={','.join(map(str, columns))}" if columns else ""
         limit = f"on at most k of {self.groups} groups of columns" if self.groups else "with at most k non-zeros"

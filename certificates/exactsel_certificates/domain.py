@@ -77,16 +77,16 @@ def _sparse(instance: SparseInstance) -> SparseInstance:
         largest[filled] = np.maximum.reduceat(np.abs(values), A.starts[filled])
     _check_sizes("A", largest[None])
     y, lam, delta = _target(instance, A.n)
-    have, out, k = _numbers(instance.must_have), _numbers(instance.must_not), _limit(instance.k, d)
+    have, out, k = _numbers(instance.force_in), _numbers(instance.force_out), _limit(instance.k, d)
     forced = {*have, *out}
-    _need(len(forced) == len(have) + len(out) and forced <= {*range(d)}, "must_have and must_not name a column twice.")
+    _need(len(forced) == len(have) + len(out) and forced <= {*range(d)}, "force_in and force_out name a column twice.")
     _need(len(have) <= k, f"{len(have)} columns are forced in, but k is {k}.")
     box = None if instance.box is None else _box(instance)
     if box is not None:
         check_box(box, d)
     return replace(
         instance, A=replace(A, values=values), y=y, k=k, lam=lam, delta=delta, intercept=bool(instance.intercept),
-        must_have=have, must_not=out, box=box,
+        force_in=have, force_out=out, box=box,
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def _regression(instance: Instance) -> Instance:
     return replace(
         instance, A=A, y=y, k=_limit(instance.k, d), lam=lam, delta=delta, intercept=bool(instance.intercept),
         weights=None if instance.weights is None else _weights(instance.weights, n),
-        must_have=_numbers(instance.must_have), must_not=_numbers(instance.must_not),
+        force_in=_numbers(instance.force_in), force_out=_numbers(instance.force_out),
         groups=tuple(_numbers(group) for group in instance.groups), hierarchy=_hierarchy(instance.hierarchy),
         box=None if instance.box is None else _box(instance),
     )  # fmt: skip

@@ -83,8 +83,8 @@ class SparseInstance:
     loss: str
     lam: float
     delta: float = np.inf
-    must_have: tuple[int, ...] = ()
-    must_not: tuple[int, ...] = ()
+    force_in: tuple[int, ...] = ()
+    force_out: tuple[int, ...] = ()
     intercept: bool = False
     box: Box | None = None
 
@@ -102,5 +102,5 @@ def sparse_of(instance: Instance) -> SparseInstance | None:
         return None
     return SparseInstance(
         Entries.of_table(instance.A), instance.y, instance.k, instance.loss, instance.lam, instance.delta,
-        instance.must_have, instance.must_not, instance.intercept, instance.box,
+        instance.force_in, instance.force_out, instance.intercept, instance.box,
     )  # fmt: skip

@@ -177,7 +177,7 @@ def _regions(proof: Proof, instance: AnyInstance) -> Iterator[tuple[int, int, in
     """Of every region the tree closes the witness, and how many units are in and free."""
     if not isinstance(instance, Instance):
         return region_sizes(proof.tree, first_region(instance.A.shape[1]), instance.k)
-    root = first_region(instance.units, instance.must_have, instance.must_not)
+    root = first_region(instance.units, instance.force_in, instance.force_out)
     implied = None if instance.hierarchy is None else rule_of(instance.hierarchy, instance.k).implied
     return region_sizes(proof.tree, root, instance.k, implied)
 

@@ -95,9 +95,9 @@ class Instance:
     """Ridge weight, >= 0."""
     delta: float = np.inf
     """Threshold of the Huber loss; no other loss has one."""
-    must_have: tuple[int, ...] = ()
+    force_in: tuple[int, ...] = ()
     """Columns every model holds, ascending; they count towards k."""
-    must_not: tuple[int, ...] = ()
+    force_out: tuple[int, ...] = ()
     """Columns no model holds, ascending."""
     weights: FloatArray | None = None
     """(n,) positive weights of the rows; for quadratic loss prepared data hold them."""
@@ -105,10 +105,10 @@ class Instance:
     """Whether models have an unpenalised intercept; as ``weights``."""
     groups: tuple[tuple[int, ...], ...] = ()
     """Where columns are chosen in groups: the columns of each, ascending, in the order of their first columns, every
-    column in one. Then k, must_have, must_not and all regions speak of groups, by number. None: every column is one."""
+    column in one. Then k, force_in, force_out and all regions speak of groups, by number. None: every column is one."""
     hierarchy: Hierarchy | Limits | None = field(default=None, kw_only=True)
     """Where units are chosen only together with their parents: a model's columns must lie in a set of at most k units
-    that holds all parents (strong) of each of its units, or one of them (weak), and what must_have and must_not ask.
+    that holds all parents (strong) of each of its units, or one of them (weak), and what force_in and force_out ask.
     Or limits on groups, in its place."""
     box: Box | None = field(default=None, kw_only=True)
     """Limits on coefficients; lam > 0. With scaled columns all of them are 0 or infinite."""
@@ -125,9 +125,9 @@ class Instance:
             or [*self.groups] != sorted(tuple(sorted(group)) for group in self.groups)
         ):
             raise ValueError("groups must hold every column once, ascending, in the order of their first columns.")
-        forced = (*self.must_have, *self.must_not)
-        if len({*forced}) < len(forced) or not {*forced} <= {*range(self.units)} or len(self.must_have) > self.k:
-            raise ValueError("must_have and must_not must be different columns of A, no more than k of them forced in.")
+        forced = (*self.force_in, *self.force_out)
+        if len({*forced}) < len(forced) or not {*forced} <= {*range(self.units)} or len(self.force_in) > self.k:
+            raise ValueError("force_in and force_out must be different columns of A, no more than k of them forced in.")
         if isinstance(self.hierarchy, Limits):
             self._check_limits(*self.hierarchy)
         elif self.hierarchy is not None:

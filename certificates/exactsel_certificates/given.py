@@ -64,7 +64,7 @@ class GivenInstance(Instance):
         made, box = self.prepared, self.box
         box = None if box is None else Box(box.lower * made.scale, box.upper * made.scale)
         plain = Instance(
-            made.AT.T, made.y, self.k, self.loss, self.lam, self.delta, self.must_have, self.must_not,
+            made.AT.T, made.y, self.k, self.loss, self.lam, self.delta, self.force_in, self.force_out,
             made.weights, made.intercept, self.groups, hierarchy=self.hierarchy, box=box,
         )  # fmt: skip
         return of_allowed_columns(plain)
@@ -87,7 +87,7 @@ class GivenInstance(Instance):
             if self.loss == "quadratic":
                 # A column that is zero as prepared, but not known to be, may have any coefficient.
                 unknown = ~np.any(made.AT, axis=1) & ((made.column_error > 0) | (made.column_rest > 0))
-                unknown[self.columns_of(self.must_not)] = False
+                unknown[self.columns_of(self.force_out)] = False
                 size[unknown] = np.inf
             self.__dict__["transfer"] = Transfer(made, self.plain, size, scoped=scoped)
             return

@@ -66,7 +66,7 @@ class GroupCounting:
         """As for columns."""
         return self._all.may_count(state, k)
 
-    def suspects(self, state: NDArray[np.uint8], k: int) -> Iterator[list[int]]:
+    def undecided(self, state: NDArray[np.uint8], k: int) -> Iterator[list[int]]:
         """The sets of columns of a region that counting does not show to hold nothing below the level."""
         for positions in self._unproven(state, k):
             yield sorted(self._all.order[positions].tolist())

@@ -114,8 +114,8 @@ def inadmissible(instance: Instance, listed: Iterable[int]) -> str:
     if instance.hierarchy is None:
         return ""
     rule, what = rule_of(instance.hierarchy, instance.k), "group" if instance.groups else "column"
-    inside = {*listed, *instance.must_have}
-    state = rule.implied(first_region(instance.units, [*inside], instance.must_not), range(instance.units))
+    inside = {*listed, *instance.force_in}
+    state = rule.implied(first_region(instance.units, [*inside], instance.force_out), range(instance.units))
     if state is None:
         allows = "limits on groups allow" if isinstance(rule, LimitRule) else "hierarchy allows"
         return f"the model's {what}s lie in no set of at most {instance.k} that the {allows}."

@@ -24,8 +24,8 @@ def problem_hash(instance: AnyInstance) -> str:
     else:
         parameters = {"delta": float(instance.delta).hex()} if instance.loss == "huber" else {}
         header |= {"loss": instance.loss, "parameters": parameters, "lam": float(instance.lam).hex()}
-        if instance.must_have or instance.must_not:
-            header |= {"must_have": instance.must_have, "must_not": instance.must_not}
+        if instance.force_in or instance.force_out:
+            header |= {"force_in": instance.force_in, "force_out": instance.force_out}
         header |= {"intercept": True} if instance.intercept else {}
         header |= {"weights": True} if instance.weights is not None else {}
         header |= {"scale": True} if getattr(instance, "scale", False) else {}

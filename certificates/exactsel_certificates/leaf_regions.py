@@ -253,7 +253,7 @@ class LeafRegions:
         state[0, columns] = IN
         A = np.asarray(instance.A[:, columns]) if columns else np.zeros((plain.n, 1))
         about = replace(
-            instance, A=A, k=A.shape[1], must_have=(), must_not=(), hierarchy=None, weights=self._weights,
+            instance, A=A, k=A.shape[1], force_in=(), force_out=(), hierarchy=None, weights=self._weights,
             box=_of(instance.box, columns),
         )  # fmt: skip
         x[0, columns] = fitted(about)[: len(columns)]

@@ -46,7 +46,7 @@ def left_out(instance: SparseInstance, levels: FloatArray, duals: FloatArray) ->
     """The best of what the levels of an intercept and some dual vectors (m, n) prove, and of zero."""
     spend(work_of(instance.A.values.size, instance.A.shape[1], levels.size, len(duals)))
     allowed = np.ones(instance.A.shape[1], dtype=np.bool_)
-    allowed[list(instance.must_not)] = False
+    allowed[list(instance.force_out)] = False
     allowed &= instance.k > 0
     best = LeftOut(0.0, np.where(allowed, 0.0, np.inf))
     with np.errstate(all="ignore"):
@@ -59,11 +59,11 @@ def left_out(instance: SparseInstance, levels: FloatArray, duals: FloatArray) ->
 
 
 def is_limited(instance: SparseInstance) -> bool:
-    """Whether a ridge or limits on both sides keep the coefficients of all columns but those of must_not finite."""
+    """Whether a ridge or limits on both sides keep the coefficients of all columns but those of force_out finite."""
     if instance.lam > 0.0 or instance.box is None:
         return instance.lam > 0.0
     limited = np.isfinite(instance.box.lower) & np.isfinite(instance.box.upper)
-    limited[list(instance.must_not)] = True
+    limited[list(instance.force_out)] = True
     return bool(np.all(limited))
 
 

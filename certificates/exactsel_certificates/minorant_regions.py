@@ -95,7 +95,7 @@ class MinorantRegions:
             for row in np.flatnonzero(~shown).tolist():
                 state = leaves.states[rows[row]]
                 if self._below.may_count(state, k):
-                    shown[row] = not any(may_choose(self._instance, T) for T in self._below.suspects(state, k))
+                    shown[row] = not any(may_choose(self._instance, T) for T in self._below.undecided(state, k))
         result[rows] = np.where(shown, self._proof.lower, 0.0)
         states = leaves.states[named]
         full = np.sum(states == IN, axis=1) >= k

@@ -110,8 +110,8 @@ class PatternRegions:
             box = box if np.any(np.isfinite(box.lower) | np.isfinite(box.upper)) else None
         return replace(
             instance, A=A, y=np.asarray(instance.y)[row],
-            weights=np.bincount(which.reshape(-1), instance.weights).astype(np.float64), k=A.shape[1], must_have=(),
-            must_not=(), hierarchy=None, box=box,
+            weights=np.bincount(which.reshape(-1), instance.weights).astype(np.float64), k=A.shape[1], force_in=(),
+            force_out=(), hierarchy=None, box=box,
         )  # fmt: skip
 
     def _values(self, j: int) -> tuple[int, NDArray[np.int64]]:

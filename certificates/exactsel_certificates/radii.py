@@ -72,7 +72,7 @@ AT_ONCE = 4_000_000
 
 def of_allowed_columns(instance: Instance) -> Instance:
     """The instance with zeros for columns no model may hold, where there is no ridge; not for quadratic loss."""
-    banned = instance.columns_of(instance.must_not)
+    banned = instance.columns_of(instance.force_out)
     if not banned or instance.lam > 0 or instance.loss == "quadratic":
         return instance
     A = np.array(instance.A, dtype=np.float64)
@@ -107,14 +107,14 @@ def within_scope(instance: Instance) -> Radii:
 def within_box(instance: Instance, scoped: bool) -> Radii | None:
     """How large coefficients within limits are, quadratic loss without a ridge; None where one of them is not limited.
 
-    Where one is not, the scope of a claim about bounded models does. Columns of zeros, and of must_not, do not count.
+    Where one is not, the scope of a claim about bounded models does. Columns of zeros, and of force_out, do not count.
     """
     assert instance.box is not None
     scope = within_scope(instance).size
     largest = np.maximum(-np.asarray(instance.box.lower), np.asarray(instance.box.upper))
     size = np.minimum(largest, scope) if scoped else largest
     size[~np.any(np.asarray(instance.A) != 0.0, axis=0)] = 0.0
-    size[instance.columns_of(instance.must_not)] = 0.0
+    size[instance.columns_of(instance.force_out)] = 0.0
     return Radii(np.inf, size) if np.all(np.isfinite(size)) else None
 
 
@@ -127,7 +127,7 @@ def radii(instance: Instance, x: FloatArray) -> Radii | None:
         plain = RigorousBounds(instance)
         level = (ABOVE if instance.lam == 0 else FAR_ABOVE) * model_objective(instance, np.zeros(plain.d))
         allowed = np.ones(plain.d, dtype=np.bool_)
-        allowed[instance.columns_of(instance.must_not)] = False
+        allowed[instance.columns_of(instance.force_out)] = False
         used = np.flatnonzero((plain.norms > 0) & allowed)
         size = np.zeros(plain.d)
         if not used.size:

@@ -71,7 +71,7 @@ class ReducedRegions:
         self._whole = whole
         self._near = NearColumns(instance, whole.plain, np.array(proof.curvature, dtype=np.float64), farthest)
         # What a column leaves to others may take these beyond their limits, so of limits nothing is known any more.
-        self._instance = replace(instance, must_have=(), must_not=(), box=None)
+        self._instance = replace(instance, force_in=(), force_out=(), box=None)
         self._level, self._points, self._exact_limit = proof.lower, Points(proof), exact_limit
         level = float(np.nextafter(proof.lower + self._near.price, np.inf))
         self._above = replace(proof, lower=level, scope="")
@@ -123,7 +123,7 @@ class ReducedRegions:
         """
         counts, sets, shown = self._regions(fewer, curved=False).semidefinite, list[NDArray[np.bool_]](), 0
         k, inside, alone = self._instance.k - fewer, np.flatnonzero(given == IN), bool(np.all(state == given))
-        for columns in counts.suspects(state, k) if counts.usable and counts.may_count(state, k) else ():
+        for columns in counts.undecided(state, k) if counts.usable and counts.may_count(state, k) else ():
             stay = () if alone else [j for j in columns if state[j] == IN]
             kept = self._near.independent(columns, stay)
             if len(kept) < len(columns):

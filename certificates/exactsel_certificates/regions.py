@@ -117,7 +117,7 @@ class RegressionRegions:
             if not counting.may_count(states[row], self.k):
                 continue
             result[row] = self.target
-            for columns in counting.suspects(states[row], self.k):
+            for columns in counting.undecided(states[row], self.k):
                 spend(STEP)
                 if may_choose(self.instance, columns) or not self.semidefinite.alone(columns):
                     result[row] = min(result[row], self.value(columns))

@@ -83,8 +83,8 @@ class ScopedFits:
         counting = self._whole.semidefinite
         if not (counting.usable and counting.may_count(state, self._k)):
             return False
-        suspects, shown = counting.suspects(state, self._k), False
-        while sets := list(islice(suspects, SETS)):
+        undecided, shown = counting.undecided(state, self._k), False
+        while sets := list(islice(undecided, SETS)):
             spend(STEP * len(sets))
             # A set stands for those with copies of its columns, too: k of them may carry k times what one can alone.
             together = self._k if any(map(counting.has_copies, sets)) else 1

@@ -100,8 +100,8 @@ def table_of(instance: SparseInstance, columns: np.ndarray[tuple[int], np.dtype[
     made = GivenInstance if instance.intercept else Instance
     return made(
         instance.A.table(columns), instance.y, min(instance.k, len(columns)), instance.loss, instance.lam,
-        instance.delta, tuple(place[j] for j in instance.must_have),
-        tuple(place[j] for j in instance.must_not if j in place), intercept=instance.intercept,
+        instance.delta, tuple(place[j] for j in instance.force_in),
+        tuple(place[j] for j in instance.force_out if j in place), intercept=instance.intercept,
         box=box,
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def table_of(instance: SparseInstance, columns: np.ndarray[tuple[int], np.dtype[
 def on_active(proof: Proof, instance: SparseInstance) -> tuple[Proof, Instance | None, str]:
     """The proof and the problem on the active columns, or in place of that why there is none."""
     active = proof.active_column.astype(np.int64)
-    if not {*instance.must_have} <= {*active.tolist()}:
+    if not {*instance.force_in} <= {*active.tolist()}:
         return proof, None, "a column that is forced in is not active, but every model holds it."
     if instance.A.n * active.size > MOST_ENTRIES:
         return proof, None, f"{active.size} columns are active, but no table of so many is made."

@@ -276,7 +276,7 @@ class Semidefinite:
         self.counted_sets += sets
         return True
 
-    def suspects(self, state: NDArray[np.uint8], k: int) -> Iterator[list[int]]:
+    def undecided(self, state: NDArray[np.uint8], k: int) -> Iterator[list[int]]:
         """The sets of columns of a region that counting does not show to hold nothing below the level."""
         regions = self._regions(state[None], k)
         S, C, r = self.order[regions.S[0]], self.order[regions.C[0]], int(regions.places[0])

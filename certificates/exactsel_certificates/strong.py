@@ -51,7 +51,7 @@ class StrongColumns:
 
     def __init__(self, bounds: RigorousBounds, level: float) -> None:
         self._k, self._known = bounds.instance.k, dict[tuple[bytes, bytes], FloatArray]()
-        self._most = max(1, self._k - len(bounds.instance.must_have))
+        self._most = max(1, self._k - len(bounds.instance.force_in))
         self._like: dict[tuple[bytes, bytes, float], tuple[FloatArray, LikeColumns]] = {}
         with np.errstate(all="ignore"):
             squares, many = products(bounds.y[None], bounds.y[:, None]), product_roundings(bounds.n)

@@ -54,12 +54,12 @@ class Leaves(NamedTuple):
     """(B,) the argument of the last USE; ~p where SPLIT named split p after it; BY_COUNTING."""
 
 
-def first_region(d: int, must_have: Sequence[int] = (), must_not: Sequence[int] = ()) -> bytes:
+def first_region(d: int, force_in: Sequence[int] = (), force_out: Sequence[int] = ()) -> bytes:
     """The state of every column where the tree begins."""
     state = bytearray([FREE]) * d
-    for j in must_have:
+    for j in force_in:
         state[j] = IN
-    for j in must_not:
+    for j in force_out:
         state[j] = OUT
     return bytes(state)
 

@@ -16,14 +16,14 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar
 
-from exactsel._jit import interpreting, telling
+from exactsel._jit import compile_events, interpreting
 
 ENABLED = os.environ.get("EXACTSEL_JIT", "1") != "0"
 
 if ENABLED:
     from exactsel._jit import kernel as _chosen
 else:
-    from exactsel._jit import plain as _chosen  # type: ignore[no-redef]
+    from exactsel._jit import uncompiled as _chosen  # type: ignore[no-redef]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,7 +32,7 @@ njit, overload, prange, with_compiler = _chosen.njit, _chosen.overload, _chosen.
 parallel_section, available_threads = _chosen.parallel_section, _chosen.available_threads
 new_flag, steps_leaving_half = interpreting.new_flag, interpreting.steps_leaving_half
 without_compiling, compiled_once_called = interpreting.without_compiling, interpreting.compiled_once_called
-tell_of_compiling = telling.tell_of_compiling
+tell_of_compiling = compile_events.tell_of_compiling
 working_threads, in_numpy = _chosen.working_threads, _chosen.in_numpy
 yield_thread, atomic_add, atomic_swap = _chosen.yield_thread, _chosen.atomic_add, _chosen.atomic_swap
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel._jit.folders import hash_of
+from exactsel._jit.cache_paths import hash_of
 
 PREFIX = "point_"
 """How the names of functions begin that compiled kernels look up in the class of a named tuple."""

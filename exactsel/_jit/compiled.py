@@ -24,8 +24,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.extending import overload as overload
 
-from exactsel._jit import plain
-from exactsel._jit.folders import cache_folder
+from exactsel._jit import uncompiled
+from exactsel._jit.cache_paths import cache_folder
 from exactsel._jit.versions import is_tested
 
 CACHE = cache_folder()
@@ -110,9 +110,9 @@ _add, _swap = _atomic("add"), _atomic("xchg")
 
 
 def in_place_of(stub: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands for a function of plain.py in compiled kernels, for :func:`numba.extending.overload`."""
-    if stub is plain.yield_thread:
+    """What stands for a function of uncompiled.py in compiled kernels, for :func:`numba.extending.overload`."""
+    if stub is uncompiled.yield_thread:
         return lambda: lambda: _yield_thread()
-    if stub is plain.atomic_add:
+    if stub is uncompiled.atomic_add:
         return lambda cells, index, value: lambda cells, index, value: _add(cells, index, value)
     return lambda cells, index, value: lambda cells, index, value: _swap(cells, index, value)

@@ -23,7 +23,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.types import BaseNamedTuple, BaseTuple, Optional  # type: ignore[attr-defined]
 
 from exactsel._jit.cache_key import cache_key
-from exactsel._jit.telling import compiling_begins
+from exactsel._jit.compile_events import compiling_begins
 from exactsel.interrupts import half_written
 
 _PROCESS = uuid.uuid4().hex[:12]

@@ -21,11 +21,11 @@ from numba.core.target_extension import current_target, target_override
 from numba.core.types import Dispatcher as DispatcherType
 from numba.core.types import unliteral  # type: ignore[attr-defined]
 
+from exactsel._jit.compile_events import compiling_begins, compiling_ended
 from exactsel._jit.disk import KernelCache
 from exactsel._jit.target import NAME, FunctionCompiler, Lowered
-from exactsel._jit.telling import compiling_begins, compiling_ended
+from exactsel.file_lock import turn
 from exactsel.interrupts import aside
-from exactsel.turns import turn
 
 
 @contextmanager

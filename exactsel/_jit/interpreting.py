@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from exactsel._jit.folders import warmed_up
+from exactsel._jit.cache_paths import warmed_up
 from exactsel.interrupts import CompilationStopped, give_up_if_over, patiently
 from exactsel.types import BoolArray
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cached_property, update_wrapper
 from typing import Any, TypeVar
 
-from exactsel._jit import plain
+from exactsel._jit import uncompiled
 from exactsel._jit.cache_key import runs_instead
 from exactsel._jit.interpreting import as_text, current, interprets
 
@@ -165,7 +165,7 @@ def working_threads(threads: int) -> int:
     return 1 if interprets() else threads
 
 
-yield_thread, atomic_add, atomic_swap = plain.yield_thread, plain.atomic_add, plain.atomic_swap
+yield_thread, atomic_add, atomic_swap = uncompiled.yield_thread, uncompiled.atomic_add, uncompiled.atomic_swap
 
 
 def _tell_of_threads(compiled: Any) -> None:

@@ -36,10 +36,10 @@ from numba.core.untyped_passes import ExtractByteCode
 from numba.extending import overload
 from numba.np.arrayobj import raise_with_shape_context
 
-from exactsel._jit.borrowing import BorrowingLower
 from exactsel._jit.elements import References
+from exactsel._jit.elide_refcounts import ElidingLower
 from exactsel._jit.linking import Codegen
-from exactsel._jit.places import CallConvention, models
+from exactsel._jit.tuples_by_address import CallConvention, models
 
 NAME = "exactsel"
 """Of the target."""
@@ -97,7 +97,7 @@ class Lowering(NativeLowering):  # type: ignore[misc]
     @property
     def lowering_class(self) -> Any:
         """What lowers a function."""
-        return BorrowingLower
+        return ElidingLower
 
 
 class Passes(PassManager):  # type: ignore[misc]

@@ -121,7 +121,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         self._flat_fit = PreparedBoxedFit(problem, options) if flat else None
         # Where there is next to no ridge proofs need more digits of models than kernels find.
         from_rows = isinstance(data, RawData) and not free.base.is_quadratic
-        self._solves = from_rows and free.objective.vanishing is None
+        self._solves = from_rows and free.objective.ridge_limits is None
         self._fits_all = from_rows and not self._solves and few
         self._root_fit: FloatArray | None = None
         singles = free.base.is_quadratic and not problem.units.grouped

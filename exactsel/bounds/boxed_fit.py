@@ -64,7 +64,7 @@ def known_limits(problem: BoxedProblem) -> tuple[FloatArray, FloatArray, str]:
     lower, upper = problem.lower.copy(), problem.upper.copy()
     lengths = np.sqrt(np.einsum("ij,ij->i", base.AT, base.AT))
     out = lengths == 0.0
-    out[problem.units.columns_of(problem.must_not)] = True
+    out[problem.units.columns_of(problem.force_out)] = True
     lower[out], upper[out] = 0.0, 0.0
     if np.all(np.isfinite(lower) & np.isfinite(upper)):
         return lower, upper, ""

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
-from exactsel.bounds.at_hand import Descent, best_multiple, best_scale
 from exactsel.bounds.columns_within_limits import predictions_within_limits
+from exactsel.bounds.fallback import Descent, best_multiple, best_scale
 from exactsel.errors import TimeLimitError
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.rows import dual_rows, loss_gradient
@@ -82,7 +82,7 @@ def column_bounds(
         that value. They go on until told to stop.
     """
     allowed = np.ones(problem.d, dtype=np.bool_)
-    allowed[list(problem.must_not)] = False
+    allowed[list(problem.force_out)] = False
     # No loss is below zero anywhere.
     best = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     with suppress(TimeLimitError):  # in the middle of a pass: what was proven before holds

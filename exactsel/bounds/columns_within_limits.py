@@ -57,7 +57,7 @@ def predictions_within_limits(
         return
     gains = np.where(allowed, taken(z), -1.0)
     chosen = np.zeros(problem.d, dtype=np.bool_)
-    chosen[[*problem.must_have, int(np.argmax(limited))]] = True
+    chosen[[*problem.force_in, int(np.argmax(limited))]] = True
     more = FIRST + PER_PLACE * problem.k
     for _ in range(PASSES):
         if should_stop():

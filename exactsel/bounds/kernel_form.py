@@ -1,4 +1,6 @@
-"""A relaxation in the form its kernels take, so that they can also search by themselves (:mod:`exactsel.walks`)."""
+"""A relaxation in the form its kernels take, so that they can also search by themselves
+(:mod:`exactsel.enumeration`).
+"""
 
 from __future__ import annotations
 

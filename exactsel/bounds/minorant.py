@@ -63,7 +63,7 @@ BELOW = 1e-6
 """Part of U that a point must lie below it to be certainly no worse."""
 
 
-class Touching(NamedTuple):
+class TangentMinorant(NamedTuple):
     """q, which touches P at one point, and the ellipsoid {q <= U}."""
 
     quadratic: Quadratic
@@ -104,7 +104,7 @@ class Minorant(NamedTuple):
 
 def touching(
     rows: Rows, z: FloatArray, low: FloatArray, high: FloatArray, upper: float, curvature: FloatArray | None = None
-) -> Touching:
+) -> TangentMinorant:
     """q that touches P at predictions z, on a box that holds z; with ``curvature`` (n,) where that is given."""
     values, slopes = rows.at(z)[:2]
     w = rows.curvatures(low, high, z) if curvature is None else curvature
@@ -132,7 +132,7 @@ def touching(
     gap = max(upper - value, LEAST_GAP * abs(upper))
     radius = np.sqrt(2.0 * gap) * (1.0 + ENLARGED) + 1.01 * distance
     quadratic = Quadratic(H, h, lengths, convexity)
-    return Touching(quadratic, constant, noise, noise_linear, rows.error, center, value, radius, factor)
+    return TangentMinorant(quadratic, constant, noise, noise_linear, rows.error, center, value, radius, factor)
 
 
 class _At(NamedTuple):
@@ -161,7 +161,7 @@ def _sums(rows: Rows, at: _At, low: FloatArray, high: FloatArray) -> tuple[float
     return constant, sizes, off, float(np.sqrt(squares))
 
 
-def ellipsoid(rows: Rows, q: Touching) -> tuple[FloatArray, FloatArray]:
+def ellipsoid(rows: Rows, q: TangentMinorant) -> tuple[FloatArray, FloatArray]:
     """The predictions at the centre, and by how much they vary on {q <= U}."""
     m = len(q.center)
     # What rounding does to a_i'x is measured by ||D a_i|| ||D^-1 x||, D = diag(H)^-1/2, and ||D a_i|| by the interval.
@@ -174,7 +174,7 @@ def ellipsoid(rows: Rows, q: Touching) -> tuple[FloatArray, FloatArray]:
     return rows.predictions(q.center), needed
 
 
-def reached(rows: Rows, q: Touching) -> tuple[FloatArray, FloatArray]:
+def reached(rows: Rows, q: TangentMinorant) -> tuple[FloatArray, FloatArray]:
     """The lowest and the highest predictions on {q <= U}."""
     center, needed = ellipsoid(rows, q)
     lowest = center - needed
@@ -252,14 +252,14 @@ def least_curvature(rows: Rows, low: FloatArray, high: FloatArray) -> FloatArray
     return np.asarray(np.minimum(rows.at(low)[2], rows.at(high)[2]) * (1.0 - 1e-9))
 
 
-def largest_in(q: Touching) -> FloatArray:
+def largest_in(q: TangentMinorant) -> FloatArray:
     """(m,) the sizes coefficients can have in {q <= U}."""
     widths = np.linalg.norm(dense.solve_triangular(q.factor, np.eye(len(q.center)), check_finite=False), axis=1)
     return np.asarray(np.abs(q.center) + q.radius * widths * (1.0 + 2.0 * ENLARGED))
 
 
 def as_minorant(
-    rows: Rows, q: Touching, low: FloatArray, high: FloatArray, upper: float, point: FloatArray, fit: FloatArray
+    rows: Rows, q: TangentMinorant, low: FloatArray, high: FloatArray, upper: float, point: FloatArray, fit: FloatArray
 ) -> Minorant:  # fmt: skip
     """q with a level that allows for its rounding on {P <= upper}."""
     largest = largest_in(q)

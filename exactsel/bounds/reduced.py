@@ -1,6 +1,7 @@
 """Bounds where lam = 0 and columns are dependent: by the bounds for independent columns, as far as there are such.
 
-A region without the columns that bring nothing new to others (problem/spans.py) is most often one of independent
+A region without the columns that bring nothing new to others (problem/redundant_columns.py) is most often one of
+independent
 columns, for which any bound will do, a little lowered. Where larger sets of columns depend on each other the one with
 the fewest is divided by: without one of its columns it is none, and with all but one the last brings nothing new.
 """
@@ -17,8 +18,8 @@ from exactsel.bounds.base import BoundOptions, PreparedBound, Tightened
 from exactsel.bounds.fit import BOUNDED_MODELS, PreparedFit
 from exactsel.bounds.witness import FitPoint, InfimumPoint, Proof
 from exactsel.kernels.node import FREE, IN, OUT, RELAXED, Answers, empty_answers, is_convex, node_columns
+from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel.problem.regression import Problem
-from exactsel.problem.spans import Spans
 from exactsel.types import FloatArray, IntArray, StateArray
 
 DIVIDED = FitPoint()
@@ -28,7 +29,7 @@ DIVIDED = FitPoint()
 class PreparedReduced(PreparedBound):
     """Bound to one problem; ``inner`` serves independent columns."""
 
-    def __init__(self, problem: Problem, options: BoundOptions, spans: Spans, inner: PreparedBound) -> None:
+    def __init__(self, problem: Problem, options: BoundOptions, spans: RedundantColumns, inner: PreparedBound) -> None:
         self._problem, self._spans, self._inner = problem, spans, inner
         self._fit = PreparedFit(problem, options)
 

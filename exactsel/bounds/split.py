@@ -46,8 +46,8 @@ from exactsel.bounds.witness import FitPoint, InfimumPoint, SplitPoint
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.node import CUT, RELAXED, UNFINISHED, empty_answers, is_convex, node_columns
 from exactsel.kernels.split import descend, remainder, row_sums
+from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel.problem.regression import Problem
-from exactsel.problem.spans import Spans
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -96,7 +96,7 @@ class SplitBound(BoundSolver):
                 f"the bound 'split' needs quadratic loss, but the loss is {problem.loss.name}; use "
                 f"{option('bound', 'apg')}."
             )
-        spans = Spans.of(problem)
+        spans = RedundantColumns.of(problem)
         if spans is not None and spans.curvature is not None:
             relaxation = AcceleratedGradientBound().with_curvature(problem, options, spans.curvature)
             return PreparedReduced(problem, options, spans, PreparedSplit(self, problem, options, relaxation))

@@ -119,7 +119,7 @@ class StrongPoint:
 
 @dataclass(frozen=True, slots=True)
 class ListedPoints:
-    """The parts a listing divides a region into (walks/listing.py), and what proves each."""
+    """The parts a listing divides a region into (enumeration/below_minorant.py), and what proves each."""
 
     words: NDArray[np.int64]
     """The parts in preorder, see kernels/listing_record.py."""
@@ -133,12 +133,12 @@ class ListedPoints:
 
 @dataclass(frozen=True, slots=True)
 class LeafFits:
-    """Logistic loss: no model on S and any r <= 2 columns of C costs less (kernels/last_place.py), as fits show."""
+    """Logistic loss: no model on S and any r <= 2 columns of C costs less (kernels/leaf_closing.py), as fits show."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountedPatterns:
-    """Every set of columns of the whole problem costs so much by its patterns or its fit (walks/cell_counting.py)."""
+    """Every set of columns of the whole problem costs so much by its patterns or its fit (enumeration/patterns.py)."""
 
 
 Proof: TypeAlias = (

@@ -80,9 +80,9 @@ def command(
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
     from exactsel.observers.terminal import terminal_width
-    from exactsel.plain import strict_json
     from exactsel.report.best import best_table
     from exactsel.studies.best import best_model
+    from exactsel.to_plain import strict_json
 
     if criterion == "objective":
         return list_one_size(arguments, within, cap, as_json)

@@ -50,9 +50,9 @@ class Compiling:
             often = "once" if class_key(type(loss)) else "in every process, as it cannot be kept"
             self._say(f"compiling kernels for {loss.name} loss ({often}) ...")
             return
-        from exactsel.studies import ahead
+        from exactsel.studies import background_compile
 
-        beside = " and ".join(ahead.begin(self._problem)) if self._searches else ""
+        beside = " and ".join(background_compile.begin(self._problem)) if self._searches else ""
         self._say(f"compiling kernels, once ({f'{beside} beside' if beside else 'this can take a minute'}) ...")
 
     def ended(self, name: str, seconds: float) -> None:

@@ -99,10 +99,10 @@ def model_options() -> list[Any]:
             help="Add a ridge of this weight, (lam/2)||x||^2. Default for quadratic loss: 0, no ridge.",
         ),
         click.option(
-            "--must-have", help="Force these features into every model: names or numbers, separated by commas."
+            "--force-in", help="Force these features into every model: names or numbers, separated by commas."
         ),
         click.option(
-            "--must-not", help="Keep these features out of every model: names or numbers, separated by commas."
+            "--force-out", help="Keep these features out of every model: names or numbers, separated by commas."
         ),
     ]
 

@@ -13,7 +13,7 @@ SECTIONS = {
     "Data": ("target", "shared", "drop", "factors", "formula", "missing", "decimal", "encoding", "weights", "offset"),
     "Problem": (
         "problem", "k", "k_max", "ks", "criterion", "gamma", "penalty", "loss", "lam", "lams", "delta", "intercept",
-        "scale", "groups", "per_group", "hierarchy", "must_have", "must_not",
+        "scale", "groups", "per_group", "hierarchy", "force_in", "force_out",
         "nonnegative", "bounds", "max_coef",
     ),
     "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),

@@ -24,7 +24,7 @@ def refuse_options_of_one_size() -> None:
 
 def list_one_size(arguments: dict[str, Any], within: float | None, cap: int, as_json: bool) -> int:
     """Print every model of exactly k features within ``within`` of the best objective, and return the exit code."""
-    from exactsel.studies.near import near_optimal
+    from exactsel.studies.near_optimal import near_optimal
 
     refuse_given(OF_ALL_SIZES, "--criterion objective compares models of one size")
     if within is None and arguments["resume"] is None:

@@ -34,7 +34,7 @@ SIGNALS = interrupts.ending_signals()
 Decorated = Callable[..., Any]
 
 OF_REGRESSION = (
-    "groups", "per_group", "hierarchy", "loss", "lam", "delta", "must_have", "must_not", "nonnegative",
+    "groups", "per_group", "hierarchy", "loss", "lam", "delta", "force_in", "force_out", "nonnegative",
     "bounds", "max_coef", "intercept", "scale", "weights", "offset",
 )  # fmt: skip
 """Options that column subset selection has no use for."""
@@ -239,7 +239,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
                 chosen["per_group"] = arguments["per_group"]
             stated = state(
                 **chosen, k=k, **{name: arguments[name] for name in ("loss", "lam", "delta")},
-                **{name: columns_in(arguments[name], labelled) for name in ("must_have", "must_not")},
+                **{name: columns_in(arguments[name], labelled) for name in ("force_in", "force_out")},
                 intercept=arguments["intercept"], scale=arguments["scale"],
                 offset=offset,
                 **hierarchy_in(arguments["hierarchy"], labelled),

@@ -99,7 +99,7 @@ def command(
     problem = read_problem(arguments | {"usual_k": USUAL_SIZES})
     settings = saving(arguments)
     if k_max is not None:
-        sizes = list(range(max(1, len(problem.units.must_have)), k_max + 1))
+        sizes = list(range(max(1, len(problem.units.force_in)), k_max + 1))
     check_target(plot)
     check_target(report)
     style = None if plot is None else _style(plot)
@@ -129,8 +129,8 @@ def command(
 def _shown(compared: Compared, as_json: bool, priced: bool) -> str:
     """The path as the command prints it, with that over the price of a column where it is asked for."""
     from exactsel.observers.terminal import terminal_width
-    from exactsel.plain import strict_json
     from exactsel.report.path import path_table, penalty_table
+    from exactsel.to_plain import strict_json
 
     path = compared.path
     if as_json:
@@ -142,8 +142,8 @@ def _shown(compared: Compared, as_json: bool, priced: bool) -> str:
 def _errors(path: SolutionPath, problem: Any, cv: int | str, arguments: dict[str, Any]) -> ValidationErrors:
     """The held-out errors of the sizes and ridge weights of the path, by searches with its settings."""
     from exactsel.data.missing import KEPT
-    from exactsel.solving.asked import Gaps
     from exactsel.solving.executors import Workers
+    from exactsel.solving.problem_arguments import Gaps
     from exactsel.studies.crossval import validated
 
     gaps, way = None, arguments["missing"]

@@ -72,13 +72,13 @@ def _write_page(page_file: str, arguments: dict[str, Any]) -> int:
     """Write the page and return the exit code."""
     from exactsel.files import check_target, write_bytes
     from exactsel.report.player import player_page
-    from exactsel.solving.choose import FAMILIES
-    from exactsel.solving.entry import solve
+    from exactsel.solving.api import solve
+    from exactsel.solving.choose import PROBLEM_CLASSES
 
     check_target(page_file)
     problem = read_problem(arguments)
     if arguments["heuristics"] is None:
-        arguments["heuristics"] = FAMILIES[problem.family].greedy
+        arguments["heuristics"] = PROBLEM_CLASSES[problem.family].greedy
     settings = plain_settings(problem, arguments)
     if settings["node_limit"] is None:
         settings["node_limit"] = NODES_OF_PAGE
@@ -93,7 +93,7 @@ def _write_tree(style: str, out: str | None, arguments: dict[str, Any]) -> int:
     from exactsel.errors import InputError
     from exactsel.files import write_bytes
     from exactsel.report.tree import draw_tree, tree_as_dot, tree_as_json
-    from exactsel.solving.entry import solve
+    from exactsel.solving.api import solve
     from exactsel.solving.plain_search import search_words
 
     if style in ("png", "svg") and out is None:

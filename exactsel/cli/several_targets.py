@@ -69,8 +69,8 @@ def solve_several(targets: Sequence[str], arguments: dict[str, Any]) -> int:
     catch_signals()
     if shared:
         first = problems[0]
-        apart = [problem.replace(must_have=(), must_not=()) for problem in problems]
-        demands = {"must_have": first.must_have, "must_not": first.must_not}
+        apart = [problem.replace(force_in=(), force_out=()) for problem in problems]
+        demands = {"force_in": first.force_in, "force_out": first.force_out}
         models = solve_together(apart, targets, **demands, signals=SIGNALS, **settings)
     else:
         models = solve_apart([(problem,) for problem in problems], targets, signals=SIGNALS, **settings)

@@ -67,7 +67,7 @@ def command(report: str | None, **arguments: Any) -> int:
     from exactsel.errors import InputError
     from exactsel.files import check_target
     from exactsel.report.model import result_table
-    from exactsel.solving.entry import solve
+    from exactsel.solving.api import solve
 
     if arguments["status"] is not None:
         return print_status(arguments["status"], arguments["as_json"])

@@ -12,14 +12,14 @@ from typing import Protocol
 
 import numpy as np
 
+from exactsel.enumeration.base import EnumerationResult
+from exactsel.enumeration.work_budget import WorkBudget
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import NodeBounds, Outcome, Region, RoundWork, SubtreeResult
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.restrictions import is_restricted
 from exactsel.types import FloatArray
-from exactsel.walks.effort import Effort
-from exactsel.walks.walker import WalkResult
 
 
 @dataclass(slots=True)
@@ -30,8 +30,8 @@ class Task:
     region: Region
     bounds: NodeBounds | None = None
     """What the last bound call said of the region, where it may be divided."""
-    walk: WalkResult | None = None
-    result_of: Callable[[Task, WalkResult, float], SubtreeResult] | None = None
+    walk: EnumerationResult | None = None
+    result_of: Callable[[Task, EnumerationResult, float], SubtreeResult] | None = None
     """Makes the outcome of the walk, given the cut-off of the round."""
     walk_tried: bool = False
     walk_used: bool = False
@@ -49,11 +49,11 @@ class RegionSolver(Protocol):
     after_bounds: bool = False
     """Whether it is asked for what bounds have left open, of those that are asked before all others else."""
 
-    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+    def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settle the tasks it can, all of them open; :class:`exactsel.closers.visit.Interrupted` when told to stop."""
         ...
 
-    def expected(self, nodes: Sequence[Node], effort: Effort) -> FloatArray:
+    def expected(self, nodes: Sequence[Node], work_budget: WorkBudget) -> FloatArray:
         """About the work there is below each node (m,), as far as this closer knows; zero elsewhere."""
         return np.zeros(len(nodes))
 

@@ -1,4 +1,5 @@
-"""Raise the bound of the whole problem by clusters of its columns, once the search has spent much (walks/clusters.py).
+"""Raise the bound of the whole problem by clusters of its columns, once the search has spent much
+(enumeration/clusters.py).
 
 It settles no node: the bound is one of all models, and the search takes it over as that (search/commit.py). No proof
 has words for it, so it is for searches that write none.
@@ -12,30 +13,30 @@ from dataclasses import dataclass
 
 from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.visit import Interrupted
+from exactsel.enumeration.clusters import ClusterBound
+from exactsel.enumeration.work_budget import WorkBudget
 from exactsel.nodes.regions import RoundWork
-from exactsel.walks.clusters import ClusterWalker
-from exactsel.walks.effort import Effort
 
 
 @dataclass(frozen=True)
 class BoundByClusters(RegionSolver):
     """The whole problem by clusters."""
 
-    walker: ClusterWalker
+    enumeration: ClusterBound
     words = "bounds of clusters of like columns where the gap stays"
 
-    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+    def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settles nothing."""
-        if effort.walks is None:
+        if work_budget.walks is None:
             return
         began = time.perf_counter()
         lower = min(task.region.bound for task in tasks)
-        spent = effort.walks.useful + effort.walks.wasted
-        counted = self.walker.explore(work.upper, lower, spent, effort.counted)
+        spent = work_budget.walks.useful + work_budget.walks.wasted
+        counted = self.enumeration.explore(work.upper, lower, spent, work_budget.counted)
         work.seconds.subtrees += time.perf_counter() - began
-        if self.walker.stopped:
+        if self.enumeration.stopped:
             raise Interrupted
-        if counted != effort.counted:
+        if counted != work_budget.counted:
             work.counted = counted
-            if counted.bound > effort.counted.bound:
-                work.scope = self.walker.scope or work.scope
+            if counted.bound > work_budget.counted.bound:
+                work.scope = self.enumeration.scope or work.scope

@@ -1,4 +1,4 @@
-"""Leave what is below nodes to the relaxation's own kernel, which searches by itself (kernels/subsearch.py)."""
+"""Leave what is below nodes to the relaxation's own kernel, which searches by itself (kernels/native_search.py)."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ import numpy as np
 
 from exactsel.closers.base import Kernel, Task, settle
 from exactsel.closers.visit import Interrupted
+from exactsel.enumeration.native import NativeBranchAndBound
+from exactsel.enumeration.work_budget import WorkBudget
 from exactsel.nodes.left_open import left_below
 from exactsel.nodes.node import Node, is_convex
 from exactsel.nodes.regions import Outcome, RoundWork
 from exactsel.nodes.subtree import searched
 from exactsel.problem.restrictions import proposed
-from exactsel.walks.effort import Effort
-from exactsel.walks.relaxation import Subsearcher
 
 
 @dataclass(frozen=True)
 class NativeSearch(Kernel):
     """Leave nodes to the relaxation's own kernel, but for convex ones, which are solved with more care."""
 
-    subsearcher: Subsearcher
+    native: NativeBranchAndBound
     name = "below"
     words = "subtrees searched inside the kernel"
 
-    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+    def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settle the nodes that are searched."""
         wide = [task.node for task in tasks if not is_convex(task.node.state, self.problem.k)]
-        settle(tasks, self._search(wide, work, effort))
+        settle(tasks, self._search(wide, work, work_budget))
 
-    def _search(self, wide: list[Node], work: RoundWork, effort: Effort) -> dict[int, Outcome]:
-        budget = effort.subsearch_budget(self.subsearcher.iteration_cost, len(wide)) if wide else 0
+    def _search(self, wide: list[Node], work: RoundWork, work_budget: WorkBudget) -> dict[int, Outcome]:
+        budget = work_budget.subsearch_budget(self.native.iteration_cost, len(wide)) if wide else 0
         if budget == 0:
             return {}
         began, before = time.perf_counter(), work.upper
-        found = self.subsearcher.explore(
+        found = self.native.explore(
             np.stack([node.state for node in wide]), [node.warm for node in wide],
             np.array([node.bound for node in wide]), work.upper, self.tolerance.absolute(work.upper), budget,
-            effort.horizon,
+            work_budget.horizon,
         )  # fmt: skip
         if found is None:
             raise Interrupted

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.visit import Visitor
+from exactsel.enumeration.work_budget import WorkBudget
 from exactsel.kernels.node import FREE, OUT
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.node import Node
@@ -14,7 +15,6 @@ from exactsel.nodes.regions import NodeDivided, NodeKept, Region, RoundWork, con
 from exactsel.nodes.trees import Tree
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import StateArray
-from exactsel.walks.effort import Effort
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class BoundRegions(RegionSolver):
 
     visitor: Visitor
 
-    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+    def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settles nothing; regions come back closed, or bounded."""
         left = [task for task in tasks if not task.walk_used and task.bounds is None]
         visited = self.visitor.visit([task.region for task in left], work) if left else []
@@ -40,7 +40,7 @@ class Divide(RegionSolver):
     branching: Branching
     cutoff: Callable[[float], float]
 
-    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+    def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settle every task."""
         cutoff = self.cutoff(work.upper)
         for task in tasks:
@@ -91,7 +91,7 @@ class EagerVisit(RegionSolver):
     tree: Tree
     visitor: Visitor
 
-    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+    def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settle every task."""
         for task in tasks:
             task.outcome = self._expanded(task.node, task.region, work)

@@ -1,4 +1,4 @@
-"""Close the first node by its strong columns, where the others are nearly orthogonal (walks/strong.py)."""
+"""Close the first node by its strong columns, where the others are nearly orthogonal (enumeration/strong.py)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from exactsel.bounds.witness import InfimumPoint
 from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.visit import Interrupted
+from exactsel.enumeration.strong import Part, StrongColumns
+from exactsel.enumeration.work_budget import WorkBudget
 from exactsel.kernels.node import IN
 from exactsel.nodes.regions import Region, RoundWork, SubtreeResult
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.restrictions import proposed
-from exactsel.walks.effort import Effort
-from exactsel.walks.strong import Part, StrongColumns
 
 FAR = 0.25
 """Part of the cut-off below which a relaxation's bound at the root promises a long search."""
@@ -41,7 +41,7 @@ class CloseByStrong(RegionSolver):
     name = "strong"
     words = "strong columns divided, weak ones bounded by their cosines"
 
-    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+    def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settle the root where all of its parts can be closed."""
         for task in tasks:
             if task.node.parent < 0 and self._is_asked(task.region, work):

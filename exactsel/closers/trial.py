@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from exactsel.bounds.base import Cheaper
 from exactsel.closers.base import RegionSolver, Task
 from exactsel.closers.relaxation import BoundRegions, Divide
+from exactsel.enumeration.work_budget import WorkBudget
 from exactsel.kernels.node import IN, OUT
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import NO_FIXINGS, FailedTrials, NodeDivided, Region, RoundWork, SubtreeResult
-from exactsel.walks.effort import Effort
 
 BATCH = 4
 """Regions bounded in one call."""
@@ -39,16 +39,16 @@ class CheaperFirst(RegionSolver):
     name = "relaxed"
     words = "the cheaper of two bounds first"
 
-    def close(self, tasks: Sequence[Task], work: RoundWork, effort: Effort) -> None:
+    def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settle the root where the cheaper bound does so within its part of the work."""
         for task in tasks:
             if task.node.parent < 0 and not task.walk_used and task.region.warm is None:
-                self._close(task, work, effort)
+                self._close(task, work, work_budget)
                 # Who divides a node enters what a walk of it did in vain; nobody will divide this one.
                 if task.outcome is not None and task.walk is not None:
                     work.failed_trials += FailedTrials(task.walk.nodes)
 
-    def _close(self, task: Task, work: RoundWork, effort: Effort) -> None:
+    def _close(self, task: Task, work: RoundWork, work_budget: WorkBudget) -> None:
         scope, began = work.scope, self._expanded([task.region], work)[0]
         root = began.outcome
         if not isinstance(root, NodeDivided):
@@ -80,7 +80,7 @@ class CheaperFirst(RegionSolver):
         """Bound some regions, and divide what that leaves open."""
         tasks = [Task(Node(0, 0, 0, region.state, region.bound, region.proof), region) for region in regions]
         for closer in (self.bounding, self.divide):
-            closer.close(tasks, work, Effort())
+            closer.close(tasks, work, WorkBudget())
         return tasks
 
 

@@ -14,7 +14,7 @@ weights        (n,)                weights of the rows
 intercept      one number          1 for an unpenalised intercept, 0 (as where it is not said) for none
 groups         (d,) texts          the group of each column, empty for a column on its own
 hierarchy      (m,) texts          lines of a hierarchy (:mod:`exactsel.data.hierarchy`)
-tall_...       numbers             what is known of the rows that these stand for (:mod:`exactsel.problem.tall`)
+tall_...       numbers             what is known of the rows that these stand for (:mod:`exactsel.problem.reduction`)
 columns_stay   one number          1 where A lies column by column, to stay on disk (:mod:`exactsel.data.columns`)
 ============== =================== ==========================================================
 
@@ -52,10 +52,10 @@ from exactsel.problem.doubles import as_array
 from exactsel.problem.frames import SHOWN, frame_matrix
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
 from exactsel.problem.preparing import AUTO
+from exactsel.problem.reduction import KEYS as TALL
+from exactsel.problem.reduction import Reduction
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows, labels_of_rows
-from exactsel.problem.tall import KEYS as TALL
-from exactsel.problem.tall import Tall
 from exactsel_mapped import is_kept
 
 _KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups", "hierarchy", *TALL)
@@ -93,7 +93,7 @@ class Instance:
         The group of each column, where groups count once; empty for a column on its own.
     hierarchy : sequence of str, optional
         Lines ``child: parent, parent`` of units that are chosen only together, see :mod:`exactsel.data.hierarchy`.
-    tall : Tall, optional
+    tall : Reduction, optional
         The rows that these stand for, where :func:`exactsel.gram` has reduced them.
     coding : ColumnCoding, optional
         How the columns were computed from those of a table with factors or by a formula; no file keeps it.
@@ -115,7 +115,7 @@ class Instance:
     intercept: bool | str | None = None
     groups: tuple[str, ...] | None = None
     hierarchy: tuple[str, ...] | None = None
-    tall: Tall | None = None
+    tall: Reduction | None = None
     coding: ColumnCoding | None = None
     _rows: ClassVar[Any] = None
     """Labels of the rows that a frame has brought."""
@@ -143,7 +143,7 @@ class Instance:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, check(name, value))
-        if not isinstance(self.tall, Tall | None):
+        if not isinstance(self.tall, Reduction | None):
             raise InputError(f"tall is {shown(self.tall)}, but it is made by exactsel.gram alone; leave it out.")
         if not isinstance(self.coding, ColumnCoding | None):
             raise InputError(f"coding is {shown(self.coding)}, but it is made by exactsel.load alone; leave it out.")
@@ -161,8 +161,8 @@ class Instance:
         lam: float | None = None,
         loss: str | Loss | None = None,
         delta: float | None = None,
-        must_have: Sequence[int | str] = (),
-        must_not: Sequence[int | str] = (),
+        force_in: Sequence[int | str] = (),
+        force_out: Sequence[int | str] = (),
         fit_intercept: bool | str | None = None,
         standardize: bool = False,
         sample_weight: ArrayLike | None = None,
@@ -174,7 +174,7 @@ class Instance:
 
         Parameters
         ----------
-        k, lam, loss, delta, must_have, must_not, fit_intercept, standardize, sample_weight, offset, hierarchy,
+        k, lam, loss, delta, force_in, force_out, fit_intercept, standardize, sample_weight, offset, hierarchy,
         hierarchy_kind
             As for :class:`exactsel.Problem` and its ``prepared``; quadratic loss when neither side names one. The
             instance's own ``delta`` is for Huber loss only, so that another loss can be tried on the same file.
@@ -204,7 +204,7 @@ class Instance:
             self._target(),
             self.k if k is None else k,  # Problem says what to do when it is missing
             loss=chosen, lam=self.lam if lam is None else lam, delta=delta,
-            feature_names=self.feature_names, must_have=must_have, must_not=must_not,
+            feature_names=self.feature_names, force_in=force_in, force_out=force_out,
             fit_intercept=(self.intercept or False) if fit_intercept is None else fit_intercept,
             standardize=standardize, sample_weight=self.weights if sample_weight is None else sample_weight,
             offset=offset,
@@ -240,8 +240,8 @@ class Instance:
         self,
         *,
         groups: GroupSpec | None = None,
-        must_have: Sequence[int | str] = (),
-        must_not: Sequence[int | str] = (),
+        force_in: Sequence[int | str] = (),
+        force_out: Sequence[int | str] = (),
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
         per_group: int | None = None,
@@ -250,7 +250,7 @@ class Instance:
         """The problem of choosing at most k groups of columns, see :class:`exactsel.GroupedProblem`.
 
         With ``per_group`` that of choosing columns, at most so many from each group (:class:`exactsel.Problem`).
-        ``groups``, ``must_have``, ``must_not`` and ``hierarchy`` are as for the class, and groups and hierarchy those
+        ``groups``, ``force_in``, ``force_out`` and ``hierarchy`` are as for the class, and groups and hierarchy those
         of the instance by default; ``options``, and the errors raised, as for :meth:`problem`.
         """
         chosen: GroupSpec | None = groups
@@ -261,11 +261,11 @@ class Instance:
                 f"the instance names no groups of columns; give {option('groups')}{either(', or use problem()', '')}."
             )
         if per_group is not None:
-            demands: dict[str, Any] = {"must_have": must_have, "must_not": must_not, "hierarchy": hierarchy}
+            demands: dict[str, Any] = {"force_in": force_in, "force_out": force_out, "hierarchy": hierarchy}
             return self.problem(**demands, **options).limited(chosen, per_group)
         columns = dataclasses.replace(self, hierarchy=None).problem(**options)
         return GroupedProblem(
-            columns, chosen, must_have=must_have, must_not=must_not, **self._hierarchy(hierarchy, hierarchy_kind)
+            columns, chosen, force_in=force_in, force_out=force_out, **self._hierarchy(hierarchy, hierarchy_kind)
         )
 
     def columns_problem(self, *, k: int | None = None) -> ColumnSubsetProblem:
@@ -327,7 +327,7 @@ def read_instance(path: str | os.PathLike[str]) -> Instance:
             Budget(file).take_table(*arrays["A"].shape)
         try:
             tall = {key: arrays.pop(key) for key in TALL if key in arrays}
-            return Instance(**arrays, tall=Tall.from_arrays(tall) if tall else None)
+            return Instance(**arrays, tall=Reduction.from_arrays(tall) if tall else None)
         except InputError as error:
             raise InputError(f"in {file}, {error}") from None
 

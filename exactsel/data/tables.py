@@ -237,7 +237,7 @@ def choose_columns(
         raise InputError(f"{where} stands for rows that are gone, so its target stays; name it to exactsel data gram.")
     if instance.hierarchy is not None and len(kept) < d:
         raise InputError(
-            f"{where} holds a hierarchy of all its columns, so none can be left out; use {option('must_not')}."
+            f"{where} holds a hierarchy of all its columns, so none can be left out; use {option('force_out')}."
         )
     known = None if instance.feature_names is None else tuple(names[j] for j in kept)
     labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)

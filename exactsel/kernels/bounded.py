@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
-from exactsel.kernels.counting import WalkData
+from exactsel.kernels.counting import SubtreeData
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
@@ -38,7 +38,7 @@ HOPELESS = 1e-9
 """Part of c that the fit may be short of a level, as far as doubles can tell, to be computed at all."""
 
 
-class BoundedRoom(NamedTuple):
+class BoundedWorkspace(NamedTuple):
     """Memory for one bound after the other over at most d columns."""
 
     x: FloatArray
@@ -54,9 +54,9 @@ class BoundedRoom(NamedTuple):
 
 
 @njit
-def bounded_room(d: int) -> BoundedRoom:
+def bounded_room(d: int) -> BoundedWorkspace:
     """Memory for bounds over at most d columns."""
-    return BoundedRoom(
+    return BoundedWorkspace(
         np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d + 1)
     )  # fmt: skip
 
@@ -83,7 +83,7 @@ def add(high: float, low: float, more: float, more_low: float) -> tuple[float, f
 
 
 @njit
-def _residual(data: WalkData, columns: IntArray, m: int, room: BoundedRoom) -> None:
+def _residual(data: SubtreeData, columns: IntArray, m: int, room: BoundedWorkspace) -> None:
     """v = Hx - A'y for all columns of the problem, x on the first m of ``columns``."""
     v, v_low, d = room.v, room.v_low, data.b.size
     for i in range(d):
@@ -111,7 +111,7 @@ def _residual(data: WalkData, columns: IntArray, m: int, room: BoundedRoom) -> N
 
 
 @njit
-def _rough_residual(data: WalkData, columns: IntArray, m: int, room: BoundedRoom) -> None:
+def _rough_residual(data: SubtreeData, columns: IntArray, m: int, room: BoundedWorkspace) -> None:
     """The same in doubles."""
     v, d = room.v, data.b.size
     for i in range(d):
@@ -134,7 +134,7 @@ def _step(K: FloatArray, m: int, w: FloatArray, step: FloatArray) -> None:
 
 
 @njit
-def _refine(K: FloatArray, columns: IntArray, m: int, skip: int, room: BoundedRoom) -> None:
+def _refine(K: FloatArray, columns: IntArray, m: int, skip: int, room: BoundedWorkspace) -> None:
     """Take K v off x; where a column is skipped, the inverse without it, which makes its coefficient stay 0."""
     w, step = room.w, room.step
     for i in range(m):
@@ -155,7 +155,8 @@ def _refine(K: FloatArray, columns: IntArray, m: int, skip: int, room: BoundedRo
 
 @njit
 def _hidden(
-    data: WalkData, columns: IntArray, fixed: int, m: int, places: int, skip: int, error: float, room: BoundedRoom
+    data: SubtreeData, columns: IntArray, fixed: int, m: int, places: int, skip: int, error: float,
+    room: BoundedWorkspace
 ) -> float:  # fmt: skip
     """R ||y|| times the sum in the bound; ``error`` times the length of a column is what its v is off by."""
     largest, total = room.largest[:places], 0.0
@@ -179,7 +180,7 @@ def _hidden(
 
 
 @njit
-def _value(data: WalkData, columns: IntArray, m: int, room: BoundedRoom) -> tuple[float, float, float]:
+def _value(data: SubtreeData, columns: IntArray, m: int, room: BoundedWorkspace) -> tuple[float, float, float]:
     """c - x'(v + A'y)/2, sum_j abs(x_j) ||a_j||, and what rounding x'v may have taken."""
     high, low, size, lost = data.constant, data.low_constant, 0.0, 0.0
     for i in range(m):
@@ -195,8 +196,8 @@ def _value(data: WalkData, columns: IntArray, m: int, room: BoundedRoom) -> tupl
 
 @njit
 def bounded_fit(
-    data: WalkData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, skip: int, K: FloatArray,
-    level: float, room: BoundedRoom,
+    data: SubtreeData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, skip: int, K: FloatArray,
+    level: float, room: BoundedWorkspace,
 ) -> float:  # fmt: skip
     """The bound of a region for bounded models, refined until it reaches the level or cannot; see the module.
 

@@ -9,7 +9,7 @@ p and m the weights of its rows of either label. A finer division costs less, so
 columns of a set: all sets are counted. For all but two columns of a set the rows are divided once; with the number of
 rows of every cell and label that hold the other value in j, in l and in both, the cells of every pair j < l are known
 too; of the two parts a column divides a cell into, one is counted, and the other is what is left. The columns are those
-of :mod:`exactsel.walks.cell_classes`: no two divide the rows alike.
+of :mod:`exactsel.enumeration.pattern_classes`: no two divide the rows alike.
 
 Weights are whole numbers, f is a table. No term is negative: a sum that is above the level early is not finished.
 """
@@ -48,7 +48,7 @@ class CellData(NamedTuple):
     """x log x for x = 0, 1, ... up to the sum of the weights."""
 
 
-class CellRoom(NamedTuple):
+class CellWorkspace(NamedTuple):
     """Memory for counting below one parent after the other."""
 
     codes: IntArray
@@ -68,9 +68,9 @@ class CellRoom(NamedTuple):
 
 
 @njit
-def cell_room(rows: int, m: int, cells: int) -> CellRoom:
+def cell_room(rows: int, m: int, cells: int) -> CellWorkspace:
     """Memory for parents that make so many cells."""
-    return CellRoom(
+    return CellWorkspace(
         np.empty(rows, dtype=np.int64),
         np.empty(2 * cells, dtype=np.int64), np.empty((2 * cells, m, m), dtype=np.int32),
         np.empty(4 * cells, dtype=np.int64), np.empty((4 * cells, m, m), dtype=np.int32),
@@ -162,7 +162,7 @@ def _count_rows(
 
 @njit
 def _all_rows(
-    data: CellData, parent: IntArray, last: int, room: CellRoom, every: IntArray
+    data: CellData, parent: IntArray, last: int, room: CellWorkspace, every: IntArray
 ) -> float:  # fmt: skip
     """Divide all rows by the columns of a parent, and count pairs of the columns after its last.
 
@@ -188,7 +188,7 @@ def _all_rows(
 
 
 @njit
-def _child(data: CellData, rows: IntArray, last: int, room: CellRoom) -> float:
+def _child(data: CellData, rows: IntArray, last: int, room: CellWorkspace) -> float:
     """Divide the cells of a parent by the column ``last``; ``rows`` are those that hold its other value.
 
     Code 4 cell + label is the part of a cell without them, 4 cell + 2 + label the part with them. The multiplications

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import in_numpy, njit
-from exactsel.kernels.triples import TripleRoom, triple_room, triples_clear
+from exactsel.kernels.triples import TripleWorkspace, triple_room, triples_clear
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
 
@@ -35,7 +35,7 @@ USELESS = 1e-3
 """A margin as large as this proves nothing."""
 
 
-class WalkData(NamedTuple):
+class SubtreeData(NamedTuple):
     """What walks know of the problem; d columns."""
 
     H: FloatArray
@@ -63,7 +63,7 @@ class WalkData(NamedTuple):
     """The largest coefficient of a bounded model; 0 for columns of zeros."""
 
 
-class CountRoom(NamedTuple):
+class CountWorkspace(NamedTuple):
     """Memory for one count after the other over at most d columns."""
 
     rows: FloatArray
@@ -80,7 +80,7 @@ class CountRoom(NamedTuple):
     """(d,) the columns counted, those of S first."""
     seen: BoolArray
     """(d,) False between counts."""
-    suspects: IntArray
+    undecided: IntArray
     """(MOST_SUSPECTS, MOST_PLACES) columns, padded with -1."""
     chosen: IntArray
     """(d,) a set of columns."""
@@ -90,14 +90,14 @@ class CountRoom(NamedTuple):
     """(d,) columns of C that others were left out for, for bounded models."""
     long: FloatArray
     """(6, d)"""
-    triples: TripleRoom
+    triples: TripleWorkspace
 
 
 @njit
-def count_room(d: int) -> CountRoom:
+def count_room(d: int) -> CountWorkspace:
     """Memory for counts over at most d columns."""
     size = max(1, d)
-    return CountRoom(
+    return CountWorkspace(
         np.empty((size, size)), np.empty((size, size)), np.empty((size, size)), np.empty(size), np.empty(size),
         np.empty(size), np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.bool_),
         np.full((MOST_SUSPECTS, MOST_PLACES), -1, dtype=np.int64), np.empty(size, dtype=np.int64),
@@ -115,7 +115,7 @@ def sets_of(places: int, columns: int) -> float:
 
 
 @njit
-def margin_for(data: WalkData, level: float, size: int) -> float:
+def margin_for(data: SubtreeData, level: float, size: int) -> float:
     """The share of diag(H) to be taken off where sets of ``size`` columns are eliminated; inf where that is hopeless.
 
     b_i b_j / T is at most sqrt(H_ii H_jj) where pivots are positive, and with K = c / (c - level) the errors of H, b
@@ -130,7 +130,9 @@ def margin_for(data: WalkData, level: float, size: int) -> float:
 
 
 @njit
-def distinct(data: WalkData, columns: IntArray, fixed: int, m: int, skip: int, room: CountRoom) -> tuple[int, int]:
+def distinct(
+    data: SubtreeData, columns: IntArray, fixed: int, m: int, skip: int, room: CountWorkspace
+) -> tuple[int, int]:
     """Write the columns that count to ``room.order``: how many of the first ``fixed``, and how many in all.
 
     The one at position ``skip`` is left out, and so is every twin of a column that came before.
@@ -152,7 +154,7 @@ def distinct(data: WalkData, columns: IntArray, fixed: int, m: int, skip: int, r
 
 
 @njit(sums=True)
-def eliminate(data: WalkData, inside: int, m: int, level: float, margin: float, room: CountRoom) -> bool:
+def eliminate(data: SubtreeData, inside: int, m: int, level: float, margin: float, room: CountWorkspace) -> bool:
     """Eliminate the first ``inside`` of the m columns in ``room.order``; whether all pivots are positive.
 
     ``room.M`` receives the Schur complement of Q - margin * diag(H) on the others.
@@ -191,7 +193,7 @@ def eliminate(data: WalkData, inside: int, m: int, level: float, margin: float, 
 
 
 @in_numpy(eliminate)
-def _eliminate_whole(data: WalkData, inside: int, m: int, level: float, margin: float, room: CountRoom) -> bool:
+def _eliminate_whole(data: SubtreeData, inside: int, m: int, level: float, margin: float, room: CountWorkspace) -> bool:
     if not margin < np.inf:
         return False
     order, rows, scaled = room.order[:m], room.rows, room.scaled
@@ -215,16 +217,16 @@ def _eliminate_whole(data: WalkData, inside: int, m: int, level: float, margin: 
 
 
 @njit
-def _suspect(room: CountRoom, found: int, a: int, b: int, c: int, e: int) -> int:
+def _suspect(room: CountWorkspace, found: int, a: int, b: int, c: int, e: int) -> int:
     """Enter a set of positions (-1: none); one more than there is room for is counted, but not entered."""
     if found < MOST_SUSPECTS:
-        line = room.suspects[found]
+        line = room.undecided[found]
         line[0], line[1], line[2], line[3] = a, b, c, e
     return found + 1
 
 
 @njit
-def count_one(M: FloatArray, m: int, room: CountRoom, also: int, found: int) -> int:
+def count_one(M: FloatArray, m: int, room: CountWorkspace, also: int, found: int) -> int:
     """Enter every column whose diagonal entry is not positive, and take it out of the counts that follow."""
     for i in range(m):
         if not M[i, i] > 0.0:
@@ -234,7 +236,7 @@ def count_one(M: FloatArray, m: int, room: CountRoom, also: int, found: int) -> 
 
 
 @njit
-def count_two(M: FloatArray, m: int, room: CountRoom, found: int) -> int:
+def count_two(M: FloatArray, m: int, room: CountWorkspace, found: int) -> int:
     """Enter every pair whose minor is negative."""
     for i in range(1, m):
         row, diagonal = M[i], M[i, i]
@@ -260,7 +262,7 @@ def _bad_rows(M: FloatArray, first: int, u: FloatArray, w: FloatArray) -> int:
 
 
 @njit
-def _enter_row(M: FloatArray, pivot: int, l: int, room: CountRoom, also: int, found: int) -> int:
+def _enter_row(M: FloatArray, pivot: int, l: int, room: CountWorkspace, also: int, found: int) -> int:
     """Enter the triples of one pivot and one row."""
     u, w = room.u, room.w
     for j in range(l):
@@ -271,7 +273,7 @@ def _enter_row(M: FloatArray, pivot: int, l: int, room: CountRoom, also: int, fo
 
 
 @njit
-def count_three(M: FloatArray, m: int, room: CountRoom, also: int, found: int) -> int:
+def count_three(M: FloatArray, m: int, room: CountWorkspace, also: int, found: int) -> int:
     """Enter every pair and triple that is not positive definite, each with the column ``also`` (-1: none).
 
     With a pivot i and u_l = M_il / sqrt(M_ii), w_l = M_ll - u_l^2: (M_lj - u_l u_j)^2 <= w_l w_j for all j < l < i.
@@ -317,14 +319,14 @@ def _without(M: FloatArray, i: int, V: FloatArray) -> None:
 
 
 @njit
-def count(m: int, places: int, room: CountRoom) -> int:
+def count(m: int, places: int, room: CountWorkspace) -> int:
     """Enter the suspects among the sets of ``places`` (<= m) of the m columns of ``room.M``, by position.
 
     What is entered may be part of such a set, which is then suspected whatever else it holds. How many were entered;
     where more than :data:`MOST_SUSPECTS`, the count was broken off.
     """
     M, V = room.M, room.V
-    room.suspects[:] = -1
+    room.undecided[:] = -1
     found = count_one(M, m, room, -1, 0)
     if places == 2:
         return int(count_two(M, m, room, found))

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.bounded import PRODUCT_ERROR, add, product
-from exactsel.kernels.counting import CountRoom, WalkData
+from exactsel.kernels.counting import CountWorkspace, SubtreeData
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
@@ -42,7 +42,7 @@ def _solve(L: FloatArray, size: int, x: FloatArray) -> None:
 
 @njit
 def _apply(
-    data: WalkData, column: int, order: IntArray, size: int, t: FloatArray, low: FloatArray
+    data: SubtreeData, column: int, order: IntArray, size: int, t: FloatArray, low: FloatArray
 ) -> tuple[float, float]:
     """sum_i t_i a_i'a for a column a."""
     high, rest = 0.0, 0.0
@@ -54,7 +54,7 @@ def _apply(
 
 
 @njit
-def distance(data: WalkData, order: IntArray, size: int, column: int, room: CountRoom) -> float:
+def distance(data: SubtreeData, order: IntArray, size: int, column: int, room: CountWorkspace) -> float:
     """How far a column is from the span of the first ``size`` in ``order``, at most and in its lengths.
 
     The factor of these columns' H is in ``room.rows``.
@@ -89,7 +89,7 @@ def distance(data: WalkData, order: IntArray, size: int, column: int, room: Coun
 
 
 @njit
-def _eliminated(data: WalkData, order: IntArray, size: int, column: int, L: FloatArray, line: FloatArray) -> float:
+def _eliminated(data: SubtreeData, order: IntArray, size: int, column: int, L: FloatArray, line: FloatArray) -> float:
     """The row of a column in the factor, in ``line``; what is left of its square."""
     left = data.H[column, column]
     for i in range(size):
@@ -102,7 +102,7 @@ def _eliminated(data: WalkData, order: IntArray, size: int, column: int, L: Floa
 
 
 @njit
-def independent(data: WalkData, inside: int, m: int, room: CountRoom) -> tuple[int, int, int]:
+def independent(data: SubtreeData, inside: int, m: int, room: CountWorkspace) -> tuple[int, int, int]:
     """Keep of ``room.order`` what brings something new: how many of the first ``inside``, and how many in all.
 
     Of S, columns dependent on those before; of the others, columns dependent on S, or on S and one before, which
@@ -161,7 +161,7 @@ def independent(data: WalkData, inside: int, m: int, room: CountRoom) -> tuple[i
 
 
 @njit
-def farthest(room: CountRoom, dropped: int, most: int) -> float:
+def farthest(room: CountWorkspace, dropped: int, most: int) -> float:
     """The sum of the largest distances of as many columns as a model may hold."""
     total = 0.0
     for _ in range(min(most, dropped)):

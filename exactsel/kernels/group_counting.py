@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
-from exactsel.kernels.counting import MOST_SUSPECTS, USELESS, CountRoom, WalkData, count_room, margin_for
+from exactsel.kernels.counting import MOST_SUSPECTS, USELESS, CountWorkspace, SubtreeData, count_room, margin_for
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
 
@@ -33,10 +33,10 @@ MOST_GROUPS = 3
 """Groups a count chooses at most."""
 
 
-class GroupRoom(NamedTuple):
+class GroupWorkspace(NamedTuple):
     """Memory for one count after the other over at most G groups of d columns, the largest of b."""
 
-    counts: CountRoom
+    counts: CountWorkspace
     """Its M is what is counted, and gets the factors L_g on the diagonal; its V gets the blocks X below."""
     first: IntArray
     """(G + 1,) where the groups counted begin among the columns of M."""
@@ -65,10 +65,10 @@ class GroupRoom(NamedTuple):
 
 
 @njit
-def group_room(d: int, groups: int, largest: int) -> GroupRoom:
+def group_room(d: int, groups: int, largest: int) -> GroupWorkspace:
     """Memory for counts over at most so many groups and columns."""
     size = max(1, largest)
-    return GroupRoom(
+    return GroupWorkspace(
         count_room(d), np.zeros(groups + 1, dtype=np.int64), np.empty((groups, groups)), np.empty(groups),
         np.zeros(groups, dtype=np.bool_), np.zeros(groups, dtype=np.bool_), np.empty((max(1, d), size)),
         np.empty((size, max(1, d))), np.empty((size, size)), np.empty((size, size)), np.zeros(1),
@@ -77,7 +77,7 @@ def group_room(d: int, groups: int, largest: int) -> GroupRoom:
 
 
 @njit
-def group_margin(data: WalkData, level: float, size: int, largest: int) -> float:
+def group_margin(data: SubtreeData, level: float, size: int, largest: int) -> float:
     """The same as :func:`exactsel.kernels.counting.margin_for` where blocks of ``largest`` are made orthonormal too."""
     margin = margin_for(data, level, size) + 4.2 * size * (largest + 16) * np.sqrt(largest + 0.0) * UNIT
     return margin if margin <= USELESS else np.inf
@@ -111,7 +111,7 @@ def factor(block: FloatArray, size: int) -> bool:
 
 
 @njit
-def contracts(product: FloatArray, rows: int, columns: int, room: GroupRoom) -> bool:
+def contracts(product: FloatArray, rows: int, columns: int, room: GroupWorkspace) -> bool:
     """Whether the matrix in ``product`` is proven to have no singular value above one."""
     square, size = room.square, min(rows, columns)
     room.work[0] += 0.5 * size * size * (max(rows, columns) + size)
@@ -130,16 +130,16 @@ def contracts(product: FloatArray, rows: int, columns: int, room: GroupRoom) -> 
 
 
 @njit
-def _enter(room: GroupRoom, found: int, a: int, b: int, c: int) -> int:
+def _enter(room: GroupWorkspace, found: int, a: int, b: int, c: int) -> int:
     """Enter a set of groups (-1: none); one more than there is room for is counted, but not entered."""
     if found < MOST_SUSPECTS:
-        line = room.counts.suspects[found]
+        line = room.counts.undecided[found]
         line[0], line[1], line[2], line[3] = a, b, c, -1
     return found + 1
 
 
 @njit(sums=True)
-def orthonormalise(groups: int, room: GroupRoom, found: int) -> int:
+def orthonormalise(groups: int, room: GroupWorkspace, found: int) -> int:
     """Factor the diagonal blocks of M and make X of what is below; enter every block that is not positive definite."""
     M, X, first = room.counts.M, room.counts.V, room.first
     for g in range(groups):
@@ -183,7 +183,7 @@ def _make_orthonormal(M: FloatArray, X: FloatArray, first: IntArray, g: int, h: 
 
 
 @njit
-def count_pairs(groups: int, room: GroupRoom, found: int) -> int:
+def count_pairs(groups: int, room: GroupWorkspace, found: int) -> int:
     """Enter every pair of groups that is not proven to be semidefinite, and give it an infinite norm."""
     X, first, norms = room.counts.V, room.first, room.norms
     for g in range(1, groups):
@@ -201,7 +201,7 @@ def count_pairs(groups: int, room: GroupRoom, found: int) -> int:
 
 
 @njit
-def _factored(g: int, h: int, room: GroupRoom) -> bool:
+def _factored(g: int, h: int, room: GroupWorkspace) -> bool:
     """Factor what the pivot g leaves of the group h."""
     if room.factored[h]:
         return True
@@ -220,7 +220,7 @@ def _factored(g: int, h: int, room: GroupRoom) -> bool:
 
 
 @njit(sums=True)
-def _rows_left(g: int, h: int, room: GroupRoom) -> None:
+def _rows_left(g: int, h: int, room: GroupWorkspace) -> None:
     """What the pivot g leaves of the rows of h, times R_h^-1, for all columns before."""
     X, first, factors, Y = room.counts.V, room.first, room.factors, room.lines
     begin, size = first[h], first[h + 1] - first[h]
@@ -243,7 +243,7 @@ def _rows_left(g: int, h: int, room: GroupRoom) -> None:
 
 
 @njit
-def _small(rows: int, begin: int, end: int, most: float, room: GroupRoom) -> bool:
+def _small(rows: int, begin: int, end: int, most: float, room: GroupWorkspace) -> bool:
     """Whether the squares of some columns of ``lines`` add up to no more than ``most``."""
     total = 0.0
     for i in range(rows):
@@ -253,7 +253,7 @@ def _small(rows: int, begin: int, end: int, most: float, room: GroupRoom) -> boo
 
 
 @njit
-def _triple_holds(h: int, l: int, room: GroupRoom) -> bool:
+def _triple_holds(h: int, l: int, room: GroupWorkspace) -> bool:
     """Whether h and l are proven to be semidefinite in what a pivot leaves of them: Y R_l^-T has no norm above one."""
     first, factors, Z = room.first, room.factors, room.product
     begin, rows, columns, total = first[l], first[h + 1] - first[h], first[l + 1] - first[l], 0.0
@@ -269,7 +269,7 @@ def _triple_holds(h: int, l: int, room: GroupRoom) -> bool:
 
 
 @njit
-def count_triples(groups: int, room: GroupRoom, found: int) -> int:
+def count_triples(groups: int, room: GroupWorkspace, found: int) -> int:
     """Enter every triple of groups that is not proven to be semidefinite, but for those with a pair that is entered."""
     norms, left, first = room.norms, room.left, room.first
     allowance = 2.0 * spare(room.product.shape[0])
@@ -314,13 +314,13 @@ def count_triples(groups: int, room: GroupRoom, found: int) -> int:
 
 
 @njit
-def count_groups(groups: int, places: int, room: GroupRoom) -> int:
+def count_groups(groups: int, places: int, room: GroupWorkspace) -> int:
     """Enter the suspects among the sets of ``places`` (<= groups) of the groups counted, by position.
 
     What is entered may be part of such a set, which is then suspected whatever else it holds. How many were entered;
     where more than :data:`MOST_SUSPECTS`, the count was broken off.
     """
-    room.counts.suspects[:] = -1
+    room.counts.undecided[:] = -1
     if places == 0:
         return 0
     found = orthonormalise(groups, room, 0)

@@ -36,7 +36,7 @@ class Groups(NamedTuple):
     first: IntArray
 
 
-class Spans(NamedTuple):
+class RedundantColumns(NamedTuple):
     """The columns of a node, unit by unit in the node's order: unit i has columns[first[i]:first[i + 1]]."""
 
     columns: IntArray
@@ -52,14 +52,14 @@ class GroupedForm(NamedTuple):
     extrapolates: bool
     inner: Any
     first: IntArray
-    """As in :class:`Spans`."""
+    """As in :class:`RedundantColumns`."""
     q: FloatArray
     lengths: FloatArray
     shrunk: FloatArray
 
 
 @njit
-def spans_of(groups: Groups, units: IntArray) -> Spans:
+def spans_of(groups: Groups, units: IntArray) -> RedundantColumns:
     """The columns of some units."""
     first = np.zeros(units.size + 1, dtype=np.int64)
     for i in range(units.size):
@@ -67,7 +67,7 @@ def spans_of(groups: Groups, units: IntArray) -> Spans:
     columns = np.empty(first[units.size], dtype=np.int64)
     for i in range(units.size):
         columns[first[i] : first[i + 1]] = groups.members[groups.first[units[i]] : groups.first[units[i] + 1]]
-    return Spans(columns, first)
+    return RedundantColumns(columns, first)
 
 
 @njit

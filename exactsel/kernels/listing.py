@@ -233,7 +233,9 @@ def _take_in(
 
 
 @njit
-def _write_suspects(flags: StateArray, suspects: IntArray, count: int, places: int, found: IntArray, known: int) -> int:
+def _write_suspects(
+    flags: StateArray, undecided: IntArray, count: int, places: int, found: IntArray, known: int
+) -> int:
     """List the sets a count suspects: the columns put in, and so many others. The number of sets listed in all."""
     for s in range(count):
         if known < len(found):
@@ -244,7 +246,7 @@ def _write_suspects(flags: StateArray, suspects: IntArray, count: int, places: i
                     found[known, at] = j
                     at += 1
             for a in range(places):
-                found[known, at + a] = suspects[s, a]
+                found[known, at + a] = undecided[s, a]
         known += 1
     return known
 
@@ -295,7 +297,7 @@ def list_sets(
             counted = suspected_sets(data, flags[top], r, level, room)
         # Sets that are listed are written down one decision after the other.
         if counted == 0 or (counted > 0 and made.words.size == 0):
-            known = _write_suspects(flags[top], room.suspects, counted, r, found, known)
+            known = _write_suspects(flags[top], room.undecided, counted, r, found, known)
             if known > len(found):
                 return TOO_LONG, known, nodes, work
             note(made, COUNTED)

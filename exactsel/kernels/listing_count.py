@@ -13,8 +13,8 @@ from exactsel._jit import njit
 from exactsel.kernels.counting import (
     MOST_PLACES,
     MOST_SUSPECTS,
-    CountRoom,
-    WalkData,
+    CountWorkspace,
+    SubtreeData,
     count,
     count_one,
     eliminate,
@@ -30,15 +30,15 @@ NOT_COUNTED = -1
 
 
 @njit
-def count_data(H: FloatArray, h: FloatArray, lengths: FloatArray) -> WalkData:
+def count_data(H: FloatArray, h: FloatArray, lengths: FloatArray) -> SubtreeData:
     """The quadratic function x'Hx/2 - h'x, as counts take it."""
     d = h.size
     none = np.zeros(d)
-    return WalkData(H, h, 0.0, 0, lengths, none, none, np.arange(d), np.empty((0, 0)), np.empty(0), 0.0, none)
+    return SubtreeData(H, h, 0.0, 0, lengths, none, none, np.arange(d), np.empty((0, 0)), np.empty(0), 0.0, none)
 
 
 @njit
-def suspected_sets(data: WalkData, flags: StateArray, places: int, level: float, room: CountRoom) -> int:
+def suspected_sets(data: SubtreeData, flags: StateArray, places: int, level: float, room: CountWorkspace) -> int:
     """How many sets of ``places`` free columns, with those put in, are not shown to stay above the level.
 
     Their free columns are in ``room.suspects``, padded with -1. :data:`NOT_COUNTED` where smaller sets, or too many,
@@ -59,7 +59,7 @@ def suspected_sets(data: WalkData, flags: StateArray, places: int, level: float,
     if not eliminate(data, fixed, m, level, margin_for(data, level, fixed + places), room):
         return NOT_COUNTED
     if places == 1:
-        room.suspects[:] = -1
+        room.undecided[:] = -1
         found = count_one(room.M, m - fixed, room, -1, 0)
     else:
         found = count(m - fixed, places, room)
@@ -67,9 +67,9 @@ def suspected_sets(data: WalkData, flags: StateArray, places: int, level: float,
         return NOT_COUNTED
     for s in range(found):
         for a in range(MOST_PLACES):
-            at = room.suspects[s, a]
+            at = room.undecided[s, a]
             if (at >= 0) != (a < places):
                 return NOT_COUNTED
             if at >= 0:
-                room.suspects[s, a] = room.order[fixed + at]
+                room.undecided[s, a] = room.order[fixed + at]
     return int(found)

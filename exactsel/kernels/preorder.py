@@ -6,7 +6,7 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
-from exactsel.kernels.subsearch_record import AT_ONCE
+from exactsel.kernels.native_record import AT_ONCE
 from exactsel.types import IntArray
 
 SPLIT_IN_WORD, PUT_IN_WORD, LEAVE_OUT_WORD, CLOSE_WORD, LEAF_WORD = 0, 2, 3, 4, 15
@@ -35,7 +35,7 @@ def _chains(notes: IntArray, numbers: int) -> tuple[IntArray, IntArray, IntArray
 
 @njit
 def preorder_words(notes: IntArray, numbers: int, uses: IntArray, own: int, first_id: int) -> IntArray:
-    """The tree of all notes (m, 3) (kernels/subsearch.py), in-child first.
+    """The tree of all notes (m, 3) (kernels/native_search.py), in-child first.
 
     ``uses`` (points,) are the words that name the points, ``own`` the one that names what the search came with.
     A region left open becomes a reference ~(first_id + number); the node begun with needs none, since what is done to

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import atomic_add, njit, prange
-from exactsel.kernels.counting import WalkData
+from exactsel.kernels.counting import SubtreeData
 from exactsel.kernels.moves import BRANCHED, CLOSED, LEFT_OUT, PUT_IN
 from exactsel.kernels.subtree_columns import (
     child_bound,
@@ -57,8 +57,8 @@ from exactsel.kernels.subtree_record import (
     OUT_OF_BUDGET,
     STOPPED,
     SUSPECTED_OPEN,
+    SubtreeLimits,
     Walk,
-    WalkLimits,
     close,
     incumbent_value,
     leave_open,
@@ -180,7 +180,7 @@ def _branch(
 
 @njit
 def _count_level(
-    data: Any, stack: Stack, level: int, k: int, limits: WalkLimits, rooms: Any, walk: Walk, row: int
+    data: Any, stack: Stack, level: int, k: int, limits: SubtreeLimits, rooms: Any, walk: Walk, row: int
 ) -> None:
     """Close the region of a level by counting, but for what is suspect, or leave all of it open."""
     units, inside, count = stack.units[level], stack.inside[level], stack.present[level]
@@ -191,13 +191,13 @@ def _count_level(
         note(walk, row, 0, CLOSED if places == 0 or count - inside <= places else COUNTED)
         return
     left = SUSPECTED_OPEN - walk.open_count[row]
-    if found == TOO_MANY or not set_apart(walk, row, units, inside, count, places, rooms.suspects, found, left):
+    if found == TOO_MANY or not set_apart(walk, row, units, inside, count, places, rooms.undecided, found, left):
         leave_open(walk, row, units, inside, count, -np.inf)
 
 
 @njit
 def _leave_rest_open(
-    data: Any, stack: Stack, level: int, k: int, limits: WalkLimits, started: bool, rooms: Any, walk: Walk, row: int
+    data: Any, stack: Stack, level: int, k: int, limits: SubtreeLimits, started: bool, rooms: Any, walk: Walk, row: int
 ) -> None:
     """Hand back the regions on the stack, deepest first, as the preorder has them."""
     while level >= 0:
@@ -211,7 +211,7 @@ def _leave_rest_open(
 
 @njit
 def _walk_subtree(
-    data: Any, k: int, state: StateArray, limits: WalkLimits, stop: BoolArray, walk: Walk, row: int,
+    data: Any, k: int, state: StateArray, limits: SubtreeLimits, stop: BoolArray, walk: Walk, row: int,
     scratch: FloatArray, rooms: Any,
 ) -> None:  # fmt: skip
     stack = first_level(data, state, scratch)
@@ -266,7 +266,7 @@ def _walk_subtree(
 
 @njit(parallel=True)
 def walk_subtrees(
-    columns: WalkData, groups: Any, k: int, states: StateArray, limits: WalkLimits, stop: BoolArray, walk: Walk,
+    columns: SubtreeData, groups: Any, k: int, states: StateArray, limits: SubtreeLimits, stop: BoolArray, walk: Walk,
     scratch: FloatArray, counter: IntArray,
 ) -> None:  # fmt: skip
     """Walk the subtree of every node (a row of ``states``), over columns (``groups`` None) or groups of them.

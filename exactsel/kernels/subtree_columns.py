@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import choose_by_type, njit
-from exactsel.kernels.bounded import BoundedRoom, bounded_fit, bounded_room
-from exactsel.kernels.counting import CountRoom, WalkData, count_room
+from exactsel.kernels.bounded import BoundedWorkspace, bounded_fit, bounded_room
+from exactsel.kernels.counting import CountWorkspace, SubtreeData, count_room
 from exactsel.kernels.node import FREE, IN
 from exactsel.kernels.subtree_count import count_columns, count_of_columns
 from exactsel.kernels.subtree_fit import (
     NONE,
-    FormulaRoom,
+    FormulaWorkspace,
     Stack,
     coefficients_without,
     coefficients_without_last,
@@ -30,34 +30,34 @@ from exactsel.kernels.subtree_fit import (
     new_stack,
     swap_columns,
 )
-from exactsel.kernels.subtree_record import Walk, WalkLimits
+from exactsel.kernels.subtree_record import SubtreeLimits, Walk
 from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_WORK = 10
 """Multiplications a bound for bounded models takes, as a multiple of a matrix times a vector."""
 
 
-class ColumnRooms(NamedTuple):
+class ColumnWorkspaces(NamedTuple):
     """Memory of one worker."""
 
-    counts: CountRoom
-    fits: FormulaRoom
-    bounded: BoundedRoom
-    suspects: IntArray
+    counts: CountWorkspace
+    fits: FormulaWorkspace
+    bounded: BoundedWorkspace
+    undecided: IntArray
     """Those of ``counts``."""
 
 
 @njit
-def column_rooms(d: int) -> ColumnRooms:
+def column_rooms(d: int) -> ColumnWorkspaces:
     """Memory of one worker for d columns."""
     counts = count_room(d)
-    return ColumnRooms(counts, formula_room(d), bounded_room(d), counts.suspects)
+    return ColumnWorkspaces(counts, formula_room(d), bounded_room(d), counts.undecided)
 
 
 @choose_by_type("data")
-def column_data(data: Any) -> WalkData:
+def column_data(data: Any) -> SubtreeData:
     """What is known of the columns."""
-    columns: WalkData = data
+    columns: SubtreeData = data
     return columns
 
 
@@ -69,7 +69,7 @@ def countable(data: Any, places: int, candidates: int) -> bool:
 
 @choose_by_type("data")
 def count_region(
-    data: Any, units: IntArray, inside: int, count: int, places: int, limits: WalkLimits, walk: Walk, row: int,
+    data: Any, units: IntArray, inside: int, count: int, places: int, limits: SubtreeLimits, walk: Walk, row: int,
     rooms: Any,
 ) -> int:  # fmt: skip
     """Count a region; see :func:`exactsel.kernels.subtree_count.count_of_columns`."""
@@ -90,8 +90,8 @@ def first_level(data: Any, state: StateArray, scratch: FloatArray) -> Stack:
 
 @njit
 def _proven(
-    data: WalkData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, also: int, skip: int,
-    K: FloatArray, level: float, curved: bool, rooms: ColumnRooms, walk: Walk, row: int,
+    data: SubtreeData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, also: int, skip: int,
+    K: FloatArray, level: float, curved: bool, rooms: ColumnWorkspaces, walk: Walk, row: int,
 ) -> float:  # fmt: skip
     if data.floor[columns[0]] > 0.0:
         walk.work[row] += m * m

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from exactsel._jit import choose_by_type, njit
-from exactsel.kernels.bounded import BoundedRoom, bounded_fit
+from exactsel.kernels.bounded import BoundedWorkspace, bounded_fit
 from exactsel.kernels.counting import (
     MOST_PLACES,
     MOST_SUSPECTS,
-    CountRoom,
-    WalkData,
+    CountWorkspace,
+    SubtreeData,
     count,
     distinct,
     eliminate,
@@ -22,7 +22,7 @@ from exactsel.kernels.counting import (
 from exactsel.kernels.dependent_columns import farthest, independent
 from exactsel.kernels.linalg import cholesky, inverse_from_cholesky
 from exactsel.kernels.subtree_fit import BOUNDED_RIDGE, NONE, value_of
-from exactsel.kernels.subtree_record import Walk, WalkLimits, incumbent_value, keep_if_better, room_below
+from exactsel.kernels.subtree_record import SubtreeLimits, Walk, incumbent_value, keep_if_better, room_below
 from exactsel.types import IntArray
 
 FEW_COLUMNS = 34
@@ -51,28 +51,28 @@ def value_on(data: Any, units: IntArray, count: int, room: Any) -> float:
 
 
 @njit
-def _keep_on(data: Any, units: IntArray, count: int, limits: WalkLimits, walk: Walk, row: int, room: Any) -> bool:
+def _keep_on(data: Any, units: IntArray, count: int, limits: SubtreeLimits, walk: Walk, row: int, room: Any) -> bool:
     """Evaluate the model on the first ``count`` units; whether it is adopted as the best so far."""
     return bool(keep_if_better(limits, walk, row, value_on(data, units, count, room), units, count, NONE))
 
 
 @njit
 def keep_best_suspect(
-    data: Any, units: IntArray, inside: int, counted: IntArray, found: int, suspects: IntArray, limits: WalkLimits,
+    data: Any, units: IntArray, inside: int, counted: IntArray, found: int, undecided: IntArray, limits: SubtreeLimits,
     walk: Walk, row: int, room: Any,
 ) -> bool:  # fmt: skip
     """Turn positions in ``counted`` into units and evaluate the models; whether one is adopted as the best so far."""
     for s in range(found):
-        for i in range(suspects.shape[1]):
-            if suspects[s, i] >= 0:
-                suspects[s, i] = counted[suspects[s, i]]
+        for i in range(undecided.shape[1]):
+            if undecided[s, i] >= 0:
+                undecided[s, i] = counted[undecided[s, i]]
     better = False
     for s in range(found):
         count = inside
         room.chosen[:inside] = units[:inside]
-        for i in range(suspects.shape[1]):
-            if suspects[s, i] >= 0:
-                room.chosen[count] = suspects[s, i]
+        for i in range(undecided.shape[1]):
+            if undecided[s, i] >= 0:
+                room.chosen[count] = undecided[s, i]
                 count += 1
         better |= _keep_on(data, room.chosen, count, limits, walk, row, room)
     return bool(better)
@@ -80,7 +80,7 @@ def keep_best_suspect(
 
 @njit
 def keep_greedy(
-    data: Any, units: IntArray, inside: int, count: int, places: int, limits: WalkLimits, walk: Walk, row: int,
+    data: Any, units: IntArray, inside: int, count: int, places: int, limits: SubtreeLimits, walk: Walk, row: int,
     room: Any,
 ) -> bool:  # fmt: skip
     """Evaluate S, and what comes of it by adding one unit after the other; whether one is adopted."""
@@ -101,7 +101,7 @@ def keep_greedy(
 
 @njit
 def _support_bound(
-    data: WalkData, columns: IntArray, size: int, level: float, walk: Walk, row: int, room: BoundedRoom
+    data: SubtreeData, columns: IntArray, size: int, level: float, walk: Walk, row: int, room: BoundedWorkspace
 ) -> float:  # fmt: skip
     """A bound for bounded models on some columns; of use where it reaches the level."""
     H, x = np.empty((size, size)), np.zeros(size)
@@ -118,8 +118,8 @@ def _support_bound(
 
 @njit
 def _suspects_left(
-    data: WalkData, columns: IntArray, fixed: int, places: int, found: int, level: float, cost: float, walk: Walk,
-    row: int, rooms: tuple[CountRoom, BoundedRoom],
+    data: SubtreeData, columns: IntArray, fixed: int, places: int, found: int, level: float, cost: float, walk: Walk,
+    row: int, rooms: tuple[CountWorkspace, BoundedWorkspace],
 ) -> int:  # fmt: skip
     """Take the suspects off the list whose columns are all there are places for and reach the level plus the cost.
 
@@ -131,8 +131,8 @@ def _suspects_left(
         size, for_itself = fixed, True
         room.chosen[:fixed] = columns[:fixed]
         for i in range(MOST_PLACES):
-            if room.suspects[s, i] >= 0:
-                room.chosen[size] = room.suspects[s, i]
+            if room.undecided[s, i] >= 0:
+                room.chosen[size] = room.undecided[s, i]
                 for_itself &= not (cost > 0.0 and room.stands_in[room.chosen[size]])
                 size += 1
         bound = -np.inf
@@ -141,16 +141,16 @@ def _suspects_left(
         if bound - cost >= level:
             lowest = min(lowest, bound - cost)
         else:
-            room.suspects[left] = room.suspects[s]
+            room.undecided[left] = room.undecided[s]
             left += 1
-    room.suspects[left:] = -1
+    room.undecided[left:] = -1
     walk.dropped[row] = min(walk.dropped[row], lowest)
     return left
 
 
 @njit
 def _without_dependent(
-    data: WalkData, inside: int, size: int, level: float, most: float, k: int, room: CountRoom
+    data: SubtreeData, inside: int, size: int, level: float, most: float, k: int, room: CountWorkspace
 ) -> tuple[int, int, float]:
     """Keep of ``room.order`` what brings something new, and what that costs; an infinite cost where it is too much."""
     kept, left, dropped = independent(data, inside, size, room)
@@ -165,8 +165,8 @@ def _without_dependent(
 
 @njit
 def count_of_columns(
-    data: WalkData, columns: IntArray, fixed: int, m: int, places: int, limits: WalkLimits, walk: Walk, row: int,
-    room: CountRoom, bounded: BoundedRoom,
+    data: SubtreeData, columns: IntArray, fixed: int, m: int, places: int, limits: SubtreeLimits, walk: Walk, row: int,
+    room: CountWorkspace, bounded: BoundedWorkspace,
 ) -> int:  # fmt: skip
     """Count the region of m columns, the first ``fixed`` inside, taking better models for the incumbent on the way.
 
@@ -224,7 +224,16 @@ def count_of_columns(
         elif near:
             near = False
         elif keep_best_suspect(
-            data, columns, fixed, room.order[inside:], min(found, MOST_SUSPECTS), room.suspects, limits, walk, row, room
+            data,
+            columns,
+            fixed,
+            room.order[inside:],
+            min(found, MOST_SUSPECTS),
+            room.undecided,
+            limits,
+            walk,
+            row,
+            room,
         ):
             near = True
         elif found > MOST_SUSPECTS:

@@ -38,8 +38,8 @@ from exactsel.kernels.subtree_record import (
     OUT_OF_BUDGET,
     STOPPED,
     SUSPECTED_OPEN,
+    SubtreeLimits,
     Walk,
-    WalkLimits,
     close,
     incumbent_value,
     keep_if_better,
@@ -93,7 +93,7 @@ def _choose(stack: Levels, level: int, k: int, fit: float, away: float, cutoff: 
 
 @njit
 def walk_dependent(
-    data: QuadraticData, scale: FloatArray, k: int, start: Start, limits: WalkLimits, trusted: float, unit: float,
+    data: QuadraticData, scale: FloatArray, k: int, start: Start, limits: SubtreeLimits, trusted: float, unit: float,
     away: float,
     stop: BoolArray, walk: Walk, row: int,
 ) -> None:  # fmt: skip

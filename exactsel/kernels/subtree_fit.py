@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
-from exactsel.kernels.counting import CountRoom, WalkData, distinct, eliminate, margin_for
+from exactsel.kernels.counting import CountWorkspace, SubtreeData, distinct, eliminate, margin_for
 from exactsel.kernels.linalg import cholesky, inverse_from_cholesky
 from exactsel.kernels.node import FREE, IN
 from exactsel.rounding import UNIT
@@ -96,7 +96,7 @@ def first_columns(state: StateArray, stack: Stack) -> None:
 
 
 @njit
-def start_fit(data: WalkData, stack: Stack) -> bool:
+def start_fit(data: SubtreeData, stack: Stack) -> bool:
     """Compute the fit of the first level; False where even a ridge does not make H positive definite."""
     columns, m = stack.columns[0], stack.size[0]
     H, ridge = np.empty((m, m)), BOUNDED_RIDGE if data.low.size > 0 else 0.0
@@ -190,7 +190,7 @@ def curvature_excess(D: FloatArray, columns: IntArray, x: FloatArray, fixed: int
     return 0.5 * max(total, 0.0)
 
 
-class FormulaRoom(NamedTuple):
+class FormulaWorkspace(NamedTuple):
     """Memory for formula (3) over at most d columns."""
 
     z: FloatArray
@@ -204,13 +204,13 @@ class FormulaRoom(NamedTuple):
 
 
 @njit
-def formula_room(d: int) -> FormulaRoom:
+def formula_room(d: int) -> FormulaWorkspace:
     """Memory for formula (3) over at most d columns."""
-    return FormulaRoom(np.zeros(d), np.empty(d), np.empty(d), np.empty(d + 1))
+    return FormulaWorkspace(np.zeros(d), np.empty(d), np.empty(d), np.empty(d + 1))
 
 
 @njit(sums=True)
-def _residual(data: WalkData, columns: IntArray, x: FloatArray, m: int, room: FormulaRoom) -> None:
+def _residual(data: SubtreeData, columns: IntArray, x: FloatArray, m: int, room: FormulaWorkspace) -> None:
     """Hx - b on m columns."""
     d, z = data.b.size, room.z
     if 3 * m < d:
@@ -233,8 +233,8 @@ def _residual(data: WalkData, columns: IntArray, x: FloatArray, m: int, room: Fo
 
 @njit
 def formula(
-    data: WalkData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, also: int, skip: int,
-    room: FormulaRoom,
+    data: SubtreeData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, also: int, skip: int,
+    room: FormulaWorkspace,
 ) -> float:  # fmt: skip
     """Formula (3) with D = ``data.floor`` at x for a region, rounding taken off: it holds for the exact data.
 
@@ -284,14 +284,14 @@ def refine(K: FloatArray, x: FloatArray, m: int, residual: FloatArray) -> None:
 
 
 @njit
-def fit_reaches(data: WalkData, columns: IntArray, m: int, skip: int, level: float, room: CountRoom) -> bool:
+def fit_reaches(data: SubtreeData, columns: IntArray, m: int, skip: int, level: float, room: CountWorkspace) -> bool:
     """Whether an elimination proves the fit on m columns, without the one at position ``skip``, to reach a level."""
     _, size = distinct(data, columns, 0, m, skip, room)
     return bool(eliminate(data, size, size, level, margin_for(data, level, size), room))
 
 
 @njit
-def value_of(data: WalkData, columns: IntArray, m: int, room: CountRoom) -> float:
+def value_of(data: SubtreeData, columns: IntArray, m: int, room: CountWorkspace) -> float:
     """The smallest objective on m columns; inf where they are too nearly dependent to say."""
     _, size = distinct(data, columns, 0, m, NONE, room)
     rows, order = room.rows, room.order

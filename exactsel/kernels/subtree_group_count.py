@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
-from exactsel.kernels.counting import MOST_SUSPECTS, WalkData, eliminate
-from exactsel.kernels.group_counting import MOST_GROUPS, GroupRoom, count_groups, group_margin
+from exactsel.kernels.counting import MOST_SUSPECTS, SubtreeData, eliminate
+from exactsel.kernels.group_counting import MOST_GROUPS, GroupWorkspace, count_groups, group_margin
 from exactsel.kernels.subtree_count import CLEAR, NEAR, TOO_MANY, keep_best_suspect, keep_greedy, value_on
 from exactsel.kernels.subtree_fit import value_of
-from exactsel.kernels.subtree_record import Walk, WalkLimits, incumbent_value, room_below
+from exactsel.kernels.subtree_record import SubtreeLimits, Walk, incumbent_value, room_below
 from exactsel.types import IntArray
 
 
@@ -32,7 +32,7 @@ class Grouping(NamedTuple):
 class GroupData(NamedTuple):
     """What walks over groups know of the problem."""
 
-    columns: WalkData
+    columns: SubtreeData
     """Of the columns one by one; ``floor`` is positive."""
     groups: Grouping
 
@@ -61,7 +61,7 @@ def _value_on_groups(data: Any, units: IntArray, count: int, room: Any) -> float
 
 
 @njit
-def _begin(data: GroupData, units: IntArray, inside: int, count: int, room: GroupRoom) -> tuple[int, int]:
+def _begin(data: GroupData, units: IntArray, inside: int, count: int, room: GroupWorkspace) -> tuple[int, int]:
     """Lay out the columns of S and C for an elimination: how many of S, and how many in all."""
     first = data.groups.first
     fixed = columns_of(data, units, inside, room.counts.order, 0)
@@ -73,7 +73,7 @@ def _begin(data: GroupData, units: IntArray, inside: int, count: int, room: Grou
 
 
 @njit
-def widest(data: GroupData, units: IntArray, inside: int, count: int, places: int, room: GroupRoom) -> int:
+def widest(data: GroupData, units: IntArray, inside: int, count: int, places: int, room: GroupWorkspace) -> int:
     """The most columns ``places`` (at most three) of the groups behind the first ``inside`` can have."""
     first, total = data.groups.first, 0
     a, b, c = 0, 0, 0
@@ -96,8 +96,8 @@ def widest(data: GroupData, units: IntArray, inside: int, count: int, places: in
 
 @njit
 def count_of_groups(
-    data: GroupData, units: IntArray, inside: int, count: int, places: int, limits: WalkLimits, walk: Walk, row: int,
-    room: GroupRoom,
+    data: GroupData, units: IntArray, inside: int, count: int, places: int, limits: SubtreeLimits, walk: Walk, row: int,
+    room: GroupWorkspace,
 ) -> int:  # fmt: skip
     """Count the region of some groups, the first ``inside`` in, taking better models for the incumbent on the way.
 
@@ -133,7 +133,7 @@ def count_of_groups(
         if near:
             near = False
         elif keep_best_suspect(
-            data, units, inside, units[inside:], min(found, MOST_SUSPECTS), room.counts.suspects, limits, walk, row,
+            data, units, inside, units[inside:], min(found, MOST_SUSPECTS), room.counts.undecided, limits, walk, row,
             room,
         ):  # fmt: skip
             near = True

@@ -14,7 +14,7 @@ from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
 
-class FitRoom(NamedTuple):
+class FitWorkspace(NamedTuple):
     """Memory for what is computed at a fit over at most d columns and G groups, the largest of b."""
 
     at: IntArray
@@ -38,16 +38,16 @@ class FitRoom(NamedTuple):
 
 
 @njit
-def fit_room(d: int, groups: int, largest: int) -> FitRoom:
+def fit_room(d: int, groups: int, largest: int) -> FitWorkspace:
     """Memory for fits over at most so many columns and groups."""
-    return FitRoom(
+    return FitWorkspace(
         np.zeros(d, dtype=np.int64), np.empty(d), np.zeros(d), np.empty(d), np.empty(groups), np.empty(groups + 1),
         np.empty((largest, largest)), np.empty(largest), np.zeros(largest, dtype=np.int64),
     )  # fmt: skip
 
 
 @njit
-def locate(stack: Stack, level: int, room: FitRoom) -> None:
+def locate(stack: Stack, level: int, room: FitWorkspace) -> None:
     """Note where the columns of a level are."""
     columns = stack.columns[level]
     for i in range(stack.size[level]):
@@ -55,7 +55,7 @@ def locate(stack: Stack, level: int, room: FitRoom) -> None:
 
 
 @njit
-def _of_group(data: GroupData, group: int, room: FitRoom) -> int:
+def _of_group(data: GroupData, group: int, room: FitWorkspace) -> int:
     """Collect the positions of a group's columns; how many these are."""
     begin, end = data.groups.first[group], data.groups.first[group + 1]
     for i in range(begin, end):
@@ -70,7 +70,7 @@ def _entry(K: FloatArray, i: int, j: int) -> float:
 
 
 @njit
-def group_cost(data: GroupData, K: FloatArray, x: FloatArray, group: int, room: FitRoom) -> float:
+def group_cost(data: GroupData, K: FloatArray, x: FloatArray, group: int, room: FitWorkspace) -> float:
     """What leaving out a group costs, x_g' K_gg^-1 x_g / 2; nan where K_gg is not positive definite.
 
     ``room.step`` receives K_gg^-1 x_g. Columns must have been located.
@@ -98,7 +98,7 @@ def group_cost(data: GroupData, K: FloatArray, x: FloatArray, group: int, room: 
 
 @njit
 def coefficients_without_group(
-    data: GroupData, K: FloatArray, x: FloatArray, m: int, group: int, room: FitRoom, into: FloatArray
+    data: GroupData, K: FloatArray, x: FloatArray, m: int, group: int, room: FitWorkspace, into: FloatArray
 ) -> None:
     """The coefficients of the fit without a group, where they are 0; :func:`group_cost` comes before."""
     size = _of_group(data, group, room)
@@ -132,7 +132,7 @@ def top(weights: FloatArray, units: IntArray, inside: int, count: int, skip: int
 
 @njit
 def group_excess(
-    data: GroupData, units: IntArray, inside: int, count: int, x: FloatArray, skip: int, room: FitRoom,
+    data: GroupData, units: IntArray, inside: int, count: int, x: FloatArray, skip: int, room: FitWorkspace,
     largest: FloatArray,
 ) -> float:  # fmt: skip
     """What formula (3) adds to the fit x (by position); ``largest`` gets the largest group sums of D_j x_j^2 of C.
@@ -153,7 +153,7 @@ def group_excess(
 
 
 @njit(sums=True)
-def _residual(data: GroupData, columns: IntArray, x: FloatArray, m: int, room: FitRoom) -> None:
+def _residual(data: GroupData, columns: IntArray, x: FloatArray, m: int, room: FitWorkspace) -> None:
     """Hx - b on m columns."""
     H, b, z = data.columns.H, data.columns.b, room.z
     for i in range(m):
@@ -170,7 +170,7 @@ def _residual(data: GroupData, columns: IntArray, x: FloatArray, m: int, room: F
 @njit
 def group_formula(
     data: GroupData, columns: IntArray, x: FloatArray, m: int, units: IntArray, inside: int, count: int, places: int,
-    also: int, skip: int, room: FitRoom,
+    also: int, skip: int, room: FitWorkspace,
 ) -> float:  # fmt: skip
     """Formula (3) with D = ``floor`` at x for a region of groups, rounding taken off: it holds for the exact data.
 

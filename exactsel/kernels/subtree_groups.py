@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel._jit import choose_by_type, njit
-from exactsel.kernels.counting import WalkData
-from exactsel.kernels.group_counting import GroupRoom, group_room
+from exactsel.kernels.counting import SubtreeData
+from exactsel.kernels.group_counting import GroupWorkspace, group_room
 from exactsel.kernels.node import FREE, IN
 from exactsel.kernels.subtree_columns import (
     child_bound,
@@ -43,7 +43,7 @@ from exactsel.kernels.subtree_fit import (
 )
 from exactsel.kernels.subtree_group_count import GroupData, Grouping, columns_of, count_groups_of, count_of_groups
 from exactsel.kernels.subtree_group_fit import (
-    FitRoom,
+    FitWorkspace,
     coefficients_without_group,
     fit_room,
     group_cost,
@@ -51,51 +51,51 @@ from exactsel.kernels.subtree_group_fit import (
     group_formula,
     locate,
 )
-from exactsel.kernels.subtree_record import Walk, WalkLimits
+from exactsel.kernels.subtree_record import SubtreeLimits, Walk
 from exactsel.types import FloatArray, IntArray, StateArray
 
 
-class GroupRooms(NamedTuple):
+class GroupWorkspaces(NamedTuple):
     """Memory of one worker."""
 
-    counts: GroupRoom
-    fits: FitRoom
-    suspects: IntArray
+    counts: GroupWorkspace
+    fits: FitWorkspace
+    undecided: IntArray
     """Those of ``counts``."""
 
 
 @njit
-def group_rooms(d: int, groups: int, largest: int) -> GroupRooms:
+def group_rooms(d: int, groups: int, largest: int) -> GroupWorkspaces:
     """Memory of one worker for d columns in so many groups."""
     counts = group_room(d, groups, largest)
-    return GroupRooms(counts, fit_room(d, groups, largest), counts.counts.suspects)
+    return GroupWorkspaces(counts, fit_room(d, groups, largest), counts.counts.undecided)
 
 
 @choose_by_type("groups")
-def data_of(columns: WalkData, groups: Any) -> Any:
+def data_of(columns: SubtreeData, groups: Any) -> Any:
     """What a walk knows of the problem: of the columns alone where there are no groups."""
     return columns
 
 
 @data_of.register(Grouping)
-def _data_of_groups(columns: WalkData, groups: Any) -> Any:
+def _data_of_groups(columns: SubtreeData, groups: Any) -> Any:
     return GroupData(columns, groups)
 
 
 @choose_by_type("groups")
-def rooms_of(columns: WalkData, groups: Any) -> Any:
+def rooms_of(columns: SubtreeData, groups: Any) -> Any:
     """Memory of one worker."""
     return column_rooms(columns.b.size)
 
 
 @rooms_of.register(Grouping)
-def _rooms_of_groups(columns: WalkData, groups: Any) -> Any:
+def _rooms_of_groups(columns: SubtreeData, groups: Any) -> Any:
     return group_rooms(columns.b.size, groups.first.size - 1, groups.largest)
 
 
 @column_data.register(GroupData)
-def _column_data(data: Any) -> WalkData:
-    columns: WalkData = data.columns
+def _column_data(data: Any) -> SubtreeData:
+    columns: SubtreeData = data.columns
     return columns
 
 
@@ -106,7 +106,7 @@ def _countable(data: Any, places: int, candidates: int) -> bool:
 
 @count_region.register(GroupData)
 def _count_region(
-    data: Any, units: IntArray, inside: int, count: int, places: int, limits: WalkLimits, walk: Walk, row: int,
+    data: Any, units: IntArray, inside: int, count: int, places: int, limits: SubtreeLimits, walk: Walk, row: int,
     rooms: Any,
 ) -> int:  # fmt: skip
     return int(count_of_groups(data, units, inside, count, places, limits, walk, row, rooms.counts))
@@ -139,7 +139,7 @@ def _first_level(data: Any, state: StateArray, scratch: FloatArray) -> Stack:
 
 @njit
 def _bound(
-    data: GroupData, stack: Stack, level: int, x: FloatArray, places: int, also: int, skip: int, rooms: GroupRooms
+    data: GroupData, stack: Stack, level: int, x: FloatArray, places: int, also: int, skip: int, rooms: GroupWorkspaces
 ) -> float:
     return float(
         group_formula(

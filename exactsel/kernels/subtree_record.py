@@ -23,7 +23,7 @@ SUSPECTED_OPEN = 64
 """Regions a walk may leave open because of sets of columns that counts can neither clear nor evaluate."""
 
 
-class WalkLimits(NamedTuple):
+class SubtreeLimits(NamedTuple):
     """When a walk closes a region, and when it ends."""
 
     upper: float
@@ -79,13 +79,13 @@ def empty_walk(subtrees: int, d: int, k: int, budget: int) -> Walk:
 
 
 @njit
-def room_below(limits: WalkLimits, best: float) -> float:
+def room_below(limits: SubtreeLimits, best: float) -> float:
     """The tolerance where the best objective known is ``best``: most often relative, it shrinks as models are met."""
     return limits.tolerance * (max(best, 0.0) / limits.upper if best < limits.upper < np.inf else 1.0)
 
 
 @njit
-def incumbent_value(limits: WalkLimits, walk: Walk, row: int) -> float:
+def incumbent_value(limits: SubtreeLimits, walk: Walk, row: int) -> float:
     """The objective of the best model that regions are held against."""
     return min(limits.upper, walk.value[row]) if limits.adopts else limits.upper
 
@@ -99,7 +99,7 @@ def note(walk: Walk, row: int, column: int, kind: int) -> None:
 
 @njit
 def keep_if_better(
-    limits: WalkLimits, walk: Walk, row: int, value: float, columns: IntArray, count: int, extra: int
+    limits: SubtreeLimits, walk: Walk, row: int, value: float, columns: IntArray, count: int, extra: int
 ) -> bool:
     """Remember the model on the first ``count`` columns and, if there is one, the column at position ``extra``.
 
@@ -137,7 +137,7 @@ def leave_open(walk: Walk, row: int, columns: IntArray, fixed: int, m: int, boun
 
 
 @njit
-def _next_split(marks: StateArray, suspects: IntArray, found: int, places: int) -> int:
+def _next_split(marks: StateArray, undecided: IntArray, found: int, places: int) -> int:
     """A column that tells suspects from the rest of a part of a region; -1: it holds none, -2: all of it is suspect.
 
     ``marks`` (d,) says what the part has decided, ``places`` how many columns the whole region may still take.
@@ -147,8 +147,8 @@ def _next_split(marks: StateArray, suspects: IntArray, found: int, places: int) 
         left -= marks[j] == IN
     for s in range(found):
         missing, first = 0, -1
-        for i in range(suspects.shape[1]):
-            j = suspects[s, i]
+        for i in range(undecided.shape[1]):
+            j = undecided[s, i]
             if j >= 0 and marks[j] == OUT:
                 missing = places + 1
                 break
@@ -164,19 +164,19 @@ def _next_split(marks: StateArray, suspects: IntArray, found: int, places: int) 
 
 @njit
 def set_apart(
-    walk: Walk, row: int, columns: IntArray, fixed: int, m: int, places: int, suspects: IntArray, found: int, room: int
+    walk: Walk, row: int, columns: IntArray, fixed: int, m: int, places: int, undecided: IntArray, found: int, room: int
 ) -> bool:
     """Divide a region that was counted until suspects are apart; those parts are left open, the others closed.
 
     Where that takes more than ``room`` open regions nothing is done, and False returned.
     """
     moves, opened = walk.move_count[row], walk.open_count[row]
-    depth = 1 + suspects.size
+    depth = 1 + undecided.size
     frames = np.full((depth, walk.open_states.shape[2]), FREE, dtype=np.int8)
     top = 0
     while top >= 0:
         marks = frames[top]
-        column = _next_split(marks, suspects, found, places)
+        column = _next_split(marks, undecided, found, places)
         if walk.open_count[row] - opened >= room or walk.move_count[row] + 2 * m + 8 > walk.moves.shape[1]:
             walk.move_count[row], walk.open_count[row] = moves, opened
             return False
@@ -200,7 +200,22 @@ def set_apart(
 
 
 __all__ = [  # CLOSED comes with what closes
-    "CLOSED", "COUNTED", "EXPLORED", "LEFT_OPEN", "NOT_TRUSTED", "OUT_OF_BUDGET", "STOPPED", "SUSPECTED_OPEN", "Walk",
-    "WalkLimits", "close", "empty_walk", "incumbent_value", "keep_if_better", "leave_open", "note", "room_below",
+    "CLOSED",
+    "COUNTED",
+    "EXPLORED",
+    "LEFT_OPEN",
+    "NOT_TRUSTED",
+    "OUT_OF_BUDGET",
+    "STOPPED",
+    "SUSPECTED_OPEN",
+    "SubtreeLimits",
+    "Walk",
+    "close",
+    "empty_walk",
+    "incumbent_value",
+    "keep_if_better",
+    "leave_open",
+    "note",
+    "room_below",
     "set_apart",
 ]  # fmt: skip

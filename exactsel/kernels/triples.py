@@ -40,7 +40,7 @@ OWN = SINGLE(0.999)
 (1, 1, i), which is singular, passes."""
 
 
-class TripleRoom(NamedTuple):
+class TripleWorkspace(NamedTuple):
     """Memory for one matrix after the other over at most d columns, in single precision."""
 
     cosines: Any
@@ -58,16 +58,16 @@ class TripleRoom(NamedTuple):
 
 
 @njit
-def triple_room(d: int) -> TripleRoom:
+def triple_room(d: int) -> TripleWorkspace:
     """Memory for matrices over at most d columns."""
-    return TripleRoom(
+    return TripleWorkspace(
         np.zeros((d, d + LANES), dtype=SINGLE), np.empty(d), np.zeros(d, dtype=SINGLE), np.zeros(d, dtype=SINGLE),
         np.zeros(d + LANES, dtype=SINGLE), np.zeros(d + 1, dtype=np.int64),
     )  # fmt: skip
 
 
 @njit
-def triples_clear(M: FloatArray, m: int, room: TripleRoom) -> bool:
+def triples_clear(M: FloatArray, m: int, room: TripleWorkspace) -> bool:
     """Whether all pairs and triples of the first m columns are shown to be positive semidefinite.
 
     M is the lower triangle; columns with an infinite diagonal entry are left out.
@@ -82,7 +82,7 @@ def triples_clear(M: FloatArray, m: int, room: TripleRoom) -> bool:
 
 
 @njit
-def _cosines(M: FloatArray, m: int, room: TripleRoom) -> None:
+def _cosines(M: FloatArray, m: int, room: TripleWorkspace) -> None:
     """Fill in both triangles, and zeros up to the end of the last vector."""
     cosines, scale = room.cosines, room.scale
     for i in range(m):
@@ -101,7 +101,7 @@ def _cosines(M: FloatArray, m: int, room: TripleRoom) -> None:
 
 
 @in_numpy(_cosines)
-def _whole_cosines(M: FloatArray, m: int, room: TripleRoom) -> None:
+def _whole_cosines(M: FloatArray, m: int, room: TripleWorkspace) -> None:
     cosines, scale, diagonal = room.cosines, room.scale, M.diagonal()[:m]
     scale[:m] = np.where(diagonal < np.inf, 1.0 / np.sqrt(diagonal), 0.0)
     lower = np.tril(M[:m, :m] * (scale[:m, None] * scale[:m]), -1).astype(SINGLE)
@@ -111,7 +111,7 @@ def _whole_cosines(M: FloatArray, m: int, room: TripleRoom) -> None:
 
 
 @njit(sums=True)
-def _closer_look(l: int, m: int, room: TripleRoom) -> int:
+def _closer_look(l: int, m: int, room: TripleWorkspace) -> int:
     """Enter the i > l in ``room.rows`` whose triples with l and any j < l one comparison does not clear."""
     between, reach, marked = room.cosines[l, l + 1 : m], room.reach[l + 1 : m], room.marked
     own, total = room.reach[l], NONE
@@ -131,7 +131,7 @@ def _closer_look(l: int, m: int, room: TripleRoom) -> int:
 
 
 @in_numpy(_closer_look)
-def _whole_look(l: int, m: int, room: TripleRoom) -> int:
+def _whole_look(l: int, m: int, room: TripleWorkspace) -> int:
     between, reach, own = abs(room.cosines[l, l + 1 : m]), room.reach[l + 1 : m], room.reach[l]
     clear = reach * reach + own * own + TWO * between * reach * own <= ONE - SLACK - between * between
     reach[:] = np.where(between > reach, between, reach)
@@ -141,7 +141,7 @@ def _whole_look(l: int, m: int, room: TripleRoom) -> int:
 
 
 @njit
-def _rows_clear(M: FloatArray, l: int, count: int, room: TripleRoom) -> bool:
+def _rows_clear(M: FloatArray, l: int, count: int, room: TripleWorkspace) -> bool:
     """Whether all triples of l, one of the rows entered and any j < l pass, and the pairs with l."""
     rows = room.rows
     wanted = (l + LANES - 1) // LANES * LANES
@@ -156,7 +156,7 @@ def _rows_clear(M: FloatArray, l: int, count: int, room: TripleRoom) -> bool:
 
 
 @njit(sums=True)
-def _left(l: int, wanted: int, room: TripleRoom) -> bool:
+def _left(l: int, wanted: int, room: TripleWorkspace) -> bool:
     """What l leaves of the other columns; whether it is something of each."""
     C, left, top, good = room.cosines, room.left, ONE - SLACK, NONE
     for j in range(wanted):
@@ -166,7 +166,7 @@ def _left(l: int, wanted: int, room: TripleRoom) -> bool:
 
 
 @njit(sums=True)
-def _four_clear(l: int, wanted: int, at: int, count: int, room: TripleRoom) -> bool:
+def _four_clear(l: int, wanted: int, at: int, count: int, room: TripleWorkspace) -> bool:
     """Whether four of the rows entered pass, the last of them in place of those there are not."""
     C, rows, left, top = room.cosines, room.rows, room.left, ONE - SLACK
     p, q, s, t = rows[at], rows[min(at + 1, count - 1)], rows[min(at + 2, count - 1)], rows[min(at + 3, count - 1)]
@@ -186,7 +186,7 @@ def _four_clear(l: int, wanted: int, at: int, count: int, room: TripleRoom) -> b
 
 
 @in_numpy(_four_clear)
-def _whole_four_clear(l: int, wanted: int, at: int, count: int, room: TripleRoom) -> bool:
+def _whole_four_clear(l: int, wanted: int, at: int, count: int, room: TripleWorkspace) -> bool:
     C, top = room.cosines, ONE - SLACK
     rows = room.rows[at : min(at + 4, count)]
     of_l = C[l, rows]

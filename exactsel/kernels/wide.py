@@ -13,7 +13,8 @@ these with each other obey the inequalities, 64 triples are closed at once. As a
 others are looked at triple by triple (kernels/lanes.py).
 
 **Rounding.** M is computed in doubles with mu diag(H) taken off, mu being above all errors on the way
-(walks/wide_matrix.py), and from there on it is taken for exact. It is stored in single precision, eps = 2^-24 and a few
+(enumeration/minors_matrix.py), and from there on it is taken for exact. It is stored in single precision, eps = 2^-24
+and a few
 2^-53 off, less than ENTRY. Angles come from entries moved outwards by ENTRY, are widened by ANGLE, 2e-6, and stored and
 added in single precision: three numbers up to 2 pi, with fewer than ten roundings of at most 4e-7 / 2, together below
 the 6e-6 they are widened by. For a triple, c - ab is off by ENTRY (1 + |a| + |b|) + ENTRY^2 and two roundings, below
@@ -205,22 +206,22 @@ def tile_suspect(q: SingleArray, i: int, l: int, j: int) -> bool:
 
 
 @njit
-def _note(suspects: IntArray, found: int, i: int, l: int, j: int) -> int:
-    if found == suspects.shape[0]:
+def _note(undecided: IntArray, found: int, i: int, l: int, j: int) -> int:
+    if found == undecided.shape[0]:
         return OVERFLOW
-    suspects[found, 0], suspects[found, 1], suspects[found, 2] = i, l, j
+    undecided[found, 0], undecided[found, 1], undecided[found, 2] = i, l, j
     return found + 1
 
 
 @njit
 def _look_into_tile(
-    q: SingleArray, columns: Columns, size: int, i: int, row: int, column: int, suspects: IntArray, found: int
+    q: SingleArray, columns: Columns, size: int, i: int, row: int, column: int, undecided: IntArray, found: int
 ) -> int:
     """Note the triples of the pivot with two blocks that doubles do not clear either; how many are noted then."""
     for l in range(LANES * row, min(i, LANES * row + LANES)):
         for j in range(LANES * column, min(l, LANES * column + LANES)):
             if l < size and triple_exceeds(q, i, l, j) and not holds(columns, i, l, j):
-                found = _note(suspects, found, i, l, j)
+                found = _note(undecided, found, i, l, j)
                 if found == OVERFLOW:
                     return OVERFLOW
     return found
@@ -228,13 +229,13 @@ def _look_into_tile(
 
 @njit
 def _count_pairs(
-    q: SingleArray, columns: Columns, size: int, own: int, suspects: IntArray, found: int
+    q: SingleArray, columns: Columns, size: int, own: int, undecided: IntArray, found: int
 ) -> int:  # fmt: skip
     """Note the suspects among the pairs whose last column is in the block ``own``."""
     for i in range(LANES * own, min(size, LANES * own + LANES)):
         for l in range(i):
             if abs(_cosine(q, i, l)) >= ALIKE and not holds(columns, i, l, -1):
-                found = _note(suspects, found, i, l, -1)
+                found = _note(undecided, found, i, l, -1)
                 if found == OVERFLOW:
                     return OVERFLOW
     return found
@@ -243,7 +244,7 @@ def _count_pairs(
 @njit
 def _count_triples(
     q: SingleArray, low: SingleArray, high: SingleArray, columns: Columns, size: int, first: int, blocks: IntArray,
-    low_rows: SingleArray, high_rows: SingleArray, opened: IntArray, suspects: IntArray, found: IntArray,
+    low_rows: SingleArray, high_rows: SingleArray, opened: IntArray, undecided: IntArray, found: IntArray,
 ) -> None:  # fmt: skip
     """Note the suspects among the triples whose last column is in one of the ``blocks``, counted from ``first`` on.
 
@@ -264,7 +265,7 @@ def _count_triples(
                         for at in range(_open_tiles(low, high, low_rows, high_rows, row, l, begin, end, opened)):
                             if found[block] != OVERFLOW and tile_suspect(q, i, l, opened[at]):
                                 found[block] = _look_into_tile(
-                                    q, columns, size, i, l, opened[at], suspects[block], found[block]
+                                    q, columns, size, i, l, opened[at], undecided[block], found[block]
                                 )
                     row += 1
 
@@ -272,7 +273,7 @@ def _count_triples(
 @njit(parallel=True)
 def count_blocks(
     q: SingleArray, low: SingleArray, high: SingleArray, columns: Columns, size: int, places: int, first: int,
-    suspects: IntArray, found: IntArray, stop: BoolArray, workers: int, counter: IntArray,
+    undecided: IntArray, found: IntArray, stop: BoolArray, workers: int, counter: IntArray,
 ) -> None:  # fmt: skip
     """Count all pairs and, with three places, triples whose last column is in one of the blocks from ``first`` on.
 
@@ -306,9 +307,9 @@ def count_blocks(
             some = np.arange(max(0, last - TOGETHER), last)
             noted = np.zeros(found.size, dtype=np.int64)
             for block in some:
-                noted[block] = _count_pairs(q, columns, size, first + block, suspects[block], 0)
+                noted[block] = _count_pairs(q, columns, size, first + block, undecided[block], 0)
             if places == 3:
-                _count_triples(q, low, high, columns, size, first, some, low_rows, high_rows, opened, suspects, noted)
+                _count_triples(q, low, high, columns, size, first, some, low_rows, high_rows, opened, undecided, noted)
             for block in some:
                 found[block] = noted[block]
 

@@ -11,13 +11,13 @@ from typing import overload
 
 import numpy as np
 
+from exactsel.enumeration.native import NativeTree
 from exactsel.nodes.node import Node
 from exactsel.nodes.objects import NOTHING, MadeObjects, Numbering, Objects
 from exactsel.nodes.points import Points
 from exactsel.nodes.regions import Region
 from exactsel.nodes.table import NodeTable, bits_of, empty_rows
 from exactsel.types import BoolArray, IntArray
-from exactsel.walks.relaxation import KernelSearch
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,7 @@ class LeftBelow(Sequence[Region]):
         return Region(node.state, node.bound, node.proof, node.warm, closed=closed, estimate=node.estimate)
 
 
-def left_below(
-    nodes: Sequence[Node], searches: Sequence[KernelSearch], overtaken: float | BoolArray
-) -> list[LeftBelow]:
+def left_below(nodes: Sequence[Node], searches: Sequence[NativeTree], overtaken: float | BoolArray) -> list[LeftBelow]:
     """What the searches below some nodes left open; ``overtaken``: from which bound on it is closed, or which.
 
     Regions are in the order of the nodes searched below, and of the kernel's numbers below each.
@@ -100,7 +98,7 @@ def left_below(
     return [LeftBelow(table, first, end, closed[first:end], made) for first, end in zip(firsts, ends, strict=True)]
 
 
-def _points(searches: Sequence[KernelSearch], asked: IntArray, owner: IntArray) -> tuple[Points, IntArray]:
+def _points(searches: Sequence[NativeTree], asked: IntArray, owner: IntArray) -> tuple[Points, IntArray]:
     """The points that are ``asked`` for, by number below the node searched below, and the numbers they have here."""
     first = np.cumsum([0, *(len(search.scaled_points) for search in searches)])
     named = np.where(asked >= 0, asked + first[owner][:, None], NOTHING)

@@ -11,13 +11,13 @@ import numpy as np
 
 from exactsel.bounds.base import Tightened
 from exactsel.bounds.witness import Proof
+from exactsel.enumeration.work_budget import WholeProblemAttempt
 from exactsel.kernels.node import FREE
 from exactsel.nodes.branching import BranchingView
 from exactsel.nodes.node import Node
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
-from exactsel.walks.effort import WholeAttempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class SubtreeResult:
     bound_calls: int = 0
     iterations: int = 0
     work: float | None = None
-    """... and multiplications, where the search learns from them when to walk (walks/effort.py)."""
+    """... and multiplications, where the search learns from them when to walk (enumeration/work_budget.py)."""
     finished: bool = True
     """Whether it came to an end within its budget."""
     closed: int = 1
@@ -217,7 +217,7 @@ class Round:
     seconds: Seconds = field(default_factory=Seconds, compare=False)
     rounded: tuple[int, ...] | None = None
     """The best support a relaxation was rounded to, for heuristics to begin from."""
-    counted: WholeAttempt | None = None
+    counted: WholeProblemAttempt | None = None
     """What counting all sets has come to; None where that was not gone on with."""
     rounded_value: float = math.inf
     """Objective of the model on ``rounded``."""
@@ -238,7 +238,7 @@ class RoundWork:
     seconds: Seconds = field(default_factory=Seconds)
     rounded: tuple[int, ...] | None = None
     rounded_value: float = math.inf
-    counted: WholeAttempt | None = None
+    counted: WholeProblemAttempt | None = None
     failed_trials: FailedTrials = FailedTrials()
     relaxed: tuple[int, ...] = ()
 

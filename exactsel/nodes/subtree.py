@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from exactsel.enumeration.base import EnumerationResult
+from exactsel.enumeration.native import NativeTree
 from exactsel.errors import InvariantError
 from exactsel.kernels.moves import BRANCHED
 from exactsel.kernels.node import FREE, IN, OUT
@@ -15,8 +17,6 @@ from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Region, SubtreeResult, as_region
 from exactsel.types import FloatArray, IntArray, StateArray
-from exactsel.walks.relaxation import KernelSearch
-from exactsel.walks.walker import WalkResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Moves:
 
 
 def walked(
-    node: Node, region: Region, walk: WalkResult, children: Sequence[Region], closer: str, *, scope: str = "",
+    node: Node, region: Region, walk: EnumerationResult, children: Sequence[Region], closer: str, *, scope: str = "",
     curvature: FloatArray | None = None, fraction: float | None = None,
 ) -> SubtreeResult:  # fmt: skip
     """What a walk brought; ``children`` are the regions it left open."""
@@ -41,7 +41,7 @@ def walked(
     )  # fmt: skip
 
 
-def searched(node: Node, search: KernelSearch, below: LeftBelow, closer: str) -> SubtreeResult:
+def searched(node: Node, search: NativeTree, below: LeftBelow, closer: str) -> SubtreeResult:
     """What a search inside the kernel brought; ``below`` are the regions it left open."""
     return SubtreeResult(
         node, as_region(node), closer, below, search.dropped, search.nodes, search.nodes, search.iterations,

@@ -18,11 +18,11 @@ from exactsel.errors import escaped, option
 from exactsel.nodes.tolerance import relative_gap
 from exactsel.observers.history import closers_text
 from exactsel.observers.terminal import fitting, terminal_width
-from exactsel.plain import log10_choices
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
 from exactsel.search.events import Event, Finished, IncumbentFound, Started, SubtreeClosed
 from exactsel.search.state import SearchState
+from exactsel.to_plain import log10_choices
 
 if TYPE_CHECKING:
     from exactsel.solving.result import Result

@@ -38,7 +38,6 @@ from typing import IO, Any
 from exactsel._version import __version__
 from exactsel.errors import InputError, OutputWarning, warn
 from exactsel.files import is_special, open_special, unwritten
-from exactsel.plain import finite, writable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import (
     Bounded,
@@ -54,6 +53,7 @@ from exactsel.search.events import (
     SubtreeClosed,
 )
 from exactsel.search.state import SearchState
+from exactsel.to_plain import finite, writable
 
 SCHEMA = "exactsel-trace-1"
 

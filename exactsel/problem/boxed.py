@@ -109,7 +109,7 @@ class BoxedProblem(FrozenRegression):
         self._keep(base, units, k)
         even = np.ones(self.base.d) if self.base.even is None else self.base.even
         # There is nearly no ridge to limit the others, but no model beyond what is known beats the empty one.
-        known = self.base.vanishing and self.base.vanishing.limits
+        known = self.base.ridge_limits and self.base.ridge_limits.limits
         most = np.full(self.base.d, np.inf) if known is None else known.size
         self.lower, self.upper = np.maximum(self.given_lower * even, -most), np.minimum(self.given_upper * even, most)
         """(columns,) limits of the coefficients of the columns as they are searched."""
@@ -222,7 +222,7 @@ class BoxedProblem(FrozenRegression):
         return self.bound_at(coef, state), coef
 
     def replace(self, **changes: Any) -> BoxedProblem:
-        """A copy with some of k, lam, must_have, must_not, feature_names changed."""
+        """A copy with some of k, lam, force_in, force_out, feature_names changed."""
         return self._of(self.without_coefficient_bounds.replace(**changes))
 
     def choosing(self, units: Units, k: int) -> BoxedProblem:

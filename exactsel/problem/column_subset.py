@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from exactsel.algebra.projection import unexplained
 from exactsel.algebra.threads import one_thread
 from exactsel.algebra.triangle import triangle
-from exactsel.plain import html_table
 from exactsel.problem.capabilities import Capability
 from exactsel.problem.checks import checked_k, checked_matrix
 from exactsel.problem.design import is_design
@@ -27,6 +26,7 @@ from exactsel.problem.frames import frame_matrix
 from exactsel.problem.frozen import FrozenProblem
 from exactsel.problem.identity import data_hash
 from exactsel.problem.units import Units
+from exactsel.to_plain import html_table
 from exactsel.types import FloatArray, IntArray, StateArray
 
 _DATA_ONLY = ("squared_norm", "gram", "reduced")

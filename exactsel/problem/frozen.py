@@ -60,7 +60,7 @@ class FrozenRegression(FrozenProblem):
         self.base, self.units, self.k = base, units, k
         self.d, self.n, self.AT = units.d, base.n, base.AT
         self.feature_names, self.scope = units.names, base.scope
-        self.must_have, self.must_not = units.must_have, units.must_not
+        self.force_in, self.force_out = units.force_in, units.force_out
 
     @property
     def preparation(self) -> Preparation | None:
@@ -100,7 +100,7 @@ class FrozenRegression(FrozenProblem):
         return {
             "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": base.loss.name,
             "loss_parameters": base.loss_parameters, "lam": base.asked_lam, "problem_hash": self.hash,
-            "feature_names": self.feature_names, "must_have": self.must_have, "must_not": self.must_not,
+            "feature_names": self.feature_names, "force_in": self.force_in, "force_out": self.force_out,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weighted, "offset": has_offset(base),
             "bounds": None if bounds is None else bounds.describe(), **self.units.describe(),

@@ -25,7 +25,7 @@ class GroupedProblem(Problem):
 
     Where each group is one column the problem is that of choosing columns one by one.
 
-    Groups are numbered from 0 in the order of their first columns. Wherever people name what is chosen (must_have, a
+    Groups are numbered from 0 in the order of their first columns. Wherever people name what is chosen (force_in, a
     support to certify), numbers count groups, and a name may be that of a group or of one of its columns.
 
     Parameters
@@ -34,7 +34,7 @@ class GroupedProblem(Problem):
         Data, loss and lam; its k counts groups here, and columns it demands or forbids stand for their groups.
     groups : mapping of str to sequence of (int or str), or sequence of labels
         The columns of each group by number or name; or one label per column, None for a column on its own.
-    must_have, must_not : sequence of int or str, optional
+    force_in, force_out : sequence of int or str, optional
         Further groups that every model holds, or none may hold.
     hierarchy, hierarchy_kind : optional
         Groups chosen only together with others, as for :class:`exactsel.Problem`.
@@ -52,12 +52,12 @@ class GroupedProblem(Problem):
         problem: Problem,
         groups: GroupSpec,
         *,
-        must_have: Sequence[int | str] = (),
-        must_not: Sequence[int | str] = (),
+        force_in: Sequence[int | str] = (),
+        force_out: Sequence[int | str] = (),
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
     ) -> None:
-        units = GroupedUnits.of_columns(problem.units, groups, must_have, must_not)
+        units = GroupedUnits.of_columns(problem.units, groups, force_in, force_out)
         units = one_by_one(under_hierarchy(units, hierarchy, hierarchy_kind))
         self._settle(problem.objective, units, units.limited(problem.k))
 

@@ -52,7 +52,7 @@ class GroupedUnits(Units):
 
     @classmethod
     def of_columns(
-        cls, columns: Units, groups: GroupSpec, must_have: Sequence[int | str] = (), must_not: Sequence[int | str] = ()
+        cls, columns: Units, groups: GroupSpec, force_in: Sequence[int | str] = (), force_out: Sequence[int | str] = ()
     ) -> Units:
         """Columns put in groups, with further demands; what was demanded of a column is demanded of its group.
 
@@ -70,8 +70,8 @@ class GroupedUnits(Units):
         inside, outside = (
             [*map(Position, made.units_of(columns.columns_of(own))), *entries(which, given)]
             for which, own, given in (
-                ("must_have", columns.must_have, must_have),
-                ("must_not", columns.must_not, must_not),
+                ("force_in", columns.force_in, force_in),
+                ("force_out", columns.force_out, force_out),
             )
         )
         return made.demanding(inside, outside)
@@ -120,7 +120,7 @@ class GroupedUnits(Units):
         return min(k, self.d)
 
     def replace(self, **changes: Any) -> Units:
-        """The same groups with must_have or must_not changed."""
+        """The same groups with force_in or force_out changed."""
         if "feature_names" in changes:
             raise TypeError("a problem with groups has the names of its groups; replace changes no 'feature_names'")
         return super().replace(**changes)
@@ -250,8 +250,8 @@ def one_by_one(units: Units) -> Units:
     return Units(
         units.columns,
         units.column_names,
-        units.must_have,
-        units.must_not,
+        units.force_in,
+        units.force_out,
         units.constraint,
         other_names=units.names,
         coding=units.coding,

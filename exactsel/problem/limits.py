@@ -155,16 +155,16 @@ def limit_options(units: Units) -> dict[str, Any]:
 
 
 def units_of(
-    columns: int, names: Sequence[str] | None, must_have: Sequence[int | str] = (),
-    must_not: Sequence[int | str] = (), groups: GroupSpec | None = None, hierarchy: Mapping[Any, Any] | None = None,
+    columns: int, names: Sequence[str] | None, force_in: Sequence[int | str] = (),
+    force_out: Sequence[int | str] = (), groups: GroupSpec | None = None, hierarchy: Mapping[Any, Any] | None = None,
     hierarchy_kind: str = "strong", per_group: int | None = None,
 ) -> Units:  # fmt: skip
     """What is chosen among some columns, as the arguments of :class:`exactsel.Problem` have it."""
     if per_group is not None:
-        columns_alone = under_hierarchy(Units.of(columns, names, must_have, must_not), hierarchy, hierarchy_kind)
+        columns_alone = under_hierarchy(Units.of(columns, names, force_in, force_out), hierarchy, hierarchy_kind)
         return limited_units(columns_alone, groups, per_group)
     if groups is None:
-        units = Units.of(columns, names, must_have, must_not)
+        units = Units.of(columns, names, force_in, force_out)
     else:
-        units = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups, must_have, must_not)
+        units = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups, force_in, force_out)
     return one_by_one(under_hierarchy(units, hierarchy, hierarchy_kind))

@@ -9,7 +9,7 @@ With column j divided by t_j >= 1, a power of two, its coefficient is w_j = t_j 
     P(x)  =  L(Ax) + (lam/2) ||x||^2  >=  L(Bw) + (lam/2) ||w||^2  -  (lam/2) sum_j (t_j R_j)^2  over the t_j > 1,
 
 where t_j is so small that the last sum is a small part of P(0). It is taken off what is said of the problem, as where
-there is no ridge (:mod:`exactsel.problem.vanishing`).
+there is no ridge (:mod:`exactsel.problem.infinitesimal_ridge`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.poisson import Poisson
 from exactsel.losses.squared_hinge import SquaredHinge
-from exactsel.problem.even import divided, powers_near
-from exactsel.problem.infinitesimal import Vanishing
+from exactsel.problem.column_scales import divided, powers_near
+from exactsel.problem.infinitesimal_ridge import fit_on_all, instance_of_all, most_columns, usable_columns
 from exactsel.problem.objective import MOST_ROWS, Objective
+from exactsel.problem.ridge_limits import RidgeLimits
 from exactsel.problem.units import Units
-from exactsel.problem.vanishing import fit_on_all, instance_of_all, most_columns, usable_columns
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray
 from exactsel_certificates.radii import Radii, radii
@@ -53,14 +53,14 @@ COLUMNS_UP_TO = 3000
 def with_long_columns_divided(objective: Objective, units: Units, k: int) -> Objective:
     """The objective to search with for models of at most k of the units where lam > 0; mostly the one that is given."""
     allowed, most = usable_columns(units), most_columns(units, k)
-    if objective.vanishing is not None:
-        if objective.vanishing.serves(allowed, most):
+    if objective.ridge_limits is not None:
+        if objective.ridge_limits.serves(allowed, most):
             return objective
         objective = objective.before or objective
     if _lost(objective, allowed, most) <= ROOM:
         return objective
     forbidden = tuple(np.flatnonzero(~allowed).tolist())
-    instance = replace(instance_of_all(objective), k=most, lam=objective.lam, must_not=forbidden)
+    instance = replace(instance_of_all(objective), k=most, lam=objective.lam, force_out=forbidden)
     best = objective
     for point in _points(objective, allowed):
         limits = radii(instance, point)
@@ -89,8 +89,8 @@ def _divided(
         return objective
     paid = np.where((times > 1.0) & allowed, (times * limits.size) ** 2, 0.0)
     taken = 0.5 * objective.lam * float(np.sort(paid)[::-1][:most].sum()) * (1.0 + 1e-9)
-    known = Vanishing(point * times, limits._replace(size=limits.size * times), taken, allowed, most)
-    return replace(divided(objective, times), vanishing=known)
+    known = RidgeLimits(point * times, limits._replace(size=limits.size * times), taken, allowed, most)
+    return replace(divided(objective, times), ridge_limits=known)
 
 
 def _points(objective: Objective, allowed: BoolArray) -> Iterator[FloatArray]:
@@ -125,7 +125,7 @@ def _lost(objective: Objective, allowed: BoolArray, most: int) -> float:
     made, reach = objective.preparation, math.sqrt(2.0 * objective.at_zero / objective.lam)
     means = np.zeros(allowed.sum()) if made is None else made.made.column_error[allowed]
     off = _largest(products, most) ** 2 / (2.0 * objective.lam)
-    known = objective.vanishing
+    known = objective.ridge_limits
     sizes = reach if known is None else np.minimum(reach, known.limits.size[allowed])
     off += _largest(means * sizes, most) * math.sqrt(2.0 * objective.at_zero)
     return (off + (0.0 if known is None else known.taken)) / objective.at_zero

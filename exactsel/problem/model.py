@@ -13,13 +13,13 @@ import numpy as np
 
 from exactsel.errors import InputError, did_you_mean
 from exactsel.files import write_bytes
-from exactsel.plain import html_table
 from exactsel.problem.checks import checked_names
 from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.design import is_design
 from exactsel.problem.frames import Column, frame_matrix, is_frame, numeric_matrix, table_columns
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.preparing import Preparation
+from exactsel.to_plain import html_table
 from exactsel.types import FloatArray, IntArray
 
 FORMAT = 1
@@ -249,7 +249,7 @@ def demands_text(problem: dict[str, Any]) -> str:
     names = problem.get("feature_names")
     words = [
         f"{what} {listed(problem[which], names, '{name} ({number})')}"
-        for which, what in (("must_have", "in every model:"), ("must_not", "in no model:"))
+        for which, what in (("force_in", "in every model:"), ("force_out", "in no model:"))
         if problem.get(which)
     ]
     if problem.get("hierarchy"):

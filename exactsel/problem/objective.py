@@ -33,10 +33,10 @@ from exactsel.problem.checks import checked_lam, make_loss
 from exactsel.problem.design import freeze, is_design, squared_lengths
 from exactsel.problem.gram_data import gram_data, multiplied
 from exactsel.problem.identity import data_hash, prepared_hash
-from exactsel.problem.infinitesimal import Vanishing
 from exactsel.problem.preparing import Preparation, check_two_classes
+from exactsel.problem.reduction import Reduction
+from exactsel.problem.ridge_limits import RidgeLimits
 from exactsel.problem.storing import raw_data
-from exactsel.problem.tall import Tall
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -78,15 +78,16 @@ class Objective:
     """Whether the loss has an unpenalised intercept; not where centred data stand for it."""
     offset: FloatArray | None = None
     """(n,) what has been taken off the target, as it is known beforehand; None where nothing has."""
-    tall: Tall | None = None
-    """The rows that these stand for, where they have been reduced, see :mod:`exactsel.problem.tall`."""
-    vanishing: Vanishing | None = None
-    """What is known where the ridge costs more than the one given, see :mod:`exactsel.problem.vanishing` and
+    tall: Reduction | None = None
+    """The rows that these stand for, where they have been reduced, see :mod:`exactsel.problem.reduction`."""
+    ridge_limits: RidgeLimits | None = None
+    """What is known where the ridge costs more than the one given, see :mod:`exactsel.problem.infinitesimal_ridge` and
     :mod:`exactsel.problem.long_columns`."""
     before: Objective | None = None
     """The objective on columns as they were, where they have been divided by :attr:`even`."""
     even: FloatArray | None = None
-    """(d,) the powers of two that columns are divided by, see :mod:`exactsel.problem.even`; None where they are not."""
+    """(d,) the powers of two that columns are divided by, see :mod:`exactsel.problem.column_scales`; None where they
+    are not."""
     shared: dict[Any, Any] = field(default_factory=dict)
     """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
 
@@ -162,14 +163,14 @@ class Objective:
     @property
     def scope(self) -> str:
         """The models in words that bounds are about, where the data do not limit coefficients; else empty."""
-        return "" if self.vanishing is None else self.vanishing.scope
+        return "" if self.ridge_limits is None else self.ridge_limits.scope
 
     @property
     def close_enough(self) -> float:
         """Length of a gradient that costs a bound nothing to speak of; inf where no ridge is that small."""
-        if self.vanishing is None:
+        if self.ridge_limits is None:
             return np.inf
-        return float(np.sqrt(self.lam * min(0.1 * self.vanishing.taken, 2e-12 * self.at_zero)))
+        return float(np.sqrt(self.lam * min(0.1 * self.ridge_limits.taken, 2e-12 * self.at_zero)))
 
     @cached_property
     def steepness(self) -> float:

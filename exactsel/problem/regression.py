@@ -20,7 +20,6 @@ from exactsel.errors import InputError
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
-from exactsel.plain import html_table
 from exactsel.problem.capabilities import COEFFICIENTS, FREE_COEFFICIENTS
 from exactsel.problem.checks import checked_data, checked_k, default_delta, name_of_loss, row_numbers
 from exactsel.problem.fit import Fit, fit_support
@@ -32,16 +31,17 @@ from exactsel.problem.minima import minima
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import knowing, with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
+from exactsel.problem.reduction import Reduction
 from exactsel.problem.row_labels import check_rows
 from exactsel.problem.searched import to_search_with
-from exactsel.problem.tall import Tall
 from exactsel.problem.units import Units, ascending
+from exactsel.to_plain import html_table
 from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_MODEL_RADIUS = 1e6
 """With lam = 0 and dependent columns a lower bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
 
-_OF_UNITS = ("feature_names", "must_have", "must_not")
+_OF_UNITS = ("feature_names", "force_in", "force_out")
 """What :meth:`Problem.replace` changes of the units; all but k and these is the objective's."""
 
 
@@ -63,12 +63,12 @@ class Problem(FrozenRegression):
         loss object.
     lam : float
         Ridge weight, >= 0; 0 is the default for quadratic loss, and allowed for Huber and logistic loss
-        (:mod:`exactsel.problem.vanishing`; the attribute then is the small ridge that is searched with).
+        (:mod:`exactsel.problem.infinitesimal_ridge`; the attribute then is the small ridge that is searched with).
     delta : float, optional
         Huber threshold; 1.345 times the robust scale of y (median absolute deviation / 0.6745) when not given.
     feature_names : sequence of str, optional
         Names of the columns.
-    must_have, must_not : sequence of int or str, optional
+    force_in, force_out : sequence of int or str, optional
         Columns, by number or name, that every model holds (they count towards k, and their coefficients may still come
         out as zero), and columns that none may hold.
     groups : mapping of str to sequence of (int or str), or sequence of labels, optional
@@ -101,8 +101,8 @@ class Problem(FrozenRegression):
         lam: float | None = None,
         delta: float | None = None,
         feature_names: Sequence[str] | None = None,
-        must_have: Sequence[int | str] = (),
-        must_not: Sequence[int | str] = (),
+        force_in: Sequence[int | str] = (),
+        force_out: Sequence[int | str] = (),
         groups: GroupSpec | None = None,
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
@@ -113,7 +113,7 @@ class Problem(FrozenRegression):
         AT, target, names = checked_data(A, labels_for(loss, y), feature_names, groups, hierarchy)
         k = checked_k(k, len(AT))
         objective = Objective.of(AT, target, loss=loss, lam=lam, delta=delta)
-        units = units_of(len(AT), names, must_have, must_not, groups, hierarchy, hierarchy_kind, per_group)
+        units = units_of(len(AT), names, force_in, force_out, groups, hierarchy, hierarchy_kind, per_group)
         self._settle(objective, units, units.limited(k))
 
     @classmethod
@@ -183,8 +183,8 @@ class Problem(FrozenRegression):
         """The same problem with at most ``per_group`` columns from each of the groups, see the class."""
         return self.of(self.objective, limited_units(self.units, groups, per_group), self.k)
 
-    def standing_for(self, tall: Tall) -> Problem:
-        """The same problem, its rows known to stand for others (:mod:`exactsel.problem.tall`)."""
+    def standing_for(self, tall: Reduction) -> Problem:
+        """The same problem, its rows known to stand for others (:mod:`exactsel.problem.reduction`)."""
         if tall.errors.size != self.units.columns + 1:
             raise InputError(
                 f"what is known of the rows is about {tall.errors.size - 1} columns, but there are "
@@ -340,7 +340,7 @@ class Problem(FrozenRegression):
         return self.objective.dual_bound(coef, self.units.region_of_columns(state, allowed), self.k), coef
 
     def replace(self, **changes: Any) -> Problem:
-        """A copy with some of k, lam, loss, delta, must_have, must_not changed, and of feature_names if not in groups.
+        """A copy with some of k, lam, loss, delta, force_in, force_out changed, and of feature_names if not in groups.
 
         What was worked out from the data alone is kept.
         """

@@ -5,18 +5,18 @@ from __future__ import annotations
 from exactsel.errors import UnsupportedError, option
 from exactsel.losses.huber import Huber
 from exactsel.losses.quadratic import Quadratic
+from exactsel.problem.column_scales import with_even_columns
 from exactsel.problem.design import refuse_design
-from exactsel.problem.even import with_even_columns
+from exactsel.problem.infinitesimal_ridge import without_ridge
 from exactsel.problem.long_columns import with_long_columns_divided
 from exactsel.problem.objective import Objective
 from exactsel.problem.units import Units
-from exactsel.problem.vanishing import without_ridge
 
 
 def to_search_with(objective: Objective, units: Units, k: int) -> Objective:
     """The objective on columns in units of their own, for models of at most k of the units.
 
-    Raises as :func:`exactsel.problem.vanishing.without_ridge` where there is no ridge.
+    Raises as :func:`exactsel.problem.infinitesimal_ridge.without_ridge` where there is no ridge.
     """
     if objective.on_demand:
         if units.grouped or units.constraint is not None:

@@ -37,7 +37,7 @@ def refuse_unlimited(problem: AnyRegression) -> None:
 
 
 def on_some_columns(problem: AnyRegression, columns: IntArray, named: bool = False) -> AnyRegression:
-    """The problem of choosing among the columns at these places (m,), ascending, those of must_have among them.
+    """The problem of choosing among the columns at these places (m,), ascending, those of force_in among them.
 
     Coefficients have the limits they had, and none where no limit is about these columns. ``named`` columns are called
     by their numbers where they have no names.
@@ -51,8 +51,8 @@ def on_some_columns(problem: AnyRegression, columns: IntArray, named: bool = Fal
         names = tuple(map(str, range(free.d)))
     table = Problem.prepared(
         AT[columns].T, y, min(free.k, columns.size), fit_intercept=made is not None and made.centred,
-        loss=objective.loss, lam=objective.asked_lam, must_have=[place[j] for j in free.must_have],
-        must_not=[place[j] for j in free.must_not if j in place],
+        loss=objective.loss, lam=objective.asked_lam, force_in=[place[j] for j in free.force_in],
+        force_out=[place[j] for j in free.force_out if j in place],
         feature_names=None if names is None else [names[j] for j in columns],
     )  # fmt: skip
     if limits is None:

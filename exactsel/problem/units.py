@@ -78,9 +78,9 @@ class Units:
     columns: int
     """Number of columns, chosen or not."""
     column_names: tuple[str, ...] | None = None
-    must_have: tuple[int, ...] = ()
+    force_in: tuple[int, ...] = ()
     """Units every model holds, ascending; they count towards k."""
-    must_not: tuple[int, ...] = ()
+    force_out: tuple[int, ...] = ()
     """Units no model may hold, ascending."""
     constraint: Constraint | None = None
     """Which units go together; None where that is free."""
@@ -96,10 +96,10 @@ class Units:
 
     @classmethod
     def of(
-        cls, columns: int, names: Sequence[str] | None, must_have: Sequence[int | str], must_not: Sequence[int | str]
+        cls, columns: int, names: Sequence[str] | None, force_in: Sequence[int | str], force_out: Sequence[int | str]
     ) -> Units:
         """Columns with their names, and the columns every model must or no model may hold, by number or name."""
-        return Units(columns, checked_names(names, columns)).demanding(must_have, must_not)
+        return Units(columns, checked_names(names, columns)).demanding(force_in, force_out)
 
     @property
     def d(self) -> int:
@@ -139,7 +139,7 @@ class Units:
     def region(self, k: int) -> StateArray | None:
         """What is decided before the search begins, (d,): units in, out, or free; None where no model is left."""
         state = np.full(self.d, FREE, dtype=np.int8)
-        state[list(self.must_have)], state[list(self.must_not)] = IN, OUT
+        state[list(self.force_in)], state[list(self.force_out)] = IN, OUT
         return self.implied(state, k)
 
     def implied(self, state: StateArray, k: int) -> StateArray | None:
@@ -194,9 +194,9 @@ class Units:
 
     def check(self, k: int) -> None:
         """:class:`InputError` where no model of at most k units has all that is demanded."""
-        count = len(self.must_have)
+        count = len(self.force_in)
         if count > k:
-            raise InputError(f"must_have names {count} {self.noun}s, but k is {k}; raise k or name at most {k}.")
+            raise InputError(f"force_in names {count} {self.noun}s, but k is {k}; raise k or name at most {k}.")
         if self.completed((), k) is None:
             raise InputError(
                 f"no set of at most {k} {self.noun}s was found that meets what is demanded under the "
@@ -207,23 +207,23 @@ class Units:
         """The same units with this constraint in place of their own."""
         return replace(self, constraint=constraint)
 
-    def demanding(self, must_have: Sequence[int | str], must_not: Sequence[int | str]) -> Units:
+    def demanding(self, force_in: Sequence[int | str], force_out: Sequence[int | str]) -> Units:
         """The same units with these demands in place of its own."""
         inside, outside = (
             tuple(sorted({self.number(entry, which) for entry in entries(which, given)}))
-            for given, which in ((must_have, "must_have"), (must_not, "must_not"))
+            for given, which in ((force_in, "force_in"), (force_out, "force_out"))
         )
         both = sorted({*inside} & {*outside})
         if both:
-            raise InputError(f"{self.label(both[0])} is in must_have and in must_not; leave it in one of them.")
-        return replace(self, must_have=inside, must_not=outside)
+            raise InputError(f"{self.label(both[0])} is in force_in and in force_out; leave it in one of them.")
+        return replace(self, force_in=inside, force_out=outside)
 
     def replace(self, **changes: Any) -> Units:
-        """The same units with some of feature_names, must_have, must_not changed."""
+        """The same units with some of feature_names, force_in, force_out changed."""
         named = self
         if "feature_names" in changes:
             named = replace(self, column_names=checked_names(changes["feature_names"], self.columns))
-        kept = {name: map(Position, getattr(self, name)) for name in ("must_have", "must_not")}
+        kept = {name: map(Position, getattr(self, name)) for name in ("force_in", "force_out")}
         return named.demanding(*(changes.get(name, own) for name, own in kept.items()))
 
     def number(self, entry: int | str, which: str) -> int:
@@ -277,8 +277,8 @@ class Units:
     def entries(self) -> dict[str, Any]:
         """What goes into a problem's hash."""
         told: dict[str, Any] = {}
-        if self.must_have or self.must_not:
-            told = {"must_have": self.must_have, "must_not": self.must_not}
+        if self.force_in or self.force_out:
+            told = {"force_in": self.force_in, "force_out": self.force_out}
         return told | ({} if self.constraint is None else self.constraint.entry())
 
     def describe(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def take_prepared(instance: GivenInstance, objective: Objective) -> None:
     Where columns are long beside a ridge it is the prepared data as they were before these were divided: the ridge of
     the instance is about those.
     """
-    made, known = objective.preparation, objective.vanishing
+    made, known = objective.preparation, objective.ridge_limits
     limits = None if known is None else known.limits
     if limits is not None and objective.even is not None and objective.asked_lam > 0.0 and objective.before is not None:
         made, limits = objective.before.preparation, limits._replace(size=limits.size / objective.even)
@@ -81,7 +81,7 @@ def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
     entries = Entries(AT.starts, AT.rows.astype(np.int64), AT.values, AT.shape[1])
     return SparseInstance(
         entries, objective.y if made is None else made.y, problem.k, objective.loss.name, objective.asked_lam,
-        objective.loss_parameters.get("delta", np.inf), units.must_have, units.must_not,
+        objective.loss_parameters.get("delta", np.inf), units.force_in, units.force_out,
         made is not None and made.centred, box,
     )  # fmt: skip
 
@@ -112,7 +112,7 @@ def instance_of(problem: SubsetProblem) -> SearchedInstance:
     chosen: dict[str, Any] = {
         "k": problem.k, "loss": objective.loss.name, "lam": objective.asked_lam,
         "delta": objective.loss_parameters.get("delta", np.inf),
-        "must_have": units.must_have, "must_not": units.must_not, "groups": units.groups, "box": box,
+        "force_in": units.force_in, "force_out": units.force_out, "groups": units.groups, "box": box,
     }  # fmt: skip
     if isinstance(units.constraint, Hierarchy):
         above = tuple((j, parents) for j, parents in enumerate(units.constraint.parents) if parents)
@@ -123,6 +123,6 @@ def instance_of(problem: SubsetProblem) -> SearchedInstance:
         raise UnsupportedError("a proof file cannot speak of this constraint, which its checker does not know.")
     if made is None:
         return Instance(objective.A, objective.y, **chosen)
-    if not made.asked and objective.vanishing is None:
+    if not made.asked and objective.ridge_limits is None:
         return Instance(made.AT.T, made.y, **chosen)
     return GivenInstance(made.AT.T, made.y, **chosen, weights=made.weights, intercept=made.centred, scale=made.scaled)

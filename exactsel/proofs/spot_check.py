@@ -15,6 +15,7 @@ from typing import TypeGuard
 
 import numpy as np
 
+from exactsel.enumeration.native import NativeTree
 from exactsel.errors import InvariantError
 from exactsel.kernels.node import FREE, OUT
 from exactsel.nodes.left_open import LeftBelow
@@ -24,8 +25,8 @@ from exactsel.nodes.subtree import moves_of
 from exactsel.nodes.table import NodeTable
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.proofs.audit import Audit
 from exactsel.proofs.evaluating import UNTRUSTED, Evaluator
+from exactsel.proofs.recheck import Recheck
 from exactsel.search.commit import commit
 from exactsel.search.events import Discarded, Finished, Fixed
 from exactsel.search.expand import Expander
@@ -33,7 +34,6 @@ from exactsel.search.frontier import BestFirst
 from exactsel.search.pool import SHARE
 from exactsel.search.state import SearchState
 from exactsel.types import IntArray
-from exactsel.walks.relaxation import KernelSearch
 
 REASONS = (None, "inherited", "bound", "incumbent", "solved", "excluded")
 """Why a worker may say that a region is closed, or not at all: for these a bound is shown, or there is no model."""
@@ -73,7 +73,7 @@ class SpotCheck:
         """One sentence, empty where nothing is wrong."""
         told = [outcome for outcome in done.outcomes if self._is_told(outcome)]
 
-        def look(audit: Audit, state: SearchState) -> None:
+        def look(audit: Recheck, state: SearchState) -> None:
             for fit in done.models:
                 self._look_at_model(fit)
             for outcome in done.outcomes:
@@ -83,15 +83,15 @@ class SpotCheck:
             others = [outcome for outcome in done.outcomes if outcome.node.id not in known]
             subtrees = [outcome for outcome in others if isinstance(outcome, SubtreeResult)]
             for outcome in subtrees:
-                if not isinstance(outcome.told, KernelSearch):
+                if not isinstance(outcome.told, NativeTree):
                     self._look_at_parts(outcome, audit, state)
-            self._look_at_left([one for one in subtrees if isinstance(one.told, KernelSearch)], audit, state)
+            self._look_at_left([one for one in subtrees if isinstance(one.told, NativeTree)], audit, state)
 
         return self._wrong(nodes, done.scope, look)
 
-    def _wrong(self, nodes: Sequence[Node], scope: str, look: Callable[[Audit, SearchState], None]) -> str:
+    def _wrong(self, nodes: Sequence[Node], scope: str, look: Callable[[Recheck, SearchState], None]) -> str:
         """What an audit finds that follows a search of its own from some nodes on."""
-        audit = Audit(self._problem, self._evaluator, None if self._share == 1 else self._samples)
+        audit = Recheck(self._problem, self._evaluator, None if self._share == 1 else self._samples)
         state = _Looked(BestFirst(), self._empty, "", self._problem.hash)
         state.scope = scope
         state.next_id = 1 + max((node.id for node in nodes), default=0)
@@ -116,7 +116,7 @@ class SpotCheck:
     def _look_at_model(self, fit: Fit) -> None:
         """A model the problem admits."""
         problem, units = self._problem, self._problem.units
-        chosen = {*units.units_of(fit.support), *units.must_have}
+        chosen = {*units.units_of(fit.support), *units.force_in}
         banned = any(problem.root_state[unit] == OUT for unit in chosen)
         if banned or len(chosen) > problem.k or units.completed(chosen, problem.k) is None:
             raise InvariantError(f"the model on {fit.support} is none that the problem admits.")
@@ -130,8 +130,8 @@ class SpotCheck:
             if numbers is not None:
                 sound &= len(outcome.children) == len(numbers) == len({*numbers})
                 sound &= all(0 <= number <= outcome.numbered for number in numbers)
-            if isinstance(told, KernelSearch):
-                sound &= self._expander.subsearcher is not None and numbers is not None
+            if isinstance(told, NativeTree):
+                sound &= self._expander.native is not None and numbers is not None
             else:
                 regions += outcome.children
                 sound &= told is not None or outcome.dropped == math.inf
@@ -141,7 +141,7 @@ class SpotCheck:
         if not sound or any(region.closed not in REASONS for region in regions):
             raise InvariantError(f"this search does not do with node {outcome.node.id} what is said of it.")
 
-    def _tell(self, outcomes: Sequence[Outcome], audit: Audit, state: SearchState) -> None:
+    def _tell(self, outcomes: Sequence[Outcome], audit: Recheck, state: SearchState) -> None:
         """Commit outcomes to a state of its own, while the audit listens."""
         state.in_flight = [outcome.node for outcome in outcomes]
         audit.begin(state.in_flight, state, known=True)
@@ -161,7 +161,7 @@ class SpotCheck:
                     f"{outcome.dropped!r}, but a part of it is by {closed!r} alone."
                 )
 
-    def _look_at_parts(self, outcome: SubtreeResult, audit: Audit, state: SearchState) -> None:
+    def _look_at_parts(self, outcome: SubtreeResult, audit: Recheck, state: SearchState) -> None:
         """The regions left open in a subtree: they lie in its node, and what is said to prove their bounds does."""
         node = outcome.node
         if audit.look_at_fixings(node, outcome.region.fixings, state) != outcome.region.state.tobytes():
@@ -171,7 +171,7 @@ class SpotCheck:
         if outcome.told is None:
             moves_of(outcome)  # which raises where they do not divide the region
 
-    def _look_at_left(self, outcomes: Sequence[SubtreeResult], audit: Audit, state: SearchState) -> None:
+    def _look_at_left(self, outcomes: Sequence[SubtreeResult], audit: Recheck, state: SearchState) -> None:
         """The same of the regions that searches inside the kernel left open, all at once.
 
         A bound that its point does not prove in doubles is looked at by itself, with all the checker's means.
@@ -231,7 +231,7 @@ class _Looked(SearchState):
 
 def _is_search(outcome: Outcome) -> TypeGuard[SubtreeResult]:
     """Whether the kernel for relaxations dealt with a node."""
-    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, KernelSearch)
+    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, NativeTree)
 
 
 def _rows(outcome: SubtreeResult) -> IntArray:

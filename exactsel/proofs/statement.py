@@ -59,7 +59,7 @@ class _Regression:
         self._taken = 0.0
         self._lower: dict[tuple[float, float, bool], float] = {}
         # What models cost, and most of what preparing the data can do, does not depend on how large they may be.
-        about = instance.loss, instance.lam, instance.delta, instance.must_not
+        about = instance.loss, instance.lam, instance.delta, instance.force_out
         alike: dict[str, Any] = {"about": about, "preparation": objective.preparation, "uppers": {}}
         if instance.box is None:
             last = objective.shared.get("said", alike)
@@ -69,7 +69,7 @@ class _Regression:
         self._uppers: dict[bytes, float] = alike["uppers"]
         if isinstance(instance, GivenInstance):
             take_prepared(instance, objective)
-            self._taken = 0.0 if objective.vanishing is None else objective.vanishing.taken
+            self._taken = 0.0 if objective.ridge_limits is None else objective.ridge_limits.taken
             if (before := alike.get("transfer")) is not None:
                 instance.transfer.take_over(before)
             alike["transfer"] = instance.transfer

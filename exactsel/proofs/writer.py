@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel.bounds.witness import CountedPatterns, ListedPoints, ModelPoint
+from exactsel.enumeration.native import NativeTree
 from exactsel.errors import InputError
 from exactsel.files import check_target, replacing, unwritten
 from exactsel.kernels import moves as kinds
@@ -37,7 +38,6 @@ from exactsel.search.events import Discarded, Divided, Event, Finished, Fixed, S
 from exactsel.search.layout import refusing_damage, require
 from exactsel.search.state import SearchState
 from exactsel.types import FloatArray, IntArray
-from exactsel.walks.relaxation import KernelSearch
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.formula import Instance
@@ -104,7 +104,7 @@ class ProofWriter:
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
         self._even = None if objective is None else objective.even
-        self._vanishing = None if objective is None else objective.vanishing
+        self._vanishing = None if objective is None else objective.ridge_limits
         self._margin = Tolerance().of(problem).margin
         self._witnesses = Witnesses(self._spools, self._d, self._even)
         self._goes_on = False
@@ -146,7 +146,7 @@ class ProofWriter:
             self._note(event.node, self._witnesses.use(event.proof, event.bound), fmt.CLOSE)
         elif isinstance(event, SubtreeClosed):
             told = event.result.told
-            if isinstance(told, KernelSearch):
+            if isinstance(told, NativeTree):
                 self._note_search(event, told)
             else:
                 self._note_moves(event)
@@ -344,7 +344,7 @@ class ProofWriter:
         witness = fmt.EIGENVALUES if isinstance(self._instance, ColumnInstance) else fmt.FIT
         self._spools.write("pieces", np.int32(8 * witness + fmt.USE).tobytes() + words.tobytes())
 
-    def _note_search(self, event: SubtreeClosed, search: KernelSearch) -> None:
+    def _note_search(self, event: SubtreeClosed, search: NativeTree) -> None:
         """The steps of a search inside the kernel, as one piece in preorder."""
         used = search.points_used()
         points = search.points(used)

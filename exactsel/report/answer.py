@@ -43,7 +43,7 @@ def headline(result: Result) -> str:
 def answer_text(result: Result) -> str:
     """What is proven, in words."""
     d, k, noun = result.problem["d"], result.problem["k"], result._noun
-    inside, outside = (result.problem.get(name, ()) for name in ("must_have", "must_not"))
+    inside, outside = (result.problem.get(name, ()) for name in ("force_in", "force_out"))
     related = any(result.problem.get(name) is not None for name in ("hierarchy", "limits"))
     count = "" if related else f" ({_supports(d - len(inside) - len(outside), k - len(inside))} choices of {k})"
     demanded = " that the demands allow" if inside or outside or related else ""
@@ -68,7 +68,7 @@ def answer_text(result: Result) -> str:
             )
         case _:
             text = "The search ended before it had any lower bound, so nothing is known about how good the model is."
-    return text + scope + ("" if result.all_rows is None else f" The best objective is {result.all_rows}.")
+    return text + scope + ("" if result.full_data is None else f" The best objective is {result.full_data}.")
 
 
 def answer_section(result: Result) -> str:
@@ -119,7 +119,7 @@ def model_section(result: Result) -> str:
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
     notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
     if made is not None:
-        done = demands_text({**result.problem, "must_have": (), "must_not": (), "hierarchy": None, "limits": None})
+        done = demands_text({**result.problem, "force_in": (), "force_out": (), "hierarchy": None, "limits": None})
         said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
         notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
     return section("The model", _groups(result), shown, *notes)

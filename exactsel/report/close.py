@@ -10,14 +10,14 @@ from exactsel.problem.model import label, listed
 from exactsel.report.page import Cell, paragraph, section, table
 
 if TYPE_CHECKING:
-    from exactsel.studies.listed import NearOptimal
-    from exactsel.studies.surroundings import Surroundings
+    from exactsel.studies.sensitivity import Sensitivity
+    from exactsel.studies.solution_pool import NearOptimal
 
 MOST_ROWS = 20
 """Columns listed at most."""
 
 
-def close_section(surroundings: Surroundings, k: int, names: Sequence[str] | None, noun: str = "column") -> str:
+def close_section(surroundings: Sensitivity, k: int, names: Sequence[str] | None, noun: str = "column") -> str:
     """How often each column (or ``noun``) occurs: in a complete list, or in the models that were looked at."""
     close, around, reach = surroundings.close, surroundings.exchanges, f"{100 * surroundings.share:g} %"
     if close.near is not None:

@@ -8,7 +8,7 @@ from exactsel.problem.model import Model
 from exactsel.solving.result import Result
 
 FORCED = "forced in"
-"""Said of a column of must_have whose coefficient came out as zero."""
+"""Said of a column of force_in whose coefficient came out as zero."""
 
 
 def model_table(result: Result) -> str:

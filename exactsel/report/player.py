@@ -12,7 +12,6 @@ import numpy as np
 
 from exactsel.errors import InputError, option
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import label
 from exactsel.report.page import Cell, Raw, page, paragraph, section, table
@@ -31,6 +30,7 @@ from exactsel.search.events import (
 from exactsel.solving.plain_search import search_words
 from exactsel.solving.result import Result
 from exactsel.studies.greedy import GreedyStep, greedy_steps
+from exactsel.to_plain import finite
 from exactsel.types import StateArray
 
 MOST_NODES, MOST_COLUMNS = 400, 60

@@ -15,17 +15,17 @@ from exactsel.files import NamedFile, refuse_shared, write_bytes
 from exactsel.observers.history import History
 from exactsel.problem.interface import SubsetProblem
 from exactsel.report.answer import answer_section, discarded_section, headline, model_section
-from exactsel.report.around import surroundings_section
 from exactsel.report.best_page import best_page
 from exactsel.report.page import page, paragraph
 from exactsel.report.path_page import path_page
 from exactsel.report.progress import progress_section
+from exactsel.report.sensitivity import surroundings_section
 from exactsel.report.settings import commands_section, settings_section
 from exactsel.solving.result import Result
 from exactsel.studies.best_models import BestModels
 from exactsel.studies.criteria import Compared
 from exactsel.studies.path import SolutionPath
-from exactsel.studies.surroundings import Surroundings, surroundings
+from exactsel.studies.sensitivity import Sensitivity, surroundings
 
 
 def run_page(
@@ -56,7 +56,7 @@ def run_page(
 
 
 def drawn(
-    result: Result, around: Surroundings | None = None, *, command: str | None = None, verify: str | None = None
+    result: Result, around: Sensitivity | None = None, *, command: str | None = None, verify: str | None = None
 ) -> str:
     """The report as HTML text, of what is known already; see :func:`run_page`."""
     history = result.history or History()

@@ -10,7 +10,7 @@ from textwrap import fill
 import networkx as nx
 
 from exactsel.errors import UnsupportedError
-from exactsel.plain import finite
+from exactsel.to_plain import finite
 
 COLOURS = {
     "split": "#b0bec5",

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from exactsel.bounds.witness import ListedPoints
+from exactsel.enumeration.native import NativeTree
 from exactsel.kernels.node import IN, OUT
 from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import Node
@@ -32,7 +33,6 @@ from exactsel.search.events import (
 from exactsel.search.expand import Expander
 from exactsel.search.invariants import check_incumbent
 from exactsel.search.state import SearchState
-from exactsel.walks.relaxation import KernelSearch
 
 OPENED_AGAIN = ("inherited", "bound", "incumbent")
 """Why regions are closed that a finer tolerance may open again: their bound reached the cut-off."""
@@ -130,7 +130,7 @@ def _commit_subtree(state: SearchState, result: SubtreeResult, expander: Expande
     bounds = [region.bound for region in children] if result.bounds is None else result.bounds
     state.record(result.closer.encode(), node.id, result.nodes, *own, values=(result.dropped, *bounds))
     told = result.told if details else None
-    if isinstance(told, KernelSearch):
+    if isinstance(told, NativeTree):
         yield from events_of(told, node, lambda number: first + number if number else node.id, expander.problem)
     else:
         yield SubtreeClosed(node.id, ids, first, result)

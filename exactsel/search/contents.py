@@ -37,7 +37,7 @@ HELD: dict[str, Held] = {
     "Fit.columns": Held(("int64",), ("k",), "unit"),
     "Portions.supports": Held(("int64",), ("k",), "unit"),
     "Portions.relaxed": Held(("int64",), ("any",), "unit"),
-    "Effort.walks": Held(("SubtreeRecord",), optional=True), "Effort.counted": Held(("WholeAttempt",)),
+    "WorkBudget.walks": Held(("SubtreeRecord",), optional=True), "WorkBudget.counted": Held(("WholeProblemAttempt",)),
 }  # fmt: skip
 """By record and field."""
 

@@ -1,4 +1,5 @@
-"""Have parts of a count (walks/wide.py) carried out elsewhere, as bytes, and look at a share of what comes back.
+"""Have parts of a count (enumeration/minors.py) carried out elsewhere, as bytes, and look at a share of what comes
+back.
 
 The parts are those of one call of the walker, so the tree is the same whoever counts. A part closes what nobody names
 as left over, and nothing is shown for that but the count itself. So some of it is counted again here: one block of
@@ -16,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.enumeration.minors import MinorTest
+from exactsel.enumeration.minors_parts import ROOM, Again, Part, Piece, noted
 from exactsel.errors import InputError
 from exactsel.kernels.lanes import LANES
 from exactsel.kernels.wide import OVERFLOW
@@ -25,8 +28,6 @@ from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.packing import Packed
 from exactsel.search.pool import SHARE, Pool, first_sound
 from exactsel.types import IntArray
-from exactsel.walks.wide import CountingWalker
-from exactsel.walks.wide_parts import ROOM, Again, Part, Piece, noted
 
 COUNT = "count"
 """In a header: these are bytes of a part of a count."""
@@ -34,7 +35,7 @@ COUNT = "count"
 
 @dataclass(frozen=True)
 class CountParts:
-    """A :class:`exactsel.walks.wide_parts.Helpers`."""
+    """A :class:`exactsel.enumeration.minors_parts.Helpers`."""
 
     pool: Pool
     share: int = SHARE
@@ -78,7 +79,7 @@ def part_bytes(part: Part) -> bytes:
     return to_bytes(Packed(header, arrays))
 
 
-def counted_bytes(packed: Packed, problem: SubsetProblem, counter: CountingWalker | None) -> bytes:
+def counted_bytes(packed: Packed, problem: SubsetProblem, counter: MinorTest | None) -> bytes:
     """Count a part, given by what :func:`part_bytes` packed; the answer as a worker sends it.
 
     Raises

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
+from exactsel.enumeration.native import NativeTree, Step
 from exactsel.kernels.moves import BRANCHED, CLOSED, PUT_IN
+from exactsel.kernels.native_record import BOUNDED
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.kernels.subsearch_record import BOUNDED
 from exactsel.nodes.node import Node, is_convex
 from exactsel.nodes.regions import Fixing, Fixings
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Fixed
 from exactsel.types import StateArray
-from exactsel.walks.relaxation import KernelSearch, Step
 
 
-def events_of(search: KernelSearch, node: Node, name: Callable[[int], int], problem: SubsetProblem) -> Iterator[Event]:
+def events_of(search: NativeTree, node: Node, name: Callable[[int], int], problem: SubsetProblem) -> Iterator[Event]:
     """Every bound call, fixed column, split and closed region below ``node``.
 
     ``name`` gives the search's number of a node the kernel numbered; 0 is ``node`` itself.

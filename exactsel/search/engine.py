@@ -24,6 +24,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from exactsel.enumeration.work_budget import HORIZON, HORIZON_PART, WorkBudget
 from exactsel.errors import WorkerWarning, warn
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.search.commit import commit, commit_models
@@ -36,8 +37,7 @@ from exactsel.search.pool import FEW, WORTH, Pool, WorkerFailureError
 from exactsel.search.rounds import Rounds
 from exactsel.search.state import Begun, SearchState
 from exactsel.search.watch import Watch
-from exactsel.start.portions import Improver
-from exactsel.walks.effort import HORIZON, HORIZON_PART, Effort
+from exactsel.start.primal_heuristics import PrimalHeuristics
 
 AHEAD = 4
 """Open nodes, in rounds, from which on a round is begun before the one before has come to its end: what that one brings
@@ -59,7 +59,7 @@ class Limits:
 
 
 def search(
-    state: SearchState, expander: Expander, limits: Limits, watch: Watch, improver: Improver | None = None,
+    state: SearchState, expander: Expander, limits: Limits, watch: Watch, improver: PrimalHeuristics | None = None,
     pool: Pool | None = None,
 ) -> Iterator[Event]:  # fmt: skip
     """Run until the gap is closed or a limit says stop; ``state`` is current at every event."""
@@ -139,21 +139,21 @@ def _under_way(state: SearchState, expander: Expander, limits: Limits) -> int:
     brought decides on the next ones (measured: 14 % more nodes without knowing).
     """
     strict = expander.tree.eager or limits.batch == 1 or limits.node_limit is not None
-    pays = limits.shard is not None or expander.walker is None
+    pays = limits.shard is not None or expander.enumeration is None
     return 2 if pays and not strict and len(state.frontier) >= AHEAD * limits.batch else 1
 
 
-def _effort(state: SearchState, limits: Limits, taken: int) -> Effort:
+def _effort(state: SearchState, limits: Limits, taken: int) -> WorkBudget:
     """What has been spent so far, and how many nodes the limit leaves once those taken have been bounded."""
     left = None if limits.node_limit is None else max(0, limits.node_limit - state.nodes - taken)
-    state.prospects.note(state.nodes, len(state.frontier))
+    state.phase.note(state.nodes, len(state.frontier))
     horizon = math.inf
     frontier = state.frontier
-    if state.prospects.long and isinstance(frontier, BestFirst):
+    if state.phase.long and isinstance(frontier, BestFirst):
         rank = max(HORIZON, len(frontier) // HORIZON_PART)
-        horizon = state.prospects.horizon_at(state.nodes, lambda: frontier.bound_at(rank))
+        horizon = state.phase.horizon_at(state.nodes, lambda: frontier.bound_at(rank))
     few = limits.shard is not None and taken < FEW
-    return Effort(
+    return WorkBudget(
         state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks.copy(), state.counted,
         WORTH if few else math.inf,
     )  # fmt: skip

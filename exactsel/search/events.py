@@ -75,8 +75,8 @@ class Discarded:
     reason: str
     """``inherited``: by what the parent's dual vector says. ``bound``: by its own bound call. ``solved``: it held one
     convex problem, whose minimum is known. ``contained``: its models are all in a sibling. ``incumbent``: an
-    incumbent found later overtook its bound. ``listed``: solved by listing (walks/listing.py); then ``proof`` is
-    one only in a search that was told to show its proofs."""
+    incumbent found later overtook its bound. ``listed``: solved by listing (enumeration/below_minorant.py); then
+    ``proof`` is one only in a search that was told to show its proofs."""
     bound: float
     proof: Proof
 

@@ -14,13 +14,17 @@ import numpy as np
 
 from exactsel.bounds.base import Cheaper, PreparedBound
 from exactsel.closers.base import RegionSolver, Task
-from exactsel.closers.counting import CountBegun, CountRoot
+from exactsel.closers.enumeration import EnumerateFirst, EnumerateLater
+from exactsel.closers.minors import TestMinorsBegun, TestMinorsOfRoot
 from exactsel.closers.native import NativeSearch
 from exactsel.closers.refits import Refits
 from exactsel.closers.relaxation import BoundRegions, Divide, EagerVisit
 from exactsel.closers.trial import CheaperFirst
 from exactsel.closers.visit import Interrupted, Visitor
-from exactsel.closers.walking import WalkFirst, WalkLater
+from exactsel.enumeration.base import SubtreeSolver
+from exactsel.enumeration.minors import MinorTest
+from exactsel.enumeration.native import NativeBranchAndBound
+from exactsel.enumeration.work_budget import WorkBudget, bound_work
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Round, RoundWork, as_region
@@ -28,10 +32,6 @@ from exactsel.nodes.tolerance import Tolerance
 from exactsel.nodes.trees import Tree
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray
-from exactsel.walks.effort import Effort, bound_work
-from exactsel.walks.relaxation import Subsearcher
-from exactsel.walks.walker import Walker
-from exactsel.walks.wide import CountingWalker
 
 __all__ = ["Expander", "Interrupted"]
 
@@ -41,29 +41,29 @@ class Expander:
 
     def __init__(
         self, problem: SubsetProblem, tree: Tree, branching: Branching, bound: PreparedBound, tolerance: Tolerance,
-        threads: int = 1, *, walker: Walker | None = None, subsearcher: Subsearcher | None = None,
-        counter: CountingWalker | None = None, cheaper: Cheaper | None = None, first: Sequence[RegionSolver] = (),
+        threads: int = 1, *, enumeration: SubtreeSolver | None = None, native: NativeBranchAndBound | None = None,
+        counter: MinorTest | None = None, cheaper: Cheaper | None = None, first: Sequence[RegionSolver] = (),
     ) -> None:  # fmt: skip
         """``first`` are closers that are asked before all others."""
         self.problem, self.tree, self.tolerance, self.threads = problem, tree, tolerance, threads
-        self.walker, self.subsearcher, self.counter = walker, subsearcher, counter
+        self.enumeration, self.native, self.counter = enumeration, native, counter
         visitor = Visitor(problem, bound, Refits(problem, threads), tree.fixes, self.cutoff)
         ways = [closer for closer in first if not closer.after_bounds]
         if counter is not None:
-            ways.append(CountBegun(problem, tolerance, self.cutoff, counter))
-        if subsearcher is not None:
-            ways.append(NativeSearch(problem, tolerance, self.cutoff, subsearcher))
-        if walker is not None:
-            ways.append(WalkFirst(problem, tolerance, self.cutoff, walker))
+            ways.append(TestMinorsBegun(problem, tolerance, self.cutoff, counter))
+        if native is not None:
+            ways.append(NativeSearch(problem, tolerance, self.cutoff, native))
+        if enumeration is not None:
+            ways.append(EnumerateFirst(problem, tolerance, self.cutoff, enumeration))
         divide = Divide(problem, tree, branching, self.cutoff)
         if cheaper is not None:
             quick = Visitor(problem, cheaper.bound, visitor.refits, tree.fixes, self.cutoff)
             ways.insert(0 if cheaper.before_all else len(ways), CheaperFirst(cheaper, BoundRegions(quick), divide))
         ways += [BoundRegions(visitor), *(closer for closer in first if closer.after_bounds)]
-        if walker is not None:
-            ways.append(WalkLater(problem, tolerance, self.cutoff, walker))
+        if enumeration is not None:
+            ways.append(EnumerateLater(problem, tolerance, self.cutoff, enumeration))
         if counter is not None:
-            ways.append(CountRoot(problem, tolerance, self.cutoff, counter))
+            ways.append(TestMinorsOfRoot(problem, tolerance, self.cutoff, counter))
         ways.append(divide)
         self.closers = [EagerVisit(problem, tree, visitor)] if tree.eager else ways
 
@@ -71,22 +71,22 @@ class Expander:
         """The bound at which a region is discarded."""
         return upper if self.tree.prunes_at_upper else upper - self.tolerance.absolute(upper)
 
-    def expand(self, nodes: Sequence[Node], upper: float, effort: Effort | None = None) -> Round:
+    def expand(self, nodes: Sequence[Node], upper: float, work_budget: WorkBudget | None = None) -> Round:
         """Bound and split the nodes; :class:`Interrupted` when told to stop midway.
 
         ``effort``, what the search has spent so far, says whether subtrees are left to the kernels.
         """
-        work, effort = RoundWork(upper), effort or Effort()
+        work, work_budget = RoundWork(upper), work_budget or WorkBudget()
         tasks = [Task(node, as_region(node)) for node in nodes]
         for closer in self.closers:
             open_tasks = [task for task in tasks if task.outcome is None]
             if open_tasks:
-                closer.close(open_tasks, work, effort)
+                closer.close(open_tasks, work, work_budget)
         return work.done(task.outcome for task in tasks if task.outcome is not None)
 
-    def expected_work(self, nodes: Sequence[Node], effort: Effort) -> FloatArray:
+    def expected_work(self, nodes: Sequence[Node], work_budget: WorkBudget) -> FloatArray:
         """About the work there is below each node (m,), where that differs much; zero where nothing is known of it."""
-        return np.asarray(np.max([closer.expected(nodes, effort) for closer in self.closers], axis=0))
+        return np.asarray(np.max([closer.expected(nodes, work_budget) for closer in self.closers], axis=0))
 
     def counts(self, nodes: Sequence[Node]) -> bool:
         """Whether a count goes on at one of the nodes."""
@@ -95,11 +95,13 @@ class Expander:
     @property
     def counts_work(self) -> bool:
         """Whether multiplications are entered closer by closer; else iterations say it all."""
-        return (self.problem.objective is not None and self.problem.objective.is_quadratic) or self.walker is not None
+        return (
+            self.problem.objective is not None and self.problem.objective.is_quadratic
+        ) or self.enumeration is not None
 
     def bound_work(self, columns: int, iterations: int) -> float:
         """Multiplications of a bound call of a region of so many columns."""
-        work = bound_work if self.walker is None else self.walker.bound_work
+        work = bound_work if self.enumeration is None else self.enumeration.bound_work
         return work(columns, self.problem.n, iterations)
 
     def closes_by(self, name: str) -> bool:

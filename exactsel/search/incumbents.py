@@ -9,14 +9,14 @@ from exactsel.search.commit import commit_model, prune
 from exactsel.search.events import Event
 from exactsel.search.expand import Expander
 from exactsel.search.state import SearchState
-from exactsel.start.portions import Improver
+from exactsel.start.primal_heuristics import PrimalHeuristics
 
 EIGENVALUES = 3e6, 2.0, 1 / 12
 """Multiplications as long as a bound takes in column subset selection: in any case, for each of d min(n, d)², and for
 each of d³ (fitted to eight problems with 60 to 2,000 columns, within a factor of two)."""
 
 
-def improve(state: SearchState, expander: Expander, improver: Improver) -> Iterator[Event]:
+def improve(state: SearchState, expander: Expander, improver: PrimalHeuristics) -> Iterator[Event]:
     """Give out portions where they are due, and run what was postponed; commit what comes of them."""
     work, found = work_done(state, expander.problem), False
     for fit, method in improver.postponed(state.incumbent):

@@ -1,6 +1,6 @@
 """What holds in every search, looked at as it goes. A contradiction ends the search: it is never clipped away.
 
-These are looked at in every search, for they cost nothing; :mod:`exactsel.proofs.audit` looks at every single region.
+These are looked at in every search, for they cost nothing; :mod:`exactsel.proofs.recheck` looks at every single region.
 """
 
 from __future__ import annotations

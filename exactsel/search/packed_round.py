@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.closers.native import NativeSearch
+from exactsel.enumeration.native import NativeTree
+from exactsel.enumeration.work_budget import WholeProblemAttempt
 from exactsel.nodes.left_open import LeftBelow, left_below
 from exactsel.nodes.node import Node
 from exactsel.nodes.objects import MadeObjects
@@ -42,8 +44,6 @@ from exactsel.search.packed_searches import searches_as_arrays, searches_from
 from exactsel.search.packed_subtrees import MOST, subtrees_as_arrays, subtrees_from
 from exactsel.search.packing import Packed, arrays_under, pack, under, unpack
 from exactsel.types import BoolArray, IntArray
-from exactsel.walks.effort import WholeAttempt
-from exactsel.walks.relaxation import KernelSearch
 
 VERSION = 7
 """Of the layout."""
@@ -64,7 +64,7 @@ def packed_round(done: Round) -> Packed:
     regions = [region for outcome in done.outcomes for region in _regions(outcome)]
     results = [one for one in done.outcomes if isinstance(one, SubtreeResult)]
     subtrees = [one for one in results if _kind(one) == SUBTREE]
-    searches = [one.told for one in results if isinstance(one.told, KernelSearch)]
+    searches = [one.told for one in results if isinstance(one.told, NativeTree)]
     fixings = [fixing for region in regions for fixing in region.fixings]
     table, proofs = _as_table(regions, fixings, _known([outcome.node for outcome in done.outcomes]))
     texts, held, rest = list[str](), packed_nodes(table, NAMED), pack([*done.models, done.counted])
@@ -89,7 +89,7 @@ def packed_round(done: Round) -> Packed:
 
 def _kind(outcome: Outcome) -> int:
     if isinstance(outcome, SubtreeResult):
-        return SEARCHED if isinstance(outcome.told, KernelSearch) else SUBTREE
+        return SEARCHED if isinstance(outcome.told, NativeTree) else SUBTREE
     return KEPT if isinstance(outcome, NodeKept) else DIVIDED
 
 
@@ -199,7 +199,7 @@ class _Reading:
         require(len(rest) == models + 1, "more than it says")
         fits, counted = rest[:-1], rest[-1]
         require(all(isinstance(fit, Fit) for fit in fits), "models that are none")
-        require(counted is None or isinstance(counted, WholeAttempt), "a count that is none")
+        require(counted is None or isinstance(counted, WholeProblemAttempt), "a count that is none")
         require(len(header["failed_trials"]) == len(fields(FailedTrials)), "counts of other things")
         rounded_value, *seconds = self._column("round", np.float64, 4).tolist()
         require(not np.isnan(rounded_value), "a model of no value")

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel.enumeration.native import NativeTree
 from exactsel.nodes.table import bits_of, states_of
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.layout import require
 from exactsel.search.packed_nodes import check_states
 from exactsel.types import FloatArray
-from exactsel.walks.relaxation import KernelSearch
 
 WHOLE = {"counts": 3, "sizes": 4, "support": None, "steps": 3, "labels": 3}
 """Arrays of whole numbers, and how many a row of each has. ``counts`` are a search's nodes, iterations and numbers,
@@ -26,7 +26,7 @@ REAL = ("dropped", "step_bounds", "bounds")
 """Arrays of numbers that are compared, and so must not be nan."""
 
 
-def searches_as_arrays(searches: Sequence[KernelSearch]) -> dict[str, NDArray[Any]]:
+def searches_as_arrays(searches: Sequence[NativeTree]) -> dict[str, NDArray[Any]]:
     """Searches of one round, at least one: their points are in the same variables and for the same curvature."""
     first = searches[0]
     supports = [() if one.support is None else one.support for one in searches]
@@ -50,7 +50,7 @@ def searches_as_arrays(searches: Sequence[KernelSearch]) -> dict[str, NDArray[An
     }
 
 
-def searches_from(arrays: dict[str, NDArray[Any]], problem: SubsetProblem) -> list[KernelSearch]:
+def searches_from(arrays: dict[str, NDArray[Any]], problem: SubsetProblem) -> list[NativeTree]:
     """What :func:`searches_as_arrays` was given; :class:`exactsel.errors.InputError` where it is damaged."""
     for name, wide in WHOLE.items():
         shaped = arrays[name].ndim == 1 if wide is None else arrays[name].shape[1:] == (wide,)
@@ -79,7 +79,7 @@ def searches_from(arrays: dict[str, NDArray[Any]], problem: SubsetProblem) -> li
     for (nodes, iterations, numbers), of, bound, first, end in rows:
         steps, left, own, chosen = (slice(*pair) for pair in zip(first, end, strict=True))
         found.append(
-            KernelSearch(
+            NativeTree(
                 nodes, iterations, numbers, bound, None if of[3] < 0 else tuple(support[chosen].tolist()),
                 arrays["steps"][steps], arrays["step_bounds"][steps], states[left], arrays["bounds"][left],
                 arrays["labels"][left], points[own], scale, curvature,

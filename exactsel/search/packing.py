@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.bounds.witness import KINDS
+from exactsel.enumeration.work_budget import Phase, SubtreeRecord, WholeProblemAttempt, WorkBudget
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.nodes.regions import Seconds
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.contents import check_contents
 from exactsel.search.layout import ARRAYS, CELLS, DIMENSIONS, Layout, refusing_damage, require
-from exactsel.start.portions import Portions
+from exactsel.start.primal_heuristics import Portions
 from exactsel.types import FloatArray
-from exactsel.walks.effort import Effort, Prospects, SubtreeRecord, WholeAttempt
 
 VERSION = 12
 """Of the layout."""
@@ -34,10 +34,10 @@ RECORDS: dict[type, str] = {
     Seconds: "bound:f refit:f subtrees:f",
     SubtreeRecord: "useful:f wasted:f failures:di successes:di typical:df given:df passed_over:di in_vain:f "
     "failure_rate:df",
-    Prospects: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
+    Phase: "long:b mark:i open_at_mark:i horizon:f horizon_until:i",
     Portions: "number:i due:f shares:df supports:m relaxed:m",
-    WholeAttempt: "after:f bound:f",
-    Effort: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r counted:r divides_from:f",
+    WholeProblemAttempt: "after:f bound:f",
+    WorkBudget: "nodes:i bound_calls:i iterations:i horizon:f left:n walks:r counted:r divides_from:f",
 }
 """The fields of each record but witnesses and what they hold: i whole number, f number, b truth value, t text or None,
 n whole number from 0 on or None, r another record, array or None, m several of those, s whole numbers or None, di and

@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from exactsel.closers.visit import Interrupted
+from exactsel.enumeration.work_budget import WorkBudget
 from exactsel.errors import InputError
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import FailedTrials, Round, Seconds
@@ -28,7 +29,6 @@ from exactsel.search.packed_round import packed_round, unpacked_round
 from exactsel.search.packing import Packed, arrays_under, pack, under, unpack
 from exactsel.search.state import Begun
 from exactsel.types import FloatArray
-from exactsel.walks.effort import Effort
 
 VERSION = 3
 """Of the layout of shards."""
@@ -37,7 +37,7 @@ SHARD = 32
 """Nodes of a shard, where nothing else is asked for."""
 
 WORTH = 6e8
-"""Work that is worth a shard (about a fifth of a second), counted as in walks/effort.py."""
+"""Work that is worth a shard (about a fifth of a second), counted as in enumeration/work_budget.py."""
 
 DIVIDED = 64
 """Shards a round is cut into by work at most: looking at each takes the supervisor some milliseconds."""
@@ -67,7 +67,7 @@ class WorkerFailureError(Exception):
     """No worker came back with an answer that can be right; the text says what went wrong last."""
 
 
-class Ticket(Protocol):
+class ShardFuture(Protocol):
     """A shard that has been given out."""
 
     def result(self, timeout: float) -> bytes:
@@ -88,7 +88,7 @@ class Executor(Protocol):
         """Make ready for the search that a job describes."""
         ...
 
-    def submit(self, shard: bytes) -> Ticket:
+    def submit(self, shard: bytes) -> ShardFuture:
         """Give out a shard."""
         ...
 
@@ -119,7 +119,7 @@ class Pool:
 Answer = TypeVar("Answer")
 
 
-def first_sound(pool: Pool, ticket: Ticket, look: Callable[[bytes], Answer]) -> Answer:
+def first_sound(pool: Pool, ticket: ShardFuture, look: Callable[[bytes], Answer]) -> Answer:
     """The first answer that can be right; ``look`` reads one, and raises :class:`InputError` for all others.
 
     Raises
@@ -144,8 +144,8 @@ def first_sound(pool: Pool, ticket: Ticket, look: Callable[[bytes], Answer]) -> 
 
 
 def shards(
-    nodes: Sequence[Node], effort: Effort, size: int, expected: FloatArray
-) -> list[tuple[tuple[Node, ...], Effort]]:
+    nodes: Sequence[Node], work_budget: WorkBudget, size: int, expected: FloatArray
+) -> list[tuple[tuple[Node, ...], WorkBudget]]:
     """The nodes of a round in parts of at most ``size``, each with its part of what a limit on nodes leaves.
 
     A part ends, too, before the ``expected`` work (m,) comes to more than is worth a shard, or to more than one in
@@ -159,13 +159,13 @@ def shards(
             first, load = at, 0.0
         load += work
     parts = [tuple(nodes[begin:end]) for begin, end in pairwise([0, *ends, len(nodes)])]
-    left = None if effort.left is None else effort.left // len(parts)
-    return [(part, replace(effort, left=left)) for part in parts]
+    left = None if work_budget.left is None else work_budget.left // len(parts)
+    return [(part, replace(work_budget, left=left)) for part in parts]
 
 
-def shard_bytes(nodes: Sequence[Node], upper: float, effort: Effort) -> bytes:
+def shard_bytes(nodes: Sequence[Node], upper: float, work_budget: WorkBudget) -> bytes:
     """A shard as a worker is given it."""
-    held, spent = packed_nodes(NodeTable.of(nodes, nodes[0].state.size)), pack([effort])
+    held, spent = packed_nodes(NodeTable.of(nodes, nodes[0].state.size)), pack([work_budget])
     arrays = under("nodes", held.arrays) | under("effort", spent.arrays) | {"upper": np.array([upper])}
     return to_bytes(Packed({"shard": VERSION, "nodes": held.header, "effort": spent.header}, arrays), AS_IT_IS)
 
@@ -176,11 +176,11 @@ def shard_from(packed: Packed, problem: SubsetProblem) -> Begun:
         require(packed.header.get("shard") == VERSION, "no shard of a search of this version")
         held = Packed(packed.header["nodes"], arrays_under("nodes", packed))
         nodes = tuple(nodes_from(held, problem, in_best_first_order=False))
-        (effort,) = unpack(Packed(packed.header["effort"], arrays_under("effort", packed)), problem)
+        (work_budget,) = unpack(Packed(packed.header["effort"], arrays_under("effort", packed)), problem)
         upper = packed.arrays["upper"]
-        require(isinstance(effort, Effort) and upper.shape == (1,), "no shard of a search")
+        require(isinstance(work_budget, WorkBudget) and upper.shape == (1,), "no shard of a search")
         require(len({node.id for node in nodes}) == len(nodes), "nodes that are there twice")
-        return Begun(nodes, float(upper[0]), effort)
+        return Begun(nodes, float(upper[0]), work_budget)
 
 
 def round_bytes(done: Round) -> bytes:

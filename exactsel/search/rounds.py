@@ -16,15 +16,15 @@ from types import TracebackType
 
 from exactsel import interrupts
 from exactsel._jit import working_threads
+from exactsel.enumeration.work_budget import WorkBudget
 from exactsel.errors import InputError
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Round
 from exactsel.search.expand import Expander
-from exactsel.search.pool import Pool, Ticket, first_sound, merged, round_from_bytes, shard_bytes, shards
-from exactsel.walks.effort import Effort
+from exactsel.search.pool import Pool, ShardFuture, first_sound, merged, round_from_bytes, shard_bytes, shards
 
 
-def _answer(pool: Pool, nodes: Sequence[Node], ticket: Ticket) -> Round:
+def _answer(pool: Pool, nodes: Sequence[Node], ticket: ShardFuture) -> Round:
     """The outcome of a shard that has been given out, once there is an answer that can be right."""
 
     def look(data: bytes) -> Round:
@@ -66,11 +66,11 @@ class Rounds:
         """How many rounds there are whose outcomes have not been asked for."""
         return len(self._waiting)
 
-    def begin(self, nodes: Sequence[Node], upper: float, effort: Effort) -> None:
+    def begin(self, nodes: Sequence[Node], upper: float, work_budget: WorkBudget) -> None:
         """Begin to expand the nodes."""
-        parts = [(tuple(nodes), effort)]
+        parts = [(tuple(nodes), work_budget)]
         if self._shard is not None:
-            parts = shards(nodes, effort, self._shard, self._expander.expected_work(nodes, effort))
+            parts = shards(nodes, work_budget, self._shard, self._expander.expected_work(nodes, work_budget))
         if self._pool is not None and len(parts) > 1:
             self._waiting.append(partial(_gathered, [self._given(*part, upper) for part in parts], upper))
             return
@@ -78,16 +78,16 @@ class Rounds:
         worker = self._worker if working_threads(2) > 1 else None
         self._waiting.append(expand if worker is None else worker.submit(expand).result)
 
-    def _expanded(self, parts: Sequence[tuple[tuple[Node, ...], Effort]], upper: float) -> Round:
-        done = [self._expander.expand(nodes, upper, effort) for nodes, effort in parts]
+    def _expanded(self, parts: Sequence[tuple[tuple[Node, ...], WorkBudget]], upper: float) -> Round:
+        done = [self._expander.expand(nodes, upper, work_budget) for nodes, work_budget in parts]
         return done[0] if len(done) == 1 else merged(done, upper)
 
-    def _given(self, nodes: tuple[Node, ...], effort: Effort, upper: float) -> Callable[[], Round]:
+    def _given(self, nodes: tuple[Node, ...], work_budget: WorkBudget, upper: float) -> Callable[[], Round]:
         """Give out a part, unless it holds a count, which is divided once more."""
         assert self._pool is not None
         if self._expander.counts(nodes):
-            return partial(self._expander.expand, nodes, upper, effort)
-        ticket = self._pool.executor.submit(shard_bytes(nodes, upper, effort))
+            return partial(self._expander.expand, nodes, upper, work_budget)
+        ticket = self._pool.executor.submit(shard_bytes(nodes, upper, work_budget))
         return partial(_answer, self._pool, nodes, ticket)
 
     def outcome(self) -> Round:

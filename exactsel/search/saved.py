@@ -10,6 +10,7 @@ from itertools import islice
 
 import numpy as np
 
+from exactsel.enumeration.work_budget import Phase, SubtreeRecord, WholeProblemAttempt, WorkBudget
 from exactsel.errors import InputError
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Seconds
@@ -25,9 +26,8 @@ from exactsel.search.packing import RECORDS, Packed, arrays_under, fields_of, pa
 from exactsel.search.reserve import Kept, Reserve
 from exactsel.search.spilling import Room, Spilling
 from exactsel.search.state import Begun, SearchState, Stated
-from exactsel.start.portions import Portions
+from exactsel.start.primal_heuristics import Portions
 from exactsel.types import FloatArray, IntArray
-from exactsel.walks.effort import Effort, Prospects, SubtreeRecord, WholeAttempt
 
 COUNTED = "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i unit:f told:f rounds:i"
 """Fields of a state that are numbers."""
@@ -65,13 +65,13 @@ class _SavedState:
     source: str
     scope: str
     walks: SubtreeRecord
-    prospects: Prospects
+    phase: Phase
     seconds: Seconds
     portions: Portions
-    counted: WholeAttempt
+    counted: WholeProblemAttempt
     uppers: FloatArray
     """What each of the rounds that are begun was begun with, ..."""
-    efforts: tuple[Effort, ...]
+    efforts: tuple[WorkBudget, ...]
     """... both."""
     relieving: bool
     """Whether the search goes depth-first for the sake of memory."""
@@ -102,8 +102,8 @@ def pack_state(state: SearchState) -> Packed:
     nodes = [*state.in_flight, *(one.node for one in reserve)]
     saved = _SavedState(
         **kept, uppers=np.array([one.upper for one in begun], dtype=np.float64),
-        efforts=tuple(one.effort for one in begun), relieving=state.guard.usual is not None, digest=state.tree_hash,
-        stated=state.stated, outside=state.reserve.outside,
+        efforts=tuple(one.work_budget for one in begun), relieving=state.guard.usual is not None,
+        digest=state.tree_hash, stated=state.stated, outside=state.reserve.outside,
         closed_at=np.array([one.closed_at for one in reserve], dtype=np.float64),
     )  # fmt: skip
     rest, held = pack([saved], _STATE), Packed({}, {})
@@ -264,12 +264,12 @@ def _check_types(saved: _SavedState) -> None:
     require(all(isinstance(fit, Fit) for fit in models), "something else than a model as its best one")
     require(all(isinstance(text, str) for text in texts), "no text where there must be one")
     parts = (
-        (saved.walks, SubtreeRecord), (saved.prospects, Prospects), (saved.seconds, Seconds),
-        (saved.counted, WholeAttempt),
+        (saved.walks, SubtreeRecord), (saved.phase, Phase), (saved.seconds, Seconds),
+        (saved.counted, WholeProblemAttempt),
     )  # fmt: skip
     require(isinstance(saved.portions, Portions), "parts of the wrong types")
     require(all(isinstance(part, cls) for part, cls in parts), "parts of the wrong types")
-    require(all(isinstance(effort, Effort) for effort in saved.efforts), "a round that is none")
+    require(all(isinstance(work_budget, WorkBudget) for work_budget in saved.efforts), "a round that is none")
     for bounds in (saved.closed_at, saved.uppers):
         require(isinstance(bounds, np.ndarray) and bounds.ndim == 1, "numbers in another form")
     require(saved.uppers.size == len(saved.efforts), "a round that is none")
@@ -278,18 +278,18 @@ def _check_types(saved: _SavedState) -> None:
 def _check_numbers(saved: _SavedState) -> None:
     """Refuse a state whose numbers cannot be those of a search."""
     whole = [getattr(saved, name) for name, kind in fields_of(COUNTED) if kind == "i"]
-    walks, prospects = saved.walks, saved.prospects
+    walks, phase = saved.walks, saved.phase
     whole += [
         saved.portions.number,
-        prospects.mark,
-        prospects.open_at_mark,
-        prospects.horizon_until,
+        phase.mark,
+        phase.open_at_mark,
+        phase.horizon_until,
         *walks.successes.values(),
         *walks.passed_over.values(),
     ]
     require(min(whole) >= 0 and min(walks.failures.values(), default=1) >= 1, "counts below zero")
     require(max(whole) <= MOST, "counts that no search comes to")
-    compared = [saved.dropped, saved.proven, saved.outside, *saved.closed_at.tolist(), saved.told, prospects.horizon]
+    compared = [saved.dropped, saved.proven, saved.outside, *saved.closed_at.tolist(), saved.told, phase.horizon]
     compared += [saved.portions.due, walks.useful, walks.wasted]
     compared += saved.counted
     compared += [] if saved.stated is None else [saved.stated.upper]

@@ -55,7 +55,7 @@ class Room(Protocol):
         ...
 
 
-class TemporaryRoom:
+class TemporaryNodeStore:
     """A database without a name, which is gone with the process."""
 
     def __init__(self) -> None:

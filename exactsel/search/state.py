@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel.closers.visit import Reached
+from exactsel.enumeration.work_budget import Phase, SubtreeRecord, WholeProblemAttempt, WorkBudget
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Fixings, Seconds
 from exactsel.nodes.sizes import node_bytes
@@ -21,8 +22,7 @@ from exactsel.problem.interface import Statement
 from exactsel.search.frontier import BestFirst, Frontier, open_nodes
 from exactsel.search.memory import MemoryGuard
 from exactsel.search.reserve import Reserve
-from exactsel.start.portions import Portions
-from exactsel.walks.effort import Effort, Prospects, SubtreeRecord, WholeAttempt
+from exactsel.start.primal_heuristics import Portions
 
 
 class Stated(NamedTuple):
@@ -39,7 +39,7 @@ class Begun(NamedTuple):
 
     nodes: tuple[Node, ...]
     upper: float
-    effort: Effort
+    work_budget: WorkBudget
 
 
 @dataclass
@@ -67,9 +67,9 @@ class SearchState:
     scope: str = ""
     """A restriction, in words, under which a bound met so far holds; it outlives the search that met it."""
     walks: SubtreeRecord = field(default_factory=SubtreeRecord)
-    """What walking whole subtrees has brought (see walks/effort.py)."""
-    prospects: Prospects = field(default_factory=Prospects)
-    """Whether the end is in sight (see walks/effort.py)."""
+    """What walking whole subtrees has brought (see enumeration/work_budget.py)."""
+    phase: Phase = field(default_factory=Phase)
+    """Whether the end is in sight (see enumeration/work_budget.py)."""
     portions: Portions = field(default_factory=Portions)
     """What heuristics beside the search have been given, and what they handed on."""
     statement: Statement | None = None
@@ -80,7 +80,7 @@ class SearchState:
     """Rounds that are under way, the first one first: broken off, they can be begun again as they were."""
     rounds: int = 0
     """Rounds that have been committed."""
-    counted: WholeAttempt = field(default_factory=WholeAttempt)
+    counted: WholeProblemAttempt = field(default_factory=WholeProblemAttempt)
     """What counting all sets by their cells, or bounds of clusters, have come to."""
     unit: float = 1.0
     """A power of two near the empty model's objective: so the tree hash is the same in whatever units the data are."""
@@ -171,7 +171,7 @@ class SearchState:
     @property
     def can_begin_again(self) -> bool:
         """Whether the nodes in flight are just those of rounds under way, which no limit on nodes was part of."""
-        if not self.begun or any(begun.effort.left is not None for begun in self.begun):
+        if not self.begun or any(begun.work_budget.left is not None for begun in self.begun):
             return False
         return list(map(id, self.in_flight)) == [id(node) for begun in self.begun for node in begun.nodes]
 

@@ -30,7 +30,7 @@ from exactsel.sklearn.given import (
     tell_of_rounding_in,
     two_classes,
 )
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.solving.result import Result
 from exactsel.studies.best import best_model
 from exactsel.types import BoolArray, FloatArray, IntArray

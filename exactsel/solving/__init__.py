@@ -9,12 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from exactsel.solving.entry import solve
+    from exactsel.solving.api import solve
     from exactsel.solving.solver import Search
 
 __all__ = ["Search", "solve"]
 
-_HOMES = {"Search": "exactsel.solving.solver", "solve": "exactsel.solving.entry"}
+_HOMES = {"Search": "exactsel.solving.solver", "solve": "exactsel.solving.api"}
 
 
 def __getattr__(name: str) -> Any:

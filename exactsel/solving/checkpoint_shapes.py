@@ -39,8 +39,8 @@ PROBLEM = entries(
     {},
     {
         "problem": text, "n": whole(), "d": whole(), "k": whole(), "loss": text, "loss_parameters": plain(),
-        "lam": number(), "intercept": plain(), "scale": plain(), "weights": plain(), "must_have": plain(),
-        "must_not": plain(),
+        "lam": number(), "intercept": plain(), "scale": plain(), "weights": plain(), "force_in": plain(),
+        "force_out": plain(),
     },
 )  # fmt: skip
 

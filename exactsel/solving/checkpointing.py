@@ -19,7 +19,6 @@ from typing import Any, Protocol
 from exactsel import clock
 from exactsel._version import __version__
 from exactsel.errors import InputError, OutputError, OutputWarning, either, option, warn
-from exactsel.plain import finite, writable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
 from exactsel.proofs.verify import is_proof
@@ -29,11 +28,12 @@ from exactsel.search.checkpoint_parts import Lasting
 from exactsel.search.events import Event, Finished, RoundEnded, Started
 from exactsel.search.pool import SHARD
 from exactsel.search.saved import chunks_of, state_from_parts, state_parts
-from exactsel.search.spilling import Room, Spilling, TemporaryRoom
+from exactsel.search.spilling import Room, Spilling, TemporaryNodeStore
 from exactsel.search.state import SearchState
 from exactsel.solving.checkpoint_shapes import HOW, check_begun, check_saved
 from exactsel.solving.choose import make
 from exactsel.solving.settings import Settings, settings_of
+from exactsel.to_plain import finite, writable
 
 EVERY = 30.0
 """Seconds between checkpoints, unless it is said otherwise."""
@@ -64,14 +64,14 @@ DESCRIBED = (
     "intercept",
     "scale",
     "weights",
-    "must_have",
-    "must_not",
+    "force_in",
+    "force_out",
 )
 """What of a problem to compare, in words, where its hash is another one."""
 
 
 @dataclass(frozen=True)
-class How:
+class SearchMode:
     """How a search is told, which decides on its tree as settings do."""
 
     listing: bool
@@ -94,18 +94,18 @@ class Kept:
     problem: SubsetProblem
     state: SearchState
     settings: Settings
-    how: How
+    how: SearchMode
     continued: Continue | None = None
     """Runs it further within new limits, from a result of it; None where the search is one of several."""
 
 
 @dataclass(frozen=True)
-class GoingOn:
+class ResumedSearch:
     """A search taken from a checkpoint."""
 
     checkpoint: Checkpoint
     settings: Settings
-    how: How
+    how: SearchMode
     state: SearchState | None
     """None where the run ended before there was any."""
     proof: str | None
@@ -217,7 +217,7 @@ class Checkpointer:
 
 
 def begin(
-    path: str | os.PathLike[str], problem: SubsetProblem, settings: Settings, how: How,
+    path: str | os.PathLike[str], problem: SubsetProblem, settings: Settings, how: SearchMode,
     proof: str | os.PathLike[str] | None, **more: Any,
 ) -> Checkpoint:  # fmt: skip
     """A new checkpoint of a search that is about to begin; ``more`` is said besides."""
@@ -238,8 +238,8 @@ def described(problem: SubsetProblem, settings: Settings, what: str) -> dict[str
 
 def resume(
     path: str | os.PathLike[str], problem: SubsetProblem, given: Mapping[str, Any],
-    proof: str | os.PathLike[str] | None, how: How,
-) -> GoingOn:  # fmt: skip
+    proof: str | os.PathLike[str] | None, how: SearchMode,
+) -> ResumedSearch:  # fmt: skip
     """Take a search from its checkpoint; ``given`` are the settings asked for now, ``how`` what is known of that.
 
     Raises
@@ -257,7 +257,7 @@ def resume(
         if saved is not None:
             check_saved(Path(path), saved)
         settings = settings_now(Path(path), about["settings"], given)
-        now = How(**about["how"])
+        now = SearchMode(**about["how"])
         if proof is not None and about["proof"] is None:
             raise InputError(
                 f"{path} was begun without a proof, so none can be had; leave {option('proof')} out, or start again."
@@ -272,7 +272,7 @@ def resume(
             with closing(checkpoint.parts()) as parts:
                 state = state_from_parts(parts, problem, frontier, statement, checkpoint, saved["chunks"])
         target = _proof_named(Path(path), about["proof"]) if proof is None else os.fspath(proof)
-        return GoingOn(
+        return ResumedSearch(
             checkpoint, settings, now, state, target, None if saved is None else saved["proof"],
             0.0 if saved is None else float(saved["progress"]["seconds"]),
         )  # fmt: skip
@@ -281,7 +281,7 @@ def resume(
         raise
 
 
-def take_up(going_on: GoingOn, writer: ProofWriter | None) -> None:
+def take_up(going_on: ResumedSearch, writer: ProofWriter | None) -> None:
     """Begin to write where a search goes on: to its checkpoint, and to its proof."""
     if going_on.state is not None:
         with closing(going_on.checkpoint.spooled()) as spooled:
@@ -303,7 +303,7 @@ def take_along(state: SearchState) -> None:
     frontier = state.frontier
     if not (isinstance(frontier, Spilling) and isinstance(frontier.room, Checkpoint)):
         return
-    path, room = frontier.room.path, TemporaryRoom()
+    path, room = frontier.room.path, TemporaryNodeStore()
     if not frontier.chunks:
         return frontier.move_to(room, room)
     try:

@@ -1,7 +1,7 @@
 """The one table of what suits which problem: bound, branching, walks and searches below nodes, and what to call it.
 
-:data:`FAMILIES` is about problems, :data:`BOUNDS` about what goes with a bound; :func:`methods_for` puts together what
-the settings ask for and, where they say ``auto``, what the tables say.
+:data:`PROBLEM_CLASSES` is about problems, :data:`BOUNDS` about what goes with a bound; :func:`methods_for` puts
+together what the settings ask for and, where they say ``auto``, what the tables say.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from exactsel.bounds.eigenvalue import PreparedEigenvalue
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.bounds.split_point import SPLIT_UP_TO
+from exactsel.enumeration.base import SubtreeSolver
+from exactsel.enumeration.below_minorant import MinorantEnumerator, listable
+from exactsel.enumeration.closed_form import ClosedFormEnumeration
+from exactsel.enumeration.clusters import ClusterBound
+from exactsel.enumeration.dependent import DependentEnumeration
+from exactsel.enumeration.faster import FasterEnumeration
+from exactsel.enumeration.minorant_restricted import RestrictedSets
+from exactsel.enumeration.minors import ELIMINATED, FEWEST, MinorTest
+from exactsel.enumeration.native import NativeBranchAndBound
+from exactsel.enumeration.patterns import Checkable, PatternEnumerator
+from exactsel.enumeration.rank_reduced import RankReducedEnumeration
+from exactsel.enumeration.selections import SelectionEnumeration
+from exactsel.enumeration.strong import StrongColumns
 from exactsel.errors import UnsupportedError, option
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.trees import Tree
 from exactsel.problem.boxed import independent
 from exactsel.problem.capabilities import COEFFICIENTS, PLAIN_REGRESSION, SINGLE_COLUMNS
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel.problem.restrictions import is_restricted, without_restrictions
-from exactsel.problem.spans import Spans
 from exactsel.search.pool import SHARDS
 from exactsel.solving.settings import Settings
 from exactsel.types import FloatArray
-from exactsel.walks.cell_counting import CellCounter, Checkable
-from exactsel.walks.closed_form import SubtreeWalker
-from exactsel.walks.clusters import ClusterWalker
-from exactsel.walks.dependent import DependentWalker
-from exactsel.walks.either import EitherWalker
-from exactsel.walks.listing import Lister, listable
-from exactsel.walks.listing_restricted import RestrictedSets
-from exactsel.walks.reduced import ReducedWalker
-from exactsel.walks.relaxation import Subsearcher
-from exactsel.walks.selections import SelectionWalker
-from exactsel.walks.strong import StrongColumns
-from exactsel.walks.walker import Walker
-from exactsel.walks.wide import ELIMINATED, FEWEST, CountingWalker
 
 
 def _bound_for_columns(problem: Any, seconds: float | None) -> str:
@@ -66,7 +66,7 @@ def _bound_in_box(problem: Any) -> BoundSolver:
 
 
 @dataclass(frozen=True)
-class Family:
+class ProblemClass:
     """What suits a family of problems."""
 
     words: str
@@ -79,20 +79,20 @@ class Family:
     """Heuristics that improve a model that is known already, or find one like it."""
 
 
-FAMILIES = {
-    "regression": Family(
+PROBLEM_CLASSES = {
+    "regression": ProblemClass(
         "problems with a target whose columns are chosen one by one", _bound_for_columns, "forward",
         ("forward", "swap"),
     ),
-    "grouped": Family(
+    "grouped": ProblemClass(
         "problems with groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"),
     ),
     # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
-    "boxed": Family(
+    "boxed": ProblemClass(
         "problems with signs or bounds of coefficients", lambda problem, seconds: _bound_in_box(problem), "forward",
         ("forward", "swap"),
     ),
-    "css": Family(
+    "css": ProblemClass(
         "column subset selection", lambda problem, seconds: "eigenvalue", "greedy-css",
         ("greedy-css", "iterative-css"),
     ),
@@ -101,7 +101,7 @@ FAMILIES = {
 
 
 @dataclass(frozen=True)
-class Company:
+class BoundProfile:
     """What goes with a bound."""
 
     words: str
@@ -116,37 +116,37 @@ class Company:
 
 
 BOUNDS = {
-    "apg": Company(
+    "apg": BoundProfile(
         "perspective bound with the curvature of the ridge", "perspective bound with the curvature of all columns",
         ridge=True,
     ),
-    "split": Company(
+    "split": BoundProfile(
         "split of the correlations, or perspective bound with the curvature of the ridge",
         "split of the correlations, or perspective bound with the curvature of all columns", ridge=True,
     ),
-    "spectral": Company(
+    "spectral": BoundProfile(
         "perspective bound with the curvature of a split that starts from the spectrum, or of the ridge", ridge=True
     ),
-    "grouped": Company(
+    "grouped": BoundProfile(
         "perspective bound over groups", "perspective bound over groups, with the curvature of all columns", ridge=True
     ),
-    "boxed": Company(
+    "boxed": BoundProfile(
         "perspective bound within the bounds of the coefficients",
         "perspective bound within the bounds of the coefficients, with the curvature of all columns",
         # A fit within signs uses few columns, and those that it uses most are worth knowing about.
         quadratic_branching="largest",
     ),
-    "boxed-fit": Company("fit within the bounds of the coefficients on the columns left", branching="largest"),
+    "boxed-fit": BoundProfile("fit within the bounds of the coefficients on the columns left", branching="largest"),
     # Drop costs order the columns where the bound knows them, relaxed indicators elsewhere.
-    "fit": Company("least-squares fit on the columns left", branching="costliest"),
-    "eigenvalue": Company("eigenvalues of what the columns put in leave", branching="largest"),
+    "fit": BoundProfile("least-squares fit on the columns left", branching="costliest"),
+    "eigenvalue": BoundProfile("eigenvalues of what the columns put in leave", branching="largest"),
 }  # fmt: skip
 """By the name of a bound; for any other see :func:`company_of`."""
 
 
-def company_of(bound: str) -> Company:
+def company_of(bound: str) -> BoundProfile:
     """What goes with the bound of this name."""
-    return BOUNDS.get(bound, Company(f"bound {bound}"))
+    return BOUNDS.get(bound, BoundProfile(f"bound {bound}"))
 
 
 @dataclass(frozen=True)
@@ -154,23 +154,23 @@ class Methods:
     """What a search is made of, before it is bound to the problem."""
 
     settings: Settings
-    family: Family
+    family: ProblemClass
     tree: Tree
     bound: BoundSolver
     branching: Branching
 
-    def walker(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Walker | None:
+    def enumeration(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> SubtreeSolver | None:
         """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
         if not self._walks:
             return None
         if isinstance(prepared, PreparedEigenvalue):
-            return SelectionWalker(problem, prepared.residuals, options) if problem.k > 1 else None
+            return SelectionEnumeration(problem, prepared.residuals, options) if problem.k > 1 else None
         restricted, problem = problem, without_restrictions(problem)
-        if not SubtreeWalker.serves(problem):
+        if not ClosedFormEnumeration.serves(problem):
             return None
         if problem.units.grouped:
             known = problem.lam > 0 or prepared.curvature is not None
-            return SubtreeWalker(problem, prepared.curvature, options) if known else None
+            return ClosedFormEnumeration(problem, prepared.curvature, options) if known else None
         counter = self.counter(restricted, prepared, options)
         if counter is not None and counter.first:
             return None
@@ -178,20 +178,20 @@ class Methods:
             # Bounds in the box are about all models, or about smaller ones than a walk would say.
             if restricted.coefficient_bounds is not None:
                 return None
-            spans = Spans.of(problem)
+            spans = RedundantColumns.of(problem)
             if spans is not None and spans.curvature is not None:
-                return ReducedWalker(problem, spans, options)
-            dependent = DependentWalker.of(problem, options)
+                return RankReducedEnumeration(problem, spans, options)
+            dependent = DependentEnumeration.of(problem, options)
             if dependent is not None:
-                return EitherWalker(SubtreeWalker(problem, None, options), dependent)
-        return SubtreeWalker(problem, prepared.curvature, options)
+                return FasterEnumeration(ClosedFormEnumeration(problem, None, options), dependent)
+        return ClosedFormEnumeration(problem, prepared.curvature, options)
 
-    def counter(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> CountingWalker | None:
+    def counter(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> MinorTest | None:
         """For the default search too: many columns and few places, where they can be counted in the time there is.
 
         With five places where bounds have nothing to go by, or, with a ridge, once they have cost as much.
         """
-        if not self._walks or not CountingWalker.serves(problem):
+        if not self._walks or not MinorTest.serves(problem):
             return None
         objective = problem.base
         no_curvature = objective is not None and objective.lam == 0 and prepared.curvature is None
@@ -201,7 +201,7 @@ class Methods:
         if problem.k > ELIMINATED and not (no_curvature or (many and problem.lam > 0)):
             return None
         first = problem.k <= ELIMINATED or (many and no_curvature)
-        counter = CountingWalker(problem, options, self._count_parts, first=first)
+        counter = MinorTest(problem, options, self._count_parts, first=first)
         return counter if counter.takes(problem.root_state, at_once=False) else None
 
     @property
@@ -210,7 +210,7 @@ class Methods:
         shard, batch = self.settings.shard, self.settings.batch
         return 1 if shard is None else SHARDS if batch is None else max(1, batch // shard)
 
-    def subsearcher(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Subsearcher | None:
+    def native(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> NativeBranchAndBound | None:
         """For the default search with a loss that has no closed form."""
         if not self._default_search:
             return None
@@ -219,7 +219,7 @@ class Methods:
             return None
         if prepared.kernel_form is None:
             return None
-        return Subsearcher(cast(Relaxation, prepared), options)
+        return NativeBranchAndBound(cast(Relaxation, prepared), options)
 
     def cheaper(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Cheaper | None:
         """For the default search, where neither nodes are counted nor the first bound is all that will be shown."""
@@ -236,32 +236,32 @@ class Methods:
         quick = asked and StrongColumns.is_quick(free)
         return StrongColumns(free, support, options.stop, options.threads) if quick else None
 
-    def lister(
+    def enumerator(
         self, problem: Any, prepared: PreparedBound, coef: FloatArray, options: BoundOptions, shown: bool
-    ) -> Lister | None:
+    ) -> MinorantEnumerator | None:
         """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""
         free: Any = without_restrictions(problem)
         # Where nothing limits coefficients no quadratic function from below is definite.
         if not self._unlimited or not listable(free) or free.objective.scope:
             return None
         restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
-        return Lister(free, coef, options, shown, restricted)
+        return MinorantEnumerator(free, coef, options, shown, restricted)
 
     def cells(
         self, problem: Any, prepared: PreparedBound, options: BoundOptions, checkable: Checkable | None
-    ) -> CellCounter | None:
+    ) -> PatternEnumerator | None:
         """For the default search with logistic loss: sets of columns of two values, counted by their cells."""
         free: Any = without_restrictions(problem)
-        if not self._unlimited or not CellCounter.serves(free):
+        if not self._unlimited or not PatternEnumerator.serves(free):
             return None
         restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
-        return CellCounter(free, options, checkable, restricted)
+        return PatternEnumerator(free, options, checkable, restricted)
 
-    def clusters(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> ClusterWalker | None:
+    def clusters(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> ClusterBound | None:
         """For the default search with quadratic loss where columns, or those that are independent, have curvature."""
         if not self._unlimited or not self._walks or self.settings.shard is not None:
             return None
-        return ClusterWalker.of(problem, prepared.curvature, options) if ClusterWalker.serves(problem) else None
+        return ClusterBound.of(problem, prepared.curvature, options) if ClusterBound.serves(problem) else None
 
     @property
     def _unlimited(self) -> bool:
@@ -293,7 +293,7 @@ class Methods:
 
 def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
     """What the settings ask for, or the defaults for this problem."""
-    family = FAMILIES[problem.family]
+    family = PROBLEM_CLASSES[problem.family]
     tree = make("trees", settings.tree)
     if tree.eager and problem.units.constraint is not None:
         raise UnsupportedError(
@@ -315,11 +315,12 @@ def make(kind: str, choice: Any) -> Any:
 
 def _bound_for(problem: Any, settings: Settings) -> BoundSolver:
     """The bound solver: the one asked for, if it serves this family of problems, or the default."""
-    family, choice = FAMILIES[problem.family], settings.bound
+    family, choice = PROBLEM_CLASSES[problem.family], settings.bound
     solver = bound_solver(make("bounds", family.bound(problem, settings.time_limit) if choice == "auto" else choice))
     if solver.family != problem.family:
         raise UnsupportedError(
-            f"the bound '{solver.name}' is for {FAMILIES[solver.family].words}, but this is one of {family.words}; "
+            f"the bound '{solver.name}' is for {PROBLEM_CLASSES[solver.family].words}, but this is one of "
+            f"{family.words}; "
             f"use {option('bound', 'auto')}."
         )
     if problem.has(PLAIN_REGRESSION) and problem.row_loss is not problem.loss and not solver.adjusted_rows:

@@ -96,7 +96,7 @@ def _sets(proof: Proof, instance: SearchedInstance) -> float:
     """How many sets of columns a checker counts, about; infinity where that cannot be told at once."""
     if not isinstance(instance, Instance) or instance.hierarchy is not None:
         return math.inf
-    root, total = first_region(instance.units, instance.must_have, instance.must_not), 0
+    root, total = first_region(instance.units, instance.force_in, instance.force_out), 0
     for leaves in closed_regions(proof.tree, root, proof.k, MOST_LEAVES):
         states = leaves.states[leaves.witness == BY_COUNTING]
         free, places = np.sum(states == FREE, axis=1), proof.k - np.sum(states == IN, axis=1)

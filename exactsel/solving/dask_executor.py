@@ -24,7 +24,7 @@ from distributed.protocol.pickle import dumps
 from exactsel.errors import InputError, OutputError
 from exactsel.search.pool import ALLOWED, WorkerFailureError
 from exactsel.solving.dask_client import UnopenedClient, bytes_of, connected
-from exactsel.solving.job import Workshop, key_of
+from exactsel.solving.shard_worker import ShardWorker, key_of
 from exactsel.solving.worker import DONE, FAILED
 
 PATIENCE = 600.0
@@ -43,7 +43,7 @@ QUIET = {
 }  # fmt: skip
 """For a cluster made here: what Dask would watch of each process takes 3 % of a core in all of them."""
 
-_workshops: dict[str, Workshop] = {}
+_workshops: dict[str, ShardWorker] = {}
 """Of this worker, by the keys of their jobs."""
 
 
@@ -73,7 +73,7 @@ def expanded(key: str, shard: bytes, job: bytes | None = None) -> bytes:
             if job is None:
                 return LACKING
             _workshops.clear()
-            _workshops[key] = Workshop(job)
+            _workshops[key] = ShardWorker(job)
         return DONE + _workshops[key].expanded(shard)
     except Exception as error:  # whatever it is, the supervisor decides
         return FAILED + f"{type(error).__name__}: {error}".encode()
@@ -152,9 +152,9 @@ class DaskExecutor:
             self._held = False
             self._leave()
 
-    def submit(self, shard: bytes) -> _Ticket:
+    def submit(self, shard: bytes) -> _ShardFuture:
         """Give out a shard."""
-        return _Ticket(self, shard)
+        return _ShardFuture(self, shard)
 
     def close(self) -> None:
         """Nobody waits any more; a client of the user's stays."""
@@ -177,7 +177,7 @@ class DaskExecutor:
                 self._own = None
 
 
-class _Ticket:
+class _ShardFuture:
     """A shard that has been given out."""
 
     def __init__(self, executor: DaskExecutor, shard: bytes) -> None:
@@ -197,7 +197,7 @@ class _Ticket:
         return future
 
     def result(self, timeout: float) -> bytes:
-        """The answer, see :class:`exactsel.search.pool.Ticket`."""
+        """The answer, see :class:`exactsel.search.pool.ShardFuture`."""
         try:
             # Asking Dask for a result that is not there yet costs milliseconds each time.
             if not self._ready.wait(timeout) and not self._future.done():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exactsel.errors import UnsupportedError
-from exactsel.plain import Readable, finite, html_line, html_table, html_view
+from exactsel.to_plain import Readable, finite, html_line, html_table, html_view
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def _rounded_up(value: float, digits: int) -> str:
 
 def restricted(problem: dict[str, Any]) -> bool:
     """Whether models must meet more than a limit on their size; ``problem`` is the problem as plain data."""
-    return any(problem.get(name) for name in ("must_have", "must_not", "hierarchy", "limits", "bounds"))
+    return any(problem.get(name) for name in ("force_in", "force_out", "hierarchy", "limits", "bounds"))
 
 
 def _models(problem: dict[str, Any]) -> str:

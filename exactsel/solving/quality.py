@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from exactsel.losses.base import CLASSES
-from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model
 from exactsel.problem.objective import ROWS_AT_ONCE, Objective
-from exactsel.problem.tall import Tall
+from exactsel.problem.reduction import Reduction
+from exactsel.to_plain import finite
 from exactsel.types import FloatArray
 
 FAR_FROM_SINGULAR = 1e-8
@@ -126,7 +126,7 @@ def rank_of(columns: Callable[[slice], FloatArray], parts: Sequence[slice]) -> i
     return int(np.linalg.matrix_rank(np.linalg.qr(np.vstack(triangles), mode="r")))
 
 
-def _of_all_rows(objective: Objective, tall: Tall, model: Model) -> Quality:
+def _of_all_rows(objective: Objective, tall: Reduction, model: Model) -> Quality:
     """How well it fits the rows that have been reduced; y has lost its mean where there is an intercept."""
     chosen = np.flatnonzero(model.coef)
     made, centred = objective.preparation, tall.intercept

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from exactsel.errors import InputError, UnsupportedError, either, option
 from exactsel.nodes.tolerance import Gap, Tolerance
-from exactsel.plain import Readable, facts_of, finite, html_line, html_table, html_view, writable
 from exactsel.problem.model import Model, PreparedModel, demands_text
-from exactsel.solving.all_rows import AllRows, Standing
 from exactsel.solving.fitted import FittedModel
+from exactsel.solving.full_data import FullDataBounds, FullDataStatement
 from exactsel.solving.likelihood import Likelihood
 from exactsel.solving.outcome import Claim, Termination, claim_of, claim_sentence, termination_of
 from exactsel.solving.quality import Quality
 from exactsel.solving.summary import Summarised
+from exactsel.to_plain import Readable, facts_of, finite, html_line, html_table, html_view, writable
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
     lower: float
     """No model with at most k columns has a smaller objective (see ``scope``)."""
     support: tuple[int, ...]
-    """Columns with a coefficient that is not zero; one of ``must_have`` may come out as zero and is then not here."""
+    """Columns with a coefficient that is not zero; one of ``force_in`` may come out as zero and is then not here."""
     prepared: PreparedModel = field(repr=False)
     """The model in the columns as they were searched, and what was done to these; ``coef`` is of those as given."""
     claim: Claim
@@ -79,8 +79,8 @@ class Result(FittedModel, Summarised, Readable, Gap):
     """The bounds over time, who found what, and what was discarded."""
     model: Model | None = field(default=None, repr=False)
     """The model for the data as they were given; None for column subset selection, which has none."""
-    _standing: Standing | None = field(default=None, repr=False)
-    """What the rows stand for, where they have been reduced from very many; see :attr:`all_rows`."""
+    _standing: FullDataStatement | None = field(default=None, repr=False)
+    """What the rows stand for, where they have been reduced from very many; see :attr:`full_data`."""
     quality: Quality | None = field(default=None, repr=False)
     """R² and residuals, or the deviance explained; None for column subset selection."""
     _likelihood: Likelihood | None = field(default=None, repr=False)
@@ -138,11 +138,11 @@ class Result(FittedModel, Summarised, Readable, Gap):
         return replace(self, lower=lower, claim=claim, termination=termination_of(self.termination.value, claim))
 
     @property
-    def all_rows(self) -> AllRows | None:
+    def full_data(self) -> FullDataBounds | None:
         """Both bounds, said of all the rows that those of the problem stand for; None where they are themselves."""
         if self._standing is None:
             return None
-        return self._standing.all_rows(self.upper, self.lower, self.prepared.coef, self.scope)
+        return self._standing.full_data(self.upper, self.lower, self.prepared.coef, self.scope)
 
     @property
     def time(self) -> float:
@@ -183,8 +183,8 @@ class Result(FittedModel, Summarised, Readable, Gap):
 
     @property
     def _shown(self) -> tuple[int, ...]:
-        """The columns to show: those in the model, and those of ``must_have`` whose coefficients came out as zero."""
-        return self._columns_of({*self.support, *self.problem.get("must_have", ())})
+        """The columns to show: those in the model, and those of ``force_in`` whose coefficients came out as zero."""
+        return self._columns_of({*self.support, *self.problem.get("force_in", ())})
 
     def _columns_of(self, chosen: Iterable[int]) -> tuple[int, ...]:
         """These columns, or all columns of these groups, ascending."""
@@ -238,7 +238,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         scaled or weighted data, ``prepared`` says so and holds the coefficients of those; else it is null.
         """
         problem = {key: value for key, value in self.problem.items() if key not in ("feature_names", "intercept")}
-        model, names, forced = self.model, self.column_names, self._columns_of(self.problem.get("must_have", ()))
+        model, names, forced = self.model, self.column_names, self._columns_of(self.problem.get("force_in", ()))
         return {
             "upper": finite(self.upper), "lower": finite(self.lower),
             "gap": finite(self.gap), "absolute_gap": finite(self.absolute_gap),
@@ -255,13 +255,13 @@ class Result(FittedModel, Summarised, Readable, Gap):
                 {
                     "column": j, "name": None if names is None else names[j],
                     "coef": None if model is None else float(model.coef[j]),
-                    "must_have": j in forced,
+                    "force_in": j in forced,
                 }
                 for j in self._shown
             ],
             "coding": None if model is None or model.coding is None else model.coding.as_dict(),
             "quality": None if self.quality is None else self.quality.as_dict(),
-            "all_rows": None if self.all_rows is None else self.all_rows.as_dict(),
+            "full_data": None if self.full_data is None else self.full_data.as_dict(),
             "prepared": None if self.prepared.preparation is None else {
                 **{name: self.problem[name] for name in _PREPARED}, "coef": self.prepared.coef.tolist(),
             },
@@ -309,7 +309,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
     def __str__(self) -> str:
         names = "" if self.feature_names is None else f"  ({', '.join(self.feature_names)})"
         demands = demands_text(self.problem)
-        zeros = ", ".join(str(j) for j in self.problem.get("must_have", ()) if j not in self.support)
+        zeros = ", ".join(str(j) for j in self.problem.get("force_in", ()) if j not in self.support)
         also = f"   and forced in, with coefficient 0: {zeros}" if zeros else ""
         df = len(self.columns)
         free = f"   {df} degree{'s' * (df != 1)} of freedom" if self.problem.get("groups") else ""
@@ -323,8 +323,8 @@ class Result(FittedModel, Summarised, Readable, Gap):
             *([f"advice       {self.advice}"] if self.advice else []),
             f"work         {self.nodes} nodes, {self.bound_calls} bound calls, {self.time:.2f} s",
         ]
-        if self.all_rows is not None:
-            lines.insert(5, f"all rows     the best objective is {self.all_rows}")
+        if self.full_data is not None:
+            lines.insert(5, f"all rows     the best objective is {self.full_data}")
         if demands:
             lines.insert(2, f"demands      {demands}")
         if self.proof is not None:

@@ -21,11 +21,11 @@ from exactsel.problem.some_columns import AnyRegression
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.database import COMPANIONS
 from exactsel.search.memory import MEBIBYTE
-from exactsel.solving.at_hand import run_in_time
 from exactsel.solving.checkpoint_shapes import HOW, check_begun
-from exactsel.solving.checkpointing import LIMITS, How, begin, resume, settings_now
-from exactsel.solving.observed import Files, observed
+from exactsel.solving.checkpointing import LIMITS, SearchMode, begin, resume, settings_now
+from exactsel.solving.fallback import run_in_time
 from exactsel.solving.result import Result
+from exactsel.solving.run import Files, observed
 from exactsel.solving.screened_proof import ScreenedProof
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
@@ -59,7 +59,7 @@ class TableSearches:
         The settings asked for, by name.
     """
 
-    def __init__(self, problem: AnyRegression, files: Files, how: How, given: Mapping[str, Any]) -> None:
+    def __init__(self, problem: AnyRegression, files: Files, how: SearchMode, given: Mapping[str, Any]) -> None:
         self._problem, self._files, self._how = problem, files, how
         self._given = {name: value for name, value in given.items() if name != "heuristics"}
         self.columns: IntArray | None = None

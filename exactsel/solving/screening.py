@@ -29,10 +29,10 @@ from exactsel.problem.some_columns import AnyRegression, on_some_columns, refuse
 from exactsel.proofs.statement import statement_of
 from exactsel.search.memory import MEBIBYTE
 from exactsel.search.watch import Watch
-from exactsel.solving.checkpointing import How
-from exactsel.solving.observed import Files
+from exactsel.solving.checkpointing import SearchMode
 from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.result import Result
+from exactsel.solving.run import Files
 from exactsel.solving.screened_search import TableSearches, memory_of_data
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import HEURISTICS_SHARE
@@ -92,7 +92,7 @@ def solve_screened(
     began = time.perf_counter()
     limit = settings.time_limit
     with Watch(None if limit is None else (1.0 - KEPT_TO_SAY) * limit, signals) as watch:
-        fit, source = problem.fit(problem.must_have), "empty model"
+        fit, source = problem.fit(problem.force_in), "empty model"
         if searches is not None and searches.fit is not None:
             fit, source = searches.fit, "given"
         else:
@@ -125,7 +125,7 @@ def search_screened(
         bounds = column_bounds(problem, fit.coef, lambda: steps.stopped or watch.stopped, fit.value, FIRST_COLUMNS)
     found = _Found(fit, source, fit, bounds, seconds | {"prepare": time.perf_counter() - began})
     most, size = most_columns(problem, settings), FIRST_COLUMNS
-    searches = TableSearches(problem, Files(), How(True, False, False), {}) if searches is None else searches
+    searches = TableSearches(problem, Files(), SearchMode(True, False, False), {}) if searches is None else searches
     proof, best = searches.proof, None
     size = searches.size or size
     while True:
@@ -199,7 +199,7 @@ def _chosen(problem: AnyRegression, settings: Settings, found: _Found, size: int
     tolerance = settings.tolerance.of(problem)
     cutoff = found.fit.value - tolerance.absolute(found.fit.value)
     needed = order[: int(np.count_nonzero(allowed < cutoff))]
-    own = {*found.fit.columns.tolist(), *problem.must_have}
+    own = {*found.fit.columns.tolist(), *problem.force_in}
     own = own or {int(order[0])}  # a table has a column
     chosen = [*own, *(j for j in needed[: size + len(own)].tolist() if j not in own)]
     return np.array(sorted(chosen[: max(size, len(own))]), dtype=np.int64)

@@ -21,8 +21,8 @@ from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.closers.base import RegionSolver
+from exactsel.closers.below_minorant import EnumeratePatterns, EnumerateRoot
 from exactsel.closers.clusters import BoundByClusters
-from exactsel.closers.listing import CountCells, ListRoot
 from exactsel.closers.strong import CloseByStrong
 from exactsel.errors import CompilingWarning, InputError, UnsupportedError, option, warn
 from exactsel.interrupts import CompilationStopped, compiles_on, dispensable, dispensable_steps, hurrying, waited
@@ -40,25 +40,25 @@ from exactsel.search.events import Event, Finished, IncumbentFound, Started
 from exactsel.search.expand import Expander
 from exactsel.search.frontier import BestFirst
 from exactsel.search.pool import SHARD, SHARDS, Executor, Pool
-from exactsel.search.spilling import Room, Spilling, TemporaryRoom
+from exactsel.search.spilling import Room, Spilling, TemporaryNodeStore
 from exactsel.search.state import SearchState
 from exactsel.search.watch import Watch
-from exactsel.solving.all_rows import standing_of
-from exactsel.solving.at_hand import seconds_kept
-from exactsel.solving.checkpointing import How, Kept
+from exactsel.solving.checkpointing import Kept, SearchMode
 from exactsel.solving.choose import make, methods_for
-from exactsel.solving.job import expander_of, job_bytes
+from exactsel.solving.fallback import seconds_kept
+from exactsel.solving.full_data import full_data_of
 from exactsel.solving.likelihood import likelihood_of
 from exactsel.solving.outcome import claim_of, termination_of
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
+from exactsel.solving.shard_worker import expander_of, job_bytes
 from exactsel.solving.small import is_small
 from exactsel.solving.unattained import FINAL, refuse_unattained
 from exactsel.start.heuristic import Context
 from exactsel.start.models import given_support, resolve, starting_models
 from exactsel.start.portfolio import AUTO, portfolio_for
-from exactsel.start.portions import Improver
+from exactsel.start.primal_heuristics import PrimalHeuristics
 
 HEURISTICS_SHARE = 0.5
 """Part of the time limit the starting heuristics may use, so that some is left for a bound."""
@@ -266,11 +266,11 @@ class Search:
         ways: list[RegionSolver] = [close] if close else []
         if not self._listing:
             return ways
-        lister = self._methods.lister(self.problem, self._bound, self.state.incumbent.coef, options, self._shown)
+        below = self._methods.enumerator(self.problem, self._bound, self.state.incumbent.coef, options, self._shown)
         cells = self._methods.cells(self.problem, self._bound, options, checkable_by_patterns if self._shown else None)
         clusters = None if self._shown else self._methods.clusters(self.problem, self._bound, options)
         ways += [] if clusters is None else [BoundByClusters(clusters)]
-        return [*([ListRoot(lister)] if lister else []), *([CountCells(cells)] if cells else []), *ways]
+        return [*([EnumerateRoot(below)] if below else []), *([EnumeratePatterns(cells)] if cells else []), *ways]
 
     def _scope_of_the_whole(self, statement: Statement) -> str:
         """Without a ridge what preparing the data rounds may say nothing unless models are limited."""
@@ -305,10 +305,10 @@ class Search:
 
     def kept(self) -> Kept:
         """The state from which a later search resumes."""
-        return Kept(self.problem, self.state, self.settings, How(self._listing, self._shown, self._details))
+        return Kept(self.problem, self.state, self.settings, SearchMode(self._listing, self._shown, self._details))
 
     def _spilling(self, frontier: BestFirst) -> Spilling:
-        return Spilling.of(frontier, self._room or TemporaryRoom(), self.problem)
+        return Spilling.of(frontier, self._room or TemporaryNodeStore(), self.problem)
 
     @property
     def _reserves_time(self) -> bool:
@@ -317,13 +317,13 @@ class Search:
     def _postpone(self) -> None:
         self._postponed = True
 
-    def _improver(self, watch: Watch) -> Improver | None:
+    def _improver(self, watch: Watch) -> PrimalHeuristics | None:
         """What looks for models between the rounds."""
         settings = self.settings
         if not settings.heuristics:
             return None
         threads = settings.threads or available_threads()
-        return Improver(
+        return PrimalHeuristics(
             self.problem, settings.heuristics, settings.seed, threads, lambda: watch.stopped, self._postponed
         )
 
@@ -374,7 +374,7 @@ class Search:
             events=events,
             history=self.history,
             model=model,
-            _standing=standing_of(problem, shown.upper, shown.fit.coef, state.scope),
+            _standing=full_data_of(problem, shown.upper, shown.fit.coef, state.scope),
             quality=quality_of(problem, model),
             _likelihood=likelihood_of(problem),
             null_objective=problem.null_objective,

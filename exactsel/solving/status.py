@@ -10,13 +10,13 @@ from typing import Any
 
 from exactsel.errors import InputError, option
 from exactsel.nodes.tolerance import relative_gap
-from exactsel.plain import Json, finite
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.json_shapes import number, plain
 from exactsel.solving.checkpoint_shapes import HOW, LATEST, PROGRESS, check_begun, check_support, require_shape
 from exactsel.solving.checkpointing import SOLVE
-from exactsel.solving.course_status import COURSE_PROGRESS, CourseStatus
 from exactsel.solving.outcome import Termination
+from exactsel.solving.sequence_status import COURSE_PROGRESS, SequenceStatus
+from exactsel.to_plain import Json, finite
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class SearchStatus(Json):
         return f"{self.progress['ended']}: {Termination(self.progress['ended']).sentence}"
 
 
-def status_of(path: str | os.PathLike[str]) -> SearchStatus | CourseStatus:
+def status_of(path: str | os.PathLike[str]) -> SearchStatus | SequenceStatus:
     """What a checkpoint says of its search, or of its path or list of close models.
 
     Raises
@@ -115,9 +115,9 @@ def status_of(path: str | os.PathLike[str]) -> SearchStatus | CourseStatus:
         require_shape(file, PROGRESS(progress), "what it tells of its search")
         check_support(file, about, progress["support"])
     else:
-        check_begun(file, about, course=plain(64))
+        check_begun(file, about, sequence=plain(64))
         require_shape(file, COURSE_PROGRESS(progress), "what it tells of its problems")
         for step in (progress, *progress["steps"]):
             check_support(file, about, step.get("support", []))
     require_shape(file, number(0.0, LATEST)(when), "the time it told of itself last")
-    return (SearchStatus if searched else CourseStatus)(file, process, about["began"], when, about, progress)
+    return (SearchStatus if searched else SequenceStatus)(file, process, about["began"], when, about, progress)

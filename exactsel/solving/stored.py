@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.plain import writable
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, PreparedModel, column_ratio, preparation_of, searched_coef
 from exactsel.search.json_shapes import (
@@ -30,6 +29,7 @@ from exactsel.solving.likelihood import likelihood_of
 from exactsel.solving.outcome import Claim, Termination, claim_of
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
+from exactsel.to_plain import writable
 
 AS_THEY_ARE = (
     "nodes", "bound_calls", "iterations", "open_nodes", "source", "times", "tree_hash", "scope",

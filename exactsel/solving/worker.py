@@ -11,7 +11,7 @@ import sys
 from typing import IO
 
 from exactsel.interrupts import leave_to_others
-from exactsel.solving.job import Workshop
+from exactsel.solving.shard_worker import ShardWorker
 
 DONE, FAILED = b"\x01", b"\x00"
 SIZE = 8
@@ -39,7 +39,7 @@ def work(shards: IO[bytes], answers: IO[bytes]) -> None:
     job = receive(shards)
     if job is None:
         return
-    workshop = Workshop(job)
+    workshop = ShardWorker(job)
     while (shard := receive(shards)) is not None:
         try:
             answer = DONE + workshop.expanded(shard)

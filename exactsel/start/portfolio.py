@@ -23,7 +23,7 @@ class Portfolio(NamedTuple):
     begin: tuple[str, ...]
     """In turn, before the first bound."""
     between: tuple[str, ...]
-    """Between the rounds of a search that takes a while (:mod:`exactsel.start.portions`)."""
+    """Between the rounds of a search that takes a while (:mod:`exactsel.start.primal_heuristics`)."""
 
 
 CLOSED_FORM = Portfolio(("forward", "exchange"), ("exchange", "poss", "greedy-rls"))

@@ -24,9 +24,9 @@ from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
-from exactsel.solving.asked import EVERY_COLUMN, problem_asked
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
+from exactsel.solving.problem_arguments import EVERY_COLUMN, problem_asked
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
 from exactsel.solving.small import is_small
@@ -37,8 +37,8 @@ from exactsel.studies.best_of_terms import best_of_terms
 from exactsel.studies.best_penalised import bound_all_sizes
 from exactsel.studies.best_search import AcrossSizes
 from exactsel.studies.best_terms import AcrossTerms
-from exactsel.studies.listed import CAP, check_cap
 from exactsel.studies.size_criterion import SizeCriterion
+from exactsel.studies.solution_pool import CAP, check_cap
 
 MANY = 2**31
 """More terms than there ever are."""
@@ -197,16 +197,16 @@ def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: i
         For a largest size that is none, that leaves no room for what must be in, or that the criterion does not reach.
     """
     units = problem.units
-    free, limit = units.d - len(units.must_not), criterion.largest_size()
+    free, limit = units.d - len(units.force_out), criterion.largest_size()
     if k_max is None:
-        criterion.check_size(len(units.must_have))
+        criterion.check_size(len(units.force_in))
         largest = free if limit is None else min(free, limit)
     else:
         largest = largest_size(k_max, free)
         criterion.check_size(largest)
     if isinstance(units.constraint, GroupLimits) and (region := units.region(units.d)) is not None:
         largest = min(largest, len(units.constraint.restricted(range(units.d), units.d, region)))
-    sizes = [k for k in range(len(units.must_have), largest + 1) if units.completed((), k) is not None]
+    sizes = [k for k in range(len(units.force_in), largest + 1) if units.completed((), k) is not None]
     if not sizes:
         raise InputError(
             f"no model of at most {largest} columns meets what is demanded, or has a {criterion.title}; raise k_max, "
@@ -218,7 +218,7 @@ def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: i
 def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion, sizes: list[int]) -> list[int]:
     """The sizes whose columns alone do not cost as much as the smallest model, so that one of them may be the best."""
     smallest = problem.replace(k=sizes[0])
-    support = smallest.units.completed(smallest.units.must_have, sizes[0]) or ()
+    support = smallest.units.completed(smallest.units.force_in, sizes[0]) or ()
     known = criterion.value(statement_of(smallest).upper(smallest.fit(support)), len(support))
     return [size for size in sizes if size == sizes[0] or criterion.below(problem.infimum, size) < known]
 

@@ -1,11 +1,12 @@
 """The list of the best models over all sizes: every set of columns whose criterion is within a threshold.
 
 The threshold is the n-th best criterion known, or a distance from the best. For each size it is a level of the
-objective, up to which the sets of exactly so many columns are listed as :mod:`exactsel.studies.listing` does. What is
-found lowers the threshold for the sizes that follow; so many models are first looked for among the neighbours of
+objective, up to which the sets of exactly so many columns are listed as :mod:`exactsel.studies.pool_search` does. What
+is found lowers the threshold for the sizes that follow; so many models are first looked for among the neighbours of
 those known, by exchanging, adding and dropping a column.
 
-Most sizes are taken apart by a kernel at once, on a quadratic minorant of the objective (:mod:`exactsel.walks.listing`;
+Most sizes are taken apart by a kernel at once, on a quadratic minorant of the objective
+(:mod:`exactsel.enumeration.below_minorant`;
 for quadratic loss that is the objective). Where there is none, as where columns depend on each other and lam = 0, or
 where there are very many, regions are bounded one by one, or searched (:mod:`exactsel.studies.best_partition`).
 """
@@ -18,13 +19,13 @@ from typing import Any
 
 from exactsel.problem.design import is_design
 from exactsel.solving.settings import Settings, settings_of
-from exactsel.studies.best_at_once import AtOnce
+from exactsel.studies.best_enumeration import SizeEnumeration
 from exactsel.studies.best_models import SizeReport
 from exactsel.studies.best_neighbours import backward, grow
 from exactsel.studies.best_partition import Partition, searching
 from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place
-from exactsel.studies.listed import list_on
-from exactsel.studies.listing import ListingState
+from exactsel.studies.pool_search import PoolState
+from exactsel.studies.solution_pool import list_on
 
 EASY = 5e8
 """Multiplications a size may take before anything is searched."""
@@ -40,7 +41,7 @@ MANY_SETS = 1_000_000
 
 
 @dataclass
-class LevelState(ListingState):
+class LevelState(PoolState):
     """A listing up to a level that stays where it is, whatever better model turns up."""
 
     level: float = math.inf
@@ -66,7 +67,7 @@ class BestList:
     def __post_init__(self) -> None:
         self.listed: set[int] = set()
         self.scope, self.looked = "", False
-        self.at_once = AtOnce(self.across, self.cap)
+        self.at_once = SizeEnumeration(self.across, self.cap)
 
     @property
     def free(self) -> bool:
@@ -196,8 +197,8 @@ class BestList:
     def _many(self, place: Place) -> bool:
         """Whether a size has too many sets to be taken apart region by region, and no constraint on them."""
         units = place.problem.units
-        free = units.d - len(units.must_have) - len(units.must_not)
-        places = place.size - len(units.must_have)
+        free = units.d - len(units.force_in) - len(units.force_out)
+        places = place.size - len(units.force_in)
         return units.constraint is None and places > 0 and math.comb(free, places) > MANY_SETS
 
     def _by_searches(self, place: Place) -> None:

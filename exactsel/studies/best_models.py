@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from exactsel.errors import UnsupportedError
-from exactsel.plain import Readable, finite, html_line, html_table, html_view
 from exactsel.problem.model import demands_text, listed
 from exactsel.solving.outcome import Claim, Termination, restricted
 from exactsel.solving.result import Result
-from exactsel.studies.listed import advice_lines
 from exactsel.studies.size_criterion import SizeCriterion
+from exactsel.studies.solution_pool import advice_lines
+from exactsel.to_plain import Readable, finite, html_line, html_table, html_view
 
 NEAR, FAR = 2.0, 10.0
 """How far above the best a criterion may be for a model to have support, or any (Burnham and Anderson 2002)."""

@@ -56,11 +56,11 @@ def grow(across: AcrossSizes, top: int) -> None:
 def backward(across: AcrossSizes) -> None:
     """Guess a model of each size: from all columns on, the one without which the least is lost is left out."""
     problem, units = with_free_coefficients(across.problem), across.problem.units
-    support = tuple(j for j in range(units.d) if j not in units.must_not)
+    support = tuple(j for j in range(units.d) if j not in units.force_out)
     while not across.is_over():
         if len(support) in across.places and meets(units, support):
             across.known.guess(support, across.known.fitted(support).value)
-        near = [tuple(i for i in support if i != j) for j in support if j not in units.must_have]
+        near = [tuple(i for i in support if i != j) for j in support if j not in units.force_in]
         if len(support) <= min(across.sizes) or not near:
             return
         estimated = estimates(problem, across.known.fitted(support), {len(support) - 1: near})[len(support) - 1]
@@ -102,8 +102,8 @@ def _take(across: AcrossSizes, supports: Iterable[tuple[int, ...]], top: int) ->
 def _neighbours(across: AcrossSizes, support: tuple[int, ...]) -> Sets:
     """The sets of a size that counts which differ in one column, or in one for another, and meet the demands."""
     units, inside = across.problem.units, set(support)
-    free = [j for j in range(units.d) if j not in inside and j not in units.must_not]
-    drop = [inside - {j} for j in support if j not in units.must_have]
+    free = [j for j in range(units.d) if j not in inside and j not in units.force_out]
+    drop = [inside - {j} for j in support if j not in units.force_in]
     near = [*drop, *(inside | {j} for j in free), *(less | {j} for less in drop for j in free)]
     sets = [tuple(sorted(each)) for each in near]
     return [each for each in sets if len(each) in across.sizes and meets(units, each)]

@@ -12,7 +12,7 @@ from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
@@ -83,7 +83,7 @@ def _result(across: AcrossTerms, best: RankedModel) -> Result:
     except UnsupportedError:  # without a ridge groups of columns that depend on each other are not searched
         alone = _alone(across, best.support)
         made = replace(
-            solve(alone, start=alone.must_have or None, **options), problem=problem.describe(), lower=-math.inf,
+            solve(alone, start=alone.force_in or None, **options), problem=problem.describe(), lower=-math.inf,
             _kept=None,
         )  # fmt: skip
     if made.support != best.support:

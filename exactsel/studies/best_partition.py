@@ -16,11 +16,11 @@ from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.numbered import Position
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
 from exactsel.studies.best_search import NO_BOUND, SLIGHTLY_LESS
-from exactsel.studies.listing import MARGIN
+from exactsel.studies.pool_search import MARGIN
 
 AnyProblem: TypeAlias = Problem | BoxedProblem
 
@@ -43,12 +43,12 @@ class Partition:
     def run(self) -> str:
         """List; why that ended."""
         units = self.problem.units
-        regions, count = [(units.must_have, units.must_not)], 0
+        regions, count = [(units.force_in, units.force_out)], 0
         while regions:
             inside, outside = regions.pop()
             if units.d - len(outside) < self.problem.k:
                 continue
-            problem = self.problem.replace(must_have=map(Position, inside), must_not=map(Position, outside))
+            problem = self.problem.replace(force_in=map(Position, inside), force_out=map(Position, outside))
             columns, reason = self._one(problem)
             if reason:
                 return reason
@@ -87,7 +87,7 @@ class Partition:
 def whole(problem: AnyProblem, result: Result) -> tuple[int, ...]:
     """The columns of a result and, where these are fewer than k, others that may be in."""
     units, inside = problem.units, {*result._shown}
-    others = [j for j in range(units.d) if j not in inside and j not in units.must_not]
+    others = [j for j in range(units.d) if j not in inside and j not in units.force_out]
     return tuple(sorted(inside.union(others[: problem.k - len(inside)])))
 
 

@@ -1,6 +1,7 @@
 """The penalised objective P(x) + lam0 ||x||_0 over all sizes together, before sizes are searched one by one.
 
-One tree bounds models of every size (:mod:`exactsel.walks.penalised`). What it proves of the penalised objective is,
+One tree bounds models of every size (:mod:`exactsel.enumeration.penalised`). What it proves of the penalised objective
+is,
 less the price of its columns, a bound for each size; and the dual vector of its root bounds each size by itself, as it
 is a bound for models of at most k columns whatever k is. A tree that is not finished within its work has still done
 that, and sizes that are left are searched.
@@ -16,6 +17,8 @@ import numpy as np
 
 from exactsel._jit import interpreted, parallel_section
 from exactsel.algebra.threads import one_thread
+from exactsel.enumeration.penalised import PenalisedTree
+from exactsel.enumeration.penalised_record import TreeRecord
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.box import gram_box_objectives
 from exactsel.kernels.refit import gram_objectives
@@ -25,8 +28,6 @@ from exactsel.solving.small import is_small
 from exactsel.studies.best_search import AcrossSizes
 from exactsel.studies.penalised_proofs import TreeProofs
 from exactsel.types import FloatArray, IntArray
-from exactsel.walks.penalised import PenalisedTree
-from exactsel.walks.penalised_record import TreeRecord
 
 PORTION = 4e9
 """Multiplications the tree may take at first. The next portion is twice as large, and so on, ..."""
@@ -100,7 +101,7 @@ class _Run:
         """Run the tree, and note what it proves."""
         if self.cutoff() == math.inf:
             return None
-        self._improve(self.problem.must_have)
+        self._improve(self.problem.force_in)
         self.tree.run(1.0)  # the root
         root, portion, missing = self.tree.lower, min(PORTION, work), 2.0 * ALMOST
         while not self.tree.done and self.tree.work < work:
@@ -172,9 +173,9 @@ class _Run:
         """Models with a column more, a column less, or another one, of the likeliest columns."""
         problem, objective, inside = self.problem, self.objective, set(support)
         slopes = np.abs(objective.gradient(problem.fit(support).coef)) / np.maximum(objective.norms, 1e-300)
-        slopes[list({*inside, *problem.must_not})] = -1.0
+        slopes[list({*inside, *problem.force_out})] = -1.0
         added = [j for j in np.argsort(-slopes, kind="stable")[:LIKELY].tolist() if slopes[j] >= 0.0]
-        dropped = [j for j in support if j not in problem.must_have]
+        dropped = [j for j in support if j not in problem.force_in]
         near = [inside | {j} for j in added] + [inside - {j} for j in dropped]
         near += [(inside | {i}) - {j} for i in added for j in dropped]
         return [tuple(sorted(each)) for each in near if len(each) in self.across.places] or [support]

@@ -32,7 +32,7 @@ from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.search.watch import Watch
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
 from exactsel.studies.best_known import KnownModels
@@ -174,7 +174,7 @@ class AcrossSizes:
         """
         units, inside = place.problem.units, set(result._shown)
         missing = place.size - len(inside)
-        others = [j for j in range(units.d) if j not in inside and j not in units.must_not][:missing]
+        others = [j for j in range(units.d) if j not in inside and j not in units.force_out][:missing]
         whole = tuple(sorted(inside.union(others)))
         if missing > 0 and len(whole) == place.size and meets(units, whole):
             self.known.guess(whole, result.upper)  # the best model on all of them may cost less
@@ -221,7 +221,7 @@ class AcrossSizes:
     def note_first(self) -> None:
         """The model on what must be in."""
         units = self.problem.units
-        support = sorted({*units.must_have, *(units.completed((), self.sizes[0]) or ())})
+        support = sorted({*units.force_in, *(units.completed((), self.sizes[0]) or ())})
         self.known.note(support, self.known.statement.upper(self.known.fitted(tuple(support))))
 
     def begin(self) -> None:
@@ -241,7 +241,7 @@ class AcrossSizes:
     def limited(self) -> bool:
         """Whether there is a fit on all columns, which limits models of any size."""
         problem = self.places[max(self.places)].problem
-        return problem.d <= self.most_columns and bool(problem.k >= problem.d - len(problem.units.must_not))
+        return problem.d <= self.most_columns and bool(problem.k >= problem.d - len(problem.units.force_out))
 
     def run(self) -> None:
         """Settle all sizes, or as many as the limits leave time for."""

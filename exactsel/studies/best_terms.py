@@ -29,7 +29,7 @@ from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.studies.best_list import BestList, report_of
 from exactsel.studies.best_models import SizeReport
@@ -135,7 +135,7 @@ class AcrossTerms:
 
     def run(self) -> None:
         """Search all parts, or as many as there is time for."""
-        self._note(tuple(self.units.completed(self.units.must_have, self.problem.k) or ()))
+        self._note(tuple(self.units.completed(self.units.force_in, self.problem.k) or ()))
         order = self._by_weight()
         open_parts: list[Part] = []
         self._open(open_parts, (), ())
@@ -233,12 +233,12 @@ class AcrossTerms:
         units = self.units
         made = Units(
             units.columns, units.column_names,
-            tuple(units.columns_of({*units.must_have, *inside}).tolist()),
-            tuple(units.columns_of({*units.must_not, *outside}).tolist()),
+            tuple(units.columns_of({*units.force_in, *inside}).tolist()),
+            tuple(units.columns_of({*units.force_out, *outside}).tolist()),
             self._hierarchy_of_columns(), coding=units.coding,
         )  # fmt: skip
-        most = units.columns - len(made.must_not)
-        if {*made.must_have} & {*made.must_not} or made.region(most) is None:
+        most = units.columns - len(made.force_out)
+        if {*made.force_in} & {*made.force_out} or made.region(most) is None:
             return None
         return self.problem.choosing(made, most)
 
@@ -252,7 +252,7 @@ class AcrossTerms:
 
     def _by_weight(self) -> list[int]:
         """The wide terms, those first without which the fit on all others is worst; a first good model, too."""
-        free = [g for g in range(self.units.d) if g not in self.units.must_not]
+        free = [g for g in range(self.units.d) if g not in self.units.force_out]
         if len(self.units.columns_of(free)) + 1 >= self.problem.n and self.problem.lam == 0.0:
             return self.wide
         without = {g: self.problem.fit([f for f in free if f != g]).value for g in self.wide if g in free}
@@ -264,7 +264,7 @@ class AcrossTerms:
         while not self.is_over():
             if len(terms) <= self.problem.k and meets(self.units, terms):
                 self._note(terms)
-            fewer = [tuple(f for f in terms if f != g) for g in terms if g not in self.units.must_have]
+            fewer = [tuple(f for f in terms if f != g) for g in terms if g not in self.units.force_in]
             if not fewer:
                 return
             terms = min(fewer, key=lambda s: self._measure(s).value(self.problem.fit(s).value, self.df(s)))

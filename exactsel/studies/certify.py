@@ -18,19 +18,19 @@ from exactsel.errors import InputError, OutputWarning, warn
 from exactsel.files import is_special, move, temporary_name, unwritten
 from exactsel.interrupts import half_written
 from exactsel.nodes.tolerance import Gap, resolution
-from exactsel.plain import Readable, facts_of, finite, html_line, html_table, html_view
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.numbered import Position, check_position
 from exactsel.problem.row_labels import labels_of_rows
 from exactsel.proofs.statement import statement_of
-from exactsel.solving.asked import problem_asked
-from exactsel.solving.entry import OPTIONS, solve
+from exactsel.solving.api import OPTIONS, solve
 from exactsel.solving.outcome import Claim, claim_of, claim_sentence, restricted
+from exactsel.solving.problem_arguments import problem_asked
 from exactsel.solving.result import Result
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.models import given_support
+from exactsel.to_plain import Readable, facts_of, finite, html_line, html_table, html_view
 from exactsel.types import FloatArray
 
 

@@ -12,7 +12,7 @@ from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
 from exactsel.solving.small import begun_without_compiler
 from exactsel.studies.exchange import NEAR
-from exactsel.studies.listed import NearOptimal, list_near
+from exactsel.studies.solution_pool import NearOptimal, list_near
 
 SHARES = (NEAR, NEAR / 10)
 """How close to the best objective; the first that can be listed completely is shown."""

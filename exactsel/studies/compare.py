@@ -15,13 +15,12 @@ from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.nodes.tolerance import Gap
 from exactsel.observers.lines import Say, Since, teller
-from exactsel.plain import Readable, finite, html_line, html_table, html_view
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
-from exactsel.solving.asked import problem_asked
-from exactsel.solving.at_hand import run_in_time
+from exactsel.solving.fallback import run_in_time
+from exactsel.solving.problem_arguments import problem_asked
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
@@ -30,6 +29,7 @@ from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.start.models import admissible, checked_support
 from exactsel.studies.comparison_table import comparison_table
 from exactsel.studies.heuristics import make
+from exactsel.to_plain import Readable, finite, html_line, html_table, html_view
 
 NOT_REPRODUCIBLE = ("pposs-async",)
 """Methods whose answer may differ from run to run."""
@@ -155,7 +155,7 @@ def compare(
     seeds : int
         Number of seeds, from ``seed`` on, for random methods; the others run once.
     time_limit : float, optional
-        Seconds for each run of a method, and for the search (or :mod:`exactsel.bounds.at_hand`, if it needs more).
+        Seconds for each run of a method, and for the search (or :mod:`exactsel.bounds.fallback`, if it needs more).
     eps, rel_eps : float
         Gap at which the exact search may stop.
     threads : int, optional

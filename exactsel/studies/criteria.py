@@ -11,11 +11,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from exactsel.plain import Json, finite, html_line, html_table, html_view
 from exactsel.problem.model import listed
 from exactsel.solving.result import Result
 from exactsel.studies.crossval import ValidationErrors
 from exactsel.studies.path import SolutionPath
+from exactsel.to_plain import Json, finite, html_line, html_table, html_view
 
 NAMES = ("aic", "bic", "ebic", "cv_error")
 """The criteria, all of them better when smaller."""

@@ -16,17 +16,17 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.observers.lines import Say, teller
-from exactsel.plain import html_line, html_table, html_view
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.some_rows import on_rows
-from exactsel.solving.asked import Gaps, gaps_asked, problem_asked
-from exactsel.solving.entry import OPTIONS
+from exactsel.solving.api import OPTIONS
 from exactsel.solving.executors import Workers
 from exactsel.solving.outcome import Termination
+from exactsel.solving.problem_arguments import Gaps, gaps_asked, problem_asked
 from exactsel.studies.path import USUAL_SIZES, SolutionPath, solve_path, with_a_ridge
+from exactsel.to_plain import html_line, html_table, html_view
 from exactsel.types import FloatArray, IntArray
 
 LEAVE_ONE_OUT = ("loo", "n")

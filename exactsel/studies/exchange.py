@@ -46,7 +46,7 @@ class Neighbourhood:
 
 def demands(problem: SubsetProblem) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Columns every model of the problem must hold, and columns none may hold."""
-    return problem.units.must_have, problem.units.must_not
+    return problem.units.force_in, problem.units.force_out
 
 
 @begun_without_compiler
@@ -57,8 +57,8 @@ def neighbourhood(
 
     None where that would take long, and for the empty model.
     """
-    _, must_not = demands(problem)
-    others = [j for j in range(problem.d) if j not in support and j not in must_not]
+    _, force_out = demands(problem)
+    others = [j for j in range(problem.d) if j not in support and j not in force_out]
     count = len(support) * len(others)
     if not support or count > MOST_MODELS or float(count) * problem.n * len(support) > MOST_WORK:
         return None

@@ -11,16 +11,16 @@ import numpy as np
 from exactsel.data.instance import Instance
 from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
-from exactsel.plain import finite, log10_choices
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.objective import ROWS_AT_ONCE
+from exactsel.problem.reduction import Reduction
 from exactsel.problem.regression import Problem
-from exactsel.problem.tall import Tall
 from exactsel.solving.choose import company_of
 from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.solver import Search
+from exactsel.to_plain import finite, log10_choices
 from exactsel.types import FloatArray
 from exactsel_mapped import is_kept
 
@@ -83,11 +83,11 @@ def _target_facts(problem: Problem) -> dict[str, Any]:
     return {"target_min": float(y.min()), "target_max": float(y.max()), "target_values": int(np.unique(y).size)}
 
 
-def _facts_of_all_rows(tall: Tall, problem: Problem) -> dict[str, Any]:
+def _facts_of_all_rows(tall: Reduction, problem: Problem) -> dict[str, Any]:
     """What is known of the rows that those of the problem stand for, and how far these may be off."""
     size = float(np.linalg.norm(problem.y))
     return {
-        "all_rows": tall.rows, "all_weights": tall.weight, "intercept": tall.intercept,
+        "full_data": tall.rows, "all_weights": tall.weight, "intercept": tall.intercept,
         "row_error": tall.row_error, "target_size": size,
         "target_mean": None if tall.means is None else float(tall.means[-1]),
     }  # fmt: skip

@@ -44,12 +44,12 @@ def greedy_steps(problem: SubsetProblem) -> list[GreedyStep]:
 
 def _path(problem: SubsetProblem) -> list[int]:
     """Forward selection from the columns that must be in: always the column that lowers the objective most."""
-    must_have, must_not = demands(problem)
-    path = list(must_have)
+    force_in, force_out = demands(problem)
+    path = list(force_in)
     while len(path) < problem.k:
         others = [
             j for j in range(problem.d)
-            if j not in path and j not in must_not and problem.units.completed((*path, j), len(path) + 1) is not None
+            if j not in path and j not in force_out and problem.units.completed((*path, j), len(path) + 1) is not None
         ]  # fmt: skip
         if not others:
             break
@@ -58,10 +58,10 @@ def _path(problem: SubsetProblem) -> list[int]:
 
 
 def _best_of_size(problem: SubsetProblem, size: int) -> tuple[int, ...] | None:
-    must_have, must_not = demands(problem)
-    free = [j for j in range(problem.d) if j not in must_have and j not in must_not]
-    if math.comb(len(free), size - len(must_have)) > MOST_SUPPORTS:
+    force_in, force_out = demands(problem)
+    free = [j for j in range(problem.d) if j not in force_in and j not in force_out]
+    if math.comb(len(free), size - len(force_in)) > MOST_SUPPORTS:
         return None
-    supports = [(*must_have, *more) for more in combinations(free, size - len(must_have))]
+    supports = [(*force_in, *more) for more in combinations(free, size - len(force_in))]
     supports = [support for support in supports if problem.units.completed(support, size) is not None]
     return min(supports, key=lambda support: problem.fit(support).value) if supports else None

@@ -26,16 +26,15 @@ from exactsel.errors import InputError, TimeLimitError
 from exactsel.interrupts import dispensable
 from exactsel.nodes.tolerance import resolution
 from exactsel.observers.lines import teller
-from exactsel.plain import finite
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.some_columns import is_on_demand, refuse_unlimited
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
-from exactsel.solving.asked import problem_asked
-from exactsel.solving.at_hand import run_in_time, with_bound_at_hand
+from exactsel.solving.fallback import run_in_time, with_fallback_bound
 from exactsel.solving.outcome import Termination, claim_of
+from exactsel.solving.problem_arguments import problem_asked
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
 from exactsel.solving.screening import search_screened
@@ -45,6 +44,7 @@ from exactsel.solving.solver import Search
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.start.models import admissible, checked_support, given_support
+from exactsel.to_plain import finite
 
 KEPT_FOR_BOUND = 0.25
 """Part of the time limit that no method gets: an answer nothing is known about is worth little."""
@@ -177,7 +177,7 @@ def run(
         A support to improve, for a local search.
     time_limit : float, optional
         Seconds for the method and the search for a better bound together, for which a quarter is kept. Where that is
-        not enough for the root :mod:`exactsel.bounds.at_hand` bounds it. Without a limit only the root is bounded.
+        not enough for the root :mod:`exactsel.bounds.fallback` bounds it. Without a limit only the root is bounded.
     eps, rel_eps, threads, bound : of the search for a better bound, see :class:`exactsel.Settings`
     signals, verbose : sequence of int, int
         Signals that end the run with a result (main thread only); 1 says on stderr what is found and proven.
@@ -280,7 +280,7 @@ def _bounded(
         return Search(problem, first, start=support, signals=signals, thorough=True).run()
     left = max(KEPT_FOR_BOUND * settings.time_limit, settings.time_limit - (clock.now() - began))
     if _prepares_for(problem) > left:
-        return with_bound_at_hand(problem, _unsearched(problem, settings, support), left, signals)
+        return with_fallback_bound(problem, _unsearched(problem, settings, support), left, signals)
     in_time = dataclasses.replace(settings, node_limit=None, time_limit=left)
     return run_in_time(Search(problem, in_time, start=support, signals=signals, listing=True))
 

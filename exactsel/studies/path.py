@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 from exactsel.arguments import numbers, whole_numbers
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.observers.lines import Say, sizes_said, teller
-from exactsel.plain import Readable, html_line, html_table, html_view
 from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.interface import SubsetProblem
-from exactsel.solving.asked import gaps_asked, problem_asked
+from exactsel.solving.api import OPTIONS
 from exactsel.solving.checkpointing import EVERY
-from exactsel.solving.entry import OPTIONS
 from exactsel.solving.executors import Workers, in_shards
-from exactsel.solving.observed import Files
 from exactsel.solving.outcome import Termination
+from exactsel.solving.problem_arguments import gaps_asked, problem_asked
 from exactsel.solving.result import Result
-from exactsel.studies.course import Course, Reach, Step, key_of, limit, list_at, walk_in_memory
-from exactsel.studies.course_saved import Asked, walk_saved
-from exactsel.studies.listed import CAP, NearOptimal, check_near
+from exactsel.solving.run import Files
 from exactsel.studies.penalty_path import PenaltyRange, penalty_ranges
+from exactsel.studies.sequence import ProblemSequence, Reach, Step, key_of, limit, list_at, walk_in_memory
+from exactsel.studies.sequence_checkpoint import Asked, walk_saved
+from exactsel.studies.solution_pool import CAP, NearOptimal, check_near
+from exactsel.to_plain import Readable, html_line, html_table, html_view
 
 if TYPE_CHECKING:
     from exactsel.studies.criteria import Compared
@@ -39,10 +39,10 @@ _DIGITS = {"objective": ".9g", "gap": ".3g"}
 
 
 @dataclass(frozen=True)
-class KeptPath:
+class ResumablePath:
     """What a path goes on with: its course, whose searches and lists are in a file where there is one."""
 
-    course: Course
+    sequence: ProblemSequence
     file: Path | None = None
 
 
@@ -59,7 +59,7 @@ class SolutionPath(Readable):
     """The held-out error of every size and ridge weight, where ``cv`` asked for it."""
     _broken_off: bool = field(default=False, repr=False)
     """Whether the cross-validation was interrupted."""
-    _kept: KeptPath | None = field(default=None, repr=False, compare=False)
+    _kept: ResumablePath | None = field(default=None, repr=False, compare=False)
     """What :meth:`resume` goes on with; not where the path comes from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class SolutionPath(Readable):
     @property
     def settings(self) -> dict[str, Any]:
         """The fields of :class:`exactsel.Settings` of the path, or of the file it was resumed from."""
-        return {} if self._kept is None else self._kept.course.settings
+        return {} if self._kept is None else self._kept.sequence.settings
 
     @property
     def reached(self) -> bool:
@@ -255,26 +255,28 @@ def solve_path(
     asked, left = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(ks or [USUAL_SIZES]))
     gaps, folds = (None, None) if cv is None else (gaps_asked(problem, y, options), _folds(cv, asked, left))
     settings = {"signals": signals, **in_shards(left, hired, resume is not None)}
-    course = Course(asked, [], settings, log=sizes_said(verbose), workers=hired)
+    sequence = ProblemSequence(asked, [], settings, log=sizes_said(verbose), workers=hired)
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
-    _walk(course, files, Asked(None, near, cap, partial(_added, asked, resume, ks, lams)), ks, lams)
-    path = _path(course, checkpoint if resume is None else resume)
+    _walk(sequence, files, Asked(None, near, cap, partial(_added, asked, resume, ks, lams)), ks, lams)
+    path = _path(sequence, checkpoint if resume is None else resume)
     return path if folds is None else _with_held_out(path, asked, gaps, folds, hired, teller(verbose))
 
 
-def _walk(course: Course, files: Files, asked: Asked, ks: Iterable[int] | None, lams: Iterable[float] | None) -> None:
+def _walk(
+    sequence: ProblemSequence, files: Files, asked: Asked, ks: Iterable[int] | None, lams: Iterable[float] | None
+) -> None:
     """Solve the problems of a path, from the beginning or from where a file stands."""
     if files.resume is not None:
-        walk_saved(course, files, "path", asked)
+        walk_saved(sequence, files, "path", asked)
         return
-    course.reach = (
+    sequence.reach = (
         None if asked.share is None else Reach(share=asked.share, cap=CAP if asked.cap is None else asked.cap)
     )
-    course.steps = [Step(changes) for changes in _steps(course.problem, ks, lams)]
+    sequence.steps = [Step(changes) for changes in _steps(sequence.problem, ks, lams)]
     if files.checkpoint is None:
-        walk_in_memory(course)
+        walk_in_memory(sequence)
     else:
-        walk_saved(course, files, "path")
+        walk_saved(sequence, files, "path")
 
 
 def _folds(cv: Any, problem: Any, options: dict[str, Any]) -> list[Any]:
@@ -296,7 +298,7 @@ def _with_held_out(
     lams = {result.problem["lam"] for result in path.results}
     said = None if tell is None else fold_lines(tell, len(folds))
     try:
-        found = validated(problem, gaps, folds, [*ks], [*lams], path._kept.course.options, hired, said)
+        found = validated(problem, gaps, folds, [*ks], [*lams], path._kept.sequence.options, hired, said)
     except KeyboardInterrupt:
         return replace(path, _broken_off=True)
     return replace(path, validation=found)
@@ -317,29 +319,31 @@ def with_a_ridge(data: Any, options: dict[str, Any], lams: Iterable[float] | Non
     return {"lam": max(weights), **options} if weights else options
 
 
-def _go_on(kept: KeptPath, k: int | None, limits: dict[str, Any]) -> SolutionPath:
+def _go_on(kept: ResumablePath, k: int | None, limits: dict[str, Any]) -> SolutionPath:
     """See :meth:`SolutionPath.resume`."""
-    course = kept.course
-    sizes, lams = _sizes_of(step.changes for step in course.steps)
+    sequence = kept.sequence
+    sizes, lams = _sizes_of(step.changes for step in sequence.steps)
     if k is not None:
         sizes = sizes | {*range(max(sizes) + 1, k + 1)}
     if kept.file is not None:
-        return solve_path(course.problem, ks=None if k is None else sizes, resume=kept.file, **limits)
-    limit(course, limits)
-    course.extend(_steps(course.problem, sizes, lams or None))
-    return _path(walk_in_memory(course))
+        return solve_path(sequence.problem, ks=None if k is None else sizes, resume=kept.file, **limits)
+    limit(sequence, limits)
+    sequence.extend(_steps(sequence.problem, sizes, lams or None))
+    return _path(walk_in_memory(sequence))
 
 
-def _path(course: Course, file: str | os.PathLike[str] | None = None) -> SolutionPath:
+def _path(sequence: ProblemSequence, file: str | os.PathLike[str] | None = None) -> SolutionPath:
     """The path as far as a course has come."""
-    begun = [place for place, step in enumerate(course.steps) if step.result is not None]
-    results = tuple(result for step in course.steps if (result := step.result) is not None)
+    begun = [place for place, step in enumerate(sequence.steps) if step.result is not None]
+    results = tuple(result for step in sequence.steps if (result := step.result) is not None)
     near = None
-    if course.reach is not None:
-        listed = [place for place in begun if course.steps[place].near is not None]
-        near = tuple(list_at(course, place) for place in begun if place <= max(listed, default=-1))
-    share = None if course.reach is None else course.reach.share
-    return SolutionPath(results, near, share, _kept=KeptPath(course, None if file is None else Path(file).absolute()))
+    if sequence.reach is not None:
+        listed = [place for place in begun if sequence.steps[place].near is not None]
+        near = tuple(list_at(sequence, place) for place in begun if place <= max(listed, default=-1))
+    share = None if sequence.reach is None else sequence.reach.share
+    return SolutionPath(
+        results, near, share, _kept=ResumablePath(sequence, None if file is None else Path(file).absolute())
+    )
 
 
 def _sizes_of(steps: Iterable[Mapping[str, Any]]) -> tuple[set[int], set[float]]:
@@ -367,7 +371,7 @@ def _added(
 
 def _steps(problem: SubsetProblem, ks: Iterable[int] | None, lams: Iterable[float] | None) -> list[dict[str, Any]]:
     """What :meth:`replace` is told at each step of the path, in its order; :class:`InputError` where there is none."""
-    smallest = max(1, len(problem.units.completed(problem.units.must_have, problem.k) or ()))
+    smallest = max(1, len(problem.units.completed(problem.units.force_in, problem.k) or ()))
     sizes = sorted({min(int(k), problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:
         raise InputError("the path has no sizes; give at least one k.")

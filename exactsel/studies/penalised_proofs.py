@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactsel.bounds.witness import InfimumPoint, ModelPoint
+from exactsel.enumeration.penalised import PenalisedTree
+from exactsel.enumeration.penalised_record import TreeRecord
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.node import ROOT_ID
 from exactsel.nodes.regions import Fixing, Fixings
@@ -25,8 +27,6 @@ from exactsel.search.events import Discarded, Divided, Event, Finished, Fixed
 from exactsel.solving.claim import established
 from exactsel.studies.best_search import AcrossSizes, proof_file
 from exactsel.types import StateArray
-from exactsel.walks.penalised import PenalisedTree
-from exactsel.walks.penalised_record import TreeRecord
 
 
 @dataclass

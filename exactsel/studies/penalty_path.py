@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Any
 
 from exactsel.errors import InputError
-from exactsel.plain import finite
 from exactsel.solving.result import Result
+from exactsel.to_plain import finite
 
 EMPTY = 1e-12
 """Part of the objective of the model without columns that rounding may take."""
@@ -78,7 +78,7 @@ def penalty_ranges(results: Sequence[Result]) -> tuple[PenaltyRange, ...]:
 def _hull(results: Sequence[Result]) -> list[_Corner]:
     """The corners of the lower convex hull of P over the number of columns, while P falls."""
     models = [_Corner(len(result.columns), result.upper, tuple(map(int, result.columns))) for result in results]
-    if not results[0].problem["must_have"]:
+    if not results[0].problem["force_in"]:
         models.append(_Corner(0, results[0].null_objective, ()))
     hull: list[_Corner] = []
     for model in sorted(models, key=lambda each: (each.size, each.objective)):
@@ -98,7 +98,7 @@ def _slope(left: _Corner, right: _Corner) -> float:
 def _floors(results: Sequence[Result]) -> list[tuple[int, float]]:
     """Numbers of columns, and what no model of so many columns up to the next number is below."""
     floors, fewest = [], 0
-    if not results[0].problem["must_have"]:
+    if not results[0].problem["force_in"]:
         floors, fewest = [(0, results[0].null_objective * (1.0 - EMPTY))], 1
     for result in sorted(results, key=lambda each: int(each.problem["k"])):
         k = int(result.problem["k"])

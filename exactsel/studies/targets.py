@@ -11,18 +11,18 @@ import numpy as np
 from exactsel.algebra import dense
 from exactsel.arguments import by_name
 from exactsel.errors import InputError, either, option
-from exactsel.plain import Readable, finite, html_table
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.model import Model, listed
 from exactsel.problem.preparing import AUTO
 from exactsel.problem.regression import Problem
-from exactsel.solving.asked import OF_PROBLEM
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination, claim_sentence
+from exactsel.solving.problem_arguments import OF_PROBLEM
 from exactsel.solving.result import Result
+from exactsel.to_plain import Readable, finite, html_table
 from exactsel.types import FloatArray
 
-TOGETHER = ("fit_intercept", "standardize", "sample_weight", "lam", "must_have", "must_not", "loss", "feature_names")
+TOGETHER = ("fit_intercept", "standardize", "sample_weight", "lam", "force_in", "force_out", "loss", "feature_names")
 """What else models on the same columns can be asked for, besides the options of a search."""
 
 
@@ -172,8 +172,8 @@ def solve_apart(asked: Sequence[tuple[Any, ...]], names: Sequence[str], **option
 
 
 def solve_together(
-    apart: Sequence[Problem], names: Sequence[str], *, must_have: Sequence[int | str] = (),
-    must_not: Sequence[int | str] = (), **options: Any,
+    apart: Sequence[Problem], names: Sequence[str], *, force_in: Sequence[int | str] = (),
+    force_out: Sequence[int | str] = (), **options: Any,
 ) -> TargetModels:  # fmt: skip
     """One search for models on the same columns: a column's copies for all targets, block by block, are a group.
 
@@ -183,7 +183,7 @@ def solve_together(
         One for each target, of quadratic loss, with the same columns, k and lam.
     names : sequence of str
         Of the targets.
-    must_have, must_not : sequence of int or str
+    force_in, force_out : sequence of int or str
         As for :class:`exactsel.Problem`.
     **options
         Of the search.
@@ -198,7 +198,7 @@ def solve_together(
             feature_names=[f"{column} for {name}" for name in names for column in columns],
         ),
         {column: [t * first.d + j for t in range(many)] for j, column in enumerate(columns)},
-        must_have=must_have, must_not=must_not,
+        force_in=force_in, force_out=force_out,
     )  # fmt: skip
     result = solve(together, **options)
     blocks = result.prepared.coef.reshape(many, first.d)
@@ -248,7 +248,7 @@ def _on_the_same_columns(
     options = by_name(options)
     size, chosen = _shared_size(k), {name: options.pop(name) for name in TOGETHER if name in options}
     refuse_for_shared([name for name in options if name in OF_PROBLEM], chosen.pop("loss", None))
-    demands = {name: chosen.pop(name) for name in ("must_have", "must_not") if name in chosen}
+    demands = {name: chosen.pop(name) for name in ("force_in", "force_out") if name in chosen}
     apart = [Problem.prepared(X, y, size, **{"fit_intercept": AUTO} | chosen) for y in targets.T]
     return solve_together(apart, names, **demands, **options)
 

@@ -17,7 +17,7 @@ from exactsel.errors import ExactselError
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.regression import Problem
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.studies.heuristics import names, run
 
 USUAL = (

@@ -12,7 +12,7 @@ from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, RELAXED, SOLVED, UNFINISHED
 from exactsel.problem.interface import SubsetProblem
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.testing.cases import Truth, above, loaded, regions, small_problems
 from exactsel.types import StateArray
 

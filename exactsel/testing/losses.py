@@ -13,7 +13,7 @@ from exactsel.losses.adjusted import can_be_adjusted
 from exactsel.losses.base import DUAL_FUNCTIONS, Loss, curvature_known
 from exactsel.problem.checks import make_loss
 from exactsel.problem.regression import Problem
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.testing.cases import Truth, above
 from exactsel.types import FloatArray
 

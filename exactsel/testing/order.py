@@ -15,7 +15,7 @@ from exactsel.bounds.witness import InfimumPoint
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.branching import BranchingView
 from exactsel.nodes.node import Node, is_convex
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.testing.cases import Truth, above, loaded, regions, small_problems
 from exactsel.types import StateArray
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.processes import LOOK, READY, Helper, serve
-from exactsel.solving.given import given, made_again
+from exactsel.solving.serialize import given, made_again
 from exactsel_heuristics._pareto_search import Outcome, Supports, Task, run_synchronously
 from exactsel_heuristics._pareto_tasks import regression_task
 from exactsel_heuristics.base import Context

@@ -65,7 +65,7 @@ def second_order_model(problem: Problem, rows: Rows, at: FloatArray) -> Problem:
         raise Unusable
     return Problem(
         A, y, problem.k, lam=problem.lam,
-        must_have=problem.must_have, must_not=problem.must_not,
+        force_in=problem.force_in, force_out=problem.force_out,
     )  # fmt: skip
 
 

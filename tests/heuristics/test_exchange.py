@@ -77,7 +77,7 @@ def plain_descent(problem, start):
 def test_the_kernel_does_what_the_plain_twin_does(seed, kind):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(1, 6))
-    demands = {"must_have": (1,), "must_not": (4,)} if kind == "demands" else {}
+    demands = {"force_in": (1,), "force_out": (4,)} if kind == "demands" else {}
     lam = 0.0 if kind == "ridgeless" else 0.1
     problem = problem_of("css" if kind == "css" else "quadratic", seed, k=k, lam=lam, **demands)
     descents = descents_of(problem)

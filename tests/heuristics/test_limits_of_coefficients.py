@@ -40,7 +40,7 @@ def cases(count):
     """Quadratic problems and those of other losses, without demands, which heuristics leave to others."""
     for seed in range(count):
         problem = quadratic_case(seed)
-        if not problem.must_have and not problem.must_not:
+        if not problem.force_in and not problem.force_out:
             yield seed, problem
         if seed % 4 == 0:
             yield seed, other_case(seed // 4)

@@ -58,7 +58,7 @@ def test_the_model_has_the_slopes_and_bends_of_the_objective(loss, intercept):
 
 
 def test_demands_are_met():
-    problem = problem_of("logistic", must_have=(7,), must_not=(0,))
+    problem = problem_of("logistic", force_in=(7,), force_out=(0,))
     support = NewtonSwap().run(problem, Context()).support
     names = {fit.support for fit, _ in starting_models(problem, ("newton-swap",), problem.fit(()), Context())}
     assert all(7 in found and 0 not in found for found in names)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from exactsel._jit import folders
+from exactsel._jit import cache_paths
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="folders have no such permissions on Windows")
 
@@ -23,7 +23,7 @@ def base(monkeypatch, tmp_path):
     made = tmp_path / "above" / "caches"
     made.mkdir(parents=True)
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(made))
-    assert folders.writable_cache() is not None
+    assert cache_paths.writable_cache() is not None
     return made
 
 
@@ -60,10 +60,10 @@ def owned_by_another(path, monkeypatch):
 
 
 def test_a_folder_others_can_write_is_not_used(base):
-    folder = Path(folders.writable_cache())
+    folder = Path(cache_paths.writable_cache())
     for mode, used in ((0o777, False), (0o1777, False), (0o702, False), (0o755, True), (0o700, True)):
         folder.chmod(mode)
-        assert (folders.writable_cache() == str(folder)) == used, oct(mode)
+        assert (cache_paths.writable_cache() == str(folder)) == used, oct(mode)
 
 
 @pytest.mark.parametrize("which", ["caches", "above"])
@@ -71,28 +71,28 @@ def test_nor_is_one_below_a_folder_others_can_write(base, which):
     above = base if which == "caches" else base.parent
     for mode, used in ((0o777, False), (0o703, False), (0o755, True), (0o1777, True)):
         above.chmod(mode)
-        assert (folders.writable_cache() is not None) == used, oct(mode)
+        assert (cache_paths.writable_cache() is not None) == used, oct(mode)
 
 
 @pytest.mark.parametrize("which", ["folder", "caches", "above"])
 def test_a_group_that_can_write_must_be_the_users_own(base, group, which):
-    folder = Path(folders.writable_cache())
+    folder = Path(cache_paths.writable_cache())
     {"folder": folder, "caches": base, "above": base.parent}[which].chmod(0o775)
     for name, members, used in (
         ("anna", (), True), ("anna", ("anna",), True), ("anna", ("anna", "bert"), False), ("staff", (), False),
         ("staff", ("anna",), False),
     ):  # fmt: skip
         group(name, *members)
-        assert (folders.writable_cache() is not None) == used, (name, members)
+        assert (cache_paths.writable_cache() is not None) == used, (name, members)
     group("anna").pw_gid += 1
-    assert folders.writable_cache() is None, "the user's group is another one"
+    assert cache_paths.writable_cache() is None, "the user's group is another one"
 
 
 @pytest.mark.parametrize("which", ["folder", "caches", "above"])
 def test_nor_is_one_of_another_user(base, monkeypatch, which):
-    folder = Path(folders.writable_cache())
+    folder = Path(cache_paths.writable_cache())
     owned_by_another({"folder": folder, "caches": base, "above": base.parent}[which], monkeypatch)
-    assert folders.writable_cache() is None
+    assert cache_paths.writable_cache() is None
 
 
 def test_a_link_on_the_way_is_followed_and_so_is_all_it_passes(base, monkeypatch, tmp_path):
@@ -101,21 +101,21 @@ def test_a_link_on_the_way_is_followed_and_so_is_all_it_passes(base, monkeypatch
     (between / "next").symlink_to("../above")
     link.symlink_to(between / "next")
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(link / "caches"))
-    assert folders.writable_cache() is not None
+    assert cache_paths.writable_cache() is not None
     between.chmod(0o777)
-    assert folders.writable_cache() is None, "others can replace the second link"
+    assert cache_paths.writable_cache() is None, "others can replace the second link"
     between.chmod(0o755)
     base.parent.chmod(0o777)
-    assert folders.writable_cache() is None
+    assert cache_paths.writable_cache() is None
     base.parent.chmod(0o755)
-    assert folders.writable_cache() is not None
+    assert cache_paths.writable_cache() is not None
     owned_by_another(between / "next", monkeypatch)
-    assert folders.writable_cache() is None, "its owner can let it lead elsewhere"
+    assert cache_paths.writable_cache() is None, "its owner can let it lead elsewhere"
 
 
 def test_links_that_go_round_lead_nowhere(tmp_path):
     (tmp_path / "round").symlink_to("round")
-    assert not folders.trusted(tmp_path / "round")
+    assert not cache_paths.trusted(tmp_path / "round")
 
 
 def test_what_numba_would_take_instead_is_not_used(base, tmp_path):

@@ -14,13 +14,13 @@ from regions import random_state
 from samples import examples, sample
 
 from exactsel.algebra.curvature import balanced_curvature
+from exactsel.enumeration.closed_form import duplicates, walk_data
 from exactsel.kernels.bounded import bounded_room
 from exactsel.kernels.counting import MOST_SUSPECTS, count, count_room, distinct, eliminate, margin_for, sets_of
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree_count import CLEAR, count_of_columns
 from exactsel.kernels.subtree_fit import NONE, fit_reaches, formula, formula_room, value_of
-from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN, WalkLimits, empty_walk, set_apart
-from exactsel.walks.closed_form import twins, walk_data
+from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN, SubtreeLimits, empty_walk, set_apart
 
 SEEDS = st.integers(0, 10**7)
 
@@ -53,9 +53,9 @@ def test_suspects_are_the_sets_that_are_not_positive_definite(seed):
     room = count_room(m)
     room.M[:] = M
     found = count(m, places, room)
-    suspects = [{*line[line >= 0].tolist()} for line in room.suspects[: min(found, MOST_SUSPECTS)]]
+    undecided = [{*line[line >= 0].tolist()} for line in room.undecided[: min(found, MOST_SUSPECTS)]]
     smallest = {chosen: np.linalg.eigvalsh(M[np.ix_(chosen, chosen)])[0] for chosen in combinations(range(m), places)}
-    for suspect in suspects:
+    for suspect in undecided:
         part = sorted(suspect)
         assert np.linalg.eigvalsh(M[np.ix_(part, part)])[0] <= 1e-9 * np.abs(M).max()
     if found > MOST_SUSPECTS:
@@ -63,7 +63,7 @@ def test_suspects_are_the_sets_that_are_not_positive_definite(seed):
         return
     for chosen, value in smallest.items():
         if abs(value) > 1e-9 * np.abs(M).max():
-            assert any(suspect <= {*chosen} for suspect in suspects) == (value < 0), (chosen, value)
+            assert any(suspect <= {*chosen} for suspect in undecided) == (value < 0), (chosen, value)
 
 
 @given(SEEDS)
@@ -117,7 +117,7 @@ def test_no_region_is_cleared_above_its_best_model(block):
             fixed,
             columns.size,
             places,
-            WalkLimits(upper, tolerance, 100, np.inf, True),
+            SubtreeLimits(upper, tolerance, 100, np.inf, True),
             walk,
             0,
             room,
@@ -133,11 +133,11 @@ def test_no_region_is_cleared_above_its_best_model(block):
             assert Fraction(walk.dropped[0]) <= best, seed
         else:
             refused += 1
-            suspects = [{*line[line >= 0].tolist()} for line in room.suspects[: max(outcome, 0)]]
+            undecided = [{*line[line >= 0].tolist()} for line in room.undecided[: max(outcome, 0)]]
             if outcome > 0:
                 inside, free = columns[:fixed].tolist(), columns[fixed:].tolist()
                 for more in combinations(free, min(places, len(free))):
-                    if not any(suspect <= {*more} for suspect in suspects):
+                    if not any(suspect <= {*more} for suspect in undecided):
                         assert Fraction(walk.dropped[0]) <= exact_fit(problem, [*inside, *more]), seed
     assert cleared > 60
     assert refused > 5
@@ -192,7 +192,7 @@ def test_values_of_supports(seed):
 @examples(200, 400)
 def test_twins_bring_the_same_models(seed):
     problem, rng = awkward_problem(seed), np.random.default_rng(seed)
-    found = twins(problem)
+    found = duplicates(problem)
     for j, twin in enumerate(found.tolist()):
         if twin < 0:
             assert not problem.AT[j].any()
@@ -216,13 +216,13 @@ def test_suspects_are_set_apart(seed):
     fixed, places = int(rng.integers(0, d - 1)), int(rng.integers(1, 4))
     columns = rng.permutation(d)
     found = int(rng.integers(1, 5))
-    suspects = np.full((MOST_SUSPECTS, 4), -1, dtype=np.int64)
+    undecided = np.full((MOST_SUSPECTS, 4), -1, dtype=np.int64)
     for s in range(found):
         chosen = rng.permutation(columns[fixed:])[: rng.integers(1, places + 1)]
-        suspects[s, : chosen.size] = chosen
+        undecided[s, : chosen.size] = chosen
     walk = empty_walk(1, d, fixed + places, 1000)
     few = int(rng.choice([1, 100]))
-    if not set_apart(walk, 0, columns, fixed, d, places, suspects, found, few):
+    if not set_apart(walk, 0, columns, fixed, d, places, undecided, found, few):
         assert walk.move_count[0] == walk.open_count[0] == 0
         assert few == 1
         return
@@ -242,7 +242,7 @@ def test_suspects_are_set_apart(seed):
         assert {*np.flatnonzero(state == OUT)} == {*left_out}
         assert {*np.flatnonzero(state == IN)} == {*columns[:fixed].tolist(), *put_in}
         assert len(put_in) <= places
-    lists = [{*line[line >= 0].tolist()} for line in suspects[:found]]
+    lists = [{*line[line >= 0].tolist()} for line in undecided[:found]]
     for size in range(places + 1):
         for support in map(set, combinations(columns[fixed:].tolist(), size)):
             parts = [part for part in counted + opened if set(part[0]) <= support and not set(part[1]) & support]

@@ -15,6 +15,7 @@ from samples import examples, sample
 
 from exactsel import Problem
 from exactsel.algebra.curvature import balanced_curvature
+from exactsel.enumeration.closed_form import walk_data
 from exactsel.kernels.counting import MOST_SUSPECTS
 from exactsel.kernels.group_counting import contracts, count_groups, factor, group_room, spare
 from exactsel.kernels.node import FREE, IN
@@ -25,9 +26,8 @@ from exactsel.kernels.subtree_fit import NONE, inverse_of, start_fit
 from exactsel.kernels.subtree_group_count import GroupData, Grouping, columns_of, count_of_groups, widest
 from exactsel.kernels.subtree_group_fit import fit_room, group_excess, group_formula, locate
 from exactsel.kernels.subtree_groups import group_rooms
-from exactsel.kernels.subtree_record import WalkLimits, empty_walk
+from exactsel.kernels.subtree_record import SubtreeLimits, empty_walk
 from exactsel.problem.groups import GroupedUnits
-from exactsel.walks.closed_form import walk_data
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.reference.bounds import curved_bound
 
@@ -74,13 +74,13 @@ def test_suspects_are_the_unions_that_are_not_positive_definite(seed):
     room.counts.M[:] = M
     room.first[:] = np.concatenate([[0], np.cumsum(widths)])
     found = count_groups(groups, places, room)
-    suspects = [{*line[line >= 0].tolist()} for line in room.counts.suspects[: min(found, MOST_SUSPECTS)]]
+    undecided = [{*line[line >= 0].tolist()} for line in room.counts.undecided[: min(found, MOST_SUSPECTS)]]
 
     def smallest(chosen):
         columns = [j for g in chosen for j in range(room.first[g], room.first[g + 1])]
         return np.linalg.eigvalsh(M[np.ix_(columns, columns)])[0] / np.abs(M).max()
 
-    for suspect in suspects:
+    for suspect in undecided:
         assert smallest(sorted(suspect)) <= 1e-9
     values = {chosen: smallest(chosen) for chosen in combinations(range(groups), places)}
     if found > MOST_SUSPECTS:
@@ -88,7 +88,7 @@ def test_suspects_are_the_unions_that_are_not_positive_definite(seed):
         return
     for chosen, value in values.items():
         if abs(value) > 1e-9:
-            assert any(suspect <= {*chosen} for suspect in suspects) == (value < 0), (chosen, value)
+            assert any(suspect <= {*chosen} for suspect in undecided) == (value < 0), (chosen, value)
 
 
 @given(SEEDS)
@@ -130,7 +130,7 @@ def test_no_region_of_groups_is_cleared_above_its_best_model(block):
         data, room = group_data(problem), group_room(problem.units.columns, problem.d, problem.units.columns)
         walk = empty_walk(1, problem.d, problem.k, 100)
         outcome = count_of_groups(
-            data, units, inside, units.size, places, WalkLimits(upper, tolerance, 100, np.inf, True), walk, 0, room
+            data, units, inside, units.size, places, SubtreeLimits(upper, tolerance, 100, np.inf, True), walk, 0, room
         )  # fmt: skip
         if np.isfinite(walk.value[0]):
             better += 1
@@ -144,9 +144,9 @@ def test_no_region_of_groups_is_cleared_above_its_best_model(block):
             assert Fraction(walk.dropped[0]) <= best, seed
         else:
             refused += 1
-            suspects = [{*line[line >= 0].tolist()} for line in room.counts.suspects[: max(outcome, 0)]]
+            undecided = [{*line[line >= 0].tolist()} for line in room.counts.undecided[: max(outcome, 0)]]
             for more, value in values.items():
-                if outcome > 0 and not any(suspect <= {*more} for suspect in suspects):
+                if outcome > 0 and not any(suspect <= {*more} for suspect in undecided):
                     assert Fraction(walk.dropped[0]) <= value, seed
     assert cleared > 60
     assert refused > 5

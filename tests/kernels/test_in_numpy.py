@@ -12,6 +12,7 @@ from own_loss import PseudoHuber
 from samples import examples
 
 from exactsel import Huber, Logistic, Poisson, Problem, Quadratic, SquaredHinge, _jit
+from exactsel.enumeration.closed_form import walk_data
 from exactsel.kernels import (
     last_candidate,
     last_fit,
@@ -27,7 +28,6 @@ from exactsel.kernels import (
 from exactsel.kernels.counting import count_room, eliminate
 from exactsel.losses.adjusted import adjusted
 from exactsel.losses.base import curvature_known
-from exactsel.walks.closed_form import walk_data
 
 pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="every kernel's own text runs")
 

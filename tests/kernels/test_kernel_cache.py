@@ -17,10 +17,10 @@ import numba
 import pytest
 from clocks import HANG
 
-from exactsel import _jit, turns
-from exactsel._jit import compiled, folders
+from exactsel import _jit, file_lock
+from exactsel._jit import cache_paths, compiled
 from exactsel.cli.main import main
-from exactsel.turns import turn
+from exactsel.file_lock import turn
 
 pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="nothing is compiled")
 
@@ -241,8 +241,8 @@ def nobody(monkeypatch):
 
 
 def test_without_a_home_nothing_is_cached(nobody):
-    assert folders.user_cache() is None
-    assert folders.writable_cache() is None
+    assert cache_paths.user_cache() is None
+    assert cache_paths.writable_cache() is None
 
 
 @pytest.mark.parametrize("name", ["HOME", "XDG_CACHE_HOME"])
@@ -250,20 +250,20 @@ def test_without_a_home_nothing_is_cached(nobody):
 def test_a_home_that_is_no_absolute_path_is_none(nobody, monkeypatch, tmp_path, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(name, "relative")
-    assert folders.writable_cache() is None
+    assert cache_paths.writable_cache() is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_name_of_a_folder_names_none(nobody, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", "")
-    assert folders.writable_cache() is None
+    assert cache_paths.writable_cache() is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_folder_belongs_to_the_user_alone(monkeypatch, tmp_path):
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(tmp_path / "cache"))
-    folder = Path(folders.writable_cache())
+    folder = Path(cache_paths.writable_cache())
     assert folder.parent == tmp_path / "cache"
     if os.name != "nt":
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -272,7 +272,7 @@ def test_the_folder_belongs_to_the_user_alone(monkeypatch, tmp_path):
 def test_a_file_in_the_place_of_the_folder(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(tmp_path / "file"))
-    assert folders.writable_cache() is None
+    assert cache_paths.writable_cache() is None
 
 
 SCRIPT = """
@@ -282,12 +282,13 @@ if os.name != "nt":
     def unknown(uid):
         raise KeyError(uid)
     pwd.getpwuid = unknown
-from exactsel import _jit, turns
-from exactsel._jit import folders
+from exactsel import _jit
+from exactsel import file_lock
+from exactsel._jit import cache_paths
 @_jit.njit
 def twice(x):
     return 2 * x
-print(folders.cache_folder(), twice(3))
+print(cache_paths.cache_folder(), twice(3))
 """
 
 
@@ -334,7 +335,7 @@ def test_who_comes_second_waits_and_finds_what_the_first_has_compiled(kernel, tm
     with turn(lock_of(second)):
         waiting = threading.Thread(target=lambda: found.append(second(3)))
         waiting.start()
-        waiting.join(5 * turns.PAUSE)
+        waiting.join(5 * file_lock.PAUSE)
         assert waiting.is_alive()
         for file, content in files.items():
             file.write_bytes(content)
@@ -365,7 +366,7 @@ def test_who_has_waited_and_who_comes_anew_do_not_go_together(tmp_path):
 
 
 def test_nobody_waits_for_ever(kernel, monkeypatch):
-    monkeypatch.setattr(turns, "LONGEST", 2 * turns.PAUSE)
+    monkeypatch.setattr(file_lock, "LONGEST", 2 * file_lock.PAUSE)
     dispatcher = kernel()
     with turn(lock_of(dispatcher)):
         assert dispatcher(3) == 6

@@ -1,4 +1,4 @@
-"""The cost of a pair by the largest reach of any row (kernels/last_cost.py), against its twin and formula (2)."""
+"""The cost of a pair by the largest reach of any row (kernels/leaf_cost.py), against its twin and formula (2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import examples
 
-from exactsel.kernels.last_cost import cost_of_pair, costs_of_pairs
+from exactsel.kernels.leaf_cost import cost_of_pair, costs_of_pairs
 from tests.kernels.test_last_place import Beside
 
 

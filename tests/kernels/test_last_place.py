@@ -17,13 +17,13 @@ from exactsel import Problem
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.witness import LeafFits
-from exactsel.kernels import last_place
+from exactsel.kernels import leaf_closing
 from exactsel.kernels.apg import Perspective
-from exactsel.kernels.last_candidate import add_candidate, empty_candidates
-from exactsel.kernels.last_cost import cost_of_one, costs_of_pairs, margins_of, steps_of_pair
-from exactsel.kernels.last_fit import EXTREME, REACH, empty_fit, fit_small
-from exactsel.kernels.last_place import close_last_places, products_of_two
-from exactsel.kernels.last_rows import bound_at_step
+from exactsel.kernels.leaf_candidate import add_candidate, empty_candidates
+from exactsel.kernels.leaf_closing import close_last_places, products_of_two
+from exactsel.kernels.leaf_cost import cost_of_one, costs_of_pairs, margins_of, steps_of_pair
+from exactsel.kernels.leaf_fit import EXTREME, REACH, empty_fit, fit_small
+from exactsel.kernels.leaf_rows import bound_at_step
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.losses import Huber
 from exactsel.losses.logistic import AdjustedLogistic
@@ -255,8 +255,8 @@ def ended(problem, state, best, tolerance, start=None, stop=STOP, adopts=True):
 
 
 def test_a_stop_while_candidates_are_looked_at(monkeypatch):
-    monkeypatch.setattr(last_place, "_gather", lambda *arguments: (-1, np.inf))
-    kernel = getattr(last_place.close_places, "py_func", last_place.close_places)
+    monkeypatch.setattr(leaf_closing, "_gather", lambda *arguments: (-1, np.inf))
+    kernel = getattr(leaf_closing.close_places, "py_func", leaf_closing.close_places)
     rng = np.random.default_rng(0)
     problem = Problem(rng.standard_normal((30, 8)), rng.choice([-1.0, 1.0], 30), 2, loss="logistic", lam=0.1)
     perspective, none = perspective_of(problem), np.array([], dtype=np.int64)

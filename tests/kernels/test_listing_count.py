@@ -34,7 +34,7 @@ def suspected(H, h, lengths, flags, places, level):
     return (
         None
         if found == NOT_COUNTED
-        else [frozenset(j for j in row if j >= 0) for row in room.suspects[:found].tolist()]
+        else [frozenset(j for j in row if j >= 0) for row in room.undecided[:found].tolist()]
     )
 
 

@@ -181,7 +181,7 @@ import numpy as np
 from exactsel import _jit
 from exactsel._jit import atomic_add, choose_by_type, njit, prange
 from exactsel._jit.compiled import dispatchers
-from exactsel._jit.folders import cache_folder
+from exactsel._jit.cache_paths import cache_folder
 from exactsel.kernels.rows import loss_gradient, loss_value
 from exactsel.losses.huber import Huber
 

@@ -80,7 +80,7 @@ def claim(about, **changes):
         ({"k": 3}, "k is 3, but at least 0 and at most 2"),
         ({"k": True}, "k is True, no whole number"),
         ({"k": 1.0}, "integer"),
-        ({"must_have": (1.0,)}, "integer"),
+        ({"force_in": (1.0,)}, "integer"),
         ({"intercept": 2}, "intercept is 2, neither"),
         ({"weights": np.array([1e31, 1.0, 1.0])}, "the weights range from 1 to 1e\\+31"),
         ({"weights": np.array([1e-31, 1.0, 1.0])}, "the weights range from 1e-31 to 1"),

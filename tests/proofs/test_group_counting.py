@@ -155,8 +155,8 @@ def test_regions_are_counted_with_what_is_inside():
         level = float(rng.choice(list(values.values()))) * float(rng.choice([1 - 1e-9, 1 + 1e-9]))
         counting = level_counting(instance, level)
         below = {columns for columns, value in values.items() if value < level}
-        suspects = {tuple(columns) for columns in counting.suspects(state, k)}
-        assert suspects == below
+        undecided = {tuple(columns) for columns in counting.undecided(state, k)}
+        assert undecided == below
         assert counting.counted(state[None], k)[0] == (not below)
         held, failed = held + (not below), failed + bool(below)
     assert held > 5

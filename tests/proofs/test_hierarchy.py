@@ -36,7 +36,7 @@ def instance_of(case):
     hierarchy = Hierarchy(case.kind, tuple((j, tuple(own)) for j, own in case.hierarchy)) if case.hierarchy else None
     more = {"groups": tuple(map(tuple, case.groups)), "hierarchy": hierarchy}
     about = (np.array(case.A), np.array(case.y), case.k, case.loss, case.lam, case.delta)
-    forced = (tuple(case.must_have), tuple(case.must_not))
+    forced = (tuple(case.force_in), tuple(case.force_out))
     if case.weights is None and not (case.level or case.scale):
         return Instance(*about, *forced, **more)
     weights = None if case.weights is None else np.array(case.weights)
@@ -50,8 +50,8 @@ def verdict_on(case, file, lower=0.0, upper=HUGE):
 
 def root_of(case):
     """The first region, with what the hierarchy makes of it."""
-    free = frozenset(range(len(case.units))) - {*case.must_have, *case.must_not}
-    return implied(instance_of(case).hierarchy, frozenset(case.must_have), free, case.k)
+    free = frozenset(range(len(case.units))) - {*case.force_in, *case.force_out}
+    return implied(instance_of(case).hierarchy, frozenset(case.force_in), free, case.k)
 
 
 def coefficients(case, best):
@@ -185,7 +185,7 @@ def test_what_is_true_is_verified(lean):
             verdict = verdict_on(case, file, *claims)
             assert verdict.verified, (seed, verdict.reason)
             assert verdict.regions <= file.arrays["tree"].count(CLOSE)
-        kinds.append((case.kind, bool(case.groups), bool(case.must_have), case.scale))
+        kinds.append((case.kind, bool(case.groups), bool(case.force_in), case.scale))
     assert len({*kinds}) > 8
 
 
@@ -239,8 +239,8 @@ def test_models_are_those_of_admissible_sets():
 
 def implied_has_parents(case, listed):
     """Whether a set, with what it implies, is whole."""
-    inside = listed | {*case.must_have}
-    others = frozenset(range(len(case.units))) - inside - {*case.must_not}
+    inside = listed | {*case.force_in}
+    others = frozenset(range(len(case.units))) - inside - {*case.force_out}
     region = implied(instance_of(case).hierarchy, inside, others, case.k)
     return region is not None and respects(instance_of(case).hierarchy, region[0])
 
@@ -279,7 +279,7 @@ def test_proofs_of_other_hierarchies():
     others = [
         case._replace(kind="weak"), case._replace(hierarchy=[(1, [0, 2])]), case._replace(hierarchy=[(1, [0])]),
         plain, case._replace(hierarchy=[(2, [0, 1])]), plain._replace(level=True), case._replace(level=True),
-        case._replace(must_not=[1]), case._replace(groups=[[0], [1], [2]]),
+        case._replace(force_out=[1]), case._replace(groups=[[0], [1], [2]]),
     ]  # fmt: skip
     for other in others:
         for mine, theirs in ((other, file), (case, strong_file(other, optimum(other)))):

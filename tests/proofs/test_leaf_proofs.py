@@ -192,7 +192,7 @@ def test_what_it_says_nothing_of_proves_zero():
         proof = file_of(about, [LEAF, CLOSE], 1e-3)
         assert not first_says(about, proof, upper=1e300).verified
         assert second_says(about, proof, upper=1e300) != ""
-    for about in (plain(), plain(k=1), plain(k=3, must_have=(4,)), plain(k=4, must_not=(0, 1, 2))):
+    for about in (plain(), plain(k=1), plain(k=3, force_in=(4,)), plain(k=4, force_out=(0, 1, 2))):
         proof = file_of(about, [LEAF, CLOSE], 1e-3)
         assert first_says(about, proof, upper=1e300).verified
         assert second_says(about, proof, upper=1e300) == ""

@@ -297,7 +297,7 @@ def some_proof(folder, monkeypatch, seed=0, **kind):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("kind", [
-    {"loss": "huber"}, {"loss": "logistic", "intercept": True}, {"loss": "huber", "must_have": [3], "must_not": [0]},
+    {"loss": "huber"}, {"loss": "logistic", "intercept": True}, {"loss": "huber", "force_in": [3], "force_out": [0]},
     {"loss": "logistic", "weights": np.repeat([0.0, 1.0, 2.5], 20), "scale": True, "intercept": True},
 ])  # fmt: skip
 def test_both_checkers_verify_a_listing_and_no_more_than_it_shows(kind, tmp_path, monkeypatch):

@@ -21,8 +21,8 @@ from standalone_says import said
 from tiny_problems import Case, optimum
 
 import exactsel
-from exactsel.problem import spans
-from exactsel.problem.spans import Spans
+from exactsel.problem import redundant_columns
+from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel_certificates.checking import verify
 from exactsel_certificates.container import parse_proof
 from exactsel_certificates.formula import Instance
@@ -41,7 +41,7 @@ SOLVE = partial(exactsel.solve, threads=1, heuristics=(), time_limit=20.0)
 
 @pytest.fixture(autouse=True)
 def small_problems_too(monkeypatch):
-    monkeypatch.setattr(spans, "MOST_TAKING_PART", 0.9)
+    monkeypatch.setattr(redundant_columns, "MOST_TAKING_PART", 0.9)
 
 
 def with_lower(data, lower):
@@ -63,7 +63,7 @@ def second_says(problem, data):
 @examples(300, 600)
 def test_what_a_region_goes_without_every_region_below_it_goes_without(seed):
     rng, problem = np.random.default_rng(seed), nearly_independent(seed, most=9, most_k=5)
-    known = Spans.of(problem)
+    known = RedundantColumns.of(problem)
     if known is None:
         return
     instance = Instance(problem.A, problem.y, problem.k, "quadratic", 0.0)
@@ -85,7 +85,7 @@ def test_what_a_region_goes_without_every_region_below_it_goes_without(seed):
 @examples(15, 120)
 def test_honest_proofs_pass_and_raised_claims_do_not(tmp_path_factory, seed):
     problem = nearly_independent(seed, most=7, most_k=4)
-    if Spans.of(problem) is None or Spans.of(problem).curvature is None:
+    if RedundantColumns.of(problem) is None or RedundantColumns.of(problem).curvature is None:
         return
     file = tmp_path_factory.mktemp("near") / "p.exsel"
     found = SOLVE(problem, subtrees=seed % 2 == 0, proof=file)
@@ -107,7 +107,7 @@ def test_the_second_checker_verifies_nearly_all_of_what_the_first_does():
     verified = []
     for seed in range(80):
         problem = nearly_independent(seed, most=7, most_k=4)
-        if Spans.of(problem) is not None and Spans.of(problem).curvature is not None:
+        if RedundantColumns.of(problem) is not None and RedundantColumns.of(problem).curvature is not None:
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder) / "p.exsel"
                 found = SOLVE(problem, subtrees=seed % 2 == 0, proof=file)
@@ -177,7 +177,7 @@ def test_what_took_over_coefficients_is_not_left_out_itself(claim, tree):
     """e2 is near to three columns of S, one of which is then near to others of them, with a coefficient of 10^14."""
     columns = [[0.0, 1.0, -0.09], [1.0, 0.0, 0.9e-14], [1.0, 1e-13, 0.0], [0.0, 1.0, 0.0]]
     A = [list(row) for row in zip(*columns, strict=True)]
-    case = Case(A, [0.0, 0.0, 1.0], 4, "quadratic", 0.0, must_have=[0, 1, 2])
+    case = Case(A, [0.0, 0.0, 1.0], 4, "quadratic", 0.0, force_in=[0, 1, 2])
     file = written(case, tree, {}, 0.0, 1e300, scope="bounded models")
     assert said(case, file, lower=claim, upper=0.5) != ""
     assert not first_says(case, file, lower=claim, upper=0.5).verified
@@ -190,7 +190,7 @@ def test_many_near_columns_are_paid_for_once_each(m):
     columns = [[0.0, 2.0 * i + 1.0, 0.0] for i in range(m)] + [[1.0, 0.25, 0.0], [1.0, 0.0, eta]]
     columns += [[0.0, 1.0, -4.0 * eta]] * m
     A = [list(row) for row in zip(*columns, strict=True)]
-    case = Case(A, [0.0, 0.0, 1.0], k, "quadratic", 0.0, must_have=[*range(m, k)])
+    case = Case(A, [0.0, 0.0, 1.0], k, "quadratic", 0.0, force_in=[*range(m, k)])
     file = written(case, [COUNTED], {}, 0.0, 1e300, scope="bounded models")
     claim = 0.5 - 1.0001e-8 * k - 1e-11
     assert said(case, file, lower=claim, upper=0.5) != ""

@@ -40,15 +40,15 @@ def binary(seed, kind=""):
     k, forced = int(rng.integers(1, d + 1)), int(rng.integers(d))
     demands = restriction(rng, kind, d) if kind else {}
     if not kind and rng.random() < 0.4:
-        demands = {"must_have" if rng.random() < 0.5 else "must_not": (forced,)}
+        demands = {"force_in" if rng.random() < 0.5 else "force_out": (forced,)}
         A[:, forced] = rng.normal(size=n)
     return Instance(A, y, k, "logistic", float(10.0 ** rng.uniform(-3, 0)), **demands)
 
 
 def divided(rng, instance):
     """A tree of some decisions, all of whose regions are counted."""
-    free = [j for j in range(instance.units) if j not in (*instance.must_have, *instance.must_not)]
-    words, places = list[int](), instance.k - len(instance.must_have)
+    free = [j for j in range(instance.units) if j not in (*instance.force_in, *instance.force_out)]
+    words, places = list[int](), instance.k - len(instance.force_in)
     for j in rng.permutation(free)[: int(rng.integers(len(free) + 1))].tolist():
         if places == 0 and instance.hierarchy is None:
             break
@@ -110,7 +110,7 @@ def test_what_is_said_of_nothing_proves_zero():
         assert second_says(instance, proof, upper=1e300) != ""
     assert first_says(weighted(), file_of(weighted(), [COUNTED], 1e-3), upper=1e300).verified
     # The column of three values is no obstacle once it is in: nothing is counted by it.
-    fixed = weighted(A=three, must_have=(2,))
+    fixed = weighted(A=three, force_in=(2,))
     proof = file_of(fixed, [COUNTED], 0.999 * truth(fixed))
     assert first_says(fixed, proof, upper=1e300).verified
     assert second_says(fixed, proof, upper=1e300) == ""

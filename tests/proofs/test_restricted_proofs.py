@@ -98,7 +98,7 @@ def forgeries(instance, best, toy):
                 **{n: getattr(proof, n)[:0] for n in ("split_size", "split_column", "split_scale", "split_value")},
             ),
         )
-    everything, banned = instance.hierarchy is None, {*instance.must_not}
+    everything, banned = instance.hierarchy is None, {*instance.force_out}
     low = [T for T, value in toy.worth.items() if value < level and not banned & {*T}]
     sets = [T for T in low if everything or T in toy.allowed]
     if sets:
@@ -144,7 +144,7 @@ def test_the_model_shown_keeps_to_every_restriction():
     y = y + A @ [1.0, 1.0, -1.0, 0.5, 0.0]
     made = {
         "box": Box(np.array([-np.inf, -np.inf, 0.0, -np.inf, -0.1]), np.array([np.inf, np.inf, np.inf, 0.25, 0.1])),
-        "hierarchy": Limits(1, ((0, 1),)), "must_not": (4,),
+        "hierarchy": Limits(1, ((0, 1),)), "force_out": (4,),
     }  # fmt: skip
     instance = Instance(A, y, 2, "quadratic", 0.5, **made)
     proof = file_of(instance, [COUNTED])

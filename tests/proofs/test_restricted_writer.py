@@ -13,14 +13,14 @@ from restricted_files import KINDS, admissible_sets, first_says, restriction, se
 
 from exactsel import GroupedProblem, Problem, boxed, solve
 from exactsel.closers.trial import CheaperFirst
-from exactsel.proofs.audit import Audit
+from exactsel.enumeration import minors
 from exactsel.proofs.instance import instance_of
+from exactsel.proofs.recheck import Recheck
 from exactsel.proofs.writer import ProofWriter
 from exactsel.search.events import Discarded, SubtreeClosed
 from exactsel.solving import choose
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
-from exactsel.walks import wide
 from exactsel_certificates.checking import problem_hash
 from exactsel_certificates.container import CLOSE, COUNTED, MINORANT, read_proof
 from exactsel_certificates.reference.replay import ReplayError, Walked, replay
@@ -75,7 +75,7 @@ def told(event):
 @pytest.mark.parametrize("case", CASES)
 def test_steps_of_a_free_search_are_written_and_accepted(case, kind, tmp_path, monkeypatch):
     shape, about, event = CASES[case]
-    for module, name in ((wide, "FEWEST"), (wide, "FEWEST_BLIND"), (choose, "FEWEST")):
+    for module, name in ((minors, "FEWEST"), (minors, "FEWEST_BLIND"), (choose, "FEWEST")):
         if event == "counted":
             monkeypatch.setattr(module, name, 5)
     monkeypatch.setattr(CheaperFirst, "close", lambda *_: None)  # so that what is left to walks is not closed before
@@ -106,14 +106,14 @@ def test_steps_of_a_free_search_are_written_and_accepted(case, kind, tmp_path, m
 @pytest.mark.parametrize("kind", ["signs", "limits", "strong"])
 def test_an_audit_follows_a_free_walk(kind, monkeypatch):
     """Also where restrictions leave less of what it closed, or nothing."""
-    for module, name in ((wide, "FEWEST"), (wide, "FEWEST_BLIND"), (choose, "FEWEST")):
+    for module, name in ((minors, "FEWEST"), (minors, "FEWEST_BLIND"), (choose, "FEWEST")):
         monkeypatch.setattr(module, name, 5)
     A, y = data(2, 8, 14)
     about = {"k": 3, "lam": 1e-3}
     search = Search(Problem(A, y, **about), Settings(heuristics=()))
     search.state.opened = []
     problem = restricted(kind, A, y, **about)
-    audit = Audit(problem)
+    audit = Recheck(problem)
     for event in [*search]:
         audit(event, search.state)
     assert audit.bounds > 5
@@ -173,7 +173,7 @@ def test_a_minorant_counts_groups_and_admissible_sets(kind, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("kind", ["signs", "limits", "strong"])
 def test_the_replay_follows_a_free_walk(kind, monkeypatch):
-    for module, name in ((wide, "FEWEST"), (wide, "FEWEST_BLIND"), (choose, "FEWEST")):
+    for module, name in ((minors, "FEWEST"), (minors, "FEWEST_BLIND"), (choose, "FEWEST")):
         monkeypatch.setattr(module, name, 5)
     A, y = data(2, 8, 14)
     about = {"k": 3, "lam": 1e-3}

@@ -49,7 +49,7 @@ def sides_of(limits):
 
 def said(data, A, y, k, options, limits=None):
     """What the second checker says."""
-    more = (options.get("delta", 1.0), (), options["must_not"], None, options["fit_intercept"])
+    more = (options.get("delta", 1.0), (), options["force_out"], None, options["fit_intercept"])
     within = {"bounds": sides_of(limits)}
     return standalone.check(data, of_table(A.tolist()), y.tolist(), k, options["loss"], options["lam"], *more, **within)
 
@@ -85,7 +85,7 @@ def test_bounds_of_both_checkers_hold_and_are_those_of_the_reference(seed, drawn
             "active_column": [j for j in range(problem.d) if j not in others], "screen_level": at.tolist(),
             "screen_dual": [*range(len(some))], "dual_value": some.ravel().tolist(),
         }  # fmt: skip
-        more = (options.get("delta", 1.0), (), options["must_not"], None, options["fit_intercept"])
+        more = (options.get("delta", 1.0), (), options["force_out"], None, options["fit_intercept"])
         within = {"bounds": sides_of(limits)}
         exact = bounds(p, stated(A.tolist(), y.tolist(), k, options["loss"], options["lam"], *more, **within))
         theirs = mine.whole, float(np.min(mine.with_column[others], initial=np.inf))
@@ -95,7 +95,7 @@ def test_bounds_of_both_checkers_hold_and_are_those_of_the_reference(seed, drawn
         if options["loss"] == "quadratic":
             about = table_instance(instance, A, y)
             slow = [touched_bound(about, at.tolist())]
-            allowed = [j for j in range(A.shape[1]) if j not in options["must_not"]]
+            allowed = [j for j in range(A.shape[1]) if j not in options["force_out"]]
             held = limits is not None and bool(np.all(np.isfinite(np.array(limits)[:, allowed])))
             slow += [dual_bounds(about, dual) for dual in some if options["lam"] > 0 or held]
             whole = max([0.0, *(bound for bound, _ in slow)])
@@ -135,7 +135,7 @@ def test_both_checkers_verify_what_a_search_proves_and_nothing_more(
 
 def table_instance(about, A, y):
     """The problem as a checker knows it where it is handed a table."""
-    more = {"must_not": about.must_not, "intercept": about.intercept, "box": about.box}
+    more = {"force_out": about.force_out, "intercept": about.intercept, "box": about.box}
     return (GivenInstance if about.intercept else Instance)(A, y, about.k, about.loss, about.lam, about.delta, **more)
 
 
@@ -176,7 +176,7 @@ def test_a_model_of_a_column_that_is_not_active_is_malformed(on_demand, tmp_path
 def test_forced_columns_must_be_active(on_demand, tmp_path):
     rng = np.random.default_rng(1)
     A, y = (rng.random((30, 6)) < 0.2) * 1.0, rng.standard_normal(30)
-    problem = Problem.prepared(scipy.sparse.csc_matrix(A), y, 2, must_have=[3], must_not=[0])
+    problem = Problem.prepared(scipy.sparse.csc_matrix(A), y, 2, force_in=[3], force_out=[0])
     file = tmp_path / "p.exsel"
     solve(problem, proof=file, signals=())
     assert verify(problem, file).verified
@@ -271,7 +271,7 @@ def test_a_table_of_columns_that_nothing_limits(on_demand, tmp_path, monkeypatch
     y = 3.0 * A[:, 1] + 0.01 * rng.standard_normal(40)
     limits = np.full(12, -np.inf), np.full(12, np.inf)
     limits[1][11] = 0.5
-    options = {"loss": "quadratic", "lam": 0.0, "fit_intercept": True, "must_not": []}
+    options = {"loss": "quadratic", "lam": 0.0, "fit_intercept": True, "force_out": []}
     problem, _ = problems(A, y, 1, options, limits)
     file = tmp_path / "p.exsel"
     result = solve(problem, proof=file, signals=())

@@ -102,7 +102,7 @@ def test_with_one_place_left_a_fit_looks_at_each_column():
     """So a root with k = 1 needs no tree, and what it proves is the optimum itself."""
     for seed in range(40):
         case = random_case(random.Random(f"one {seed}"), "quadratic")
-        case = case._replace(k=1, must_have=[], must_not=[])
+        case = case._replace(k=1, force_in=[], force_out=[])
         best = optimum(case)
         file = written(case, [8 * FIT + USE, CLOSE], best.x, 0, HUGE)
         assert said(case, file, lower=below(best.value), upper=HUGE) == "", seed
@@ -152,7 +152,7 @@ def test_nothing_costs_less_than_zero():
 
 
 def test_only_so_many_regions_are_improved(monkeypatch):
-    case = random_case(random.Random("many"), "huber")._replace(k=1, must_have=[], must_not=[])
+    case = random_case(random.Random("many"), "huber")._replace(k=1, force_in=[], force_out=[])
     file = strong_file(case, optimum(case), by_fit=False)
     calls = []
     monkeypatch.setattr(checking, "improved", lambda *_: calls.append(1) or F(0))

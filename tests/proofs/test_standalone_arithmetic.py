@@ -43,7 +43,7 @@ def test_logarithms_are_rounded_outwards():
 
 
 def test_the_fit_is_the_least_of_all():
-    case = random_case(random.Random("fit"), "quadratic")._replace(k=2, groups=[], must_have=[], must_not=[])
+    case = random_case(random.Random("fit"), "quadratic")._replace(k=2, groups=[], force_in=[], force_out=[])
     r = Regression(case.A, case.y, 2, "quadratic", case.lam, 1.0, case.weights, case.level, (), case.scale)
     everything = {*range(len(case.A[0]))}
     assert r.at_fit(everything, set(), [], False) == fitted(case, sorted(everything)).value

@@ -216,7 +216,7 @@ def test_what_is_missing_or_no_file(files, capfd, tmp_path):
         with pytest.warns(UserWarning, match="Duplicate"):
             file.writestr("A.npy", npy(np.ones((2, 2))))
     assert "holds A twice" in ends(capfd, arguments)[1]
-    for bad in (["--lam", "x"], ["-k", "1.5"], ["-k", "9" * 5000], ["--must-have", "a"], ["--unknown"]):
+    for bad in (["--lam", "x"], ["-k", "1.5"], ["-k", "9" * 5000], ["--force-in", "a"], ["--unknown"]):
         with pytest.raises(SystemExit) as stop:
             main([*arguments, *bad])
         assert stop.value.code == 2
@@ -271,8 +271,8 @@ def test_groups_forced_columns_and_selections(files, capfd, tmp_path):
     assert ends(capfd, files(case._replace(k=2), groups=np.array(["g", "", "g"]), k=9))[0] == 0
     assert ends(capfd, files(case, groups=np.array(["g", "g", ""]))) == (3, "REJECTED another problem")
     assert ends(capfd, files(case, groups=np.array(["g"])))[0] == 3
-    forced = whole_case(must_have=[2], must_not=[0])
-    assert ends(capfd, [*files(forced), "--must-have", "2", "--must-not", "0"])[0] == 0
+    forced = whole_case(force_in=[2], force_out=[0])
+    assert ends(capfd, [*files(forced), "--force-in", "2", "--force-out", "0"])[0] == 0
     css = whole_case(loss="", y=[], k=2)
     proof, instance = files(whole_case())
     (tmp_path / "run.exsel").write_bytes(strong_file(css, optimum(css)).data())

@@ -77,13 +77,13 @@ def test_a_scope_is_about_centred_and_weighted_columns():
 def test_models_that_are_none_of_the_problem():
     """With too many columns, or one that is forced out, or no room left for those forced in; zeros do not count."""
     A = [[1.0, 0.0, 2.0, 1.0], [0.0, 1.0, 1.0, 3.0]]
-    case = Case(A, [1.0, 2.0], 2, must_have=[0], must_not=[3])
+    case = Case(A, [1.0, 2.0], 2, force_in=[0], force_out=[3])
     for model, allowed in (
         ({}, True), ({1: 1.0}, True), ({0: 1.0, 1: 1.0}, True), ({1: 1.0, 2: 0.0, 3: 0.0}, True),
         ({1: 1.0, 2: 1.0}, False), ({0: 1.0, 1: 1.0, 2: 1.0}, False), ({3: 1.0}, False), ({0: 1.0, 3: -5e-324}, False),
     ):  # fmt: skip
         assert said(case, written(case, [CLOSE], model, 0, HUGE)) == ("" if allowed else "columns that are not allowed")
-    grouped = case._replace(must_have=[], must_not=[1], k=1, groups=[[0, 2], [1], [3]])
+    grouped = case._replace(force_in=[], force_out=[1], k=1, groups=[[0, 2], [1], [3]])
     for model, allowed in (({0: 1.0, 2: 1.0}, True), ({0: 1.0, 3: 1.0}, False), ({1: 1.0}, False), ({3: 1.0}, True)):
         file = written(grouped, [CLOSE], model, 0, HUGE)
         assert said(grouped, file) == ("" if allowed else "columns that are not allowed")
@@ -141,7 +141,7 @@ def test_numbers_of_any_size_in_a_proof(loss, value):
     """They prove nothing, or little; they do not overflow."""
     for seed in range(many(3, 6)):
         case = random_case(random.Random(f"huge {seed}"), loss)
-        if len(case.A[0]) <= len(case.must_not) or case.k == 0:
+        if len(case.A[0]) <= len(case.force_out) or case.k == 0:
             continue
         best = optimum(case)
         columns = range(len(case.A[0]))
@@ -239,7 +239,7 @@ def test_the_length_of_the_header():
 
 
 def test_a_tree_that_is_none():
-    case = random_case(random.Random("tree"), "quadratic")._replace(k=1, groups=[], must_have=[], must_not=[])
+    case = random_case(random.Random("tree"), "quadratic")._replace(k=1, groups=[], force_in=[], force_out=[])
     assert len(case.A[0]) > 1
     put = [8 * 0 + PUT_IN, 8 * 1 + PUT_IN, CLOSE]
     split = [8 * 9 + SPLIT_IN, CLOSE, CLOSE]

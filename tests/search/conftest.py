@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from exactsel.walks import effort
+from exactsel.enumeration import work_budget
 
 
 @pytest.fixture
 def kernels_at_once(monkeypatch):
     """Let the kernel search below every node, from the first round on, a few nodes at a time."""
-    monkeypatch.setattr(effort, "SUBSEARCH_SHARE", 1e9)
-    monkeypatch.setattr(effort, "LEAST_SUBSEARCH", 1)
-    monkeypatch.setattr(effort, "MOST_SUBSEARCH", 2)
+    monkeypatch.setattr(work_budget, "SUBSEARCH_SHARE", 1e9)
+    monkeypatch.setattr(work_budget, "LEAST_SUBSEARCH", 1)
+    monkeypatch.setattr(work_budget, "MOST_SUBSEARCH", 2)

@@ -16,12 +16,12 @@ from exactsel.bounds.witness import ModelPoint
 from exactsel.cli.main import main
 from exactsel.errors import InvariantError, UnsupportedError
 from exactsel.nodes.trees import BinaryTree
-from exactsel.proofs.audit import Audit
 from exactsel.proofs.evaluating import UNTRUSTED, Claim, Evaluator
+from exactsel.proofs.recheck import Recheck
 from exactsel.search import commit
 from exactsel.search.frontier import BestFirst
 from exactsel.search.spilling import Spilling
-from exactsel.solving.failing import kept
+from exactsel.solving.reproducer import kept
 from exactsel.solving.solver import Search
 from exactsel.testing.campaigns.random_instances import random_instance
 from exactsel.testing.campaigns.reproducers import read_reproducer
@@ -59,7 +59,7 @@ def test_sound_searches_of_random_instances(chunk):
 def test_it_evaluates_what_was_committed():
     make, options = SEARCHES["huber, default"]
     search = Search(make(900), Settings(**options), details=True)
-    audit = Audit(search.problem)
+    audit = Recheck(search.problem)
     for event in search:
         audit(event, search.state)
     assert audit.bounds >= search.state.nodes > 1
@@ -205,8 +205,8 @@ def test_any_problem_can_be_kept(kind, tmp_path):
         "weights": lambda: Problem.prepared(
             A, y, 2, loss="huber", delta=0.5, lam=0.1, weights=np.arange(8.0), intercept=True, scale=True
         ),
-        "hierarchy": lambda: Problem(A, y, 3, lam=0.1, must_not=[4], hierarchy={2: (0, 1)}, hierarchy_kind="weak"),
-        "groups": lambda: GroupedProblem(Problem(A, y, 2, lam=0.1), ["a", "a", None, "b", "b"], must_have=[0]),
+        "hierarchy": lambda: Problem(A, y, 3, lam=0.1, force_out=[4], hierarchy={2: (0, 1)}, hierarchy_kind="weak"),
+        "groups": lambda: GroupedProblem(Problem(A, y, 2, lam=0.1), ["a", "a", None, "b", "b"], force_in=[0]),
         "columns": lambda: ColumnSubsetProblem(A, 2),
     }[kind]()
     search = Search(problem, Settings(batch=3))
@@ -227,7 +227,7 @@ def test_a_frontier_on_the_disk(kernels_at_once):
     """Nodes that wait on the disk are looked at before they go there."""
     make, options = SEARCHES["quadratic, no walks"]
     search = Search(make(900), Settings(**options | {"memory_limit": 0.001}), details=True)
-    audit = Audit(search.problem)
+    audit = Recheck(search.problem)
     for event in search:
         audit(event, search.state)
     assert isinstance(search.state.frontier, Spilling)

@@ -14,6 +14,9 @@ from samples import sample
 
 from exactsel import Problem, solve
 from exactsel.bounds.base import BoundOptions
+from exactsel.enumeration import minors
+from exactsel.enumeration.minors import MinorTest
+from exactsel.enumeration.minors_parts import ROOM, Part, Piece
 from exactsel.errors import InputError, WorkerWarning
 from exactsel.kernels.wide import OVERFLOW
 from exactsel.search import count_parts
@@ -22,18 +25,15 @@ from exactsel.search.events import SubtreeClosed
 from exactsel.search.packed_bytes import from_bytes
 from exactsel.search.pool import Pool
 from exactsel.solving.processes import ProcessExecutor
-from exactsel.walks import wide
-from exactsel.walks.wide import CountingWalker
-from exactsel.walks.wide_parts import ROOM, Part, Piece
 
 SHARDED = {"shard": 4, "batch": 16, "heuristics": (), "signals": ()}
 
 
 @pytest.fixture(autouse=True)
 def few_columns_are_many(monkeypatch):
-    monkeypatch.setattr(wide, "FEWEST", 5)
-    monkeypatch.setattr(wide, "WORK", 30.0)
-    monkeypatch.setattr(wide, "WORTH_SENDING", 0.0)
+    monkeypatch.setattr(minors, "FEWEST", 5)
+    monkeypatch.setattr(minors, "WORK", 30.0)
+    monkeypatch.setattr(minors, "WORTH_SENDING", 0.0)
 
 
 def awkward(seed):
@@ -90,7 +90,7 @@ def larger_count(k):
 
 def test_processes_of_which_one_is_killed(monkeypatch):
     """With three places; these processes have more columns than others are for, and so no patch."""
-    monkeypatch.setattr(wide, "WORK", 3e5)
+    monkeypatch.setattr(minors, "WORK", 3e5)
     problem, fractions, killed = larger_count(3), [], []
     executor = ProcessExecutor(2)
     serial = solve(problem, executor="serial", **SHARDED)
@@ -110,7 +110,7 @@ def test_processes_of_which_one_is_killed(monkeypatch):
 
 
 def test_a_count_goes_on_from_a_checkpoint_with_another_executor(tmp_path, monkeypatch):
-    monkeypatch.setattr(wide, "WORK", 3e4)
+    monkeypatch.setattr(minors, "WORK", 3e4)
     problem, ends = larger_count(3), []
     for name, first, second in (("one", Here(), "serial"), ("other", "serial", Here())):
         file = tmp_path / name
@@ -124,11 +124,11 @@ def test_a_count_goes_on_from_a_checkpoint_with_another_executor(tmp_path, monke
 def counted(k=3, first=0):
     """A part of a count with what comes of it, and who counted."""
     problem = larger_count(k)
-    walker = CountingWalker(problem, BoundOptions(threads=1), parts=3)
+    enumeration = MinorTest(problem, BoundOptions(threads=1), parts=3)
     level = 0.9 * least_of_some(problem)
-    region = walker._region(problem.root_state, level)
-    part = walker._parts_of(region)[first]
-    return walker, part, walker.count(part), region
+    region = enumeration._region(problem.root_state, level)
+    part = enumeration._parts_of(region)[first]
+    return enumeration, part, enumeration.count(part), region
 
 
 def least_of_some(problem):
@@ -147,10 +147,10 @@ def test_pieces_survive_the_way(k):
 
 
 def test_a_part_of_something_else_is_not_counted():
-    walker, part, _, _ = counted()
+    enumeration, part, _, _ = counted()
     for other in (replace(part, last=10_000), replace(part, size=3), replace(part, pivots=(3,))):
         with pytest.raises(InputError, match="no part of a count"):
-            walker.count(other)
+            enumeration.count(other)
 
 
 @pytest.mark.parametrize("k", [3, 4])
@@ -217,13 +217,13 @@ def test_a_worker_that_closes_what_is_open_is_found_out(k, kernels_at_once, monk
 
 def test_what_is_counted_again_is_a_share(kernels_at_once):
     """One block in so many, and no more work than that."""
-    walker, part, _, region = counted()
+    enumeration, part, _, region = counted()
     here, again = Here(), []
-    here.submit = lambda shard: _Answered(pieces_bytes(walker.count(part)))
+    here.submit = lambda shard: _Answered(pieces_bytes(enumeration.count(part)))
 
     def count(asked: Part):
         again.append(asked)
-        return walker._count_part(region, asked)
+        return enumeration._count_part(region, asked)
 
     parts = CountParts(Pool(here, larger_count(3), lambda nodes, done: "", lambda: False), 4)
     list(parts([part] * 40, count))

@@ -8,21 +8,21 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from courses import KINDS, ONE_BY_ONE, listed, problem_of, said, told, wide_tau
 from samples import many
+from sequences import KINDS, ONE_BY_ONE, listed, problem_of, said, told, wide_tau
 from stopping import Stopping
 
 from exactsel import InputError, near_optimal, solve, solve_path
 from exactsel.search.events import RoundEnded
 from exactsel.solving.settings import Settings
-from exactsel.studies import listing
-from exactsel.studies.listed import list_on
+from exactsel.studies import pool_search
+from exactsel.studies.solution_pool import list_on
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
     """Listings look at few regions at a time, so that there is something to break off."""
-    monkeypatch.setattr(listing, "BATCH", 3)
+    monkeypatch.setattr(pool_search, "BATCH", 3)
 
 
 @pytest.mark.parametrize("kind", [pytest.param(KINDS[0], marks=pytest.mark.smoke), *KINDS[1:]])
@@ -148,7 +148,7 @@ def test_time_that_runs_out_inside_a_batch_leaves_no_trace(clock):
     stopped = 0
     for calls in (1, 2, 4):
         bound = Stopping(calls, clock)
-        state = listing.ListingState.begun(problem, result.upper, wide_tau(problem))
+        state = pool_search.PoolState.begun(problem, result.upper, wide_tau(problem))
         near = list_on(problem, result, state, 1000, Settings(bound=bound, time_limit=5.0), ())
         assert near.termination == "time_limit"
         stopped += near.regions > 0

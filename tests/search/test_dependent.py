@@ -13,14 +13,14 @@ from recorded import columns_of, instance_of, replayed
 from samples import examples, sample
 
 from exactsel import Problem, Settings, solve
-from exactsel.algebra.relations import basis_of, find_relations
+from exactsel.algebra.column_dependencies import basis_of, find_relations
 from exactsel.bounds.base import BoundOptions
+from exactsel.enumeration.dependent import DependentEnumeration
 from exactsel.kernels.dependent_basis import NOTHING, exchange, first_level, leave_out, substitute, swap_in_basis
 from exactsel.kernels.dependent_value import best_addition, certified
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.search.events import SubtreeClosed
 from exactsel.solving.solver import Search
-from exactsel.walks.dependent import DependentWalker
 from exactsel_certificates.reference.subtree import retrace
 
 
@@ -82,15 +82,15 @@ def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
     walks = whole = 0
     for seed in range(block * 100, block * 100 + 100):
         problem, rng = random_problem(seed), np.random.default_rng(seed)
-        walker = DependentWalker.of(problem, BoundOptions())
-        if walker is None:
+        enumeration = DependentEnumeration.of(problem, BoundOptions())
+        if enumeration is None:
             continue
         state = random_state(rng, problem)
         best, rounding = region_best(problem, state), 1e-9 * scale_of(problem)
         upper = [np.inf, best + rounding, best * 1.5 + 1.0][rng.integers(3)]
         tolerance = float(rng.choice([1e-11, 1e-6, 0.1])) * max(1.0, abs(min(upper, best)))
         budget = int(rng.choice([0, 1, 3, 10_000]))
-        subtree = walker.explore(state[None], upper, tolerance, budget)[0]
+        subtree = enumeration.explore(state[None], upper, tolerance, budget)[0]
         if subtree is None:
             continue
         walks += 1
@@ -115,9 +115,9 @@ def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
 def test_every_move_can_be_retraced_with_plain_numpy():
     for seed in range(200):
         problem, rng = random_problem(seed), np.random.default_rng(seed)
-        walker = DependentWalker.of(problem, BoundOptions())
+        enumeration = DependentEnumeration.of(problem, BoundOptions())
         state = random_state(rng, problem)
-        subtree = walker and walker.explore(state[None], np.inf, 1e-6, int(rng.choice([2, 10_000])))[0]
+        subtree = enumeration and enumeration.explore(state[None], np.inf, 1e-6, int(rng.choice([2, 10_000])))[0]
         if subtree is None:
             continue
         pieces = list(retrace(instance_of(problem), *map(frozenset, columns_of(state)), subtree.moves, None))
@@ -165,9 +165,9 @@ def test_near_relations_are_left_alone():
         A[:, 5] = A[:, 0] + A[:, 1] + size * A[:, 2]
         y = A[:, 2] + 0.1 * rng.standard_normal(30)
         problem = Problem(A, y, 2, lam=0.0)
-        walker = DependentWalker.of(problem, BoundOptions())
+        enumeration = DependentEnumeration.of(problem, BoundOptions())
         if size < 1e-6:
-            assert walker.explore(np.ones((1, 6), dtype=np.int8), 1.0, 1e-6, 1000) == [None]
+            assert enumeration.explore(np.ones((1, 6), dtype=np.int8), 1.0, 1e-6, 1000) == [None]
         assert solve(problem, threads=1).lower <= region_best(problem, np.ones(6, dtype=np.int8)) + 1e-12
 
 
@@ -201,9 +201,9 @@ def test_relations_hold_exactly(seed):
 
 def start_of(problem):
     """A walker and its first level for the whole space; None where there is none."""
-    walker = DependentWalker.of(problem, BoundOptions())
-    begin = walker and walker._start(np.full(problem.d, FREE, dtype=np.int8), problem.gram.constant, 1.0)
-    return begin and (walker, begin.start)
+    enumeration = DependentEnumeration.of(problem, BoundOptions())
+    begin = enumeration and enumeration._start(np.full(problem.d, FREE, dtype=np.int8), problem.gram.constant, 1.0)
+    return begin and (enumeration, begin.start)
 
 
 @given(seed=st.integers(0, 10**6))
@@ -213,8 +213,8 @@ def test_a_basis_changed_column_by_column_is_what_comes_out_anew(seed):
     found = start_of(problem)
     if found is None:
         return
-    walker, start = found
-    data, scale, V = walker._data, walker._relations.scale, walker._relations.coordinates
+    enumeration, start = found
+    data, scale, V = enumeration._data, enumeration._relations.scale, enumeration._relations.coordinates
     levels = start.basis.size + start.others.size
     stack, turned = first_level(start, levels + 1), np.empty(start.basis.size)
     for level in range(levels - 1):
@@ -254,11 +254,13 @@ def test_the_best_addition(seed):
     found = start_of(problem)
     if found is None:
         return
-    walker, start = found
+    enumeration, start = found
     fixed = int(rng.integers(0, start.basis.size + 1))
     columns = np.concatenate([start.basis, start.others])
     room = [np.zeros((fixed + 1, fixed + 1)), *(np.zeros(fixed + 1) for _ in range(3))]
-    best, position, bound = best_addition(walker._data, columns, fixed, columns.size, walker._unit_rounding, *room)
+    best, position, bound = best_addition(
+        enumeration._data, columns, fixed, columns.size, enumeration._unit_rounding, *room
+    )
     inside = columns[:fixed].tolist()
     values = [problem.fit([*inside, j]).value for j in columns[fixed:].tolist()]
     expected = min([problem.fit(inside).value, *values])

@@ -16,13 +16,13 @@ from samples import examples
 from exactsel import Problem, Settings, solve
 from exactsel.algebra.extended import PRODUCT_ERROR, extended_products
 from exactsel.bounds.base import BoundOptions
+from exactsel.enumeration.closed_form import ClosedFormEnumeration, walk_data
 from exactsel.kernels.bounded import bounded_fit, bounded_room
 from exactsel.kernels.counting import count_room
 from exactsel.kernels.dependent_columns import independent
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem.spans import only_bounded_models
+from exactsel.problem.redundant_columns import only_bounded_models
 from exactsel.solving.solver import Search
-from exactsel.walks.closed_form import SubtreeWalker, walk_data
 
 SEEDS = st.integers(0, 10**7)
 
@@ -125,7 +125,7 @@ def check_walk(seed, most=8):
 
 def holds_for_all(problem, state, truth, upper, tolerance, budget):
     """Compare one walk with the best bounded models; whether anything was closed."""
-    walk = SubtreeWalker(problem, None, BoundOptions()).explore(state[None], upper, tolerance, budget)[0]
+    walk = ClosedFormEnumeration(problem, None, BoundOptions()).explore(state[None], upper, tolerance, budget)[0]
     if walk is None:
         return False
     for support, value in truth.items():

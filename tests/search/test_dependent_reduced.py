@@ -16,11 +16,11 @@ from exactsel import Problem, Settings, near_optimal, solve
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.reduced import PreparedReduced
 from exactsel.bounds.split import SplitBound
+from exactsel.enumeration.rank_reduced import RankReducedEnumeration
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem import spans as spans_module
-from exactsel.problem.spans import Spans
+from exactsel.problem import redundant_columns as spans_module
+from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel.solving.solver import Search
-from exactsel.walks.reduced import ReducedWalker
 
 SEEDS = st.integers(0, 10**7)
 
@@ -31,7 +31,7 @@ def small_problems_too(monkeypatch):
 
 
 def of(problem):
-    spans = Spans.of(problem)
+    spans = RedundantColumns.of(problem)
     return spans if spans is not None and spans.curvature is not None else None
 
 
@@ -112,13 +112,13 @@ def test_a_walk_closes_nothing_below_its_bound(seed):
     spans = of(problem)
     if spans is None:
         return
-    walker = ReducedWalker(problem, spans, BoundOptions())
+    enumeration = RankReducedEnumeration(problem, spans, BoundOptions())
     state = np.full(problem.d, FREE, dtype=np.int8) if rng.random() < 0.5 else random_state(rng, problem)
     truth = {support: best_bounded(problem, support) for support in supports(state, problem.k)}
     best = float(min(truth.values()))
     upper = [np.inf, best, best * (1.0 + 1e-9), best * 1.1 + 1e-3][rng.integers(4)]
     tolerance = float(rng.choice([1e-9, 1e-6, 1e-2])) * max(min(upper, best), 1e-6 * problem.gram.constant)
-    walk = walker.explore(state[None], upper, tolerance, int(rng.choice([1, 4, 10_000])))[0]
+    walk = enumeration.explore(state[None], upper, tolerance, int(rng.choice([1, 4, 10_000])))[0]
     if walk is None:
         return
     for support, value in truth.items():
@@ -188,10 +188,10 @@ def test_a_dependence_of_columns_put_in_divides_nothing(monkeypatch):
     state = np.full((1, problem.d), FREE, dtype=np.int8)
     state[0, 0] = IN
     for columns_in_circuit in (1, 0):
-        monkeypatch.setattr(Spans, "independent", lambda self, columns: False)
+        monkeypatch.setattr(RedundantColumns, "independent", lambda self, columns: False)
         weights = np.zeros(problem.d)
         weights[:columns_in_circuit] = 1.0
-        monkeypatch.setattr(Spans, "circuit", lambda self, columns, weights=weights: weights[: columns.size])
+        monkeypatch.setattr(RedundantColumns, "circuit", lambda self, columns, weights=weights: weights[: columns.size])
         if problem.k > 1:
             told = bound.tighten(state, [None], np.inf, problem.null_objective)
             assert not np.isnan(told.answers.indicator).any()

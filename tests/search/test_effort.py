@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactsel.walks.effort import (
+from exactsel.enumeration.work_budget import (
     FEW_PLACES,
     FIRST_WORK,
     LOOK_AGAIN,

@@ -10,10 +10,10 @@ from samples import sample
 
 from exactsel import Problem, solve
 from exactsel.bounds.base import BoundOptions
+from exactsel.enumeration.closed_form import ClosedFormEnumeration
+from exactsel.enumeration.dependent import DependentEnumeration
+from exactsel.enumeration.faster import FasterEnumeration
 from exactsel.kernels.node import FREE, IN
-from exactsel.walks.closed_form import SubtreeWalker
-from exactsel.walks.dependent import DependentWalker
-from exactsel.walks.either import EitherWalker
 
 
 def dependent(seed, n=40, base=4):
@@ -26,11 +26,11 @@ def dependent(seed, n=40, base=4):
     return Problem.prepared(A, y, int(rng.integers(1, 5)), intercept=True)
 
 
-def walkers(problem):
+def enumerations(problem):
     options = BoundOptions()
-    other = DependentWalker.of(problem, options)
+    other = DependentEnumeration.of(problem, options)
     assert other is not None
-    return EitherWalker(SubtreeWalker(problem, None, options), other), other
+    return FasterEnumeration(ClosedFormEnumeration(problem, None, options), other), other
 
 
 def least(problem):
@@ -42,7 +42,7 @@ def least(problem):
 @pytest.mark.parametrize("seed", sample(6, 200))
 def test_regions_are_closed_below_every_model_in_them(seed):
     problem = dependent(seed, n=20, base=2)
-    either, _ = walkers(problem)
+    either, _ = enumerations(problem)
     best, rng = least(problem), np.random.default_rng(seed)
     upper = best * rng.choice([1.0, 1.5]) + 1e-9
     walk = either.explore(problem.root_state[None], upper, 1e-6 * upper, 10_000)[0]
@@ -66,7 +66,7 @@ def least_in(problem, state):
 
 def test_no_more_work_than_was_offered_and_less_left_than_by_one_alone():
     problem = dependent(3)
-    either, other = walkers(problem)
+    either, other = enumerations(problem)
     upper = problem.null_objective
     for work in (1e5, 1e6, 1e7):
         walk = either.explore(problem.root_state[None], upper, 1e-9 * upper, 100_000, work)[0]

@@ -26,7 +26,7 @@ from exactsel.problem.fit import Fit
 from exactsel.search.frontier import BestFirst, DepthFirst
 from exactsel.search.memory import MEBIBYTE, MemoryGuard
 from exactsel.search.state import SearchState
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.solving.outcome import Claim, Termination, claim_of
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search

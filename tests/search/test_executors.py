@@ -22,8 +22,8 @@ from exactsel.search.events import LowerBoundRaised
 from exactsel.search.packed_bytes import from_bytes, to_bytes
 from exactsel.search.pool import ALLOWED, merged, round_bytes, round_from_bytes
 from exactsel.solving.executors import executor_for
-from exactsel.solving.job import Workshop, job_bytes
 from exactsel.solving.processes import ProcessExecutor
+from exactsel.solving.shard_worker import ShardWorker, job_bytes
 
 SHARDED = {"shard": 1, "batch": 4}
 
@@ -179,7 +179,7 @@ def test_what_workers_cannot_find():
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_a_job_makes_the_same_problem(kind):
     make, options = SEARCHES[kind]
-    workshop = Workshop(job_bytes(make(900), Settings(**options)))
+    workshop = ShardWorker(job_bytes(make(900), Settings(**options)))
     assert workshop.problem.hash == make(900).hash
 
 
@@ -188,11 +188,11 @@ def test_a_job_that_is_damaged():
     job = job_bytes(make(900), Settings(**options))
     for damaged in (job[:-3], b"", job[:40] + bytes([job[40] ^ 1]) + job[41:]):
         with pytest.raises(InputError):
-            Workshop(damaged)
+            ShardWorker(damaged)
     packed = from_bytes(job)
     packed.arrays["A"] = packed.arrays["A"] + 1
     with pytest.raises(InputError, match="came out as another one here"):
-        Workshop(to_bytes(packed))
+        ShardWorker(to_bytes(packed))
 
 
 def test_rounds_are_merged_in_order(kernels_at_once):

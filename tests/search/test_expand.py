@@ -24,9 +24,9 @@ def test_the_same_arguments_bring_the_same_outcome(kind, kernels_at_once, monkey
     make, options = SEARCHES[kind]
     rounds, improving, expand = 0, 0, Expander.expand
 
-    def thrice(self, nodes, upper, effort):
+    def thrice(self, nodes, upper, work_budget):
         nonlocal rounds, improving
-        outcomes = [expand(one, nodes, upper, effort) for one in (self, self, others[-1])]
+        outcomes = [expand(one, nodes, upper, work_budget) for one in (self, self, others[-1])]
         assert plain(outcomes[0]) == plain(outcomes[1]) == plain(outcomes[2])
         rounds, improving = rounds + 1, improving + bool(outcomes[0].models)
         return outcomes[0]

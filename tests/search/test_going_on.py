@@ -15,7 +15,7 @@ from exactsel import InputError, Search, Settings, solve
 from exactsel.nodes.node import Node
 from exactsel.search import spilling
 from exactsel.search.reserve import Reserve
-from exactsel.search.spilling import TemporaryRoom
+from exactsel.search.spilling import TemporaryNodeStore
 from exactsel.testing.campaigns.brute_force import Truth
 from exactsel.testing.campaigns.judging import judged
 from exactsel.testing.campaigns.random_instances import random_instance
@@ -154,7 +154,7 @@ def test_open_nodes_in_a_checkpoint_come_along(spilled, memory_limit, tmp_path):
     result, whole = spilled
     before = (tmp_path / "run.ckpt").read_bytes()
     end = result.resume(memory_limit=memory_limit, signals=())
-    assert isinstance(end._kept.state.frontier.room, TemporaryRoom)
+    assert isinstance(end._kept.state.frontier.room, TemporaryNodeStore)
     assert (end.reached, end.support) == (True, whole.support)
     assert end.upper == pytest.approx(whole.upper, rel=1e-9)
     assert (tmp_path / "run.ckpt").read_bytes() == before

@@ -239,12 +239,12 @@ class TestCompiling:
         whole = solve(problem(), **options)
         rounds, watches, enter, original = [], [], Watch.__enter__, Expander.expand
 
-        def expand(expander, nodes, upper, effort):
+        def expand(expander, nodes, upper, work_budget):
             rounds.append(nodes)
             if len(rounds) > after:
                 watches[0]._raise_flag("interrupted")
                 raise CompilationStopped
-            return original(expander, nodes, upper, effort)
+            return original(expander, nodes, upper, work_budget)
 
         def noted(watch):
             watches.append(watch)

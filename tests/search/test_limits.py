@@ -20,8 +20,8 @@ from exactsel import Claim, Huber, Problem, Search, Settings, Termination, load,
 from exactsel.bounds.base import BoundOptions
 from exactsel.data.generate import generate
 from exactsel.data.instance import Instance, write_instance
+from exactsel.enumeration.closed_form import ClosedFormEnumeration
 from exactsel.search.rounds import Rounds
-from exactsel.walks.closed_form import SubtreeWalker
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -144,12 +144,12 @@ class TestTimeLimit:
     def test_a_walk_that_is_told_to_stop_hands_back_nothing(self):
         problem = small("quadratic")
         states = problem.root_state[None]
-        walker = SubtreeWalker(problem, None, BoundOptions(stop=np.array([True])))
-        never = SubtreeWalker(problem, None, BoundOptions())
+        enumeration = ClosedFormEnumeration(problem, None, BoundOptions(stop=np.array([True])))
+        never = ClosedFormEnumeration(problem, None, BoundOptions())
         assert never.explore(states, np.inf, 0.0, 10_000)[0].finished
         long = generate("hard", k=12).problem()
-        walker = SubtreeWalker(long, None, BoundOptions(stop=np.array([True])))
-        assert walker.explore(long.root_state[None], np.inf, 0.0, 100_000) is None
+        enumeration = ClosedFormEnumeration(long, None, BoundOptions(stop=np.array([True])))
+        assert enumeration.explore(long.root_state[None], np.inf, 0.0, 100_000) is None
 
 
 @pytest.mark.smoke

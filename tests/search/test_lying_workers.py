@@ -12,9 +12,10 @@ from executors_for_tests import Here, changed, larger, same
 
 from exactsel import Problem, Search, Settings, solve
 from exactsel.bounds.witness import ModelPoint
+from exactsel.enumeration.native import NativeTree
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.moves import CLOSED
-from exactsel.kernels.subsearch_record import AT_ONCE
+from exactsel.kernels.native_record import AT_ONCE
 from exactsel.nodes.node import root_node
 from exactsel.nodes.regions import NodeDivided, NodeKept, Round, SubtreeResult, as_region
 from exactsel.nodes.subtree import Moves
@@ -22,7 +23,6 @@ from exactsel.proofs.spot_check import SpotCheck
 from exactsel.search.packed_bytes import to_bytes
 from exactsel.search.packing import pack
 from exactsel.search.pool import round_bytes, round_from_bytes
-from exactsel.walks.relaxation import KernelSearch
 
 SHARDED = {"shard": 1, "batch": 4}
 D = larger()[0].d
@@ -41,7 +41,7 @@ def lying(change, when):
 
 
 def searched(outcome):
-    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, KernelSearch)
+    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, NativeTree)
 
 
 def lifted(outcome):
@@ -82,7 +82,7 @@ def walked_away(outcome):
 
 def searched_away(outcome):
     nothing = np.zeros((0, 3), dtype=np.int64)
-    search = KernelSearch(
+    search = NativeTree(
         1, 1, 1, np.inf, None, nothing, np.zeros(0), np.zeros((0, D), np.int8), np.zeros(0), nothing,
         np.zeros((0, D)), np.ones(D), None,
     )  # fmt: skip
@@ -126,7 +126,7 @@ def test_a_worker_that_lies_once_in_a_while(lie, kernels_at_once):
     assert executor.given > 10
 
 
-@pytest.mark.parametrize("demand", [{"must_not": (1,)}, {"must_have": (21,)}, {"hierarchy": {1: (21,), 2: (20,)}}])
+@pytest.mark.parametrize("demand", [{"force_out": (1,)}, {"force_in": (21,)}, {"hierarchy": {1: (21,), 2: (20,)}}])
 def test_a_model_that_the_problem_does_not_admit(demand, kernels_at_once):
     plain, options = larger()
     problem = Problem(plain.A, plain.y, 5, lam=0.5, loss="huber", delta=1.0, **demand)

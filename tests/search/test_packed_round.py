@@ -12,6 +12,8 @@ from executors_for_tests import larger
 from recorded import plain
 
 from exactsel import InputError, Problem, Search, Settings
+from exactsel.enumeration.native import NativeTree
+from exactsel.enumeration.work_budget import SubtreeRecord, WorkBudget
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import root_node
@@ -21,8 +23,6 @@ from exactsel.search.packed_bytes import from_bytes
 from exactsel.search.packed_round import packed_round, unpacked_round
 from exactsel.search.packing import Packed
 from exactsel.search.pool import merged, round_bytes, round_from_bytes, shard_bytes, shard_from
-from exactsel.walks.effort import Effort, SubtreeRecord
-from exactsel.walks.relaxation import KernelSearch
 
 ODD = (np.nan, np.inf, -1.0, 1e300)
 ABSURD = (-(2**63), -4, -2, -1, 0, 1, 3, 10**6, 2**62)
@@ -34,10 +34,10 @@ def test_shards_and_outcomes_survive(kind, kernels_at_once, monkeypatch):
     make, options = SEARCHES[kind]
     expand, waiting = Expander.expand, []
 
-    def elsewhere(self, nodes, upper, effort):
-        there = shard_from(from_bytes(shard_bytes(nodes, upper, effort)), self.problem)
+    def elsewhere(self, nodes, upper, work_budget):
+        there = shard_from(from_bytes(shard_bytes(nodes, upper, work_budget)), self.problem)
         assert plain(there.nodes) == plain(tuple(nodes))
-        assert (there.upper, there.effort) == (upper, effort)
+        assert (there.upper, there.work_budget) == (upper, work_budget)
         done = expand(self, *there)
         back = round_from_bytes(round_bytes(done), nodes, self.problem)
         assert plain(back) == plain(done)
@@ -57,7 +57,7 @@ def test_shards_and_outcomes_survive(kind, kernels_at_once, monkeypatch):
 
 
 def _searched(outcome):
-    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, KernelSearch)
+    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, NativeTree)
 
 
 @cache
@@ -71,7 +71,7 @@ def outcomes():
             if len(search.state.frontier) > 8:
                 break
         nodes = search.state.frontier.take(6)
-        done = search._expander.expand(nodes, search.state.value, Effort(10**6, 10**6, 10**7))
+        done = search._expander.expand(nodes, search.state.value, WorkBudget(10**6, 10**6, 10**7))
         found.append((problem, nodes, packed_round(done)))
     huber = larger()[0]
     problem = Problem(huber.A, huber.y, 6, lam=0.5)
@@ -80,7 +80,7 @@ def outcomes():
     states = np.full((9, problem.d), FREE, dtype=np.int8)
     states[:, :2] = list(product((OUT, FREE, IN), repeat=2))
     nodes = [root_node(state, 0.0) for state in states]
-    done = search._expander.expand(nodes, problem.null_objective, Effort(walks=SubtreeRecord()))
+    done = search._expander.expand(nodes, problem.null_objective, WorkBudget(walks=SubtreeRecord()))
     return [*found, (problem, nodes, packed_round(done))]
 
 
@@ -133,9 +133,9 @@ def test_the_cases_to_be_damaged():
 def test_shards_in_another_order_than_that_of_bounds():
     """As a frontier of its own order gives them out."""
     problem, nodes, _ = outcomes()[0]
-    there = shard_from(from_bytes(shard_bytes(nodes[::-1], 2.0, Effort())), problem)
+    there = shard_from(from_bytes(shard_bytes(nodes[::-1], 2.0, WorkBudget())), problem)
     assert plain(there.nodes) == plain(tuple(nodes[::-1]))
-    packed = from_bytes(shard_bytes(nodes, 2.0, Effort()))
+    packed = from_bytes(shard_bytes(nodes, 2.0, WorkBudget()))
     same = np.zeros_like(packed.arrays["nodes.node.id"])
     with pytest.raises(InputError, match="nodes that are there twice"):
         shard_from(Packed(packed.header, packed.arrays | {"nodes.node.id": same}), problem)

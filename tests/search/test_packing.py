@@ -16,6 +16,7 @@ from samples import examples, many
 
 from exactsel import InputError, Search, Settings
 from exactsel.bounds.witness import CurvedPoint, DualPoint, EigenvaluePoint, FitPoint, InfimumPoint, ModelPoint
+from exactsel.enumeration.work_budget import SubtreeRecord, WorkBudget
 from exactsel.errors import UnsupportedError
 from exactsel.nodes.node import Node
 from exactsel.nodes.table import NodeTable
@@ -29,7 +30,6 @@ from exactsel.search.packed_round import packed_round, unpacked_round
 from exactsel.search.packing import Packed, pack, unpack
 from exactsel.search.saved import pack_state, state_from_parts, state_parts, unpack_state
 from exactsel.solving.choose import make as registered
-from exactsel.walks.effort import Effort, SubtreeRecord
 
 
 def stored(packed, tmp_path):
@@ -48,14 +48,14 @@ def test_rounds_survive(kind, kernels_at_once, monkeypatch, tmp_path):
     make, options = SEARCHES[kind]
     expand, rounds = Expander.expand, 0
 
-    def elsewhere(self, nodes, upper, effort):
+    def elsewhere(self, nodes, upper, work_budget):
         nonlocal rounds
         rounds += 1
         held = stored(packed_nodes(NodeTable.of(nodes, self.problem.d)), tmp_path)
         there = [*nodes_from(held, self.problem, in_best_first_order=False)]
-        (effort,) = unpack(stored(pack([effort]), tmp_path), self.problem)
+        (work_budget,) = unpack(stored(pack([work_budget]), tmp_path), self.problem)
         assert plain(there) == plain(nodes)
-        result = expand(self, there, upper, effort)
+        result = expand(self, there, upper, work_budget)
         back = unpacked_round(stored(packed_round(result), tmp_path), there, self.problem)
         assert plain(back) == plain(result)
         return back
@@ -181,9 +181,9 @@ TABLES = st.dictionaries(st.integers(-1, 400), st.integers(0, 2**40), max_size=5
 @settings(deadline=None)
 @given(TABLES, TABLES, st.dictionaries(st.integers(0, 400), FLOATS, max_size=5), st.none() | st.integers(0, 9), FLOATS)
 def test_what_was_spent_survives(failures, successes, typical, left, horizon):
-    effort = Effort(5, 6, 7, horizon, left, SubtreeRecord(1.5, 0.5, failures, successes, typical, failures))
-    assert unpack(pack([effort]), None) == [effort]
-    assert unpack(pack([replace(effort, walks=None)]), None)[0].walks is None
+    work_budget = WorkBudget(5, 6, 7, horizon, left, SubtreeRecord(1.5, 0.5, failures, successes, typical, failures))
+    assert unpack(pack([work_budget]), None) == [work_budget]
+    assert unpack(pack([replace(work_budget, walks=None)]), None)[0].walks is None
 
 
 def test_what_cannot_be_packed_is_refused_in_a_sentence():

@@ -16,17 +16,17 @@ from exactsel.errors import UnsupportedError
 from exactsel.search.events import IncumbentFound
 from exactsel.search.saved import state_from_parts, state_parts
 from exactsel.solving.choose import make as registered
-from exactsel.start import portions
+from exactsel.start import primal_heuristics
 from exactsel.start.heuristic import Context, Proposal
 from exactsel.start.portfolio import AUTO, CLOSED_FORM, OTHER_LOSSES, SELECTIONS, portfolio_for
-from exactsel.start.portions import KEPT, LEAST_SHARE, Improver, Portions
+from exactsel.start.primal_heuristics import KEPT, LEAST_SHARE, Portions, PrimalHeuristics
 
 
 @pytest.fixture
 def at_once(monkeypatch):
     """Portions from the first round on, and again soon."""
-    monkeypatch.setattr(portions, "LATER", 0.0)
-    monkeypatch.setattr(portions, "AGAIN", 1.2)
+    monkeypatch.setattr(primal_heuristics, "LATER", 0.0)
+    monkeypatch.setattr(primal_heuristics, "AGAIN", 1.2)
     monkeypatch.setattr(Portions, "due", 0.0)
     monkeypatch.setattr(Portions.__init__, "__defaults__", (0, 0.0, *Portions.__init__.__defaults__[2:]))
 
@@ -113,7 +113,7 @@ def test_a_model_found_on_the_way_is_named_and_prunes(at_once):
 def test_a_share_dies_out_and_grows_with_what_it_brings():
     problem = hard()
     fruitless = Told(())
-    improver = Improver(problem, (fruitless,), 0, 1, lambda: False)
+    improver = PrimalHeuristics(problem, (fruitless,), 0, 1, lambda: False)
     record, best = Portions(), problem.fit(())
     for number in range(40):
         list(improver.improve(record, 1e9 * 2.0**number, best, -np.inf))
@@ -121,9 +121,9 @@ def test_a_share_dies_out_and_grows_with_what_it_brings():
     assert len(fruitless.contexts) < 15
     told = Told((0, 1, 2))
     told.contexts = [None, None]
-    improver, record = Improver(problem, (told,), 0, 1, lambda: False), Portions()
+    improver, record = PrimalHeuristics(problem, (told,), 0, 1, lambda: False), Portions()
     assert [method for _, method in improver.improve(record, 1e9, best, -np.inf)] == ["told"]
-    assert record.shares[0] > portions.FIRST_SHARE
+    assert record.shares[0] > primal_heuristics.FIRST_SHARE
 
 
 def test_portions_cut_short_are_due_again():
@@ -139,15 +139,15 @@ def test_portions_cut_short_are_due_again():
     cut = Cut((0, 1, 2))
     cut.contexts = [None, None]
     never = Told(())
-    improver = Improver(problem, (cut, never), 7, 1, lambda: bool(stopped))
+    improver = PrimalHeuristics(problem, (cut, never), 7, 1, lambda: bool(stopped))
     record = Portions(shares={0: 0.05})
     record.hand_on([(3, 1)])
     assert [fit.support for fit, _ in improver.improve(record, 1e10, best, -np.inf)] == [(0, 1, 2)]
     assert never.contexts == []
-    assert (record.number, record.due, record.shares) == (0, portions.FIRST_DUE, {0: 0.05})
+    assert (record.number, record.due, record.shares) == (0, primal_heuristics.FIRST_DUE, {0: 0.05})
     assert [support.tolist() for support in record.supports] == [[1, 3]]
     stopped.clear()
-    improver = Improver(problem, (cut,), 7, 1, lambda: False)
+    improver = PrimalHeuristics(problem, (cut,), 7, 1, lambda: False)
     list(improver.improve(record, 1e10, best, -np.inf))
     assert record.number == 1
     assert cut.contexts[-1].seed == cut.contexts[-2].seed
@@ -157,7 +157,7 @@ def test_neighbouring_seeds_have_portions_of_their_own():
     seeds = set()
     for seed in range(4):
         told, record = Told(()), Portions()
-        improver = Improver(hard(), (told,), seed, 1, lambda: False)
+        improver = PrimalHeuristics(hard(), (told,), seed, 1, lambda: False)
         for number in range(4):
             list(improver.improve(record, 1e9 * 2.0**number, hard().fit(()), -np.inf))
         seeds |= {context.seed for context in told.contexts}
@@ -194,12 +194,12 @@ def test_who_cannot_work_in_portions_or_cannot_serve_gets_none():
             raise UnsupportedError("not this one")
 
     problem, refusing = hard(), Refusing(())
-    improver = Improver(problem, (Whole(), refusing), 0, 1, lambda: False)
+    improver = PrimalHeuristics(problem, (Whole(), refusing), 0, 1, lambda: False)
     record = Portions()
     for _ in range(3):
         assert list(improver.improve(record, 1e10, problem.fit(()), -np.inf)) == []
     assert len(refusing.contexts) == 1
-    assert not Improver(problem, (Whole(),), 0, 1, lambda: False).is_due(record, 1e99)
+    assert not PrimalHeuristics(problem, (Whole(),), 0, 1, lambda: False).is_due(record, 1e99)
 
 
 def test_what_is_handed_on_is_limited_and_newest_first():
@@ -231,19 +231,21 @@ def test_portions_are_larger_where_the_bound_is_far_off():
     work = {}
     for lower in (-np.inf, 0.0, 0.95 * best.value):
         methods, record = (Paid(), Paid(first_share=0.005)), Portions()
-        improver = Improver(problem, methods, 0, 1, lambda: False)
+        improver = PrimalHeuristics(problem, methods, 0, 1, lambda: False)
         list(improver.improve(record, 3e9, best, lower))
-        assert record.shares == {0: 0.02 * portions.DECAY} | ({1: 0.005 * portions.DECAY} if lower <= 0.0 else {})
+        assert record.shares == {0: 0.02 * primal_heuristics.DECAY} | (
+            {1: 0.005 * primal_heuristics.DECAY} if lower <= 0.0 else {}
+        )
         list(improver.improve(record, 5e9, best, lower))
         work[lower] = [[context.work for context in method.contexts] for method in methods]
     assert work[0.0] == work[-np.inf]
     assert [len(each) for each in work[0.95 * best.value]] == [2, 1], "the second method waits"
     assert work[0.95 * best.value][0][0] == pytest.approx(0.02 * 3e9)
-    assert work[0.0][0][0] == pytest.approx(portions.WIDE_TIMES * 0.02 * 3e9)
+    assert work[0.0][0][0] == pytest.approx(primal_heuristics.WIDE_TIMES * 0.02 * 3e9)
     record = Portions(shares={0: 0.09})
     never = Paid()
-    list(Improver(problem, (never,), 0, 1, lambda: False).improve(record, 3e9, best, 0.0))
-    assert never.contexts[0].work == pytest.approx(portions.MOST_SHARE * 3e9), "a tenth of the search at most"
+    list(PrimalHeuristics(problem, (never,), 0, 1, lambda: False).improve(record, 3e9, best, 0.0))
+    assert never.contexts[0].work == pytest.approx(primal_heuristics.MOST_SHARE * 3e9), "a tenth of the search at most"
 
 
 def test_what_relaxations_hold_beyond_k_is_handed_on(at_once):

@@ -6,8 +6,8 @@ import pytest
 from benchmarks.promises.checks import SLACK, shortfall
 from benchmarks.promises.instances import INSTANCES
 from exactsel import Search, Settings
+from exactsel.enumeration.work_budget import FIRST_TRIES, FIRST_WORK, WASTED, SubtreeRecord
 from exactsel.search.events import RoundEnded
-from exactsel.walks.effort import FIRST_TRIES, FIRST_WORK, WASTED, SubtreeRecord
 
 QUICK = {
     "features, dependent": (2e8, 5e7),

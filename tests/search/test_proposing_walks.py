@@ -12,13 +12,13 @@ from samples import many
 
 from exactsel.algebra.curvature import balanced_curvature
 from exactsel.bounds.base import BoundOptions
+from exactsel.enumeration.closed_form import ClosedFormEnumeration
+from exactsel.enumeration.dependent import DependentEnumeration
+from exactsel.enumeration.faster import FasterEnumeration
+from exactsel.enumeration.rank_reduced import RankReducedEnumeration
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem import spans as spans_module
-from exactsel.problem.spans import Spans
-from exactsel.walks.closed_form import SubtreeWalker
-from exactsel.walks.dependent import DependentWalker
-from exactsel.walks.either import EitherWalker
-from exactsel.walks.reduced import ReducedWalker
+from exactsel.problem import redundant_columns as spans_module
+from exactsel.problem.redundant_columns import RedundantColumns
 
 OPTIONS = BoundOptions(threads=1)
 
@@ -30,42 +30,42 @@ def curvature_of(problem):
 
 def columns(seed):
     problem = awkward_problem(seed, most=8)
-    walker = SubtreeWalker(problem, curvature_of(problem) if seed % 2 else None, OPTIONS)
-    return (problem, walker) if problem.k else None
+    enumeration = ClosedFormEnumeration(problem, curvature_of(problem) if seed % 2 else None, OPTIONS)
+    return (problem, enumeration) if problem.k else None
 
 
 def bounded(seed):
     problem = dependent_problem(seed, most=7)
-    return problem, SubtreeWalker(problem, None, OPTIONS)
+    return problem, ClosedFormEnumeration(problem, None, OPTIONS)
 
 
 def groups(seed):
     problem = random_grouped(850_000 + seed, loss="quadratic").problem()
     curvature = curvature_of(problem)
     known = problem.k > 0 and (problem.lam > 0 or curvature is not None)
-    return (problem, SubtreeWalker(problem, curvature, OPTIONS)) if known else None
+    return (problem, ClosedFormEnumeration(problem, curvature, OPTIONS)) if known else None
 
 
 def reduced(seed):
     problem = nearly_independent(seed)
-    spans = Spans.of(problem)
+    spans = RedundantColumns.of(problem)
     known = spans is not None and spans.curvature is not None
-    return (problem, ReducedWalker(problem, spans, OPTIONS)) if known else None
+    return (problem, RankReducedEnumeration(problem, spans, OPTIONS)) if known else None
 
 
 def dependent(seed):
     problem = dependent_problem(seed, most=7)
-    walker = DependentWalker.of(problem, OPTIONS)
-    return None if walker is None else (problem, walker)
+    enumeration = DependentEnumeration.of(problem, OPTIONS)
+    return None if enumeration is None else (problem, enumeration)
 
 
 def either(seed):
     found = dependent(seed)
-    return found and (found[0], EitherWalker(SubtreeWalker(found[0], None, OPTIONS), found[1]))
+    return found and (found[0], FasterEnumeration(ClosedFormEnumeration(found[0], None, OPTIONS), found[1]))
 
 
-def exact_value(problem, walker, support):
-    if walker.scope:
+def exact_value(problem, enumeration, support):
+    if enumeration.scope:
         return best_bounded(problem, support)
     if problem.units.grouped:
         return exact_fit(problem.inner, problem.units.columns_of(support).tolist())
@@ -89,17 +89,19 @@ def test_no_support_below_the_threshold_is_closed(of, monkeypatch):
         found = of(seed)
         if found is None:
             continue
-        (problem, walker), rng = found, np.random.default_rng([61, seed])
+        (problem, enumeration), rng = found, np.random.default_rng([61, seed])
         state = problem.root_state if rng.random() < 0.5 else random_state(rng, problem)
-        values = {support: float(exact_value(problem, walker, support)) for support in supports_of(state, problem.k)}
+        values = {
+            support: float(exact_value(problem, enumeration, support)) for support in supports_of(state, problem.k)
+        }
         constant = 0.5 * float(problem.y @ problem.y)
         upper = float(np.quantile([*values.values()], rng.choice([0.02, 0.2, 0.6]))) * (1.0 + 1e-6)
         tolerance, rounding = 10.0 ** rng.choice([-9.0, -4.0, -2.0]) * upper, 1e-8 * constant
         if upper <= 10.0 * rounding:
             continue
         budget = int(rng.choice([3, 10_000]))
-        walk = walker.explore(state[None], upper, tolerance, budget, adopts=False)[0]
-        adopting = walker.explore(state[None], upper, tolerance, budget)[0]
+        walk = enumeration.explore(state[None], upper, tolerance, budget, adopts=False)[0]
+        adopting = enumeration.explore(state[None], upper, tolerance, budget)[0]
         if walk is None:
             assert adopting is None
             continue
@@ -116,7 +118,7 @@ def test_no_support_below_the_threshold_is_closed(of, monkeypatch):
             assert bound <= min(inside, default=np.inf) + 1e-12 * constant, seed
         if walk.support is not None:
             proposed += 1
-            assert exact_value(problem, walker, walk.support) <= upper + rounding
+            assert exact_value(problem, enumeration, walk.support) <= upper + rounding
     assert below > many(5, 30)
     assert lost_by_adopting > many(1, 8)
     assert closed > many(10, 60)

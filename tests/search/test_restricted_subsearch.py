@@ -21,11 +21,11 @@ from samples import many
 
 from exactsel import Problem, Settings, boxed, solve
 from exactsel.bounds.base import BoundOptions
+from exactsel.enumeration import native
+from exactsel.enumeration import work_budget as subtrees
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.node import is_convex
 from exactsel.solving.choose import methods_for
-from exactsel.walks import effort as subtrees
-from exactsel.walks import relaxation
 
 LOSSES = ("huber", "logistic", "poisson", "squared_hinge")
 RESTRICTED = [name for name in CONSTRAINTS if name != "none" and not name.startswith("groups")]
@@ -89,7 +89,7 @@ def drawn(seed):
 
 def searcher_of(problem):
     methods, options = methods_for(problem, Settings()), BoundOptions(threads=1)
-    return methods.subsearcher(problem, methods.bound.prepare(problem, options), options)
+    return methods.native(problem, methods.bound.prepare(problem, options), options)
 
 
 def admissible(problem, state):
@@ -168,7 +168,7 @@ def test_a_model_that_is_not_admissible_is_not_taken_over(monkeypatch):
         return count
 
     assert lost() == 0
-    monkeypatch.setattr(relaxation, "is_restricted", lambda problem: False)
+    monkeypatch.setattr(native, "is_restricted", lambda problem: False)
     assert lost() > 0
 
 

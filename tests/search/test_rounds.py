@@ -16,13 +16,13 @@ from samples import many
 from stopping import Stopping
 
 from exactsel import solve
+from exactsel.enumeration import work_budget
 from exactsel.errors import WorkerWarning
 from exactsel.search import engine
 from exactsel.search.events import RoundEnded
 from exactsel.solving.outcome import Termination
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
-from exactsel.walks import effort
 
 OPTIONS = {"heuristics": (), "subtrees": False, "rel_eps": 1e-9, "frontier": "best-first"}
 
@@ -132,8 +132,8 @@ def test_a_search_stopped_beside_a_round_that_was_begun_early_comes_to_the_same_
 @pytest.mark.smoke
 def test_shards_begun_early_beside_walks_come_to_the_same_tree(ahead, monkeypatch, tmp_path):
     """Whoever works on them, also where the search is saved and gone on with: what is committed later is not known."""
-    monkeypatch.setattr(effort, "FIRST_WORK", 10.0)
-    monkeypatch.setattr(effort, "WALK_WORK", 300.0)
+    monkeypatch.setattr(work_budget, "FIRST_WORK", 10.0)
+    monkeypatch.setattr(work_budget, "WALK_WORK", 300.0)
     walked = 0
     for seed in range(855_000, 855_000 + many(6, 16)):
         problem = random_case(seed, loss="quadratic", lam=0.02, d=10, n=9).problem().replace(k=5)

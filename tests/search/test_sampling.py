@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from exactsel import Problem
-from exactsel.proofs.audit import Audit
 from exactsel.proofs.evaluating import Evaluator
+from exactsel.proofs.recheck import Recheck
 from exactsel.proofs.spot_check import SAMPLED, SpotCheck
 from exactsel.search.events import SubtreeClosed
 from exactsel.solving.settings import Settings
@@ -25,7 +25,7 @@ def search_with_walks():
 def audited(samples):
     """How many bounds are evaluated when all is told to an audit that asks ``samples``."""
     search = search_with_walks()
-    audit = Audit(search.problem, Evaluator(search.problem), samples)
+    audit = Recheck(search.problem, Evaluator(search.problem), samples)
     walks = 0
     for event in search:
         walks += isinstance(event, SubtreeClosed)

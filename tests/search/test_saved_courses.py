@@ -13,28 +13,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from courses import KINDS, ONE_BY_ONE, listed, problem_of, said, told, wide_tau
 from every_search import SEARCHES
+from sequences import KINDS, ONE_BY_ONE, listed, problem_of, said, told, wide_tau
 
 from exactsel import InputError, Problem, near_optimal, solve, solve_path
 from exactsel.errors import OutputError, OutputWarning
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import RoundEnded
 from exactsel.solving.status import status_of
-from exactsel.studies import listing
-from exactsel.studies.course_file import CourseFile
+from exactsel.studies import pool_search
+from exactsel.studies.sequence_file import SequenceFile
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
     """Listings look at few regions at a time, so that there is something to break off."""
-    monkeypatch.setattr(listing, "BATCH", 3)
+    monkeypatch.setattr(pool_search, "BATCH", 3)
 
 
 @pytest.fixture
 def copies(monkeypatch, tmp_path):
     """What a process killed right after each save would leave behind."""
-    made, write = [], CourseFile._write
+    made, write = [], SequenceFile._write
 
     def copying(self, *arguments):
         write(self, *arguments)
@@ -43,7 +43,7 @@ def copies(monkeypatch, tmp_path):
             if Path(f"{self.file.path}{part}").exists():
                 shutil.copy(f"{self.file.path}{part}", f"{made[-1]}{part}")
 
-    monkeypatch.setattr(CourseFile, "_write", copying)
+    monkeypatch.setattr(SequenceFile, "_write", copying)
     return made
 
 
@@ -226,13 +226,13 @@ import os, signal, sys
 import numpy as np
 from exactsel import Problem, near_optimal, solve_path
 from exactsel.search.checkpoint import Checkpoint
-from exactsel.studies import listing
+from exactsel.studies import pool_search
 
 what, path, resumed, saves, inside = *sys.argv[1:3], sys.argv[3] == "resume", int(sys.argv[4]), sys.argv[5] == "1"
 rng = np.random.default_rng(4)
 A = rng.standard_normal((25, 10)) + 0.7 * rng.standard_normal((25, 1))
 problem = Problem(A, A[:, :4].sum(axis=1) + 2.0 * rng.standard_normal(25), 3, loss="huber", lam=0.3)
-listing.BATCH = 4
+pool_search.BATCH = 4
 save, left = Checkpoint.save, saves
 
 def killing(self, parts, *more):

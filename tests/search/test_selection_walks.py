@@ -13,15 +13,15 @@ from samples import many, sample
 from exactsel import ColumnSubsetProblem, Search, Settings, solve
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.residuals import Residuals
+from exactsel.enumeration import work_budget
+from exactsel.enumeration.selections import SelectionEnumeration
 from exactsel.errors import InvariantError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.node import root_node
 from exactsel.nodes.regions import as_region
 from exactsel.nodes.subtree import moves_of, walked
-from exactsel.proofs.audit import Audit
+from exactsel.proofs.recheck import Recheck
 from exactsel.search.events import SubtreeClosed
-from exactsel.walks import effort
-from exactsel.walks.selections import SelectionWalker
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.reference.columns import selection_objective
 from exactsel_certificates.reference.subtree import retrace
@@ -71,7 +71,7 @@ def test_a_walk_leaves_no_better_selection_out(block):
     finished = unfinished = better = 0
     for seed in range(60 * block, 60 * block + 60):
         problem, rng = random_problem(seed), np.random.default_rng(seed)
-        walker = SelectionWalker(problem, Residuals(problem), BoundOptions(threads=int(rng.integers(1, 3))))
+        enumeration = SelectionEnumeration(problem, Residuals(problem), BoundOptions(threads=int(rng.integers(1, 3))))
         states = np.stack([random_state(rng, problem.d, problem.k) for _ in range(2)])
         scale = max(problem.squared_norm, 1e-300)
         for state, budget in zip(states, (10**6, int(rng.integers(1, 4))), strict=True):
@@ -79,7 +79,7 @@ def test_a_walk_leaves_no_better_selection_out(block):
             least = min(values.values())
             upper = least + float(rng.choice([0.0, 1e-3, 0.3])) * scale
             tolerance = 1e-6 * upper
-            (walk,) = walker.explore(state[None], upper, tolerance, budget)
+            (walk,) = enumeration.explore(state[None], upper, tolerance, budget)
             if walk is None:
                 continue
             finished, unfinished = finished + walk.finished, unfinished + (not walk.finished)
@@ -136,14 +136,14 @@ def test_searches_end_where_those_without_walks_do(tmp_path, kernels_at_once):
         serial = solve(problem, **options, executor="serial")
         assert solve(problem, **options, executor=Here()).tree_hash == serial.tree_hash
         search = Search(problem, Settings(), signals=())
-        audit = Audit(problem)
+        audit = Recheck(problem)
         for event in search:
             audit(event, search.state)
         assert audit.bounds > 0
 
 
 def test_workers_walk_what_the_root_is_divided_into(kernels_at_once, monkeypatch):
-    monkeypatch.setattr(effort, "FIRST_WORK", 3e5)
+    monkeypatch.setattr(work_budget, "FIRST_WORK", 3e5)
     rng = np.random.default_rng(9)
     problem = ColumnSubsetProblem(rng.standard_normal((25, 16)) @ rng.standard_normal((16, 16)), 5)
     options, here = {"shard": 1, "batch": 4, "signals": ()}, Here()
@@ -159,11 +159,11 @@ def test_a_walk_that_claims_too_much_is_found_out():
     problem = ColumnSubsetProblem(rng.standard_normal((20, 9)), 3)
     search = Search(problem, Settings(heuristics=()), signals=())
     with pytest.raises(InvariantError, match="what is said to prove it"):
-        overstated(search, Audit(problem))
+        overstated(search, Recheck(problem))
 
 
 def overstated(search, audit):
-    """Audit a search whose walks are said to have closed all at more than the best objective known."""
+    """Recheck a search whose walks are said to have closed all at more than the best objective known."""
     for event in search:
         if isinstance(event, SubtreeClosed):
             object.__setattr__(event.result, "dropped", 1.001 * search.state.upper)
@@ -185,8 +185,8 @@ def test_a_short_walk_goes_on_in_the_search():
 def test_extreme_units(size):
     rng = np.random.default_rng(5)
     problem = ColumnSubsetProblem(size * rng.uniform(0.1, 1.0, (12, 8)), 3)
-    walker = SelectionWalker(problem, Residuals(problem), BoundOptions())
+    enumeration = SelectionEnumeration(problem, Residuals(problem), BoundOptions())
     best = min(problem.fit(chosen).value for chosen in combinations(range(8), 3))
-    (walk,) = walker.explore(problem.root_state[None], 2.0 * best, 0.0, 10**6)
+    (walk,) = enumeration.explore(problem.root_state[None], 2.0 * best, 0.0, 10**6)
     assert walk.finished
     assert walk.dropped <= best <= (1 + 1e-9) * walk.dropped

@@ -64,7 +64,7 @@ def test_each_on_its_own_is_a_solve_each():
 
 def test_columns_that_every_model_must_have_or_not():
     X, Y = data(3)
-    models = solve_targets(X, Y, 2, shared=True, must_have=[4], must_not=[0], signals=())
+    models = solve_targets(X, Y, 2, shared=True, force_in=[4], force_out=[0], signals=())
     assert 4 in models.supports[0]
     assert 0 not in models.supports[0]
     best = min(fits(X, Y, [4, j]) for j in (1, 2, 3))

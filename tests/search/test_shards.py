@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from instances_for_tests import random_case
 
 from exactsel import Problem
+from exactsel.enumeration.work_budget import WALK_WORK, SubtreeRecord, WorkBudget
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.node import root_node
 from exactsel.nodes.regions import NodeDivided, SubtreeResult
@@ -16,17 +17,16 @@ from exactsel.search import pool
 from exactsel.search.engine import Limits, _effort
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
-from exactsel.walks.effort import WALK_WORK, Effort, SubtreeRecord
 
 WORKS = st.lists(st.floats(0.0, 3e10), min_size=1, max_size=300)
 
 
 @given(WORKS, st.integers(1, 64))
 def test_all_nodes_in_order_and_no_shard_too_large(works, size):
-    parts = pool.shards(range(len(works)), Effort(left=1000), size, np.array(works))
+    parts = pool.shards(range(len(works)), WorkBudget(left=1000), size, np.array(works))
     assert [node for part, _ in parts for node in part] == [*range(len(works))]
     assert all(0 < len(part) <= size for part, _ in parts)
-    assert {effort.left for _, effort in parts} == {1000 // len(parts)}
+    assert {work_budget.left for _, work_budget in parts} == {1000 // len(parts)}
     most = max(pool.WORTH, sum(works) / max(pool.DIVIDED, len(works) / size))
     loads = [sum(works[node] for node in part) for part, _ in parts]
     assert all(len(part) == 1 or load <= most * (1 + 1e-9) for load, (part, _) in zip(loads, parts, strict=True))
@@ -36,7 +36,7 @@ def test_all_nodes_in_order_and_no_shard_too_large(works, size):
 
 
 def test_without_anything_known_it_is_the_number_alone():
-    parts = pool.shards(range(10), Effort(), 4, np.zeros(10))
+    parts = pool.shards(range(10), WorkBudget(), 4, np.zeros(10))
     assert [len(part) for part, _ in parts] == [4, 4, 2]
 
 
@@ -51,12 +51,12 @@ def test_what_is_expected_of_nodes():
     search.run()
     states = np.array([[FREE] * 9, [IN, *[FREE] * 8], [IN, OUT, *[FREE] * 7], [IN, *[FREE] * 8]], dtype=np.int8)
     nodes = [root_node(state, 0.0) for state in states]
-    found = search._expander.expected_work(nodes, Effort(iterations=30, bound_calls=10, walks=walks))
+    found = search._expander.expected_work(nodes, WorkBudget(iterations=30, bound_calls=10, walks=walks))
     shapes = [(4, 9), (3, 9), (3, 8), (3, 9)]
     assert found.tolist() == [walks.expected(places, columns, 3.0) for places, columns in shapes]
     huber = Search(random_case(3, loss="huber", lam=0.1, d=9, n=12).problem(), Settings())
     huber.run()
-    assert huber._expander.expected_work(nodes, Effort(walks=walks)).tolist() == [0.0] * 4
+    assert huber._expander.expected_work(nodes, WorkBudget(walks=walks)).tolist() == [0.0] * 4
 
 
 def test_a_record_that_was_copied_stays():
@@ -84,8 +84,10 @@ def test_with_few_nodes_those_with_much_below_are_divided():
     problem = search.problem
     states = np.array([[FREE] * 34, [IN, *[FREE] * 33], [OUT, *[FREE] * 33]], dtype=np.int8)
     nodes, walks = [root_node(state, 0.0) for state in states], SubtreeRecord(useful=1e11, successes={5: 1})
-    efforts = [Effort(iterations=30, bound_calls=10, walks=walks, divides_from=least) for least in (np.inf, 1.0)]
-    walking, dividing = (search._expander.expand(nodes, problem.null_objective, effort).outcomes for effort in efforts)
+    efforts = [WorkBudget(iterations=30, bound_calls=10, walks=walks, divides_from=least) for least in (np.inf, 1.0)]
+    walking, dividing = (
+        search._expander.expand(nodes, problem.null_objective, work_budget).outcomes for work_budget in efforts
+    )
     assert any(has_walked(outcome) for outcome in walking), "the case to be tested"
     assert all(isinstance(outcome, NodeDivided) for outcome in dividing)
     assert not any(has_walked(outcome) for outcome in dividing)
@@ -95,5 +97,5 @@ def test_with_few_nodes_those_with_much_below_are_divided():
 def test_what_is_few(shard, taken, few):
     search = walked_search()
     search.run()
-    effort = _effort(search.state, Limits(8, shard=shard), taken)
-    assert effort.divides_from == (pool.WORTH if few else np.inf)
+    work_budget = _effort(search.state, Limits(8, shard=shard), taken)
+    assert work_budget.divides_from == (pool.WORTH if few else np.inf)

@@ -19,7 +19,7 @@ from exactsel.search import spilling
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.events import RoundEnded
 from exactsel.search.frontier import BestFirst
-from exactsel.search.spilling import Spilling, TemporaryRoom
+from exactsel.search.spilling import Spilling, TemporaryNodeStore
 
 PROBLEM = SEARCHES["huber, default"][0](900)
 WIDE = ("quadratic, no walks", "huber, default", "supergradient", "columns, no walks")
@@ -57,7 +57,7 @@ ACTIONS = st.lists(
 @given(actions=ACTIONS)
 @settings(deadline=None)
 def test_as_if_all_were_in_memory(most_objects, actions):
-    usual, tested = BestFirst(), Spilling(TemporaryRoom(), PROBLEM)
+    usual, tested = BestFirst(), Spilling(TemporaryNodeStore(), PROBLEM)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frontiers, "MOST_OBJECTS", most_objects)
         _act(actions, usual, tested)
@@ -90,7 +90,7 @@ def test_points_of_more_curvatures_than_are_packed_together(monkeypatch):
     """As whoever writes a bound may hand them on: pieces of the order then have parts of many tables."""
     monkeypatch.setattr(frontiers, "MOST_OBJECTS", 50)
     monkeypatch.setattr(spilling, "CHUNK", 200)
-    rng, usual, tested = np.random.default_rng(0), BestFirst(), Spilling(TemporaryRoom(), PROBLEM)
+    rng, usual, tested = np.random.default_rng(0), BestFirst(), Spilling(TemporaryNodeStore(), PROBLEM)
     for number in range(400):
         point = CurvedPoint(np.array([1], np.int32), rng.random(1), rng.random(PROBLEM.d))
         state = np.ones(PROBLEM.d, dtype=np.int8)
@@ -174,7 +174,7 @@ def test_a_full_disk_keeps_nodes_in_memory(monkeypatch):
 
     make, options = SEARCHES["quadratic, no walks"]
     usual = solve(make(900), **options, batch=2, signals=())
-    monkeypatch.setattr(TemporaryRoom, "add_chunk", full)
+    monkeypatch.setattr(TemporaryNodeStore, "add_chunk", full)
     with pytest.warns(OutputWarning, match=r"\(disk full\)\. Open nodes stay in memory\."):
         result = solve(make(900), **options, batch=2, memory_limit=TIGHT, signals=())
     assert result.termination == "memory_limit"
@@ -183,7 +183,7 @@ def test_a_full_disk_keeps_nodes_in_memory(monkeypatch):
 
 
 def twelve_spilled(unit=1.0):
-    frontier = Spilling(TemporaryRoom(), PROBLEM)
+    frontier = Spilling(TemporaryNodeStore(), PROBLEM)
     for number in range(12):
         frontier.push(a_node(number, unit * number))
     frontier.spill()
@@ -218,14 +218,14 @@ def test_pruning_that_breaks_off_leaves_a_true_bound():
 
 
 def test_an_interrupt_while_nodes_are_written_loses_none(monkeypatch):
-    frontier = Spilling(TemporaryRoom(), PROBLEM)
+    frontier = Spilling(TemporaryNodeStore(), PROBLEM)
     for number in range(12):
         frontier.push(a_node(number, float(number)))
 
     def interrupted(self, data, keys):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(TemporaryRoom, "add_chunk", interrupted)
+    monkeypatch.setattr(TemporaryNodeStore, "add_chunk", interrupted)
     with pytest.raises(KeyboardInterrupt):
         frontier.spill()
     assert [node.id for node in frontier] == list(range(12))

@@ -19,6 +19,9 @@ from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.witness import InfimumPoint, LeafFits
 from exactsel.closers.native import NativeSearch
+from exactsel.enumeration import work_budget as subtrees
+from exactsel.enumeration.native import NativeBranchAndBound
+from exactsel.enumeration.work_budget import WorkBudget
 from exactsel.kernels.elementary import exp_of_minus_size, log1p_of_part
 from exactsel.kernels.loss import point_derivative, point_value
 from exactsel.kernels.node import FREE
@@ -29,9 +32,6 @@ from exactsel.nodes.tolerance import Tolerance
 from exactsel.search.details import events_of
 from exactsel.search.events import Bounded, Discarded, Fixed, SubtreeClosed
 from exactsel.solving.solver import Search
-from exactsel.walks import effort as subtrees
-from exactsel.walks.effort import Effort
-from exactsel.walks.relaxation import Subsearcher
 from exactsel_certificates.reference import replay
 
 UNIT = 2.0**-53
@@ -86,7 +86,7 @@ class TestRows:
 
 def searcher_of(problem, threads=1):
     prepared = AcceleratedGradientBound().prepare(problem, BoundOptions(threads=threads))
-    return Subsearcher(prepared, BoundOptions(threads=threads))
+    return NativeBranchAndBound(prepared, BoundOptions(threads=threads))
 
 
 @pytest.mark.parametrize("block", sample(3, 6, smoke=1))
@@ -164,7 +164,7 @@ def test_random_problems_searched_inside_the_kernel(block, eager):
 @pytest.mark.parametrize("block", sample(4, 4))
 def test_long_searches_keep_every_promise(block, eager, monkeypatch):
     """In strict order, with tighter bounds and regions above the horizon left to later rounds, from the start."""
-    monkeypatch.setattr(subtrees.Prospects, "note", lambda self, nodes, open_nodes: setattr(self, "long", True))
+    monkeypatch.setattr(subtrees.Phase, "note", lambda self, nodes, open_nodes: setattr(self, "long", True))
     for seed in range(730_000 + 40 * block, 730_040 + 40 * block):
         rng = np.random.default_rng(seed)
         case = random_case(seed, loss=str(rng.choice(["huber", "logistic"])), lam=float(10.0 ** rng.uniform(-3, 1)))
@@ -202,7 +202,7 @@ class TestInTheSearch:
 
     def test_it_is_the_search_it_stands_in_for(self, problem, monkeypatch):
         """From the optimum on, the nodes below a cut-off are the same in any order, if none are closed at once."""
-        monkeypatch.setattr("exactsel.walks.relaxation.LAST_PLACES", 0)
+        monkeypatch.setattr("exactsel.enumeration.native.LAST_PLACES", 0)
         result, events = self.run(problem)
         assert any(isinstance(event, SubtreeClosed) for event in events)
         plain_result, plain_events = self.run(problem, subtrees=False)
@@ -214,7 +214,7 @@ class TestInTheSearch:
     def test_last_places_are_closed_at_once(self, problem, monkeypatch):
         """With logistic loss; the answer is the same."""
         result, _ = self.run(problem)
-        monkeypatch.setattr("exactsel.walks.relaxation.LAST_PLACES", 0)
+        monkeypatch.setattr("exactsel.enumeration.native.LAST_PLACES", 0)
         without, _ = self.run(problem)
         assert result.support == without.support
         assert result.nodes < 0.5 * without.nodes or problem.loss.name == "huber"
@@ -295,11 +295,11 @@ def test_a_better_model_met_inside_is_taken_over(eager):
 @examples(200, 400)
 @given(st.integers(0, 10**6), st.integers(0, 10**7), st.floats(1.0, 1e9), st.integers(1, 64))
 def test_the_budget_is_bounded_by_work_and_by_what_is_left(nodes, iterations, cost, searches):
-    effort = Effort(nodes, nodes, iterations)
-    budget = effort.subsearch_budget(cost, searches)
+    work_budget = WorkBudget(nodes, nodes, iterations)
+    budget = work_budget.subsearch_budget(cost, searches)
     assert budget == 0 or subtrees.LEAST_SUBSEARCH <= budget <= subtrees.MOST_SUBSEARCH
     assert budget * cost <= subtrees.SUBSEARCH_WORK
-    limited = Effort(nodes, nodes, iterations, left=10).subsearch_budget(cost, searches)
+    limited = WorkBudget(nodes, nodes, iterations, left=10).subsearch_budget(cost, searches)
     assert limited <= budget
     assert limited * searches <= 10 + searches
 

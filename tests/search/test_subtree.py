@@ -18,6 +18,7 @@ from samples import examples, sample
 from exactsel import Problem, Settings, solve
 from exactsel.algebra.curvature import balanced_curvature
 from exactsel.bounds.base import BoundOptions
+from exactsel.enumeration.closed_form import ClosedFormEnumeration, walk_data
 from exactsel.kernels.moves import CLOSED
 from exactsel.kernels.node import FREE, OUT
 from exactsel.kernels.subtree_fit import (
@@ -33,7 +34,6 @@ from exactsel.kernels.subtree_fit import (
 from exactsel.kernels.subtree_record import COUNTED
 from exactsel.search.events import SubtreeClosed
 from exactsel.solving.solver import Search
-from exactsel.walks.closed_form import SubtreeWalker, walk_data
 from exactsel_certificates.reference.subtree import retrace
 
 
@@ -58,8 +58,10 @@ def long_double_fit(problem, columns):
 
 
 def walked(problem, state, upper=np.inf, tolerance=0.0, budget=10_000, curved=True, threads=1):
-    walker = SubtreeWalker(problem, curvature_of(problem) if curved else None, BoundOptions(threads=threads))
-    return walker, walker.explore(state[None], upper, tolerance, budget)[0]
+    enumeration = ClosedFormEnumeration(
+        problem, curvature_of(problem) if curved else None, BoundOptions(threads=threads)
+    )
+    return enumeration, enumeration.explore(state[None], upper, tolerance, budget)[0]
 
 
 @pytest.mark.parametrize("block", sample(6, 6))
@@ -111,9 +113,9 @@ def test_walks_of_awkward_problems_against_fractions(block):
         upper = [constant, float(best), float(best) * (1 + 1e-7), float(best) * 1.3][rng.integers(4)]
         tolerance = max(float(rng.choice([1e-10, 1e-6, 1e-2])) * upper, 1e-11 * constant)
         curvature = curvature_of(problem) if rng.random() < 0.6 and problem.d < problem.n else None
-        walker = SubtreeWalker(problem, curvature, BoundOptions())
-        walk = walker.explore(state[None], upper, tolerance, int(rng.choice([3, 10_000])))[0]
-        if walk is None or walker.scope:  # what is said of bounded models only: test_dependent_bounded.py
+        enumeration = ClosedFormEnumeration(problem, curvature, BoundOptions())
+        walk = enumeration.explore(state[None], upper, tolerance, int(rng.choice([3, 10_000])))[0]
+        if walk is None or enumeration.scope:  # what is said of bounded models only: test_dependent_bounded.py
             continue
         for piece, bound in zip(walk.open_states, walk.open_bounds, strict=True):
             assert not bound > exact_best(problem, piece), seed
@@ -138,11 +140,11 @@ def test_every_move_can_be_retraced_with_plain_numpy():
         if problem.k == 0:
             continue
         state = random_state(rng, problem)
-        walker, subtree = walked(problem, state, budget=int(rng.choice([2, 10_000])), curved=seed % 2 == 0)
+        enumeration, subtree = walked(problem, state, budget=int(rng.choice([2, 10_000])), curved=seed % 2 == 0)
         if subtree is None:
             continue
         pieces = list(
-            retrace(instance_of(problem), *map(frozenset, columns_of(state)), subtree.moves, walker.curvature)
+            retrace(instance_of(problem), *map(frozenset, columns_of(state)), subtree.moves, enumeration.curvature)
         )
         left = [piece for piece in pieces if piece.bound is None]
         assert [(piece.inside, piece.candidates) for piece in left] == [
@@ -247,8 +249,8 @@ class TestInTheSearch:
         assert self.run(problem, threads=1)[0].tree_hash == self.run(problem, threads=2)[0].tree_hash
 
     def test_unfinished_walks_are_taken_up_again(self, problem, monkeypatch):
-        monkeypatch.setattr("exactsel.closers.walking.walk_budget", lambda columns, work: 1)
-        monkeypatch.setattr("exactsel.closers.walking.WORTH_KEEPING", 1.0)
+        monkeypatch.setattr("exactsel.closers.enumeration.walk_budget", lambda columns, work: 1)
+        monkeypatch.setattr("exactsel.closers.enumeration.WORTH_KEEPING", 1.0)
         result, events = self.run(problem, heuristics="none")
         explored = [event for event in events if isinstance(event, SubtreeClosed)]
         assert any(event.open_ids for event in explored)
@@ -292,9 +294,9 @@ class TestOddData:
         """What is handed back after many downdates is no better than the fit, computed afresh in long double."""
         problem = self.nearly_dependent(seed)
         state = np.full(problem.d, FREE, dtype=np.int8)
-        walker = SubtreeWalker(problem, None, BoundOptions())
+        enumeration = ClosedFormEnumeration(problem, None, BoundOptions())
         for budget in (50, 500, 3000):
-            subtree = walker.explore(state[None], np.inf, 1e-3 * problem.gram.constant, budget)[0]
+            subtree = enumeration.explore(state[None], np.inf, 1e-3 * problem.gram.constant, budget)[0]
             assert subtree is not None
             for piece, bound in zip(subtree.open_states, subtree.open_bounds, strict=True):
                 columns = np.flatnonzero(piece != OUT)
@@ -330,12 +332,12 @@ class TestOddData:
         assert solve(problem, heuristics="none").upper == pytest.approx(problem.fit([0, 1]).value)
 
     def test_many_subtrees_are_walked_in_slices(self, monkeypatch):
-        monkeypatch.setattr("exactsel.walks.closed_form.MOST_MEMORY", 1.0)
+        monkeypatch.setattr("exactsel.enumeration.closed_form.MOST_MEMORY", 1.0)
         problem = random_problem(4)
         states = np.stack([random_state(np.random.default_rng(seed), problem) for seed in range(7)])
-        walker = SubtreeWalker(problem, None, BoundOptions())
-        together = walker.explore(states, np.inf, 1e-6, 50)
-        alone = [walker.explore(state[None], np.inf, 1e-6, 50)[0] for state in states]
+        enumeration = ClosedFormEnumeration(problem, None, BoundOptions())
+        together = enumeration.explore(states, np.inf, 1e-6, 50)
+        alone = [enumeration.explore(state[None], np.inf, 1e-6, 50)[0] for state in states]
         for a, b in zip(together, alone, strict=True):
             assert (a is None) == (b is None)
             if a is not None:

@@ -16,12 +16,12 @@ from samples import many, sample
 from exactsel import Problem, Settings, UnsupportedError, solve
 from exactsel.algebra.curvature import balanced_curvature
 from exactsel.bounds.base import BoundOptions
+from exactsel.enumeration.closed_form import ClosedFormEnumeration
 from exactsel.kernels.moves import BRANCHED, LEFT_OUT, PUT_IN
 from exactsel.kernels.subtree_record import COUNTED
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.search.events import SubtreeClosed
 from exactsel.solving.solver import Search
-from exactsel.walks.closed_form import SubtreeWalker
 from exactsel_certificates.reference.subtree import retrace
 
 
@@ -31,8 +31,8 @@ def curvature_of(problem):
 
 
 def walked(problem, states, upper=np.inf, tolerance=0.0, budget=10_000, threads=1):
-    walker = SubtreeWalker(problem, curvature_of(problem), BoundOptions(threads=threads))
-    return walker.explore(states, upper, tolerance, budget)
+    enumeration = ClosedFormEnumeration(problem, curvature_of(problem), BoundOptions(threads=threads))
+    return enumeration.explore(states, upper, tolerance, budget)
 
 
 def exact_union(problem, units):
@@ -155,28 +155,28 @@ def test_walks_do_not_depend_on_threads():
 def test_a_walk_that_is_told_to_stop_says_nothing():
     stop = np.ones(1, dtype=np.bool_)
     problem = hard_problem(3)
-    walker = SubtreeWalker(problem, curvature_of(problem), BoundOptions(threads=1, stop=stop))
-    assert walker.explore(problem.root_state[None], np.inf, 0.0, 1000) is None
+    enumeration = ClosedFormEnumeration(problem, curvature_of(problem), BoundOptions(threads=1, stop=stop))
+    assert enumeration.explore(problem.root_state[None], np.inf, 0.0, 1000) is None
 
 
 def test_lengths_whose_squares_are_lost_are_not_walked(monkeypatch):
-    monkeypatch.setattr("exactsel.walks.closed_form.SMALLEST", 1e3)
+    monkeypatch.setattr("exactsel.enumeration.closed_form.SMALLEST", 1e3)
     problem = Problem(np.eye(4), np.ones(4), 2, lam=1.0, groups=["a", "a", "b", "b"])
-    walker = SubtreeWalker(problem, None, BoundOptions(threads=1))
-    assert walker.explore(problem.root_state[None], np.inf, 0.0, 10) == [None]
+    enumeration = ClosedFormEnumeration(problem, None, BoundOptions(threads=1))
+    assert enumeration.explore(problem.root_state[None], np.inf, 0.0, 10) == [None]
 
 
 def test_who_is_served():
     rng = np.random.default_rng(4)
     A, y = rng.standard_normal((20, 6)), rng.standard_normal(20)
     groups = ["a", "a", "b", "c", "c", "c"]
-    assert SubtreeWalker.serves(Problem(A, y, 2, lam=1.0, groups=groups))
-    assert SubtreeWalker.serves(Problem(A, y, 2, lam=1.0))
-    assert not SubtreeWalker.serves(Problem(A, y, 2, lam=1.0, loss="huber", delta=1.0, groups=groups))
+    assert ClosedFormEnumeration.serves(Problem(A, y, 2, lam=1.0, groups=groups))
+    assert ClosedFormEnumeration.serves(Problem(A, y, 2, lam=1.0))
+    assert not ClosedFormEnumeration.serves(Problem(A, y, 2, lam=1.0, loss="huber", delta=1.0, groups=groups))
     below = Problem(A, y, 2, lam=1.0, groups=groups, hierarchy={1: [0]})
     assert isinstance(below.units.constraint, Hierarchy)
-    assert not SubtreeWalker.serves(below)
-    assert not SubtreeWalker.serves(Problem(A, y, 0, lam=1.0, groups=groups))
+    assert not ClosedFormEnumeration.serves(below)
+    assert not ClosedFormEnumeration.serves(Problem(A, y, 0, lam=1.0, groups=groups))
 
 
 @pytest.mark.parametrize("seed", sample(4, 4))

@@ -17,8 +17,8 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.node import root_node
 from exactsel.nodes.regions import Region, Round, SubtreeResult, as_region
 from exactsel.nodes.subtree import moves_of
-from exactsel.proofs.audit import Audit
 from exactsel.proofs.evaluating import Evaluator
+from exactsel.proofs.recheck import Recheck
 from exactsel.search.expand import Expander
 from exactsel.search.pool import round_bytes, round_from_bytes
 from exactsel.types import FloatArray
@@ -42,7 +42,7 @@ class Toy(RegionSolver):
     problem: Problem
     name = "toy"
 
-    def close(self, tasks, work, effort):
+    def close(self, tasks, work, work_budget):
         for task in tasks:
             node = task.node
             if node.depth < 2 and node.tight is False and np.all(node.state[:2] == FREE):
@@ -91,7 +91,7 @@ def test_it_goes_through_commit_audit_and_proof(toy, tmp_path, kernels_at_once):
     search = Search(
         problem, Settings(**{name: each for name, each in OPTIONS.items() if name != "signals"}), signals=()
     )
-    audit, closers = Audit(problem), []
+    audit, closers = Recheck(problem), []
     for event in search:
         audit(event, search.state)
         if type(event).__name__ == "SubtreeClosed":

@@ -15,8 +15,8 @@ from exactsel.bounds.apg import PreparedPerspective
 from exactsel.bounds.split import PreparedSplit
 from exactsel.closers import trial
 from exactsel.closers.trial import CheaperFirst
+from exactsel.enumeration.work_budget import SubtreeRecord
 from exactsel.search.events import SubtreeClosed
-from exactsel.walks.effort import SubtreeRecord
 
 SEEDS = sample(60, 2_000)
 
@@ -68,7 +68,7 @@ def test_what_closes_some_of_them_is_the_trial(tried):
 
 
 @pytest.mark.parametrize(
-    "more", [{"fit_intercept": True}, {"sample_weight": np.linspace(0.5, 2.0, 30)}, {"must_have": [0], "must_not": [1]}]
+    "more", [{"fit_intercept": True}, {"sample_weight": np.linspace(0.5, 2.0, 30)}, {"force_in": [0], "force_out": [1]}]
 )
 def test_with_what_else_a_problem_may_have(more, tried):
     """Every search here is verified by its proof besides (conftest.py)."""

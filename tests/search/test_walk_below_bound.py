@@ -14,11 +14,11 @@ import pytest
 from samples import sample
 
 from exactsel import Problem, Search, Settings
+from exactsel.enumeration.work_budget import SubtreeRecord, WorkBudget
 from exactsel.errors import InvariantError
 from exactsel.nodes.regions import NodeKept, SubtreeResult
 from exactsel.search.commit import commit, commit_models
 from exactsel.search.invariants import check_round
-from exactsel.walks.effort import Effort, SubtreeRecord
 
 
 def problem_of(seed):
@@ -47,7 +47,7 @@ def begun(problem):
 def committed(expander, state, node):
     """The outcome of a round of one node, after it has been committed."""
     state.highest = node.bound
-    finished = expander.expand([node], state.value, Effort(walks=SubtreeRecord()))
+    finished = expander.expand([node], state.value, WorkBudget(walks=SubtreeRecord()))
     list(commit_models(state, finished, expander))
     (outcome,) = finished.outcomes
     list(commit(state, outcome, expander, False))
@@ -85,7 +85,7 @@ def test_a_bound_that_falls_without_a_better_model_is_still_an_error():
     expander, state, root = begun(problem_of(0))
     node = replace(root, id=5, parent=0, bound=0.1 * best_of(problem_of(0)))
     state.highest = 2.0 * state.value
-    finished = expander.expand([node], state.value, Effort(walks=SubtreeRecord()))
+    finished = expander.expand([node], state.value, WorkBudget(walks=SubtreeRecord()))
     list(commit(state, finished.outcomes[0], expander, False))
     with pytest.raises(InvariantError, match="the lower bound fell from"):
         check_round(state)

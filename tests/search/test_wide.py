@@ -12,6 +12,10 @@ from wide_cases import objective, small_problem, values_of
 from exactsel import Problem, Settings, solve
 from exactsel._jit import parallel_section
 from exactsel.bounds.base import BoundOptions
+from exactsel.enumeration import minors
+from exactsel.enumeration.minors import MinorTest
+from exactsel.enumeration.minors_matrix import alike_in_order, duplicates, into_tiles, level_matrix, margin
+from exactsel.enumeration.minors_parts import Stopped
 from exactsel.kernels.lanes import LANES
 from exactsel.kernels.moves import BRANCHED
 from exactsel.kernels.node import FREE, IN, OUT
@@ -32,16 +36,12 @@ from exactsel.kernels.wide import (
 from exactsel.search.events import IncumbentFound, SubtreeClosed
 from exactsel.solving import choose
 from exactsel.solving.solver import Search
-from exactsel.walks import wide
-from exactsel.walks.wide import CountingWalker
-from exactsel.walks.wide_matrix import alike_in_order, duplicates, into_tiles, level_matrix, margin
-from exactsel.walks.wide_parts import Stopped
 
 
 @pytest.fixture(autouse=True)
 def few_columns_are_many(monkeypatch):
-    monkeypatch.setattr(wide, "FEWEST", 5)
-    monkeypatch.setattr(wide, "FEWEST_BLIND", 5)
+    monkeypatch.setattr(minors, "FEWEST", 5)
+    monkeypatch.setattr(minors, "FEWEST_BLIND", 5)
     monkeypatch.setattr(choose, "FEWEST", 5)
 
 
@@ -74,14 +74,14 @@ def test_what_is_closed_by_counting_holds_nothing_below_the_level(block, places)
     counted = opened = 0
     for seed in range(150 * block, 150 * block + many(18, 150)):
         problem, rng = small_problem(seed, places), np.random.default_rng(seed)
-        walker, state = CountingWalker(problem, BoundOptions(threads=1)), problem.root_state
+        enumeration, state = MinorTest(problem, BoundOptions(threads=1)), problem.root_state
         values = values_of(problem, state)
         best, null = min(values.values()), 0.5 * float(problem.y @ problem.y)
         tolerance = float(rng.choice([1e-11, 1e-6, 1e-2])) * null
         upper = min(null, best + float(rng.choice([0.0, 1e-9, 0.1, 1.0])) * null)
-        if not walker.takes(state, at_once=True):
+        if not enumeration.takes(state, at_once=True):
             continue
-        walk = walker.explore(state, upper, below(tolerance))
+        walk = enumeration.explore(state, upper, below(tolerance))
         if walk is None:
             continue
         ends = list(leaves(state, walk.moves))
@@ -104,8 +104,8 @@ def test_what_is_closed_by_counting_holds_nothing_below_the_level(block, places)
 
 @pytest.mark.parametrize(("block", "places"), [(0, None), (1, None), (2, None), (3, None), (4, 5)])
 def test_searches_that_count_agree_with_brute_force(block, places, monkeypatch):
-    monkeypatch.setattr(wide, "WORK", 1.0)  # several calls a search
-    monkeypatch.setattr(wide, "MULTIPLICATIONS", 0.0)  # with a ridge and five places from the beginning
+    monkeypatch.setattr(minors, "WORK", 1.0)  # several calls a search
+    monkeypatch.setattr(minors, "MULTIPLICATIONS", 0.0)  # with a ridge and five places from the beginning
     calls = 0
     for seed in range(1000 + 60 * block, 1000 + 60 * block + many(15, 60)):
         problem = small_problem(seed, places)
@@ -130,12 +130,12 @@ def test_regions_with_one_place_are_counted_once_a_search_has_cost_as_much():
         free = np.flatnonzero(state == FREE)
         places = problem.k - np.count_nonzero(state == IN)
         state[rng.permutation(free)[: places - 1]] = IN
-        walker = CountingWalker(problem, BoundOptions(threads=1), first=False)
-        assert walker.takes(state, at_once=False)
+        enumeration = MinorTest(problem, BoundOptions(threads=1), first=False)
+        assert enumeration.takes(state, at_once=False)
         values, null = values_of(problem, state), 0.5 * float(problem.y @ problem.y)
         best = min(values.values())
         upper = min(null, best + float(rng.choice([-1e-3, 1e-9, 0.1])) * null)
-        walk = walker.explore(state, upper, below(1e-6 * null)) if upper > 0 else None
+        walk = enumeration.explore(state, upper, below(1e-6 * null)) if upper > 0 else None
         if walk is None:
             continue
         closed += walk.finished
@@ -151,10 +151,10 @@ def test_regions_with_one_place_are_counted_once_a_search_has_cost_as_much():
 def test_a_region_without_candidates_is_not_closed_unseen():
     rng = np.random.default_rng(0)
     A = np.hstack([rng.standard_normal((8, 2)), np.zeros((8, 9))])
-    problem = Problem(A, A[:, 0] + rng.standard_normal(8), 7, lam=0.0, must_have=[0, 1])
-    walker = CountingWalker(problem, BoundOptions(threads=1))
-    assert walker.places(problem.root_state) == 5
-    assert walker.explore(problem.root_state, 1.0, below(1e-9)) is None
+    problem = Problem(A, A[:, 0] + rng.standard_normal(8), 7, lam=0.0, force_in=[0, 1])
+    enumeration = MinorTest(problem, BoundOptions(threads=1))
+    assert enumeration.places(problem.root_state) == 5
+    assert enumeration.explore(problem.root_state, 1.0, below(1e-9)) is None
 
 
 def entry(q, i, j):
@@ -181,14 +181,14 @@ def all_suspects(q, columns, size, places):
 
 def counted_suspects(matrix, columns, size, places, room, threads=1):
     blocks = -(-size // LANES)
-    suspects = np.empty((blocks, room, 3), dtype=np.int64)
+    undecided = np.empty((blocks, room, 3), dtype=np.int64)
     found = np.full(blocks, NOT_COUNTED, dtype=np.int64)
     with parallel_section(threads):
         count_blocks(
-            matrix.q, matrix.low, matrix.high, columns, size, places, 0, suspects, found,
+            matrix.q, matrix.low, matrix.high, columns, size, places, 0, undecided, found,
             np.zeros(1, dtype=np.bool_), threads, np.zeros(1, dtype=np.int64),
         )  # fmt: skip
-    return [tuple(map(int, row)) for block, count in enumerate(found) for row in suspects[block, :count]]
+    return [tuple(map(int, row)) for block, count in enumerate(found) for row in undecided[block, :count]]
 
 
 @examples(60, 120)
@@ -299,7 +299,7 @@ def test_the_margin_covers_what_doubles_lose():
 
 def test_a_count_goes_on_where_it_was_stopped(monkeypatch):
     """A search that is stopped in the middle has a valid bound, and ends as the one that was not stopped."""
-    monkeypatch.setattr(wide, "WORK", 30.0)
+    monkeypatch.setattr(minors, "WORK", 30.0)
     rng = np.random.default_rng(2)
     A = rng.standard_normal((20, 90))
     problem = Problem(A, A[:, :3].sum(axis=1) + rng.standard_normal(20), k=3, lam=0.1)
@@ -317,7 +317,7 @@ def test_a_count_goes_on_where_it_was_stopped(monkeypatch):
 
 
 def test_two_threads_count_as_one(monkeypatch):
-    monkeypatch.setattr(wide, "WORK", 3000.0)
+    monkeypatch.setattr(minors, "WORK", 3000.0)
     rng = np.random.default_rng(4)
     A = rng.standard_normal((15, 150))
     for k, lam in ((2, 0.0), (3, 0.01), (4, 0.2)):
@@ -331,9 +331,9 @@ def test_two_threads_count_as_one(monkeypatch):
 def test_a_raised_flag_leaves_no_trace():
     problem = small_problem(0)
     stop = np.ones(1, dtype=np.bool_)
-    walker = CountingWalker(problem, BoundOptions(threads=1, stop=stop))
+    enumeration = MinorTest(problem, BoundOptions(threads=1, stop=stop))
     with pytest.raises(Stopped):
-        walker.explore(problem.root_state, 0.5 * float(problem.y @ problem.y) * 0.9, below(1e-9))
+        enumeration.explore(problem.root_state, 0.5 * float(problem.y @ problem.y) * 0.9, below(1e-9))
 
 
 def test_equal_columns_are_counted_once():
@@ -377,10 +377,10 @@ def test_a_better_model_lowers_the_level():
 def test_what_cannot_end_in_time_is_not_begun():
     rng = np.random.default_rng(6)
     problem = Problem(rng.standard_normal((8, 600)), rng.standard_normal(8), k=4, lam=0.01)
-    walker = CountingWalker(problem, BoundOptions(seconds=1e-3))
-    assert not walker.takes(problem.root_state, at_once=False)
-    assert CountingWalker(problem, BoundOptions()).takes(problem.root_state, at_once=False)
-    assert CountingWalker(problem, BoundOptions()).fraction(problem.root_state) == 0.0
+    enumeration = MinorTest(problem, BoundOptions(seconds=1e-3))
+    assert not enumeration.takes(problem.root_state, at_once=False)
+    assert MinorTest(problem, BoundOptions()).takes(problem.root_state, at_once=False)
+    assert MinorTest(problem, BoundOptions()).fraction(problem.root_state) == 0.0
 
 
 def test_the_order_is_a_permutation_that_depends_on_nothing_else():

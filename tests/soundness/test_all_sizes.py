@@ -10,13 +10,13 @@ import pytest
 from samples import many
 
 from exactsel import Problem, best_model
+from exactsel.enumeration.all_sizes import fitting_of, sizes_listed
 from exactsel.errors import InputError
 from exactsel.kernels.leave_out import bound_without, fit_until, new_place
 from exactsel.kernels.linalg import inverse_from_cholesky
 from exactsel.problem.rows import Rows
-from exactsel.studies import best_at_once
+from exactsel.studies import best_enumeration
 from exactsel.studies.best_search import AcrossSizes
-from exactsel.walks.all_sizes import fitting_of, sizes_listed
 
 LOSSES = ("huber", "logistic", "poisson", "squared_hinge")
 NEVER = np.zeros(1, dtype=np.bool_)
@@ -42,14 +42,14 @@ def awkward(seed):
     lam = float(rng.choice([NO_RIDGE, 1e-3, 0.1, 2.0]))
     options = {"delta": 0.7} if loss == "huber" else {}
     intercept = bool(rng.random() < 0.5) and len({*y}) > 1
-    demands = {"must_have": [0]} if rng.random() < 0.2 else {"must_not": [0]} if rng.random() < 0.2 and d > 1 else {}
+    demands = {"force_in": [0]} if rng.random() < 0.2 else {"force_out": [0]} if rng.random() < 0.2 and d > 1 else {}
     problem = Problem.prepared(A, y, d, loss=loss, lam=lam, intercept=intercept, weights=weights, **options)
     return rng, problem.replace(**demands)
 
 
 def objectives(problem):
     """That of every set of columns that has all that must be in."""
-    must, never = {*problem.units.must_have}, {*problem.units.must_not}
+    must, never = {*problem.units.force_in}, {*problem.units.force_out}
     sets = [s for k in range(problem.d + 1) for s in combinations(range(problem.d), k)]
     return {s: problem.fit(s).value for s in sets if must <= {*s} and not never & {*s}}
 
@@ -166,8 +166,8 @@ def test_told_to_stop_or_given_no_work_or_room_it_lists_nothing():
 
 def test_listed_sets_are_not_looked_at_once_the_time_is_over(monkeypatch):
     """What was listed then says nothing of any size, and nothing is said to be complete."""
-    monkeypatch.setattr(best_at_once, "FEW_SETS", 0)
-    rng, over, fits, list_sets = np.random.default_rng(3), [], [], best_at_once.sizes_listed
+    monkeypatch.setattr(best_enumeration, "FEW_SETS", 0)
+    rng, over, fits, list_sets = np.random.default_rng(3), [], [], best_enumeration.sizes_listed
     A = rng.normal(size=(60, 6))
     y = np.where(A[:, 0] + rng.normal(size=60) > 0, 1.0, -1.0)
 
@@ -182,7 +182,7 @@ def test_listed_sets_are_not_looked_at_once_the_time_is_over(monkeypatch):
         return fit(problem, columns)
 
     fit, is_over = Problem.fit, AcrossSizes.is_over
-    monkeypatch.setattr(best_at_once, "sizes_listed", listing)
+    monkeypatch.setattr(best_enumeration, "sizes_listed", listing)
     monkeypatch.setattr(AcrossSizes, "is_over", lambda across: bool(over) or is_over(across))
     monkeypatch.setattr(Problem, "fit", fitting)
     problem = Problem.prepared(A, y, 6, loss="logistic", lam=0.1, intercept=True)
@@ -194,13 +194,13 @@ def test_listed_sets_are_not_looked_at_once_the_time_is_over(monkeypatch):
 
 def test_the_best_models_are_those_of_trying_every_set_with_and_without(monkeypatch):
     """Whether all sizes are listed together or one after the other: the same models."""
-    monkeypatch.setattr(best_at_once, "FEW_SETS", 0)
-    together, compared = best_at_once.serves, 0
+    monkeypatch.setattr(best_enumeration, "FEW_SETS", 0)
+    together, compared = best_enumeration.serves, 0
     for seed in range(many(9, 40)):
         _, problem = awkward(seed)
         found = []
         for serves in (together, lambda problem: False):
-            monkeypatch.setattr(best_at_once, "serves", serves)
+            monkeypatch.setattr(best_enumeration, "serves", serves)
             try:
                 found.append(best_model(problem, criterion="bic", top=4, signals=(), threads=1))
             except InputError:

@@ -59,14 +59,14 @@ def test_a_seed_is_a_problem_and_all_awkward_kinds_occur(attacks):
         "intercept": any(case.intercept for case in cases),
         "scale": any(case.scale and case.intercept for case in cases),
         "groups": any(case.labels and max(map(len, case.units)) > 1 for case in cases),
-        "demands": any(case.must_have and case.must_not for case in cases),
+        "demands": any(case.force_in and case.force_out for case in cases),
         "everything": any(case.k == len(case.units) for case in cases),
         "nothing": any(case.k == 0 for case in cases),
         "wild": any("wild" in case.kind for case in cases),
         "default threshold": any(case.loss == "huber" and case.delta is None for case in cases),
     }
     assert all(occurs.values()), occurs
-    assert all(len(case.must_have) <= case.k <= len(case.units) for case in cases)
+    assert all(len(case.force_in) <= case.k <= len(case.units) for case in cases)
 
 
 def test_a_case_written_out_is_the_case(attacks):
@@ -286,7 +286,7 @@ def test_a_missing_model_and_one_too_many_are_noticed(attacks, monkeypatch):
     def altered(change, problem, *, tau, **options):
         honest = near(problem, tau=tau, **options)
         models = [(s, next_above(low)) for low, s in values if low <= truth.low + Fraction(tau)]
-        listed = [exactsel.studies.listed.NearModel(*model) for model in models]
+        listed = [exactsel.studies.solution_pool.NearModel(*model) for model in models]
         return dataclasses.replace(honest, models=tuple(change(listed)))
 
     for change, what in (
@@ -294,7 +294,7 @@ def test_a_missing_model_and_one_too_many_are_noticed(attacks, monkeypatch):
         (lambda listed: listed[1:], "a model is missing"),
         (lambda listed: [dataclasses.replace(listed[0], value=float(truth.low) * 0.99), *listed[1:]],
          "value below the truth"),
-        (lambda listed: [*listed, exactsel.studies.listed.NearModel((0,), 1e9)],
+        (lambda listed: [*listed, exactsel.studies.solution_pool.NearModel((0,), 1e9)],
          "lists a model that is not admissible"),
     ):  # fmt: skip
         monkeypatch.setattr(exactsel, "near_optimal", partial(altered, change))

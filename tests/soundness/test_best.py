@@ -13,7 +13,7 @@ from samples import many
 
 from exactsel import ColumnSubsetProblem, Problem, best_model, verify
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.studies import best_at_once, best_list
+from exactsel.studies import best_enumeration, best_list
 from exactsel.studies.best_known import KnownModels
 from exactsel.studies.size_criterion import SizeCriterion
 
@@ -103,7 +103,7 @@ def test_one_criterion_against_every_set():
 
 
 def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):
-    monkeypatch.setattr(best_at_once, "FEW_SETS", 0)
+    monkeypatch.setattr(best_enumeration, "FEW_SETS", 0)
     for seed, (loss, lam) in enumerate(LOSSES):
         problem = awkward(seed + 5, loss, lam, d=6)
         check(problem, "aic", (3, 20, 64)[seed % 3], every("aic", problem))
@@ -111,7 +111,7 @@ def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):
 
 def test_searches_of_parts_list_the_same(monkeypatch):
     monkeypatch.setattr(best_list, "MANY_SETS", 0)
-    monkeypatch.setattr(best_at_once, "LARGEST", 0)
+    monkeypatch.setattr(best_enumeration, "LARGEST", 0)
     for seed, (loss, lam) in enumerate(LOSSES):
         problem = awkward(seed + 9, loss, lam)
         check(problem, "bic", (3, 12, 5, 5)[seed], every("bic", problem))
@@ -124,7 +124,7 @@ def test_a_price_that_falls_with_the_size_is_served():
 
 
 def test_columns_that_must_or_must_not_be_in():
-    problem = awkward(7, "quadratic", 0.0).replace(must_have=[3], must_not=[0])
+    problem = awkward(7, "quadratic", 0.0).replace(force_in=[3], force_out=[0])
     values = {s: v for s, v in every("bic", problem).items() if 3 in s and 0 not in s}
     found = check(problem, "bic", 6, values)
     assert found.sizes[0].size == 1
@@ -141,7 +141,7 @@ def test_a_hierarchy_is_kept():
 @pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
 def test_no_set_that_breaks_a_demand_is_listed(loss, monkeypatch):
     """Not by listing all sizes together, nor where a parent's coefficient is 0, so that its child is shown alone."""
-    monkeypatch.setattr(best_at_once, "FEW_SETS", 0)
+    monkeypatch.setattr(best_enumeration, "FEW_SETS", 0)
     for seed in range(many(3, 8)):
         for child, parent in ((4, 1), (2, 0)):
             problem = awkward(2 + 5 * seed, loss, 0.1, hierarchy={child: [parent]})  # its column 1 is constant
@@ -218,7 +218,7 @@ def test_a_function_of_the_size_is_a_price():
 def test_thousands_of_awkward_problems(monkeypatch):
     """No bound is above what trying every set gives, and lists that say they are complete are."""
     for seed in range(3000):
-        monkeypatch.setattr(best_at_once, "FEW_SETS", 0 if seed % 2 else 3000)
+        monkeypatch.setattr(best_enumeration, "FEW_SETS", 0 if seed % 2 else 3000)
         rng = np.random.default_rng(seed)
         loss = str(rng.choice(["quadratic", "quadratic", "huber", "logistic"]))
         lam = float(rng.choice([0.0, 0.1])) if loss == "quadratic" else float(rng.choice([0.01, 0.3]))
@@ -267,7 +267,7 @@ def test_what_cannot_be_served_is_refused_in_one_sentence():
 
 
 def test_what_is_proven_over_sizes_is_said_of_the_result_under_a_constraint(monkeypatch):
-    monkeypatch.setattr(best_at_once, "FEW_SETS", 0)
+    monkeypatch.setattr(best_enumeration, "FEW_SETS", 0)
     rng = np.random.default_rng(8)
     A = rng.standard_normal((60, 6))
     y = A[:, 0] + 0.7 * A[:, 2] + 0.5 * rng.standard_normal(60)

@@ -13,7 +13,7 @@ from samples import many
 
 from exactsel import Problem, best_model, near_optimal, solve
 from exactsel.errors import InputError
-from exactsel.studies import best_at_once
+from exactsel.studies import best_enumeration
 
 ALONE = {"signals": (), "threads": 1}
 DELTA = 1.3
@@ -67,17 +67,17 @@ def check_best(case, top):
 @pytest.mark.parametrize("loss", ["huber", "logistic"])
 def test_the_best_models_are_those_of_trying_every_set(loss, monkeypatch):
     tried = cases(range(6), loss)
-    for few in (0, best_at_once.FEW_SETS):
-        monkeypatch.setattr(best_at_once, "FEW_SETS", few)
+    for few in (0, best_enumeration.FEW_SETS):
+        monkeypatch.setattr(best_enumeration, "FEW_SETS", few)
         for case in tried:
             check_best(case, top=7)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("few", [0, best_at_once.FEW_SETS])
+@pytest.mark.parametrize("few", [0, best_enumeration.FEW_SETS])
 @pytest.mark.parametrize("loss", ["huber", "logistic"])
 def test_hundreds_more(loss, few, monkeypatch):
-    monkeypatch.setattr(best_at_once, "FEW_SETS", few)
+    monkeypatch.setattr(best_enumeration, "FEW_SETS", few)
     for case in cases(range(6, 300), loss):
         check_best(case, top=12)
 

@@ -18,8 +18,8 @@ from samples import many, sample
 from scipy.optimize import linprog
 
 from exactsel import GroupedProblem, InputError, Problem, best_model, certify, near_optimal, solve, solve_path
-from exactsel.problem import vanishing
-from exactsel.problem.vanishing import SCOPE
+from exactsel.problem import infinitesimal_ridge
+from exactsel.problem.infinitesimal_ridge import SCOPE
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import verify
 from exactsel_certificates.container import read_proof
@@ -63,9 +63,9 @@ def random_case(seed):
     options = {
         "loss": loss, "lam": 0.0, "intercept": bool(rng.random() < 0.5), "scale": bool(rng.random() < 0.2),
         "weights": rng.uniform(0.3, 3.0, n) if rng.random() < 0.4 else None,
-        "must_not": (1,) if rng.random() < 0.3 else (), "must_have": (2,) if rng.random() < 0.2 else (),
+        "force_out": (1,) if rng.random() < 0.3 else (), "force_in": (2,) if rng.random() < 0.2 else (),
     }  # fmt: skip
-    k = int(rng.integers(len(options["must_have"]), 4))
+    k = int(rng.integers(len(options["force_in"]), 4))
     return A, y, k, options | ({"delta": float(rng.uniform(0.2, 2.0))} if loss == "huber" else {})
 
 
@@ -73,9 +73,9 @@ def truth(A, y, k, options):
     """The least objective of all sets that have a best model, and of those that have none but an infimum."""
     w = np.ones(len(y)) if options["weights"] is None else options["weights"]
     attained, infimum = np.inf, np.inf
-    allowed = [j for j in range(A.shape[1]) if j not in options["must_not"]]
+    allowed = [j for j in range(A.shape[1]) if j not in options["force_out"]]
     for chosen in itertools.combinations(allowed, min(k, len(allowed))):
-        if not {*options["must_have"]} <= {*chosen}:
+        if not {*options["force_in"]} <= {*chosen}:
             continue
         B = A[:, list(chosen)]
         value = slow_fit(B, y, options["loss"], options.get("delta", np.inf), options["intercept"], w)
@@ -98,7 +98,7 @@ def look_at(seed, tmp_path):
         named = re.search(r"columns? ([\d, ]+) separate", str(error))
         columns = [int(j) for j in named[1].split(",")] if named else []
         assert len(columns) <= k
-        assert not {*columns} & {*options["must_not"]}
+        assert not {*columns} & {*options["force_out"]}
         assert separate(A[:, columns], y, options["intercept"])[0]
         assert infimum <= attained * (1.0 + 1e-6) + 1e-9, "then there is no best model"
         assert not file.exists()
@@ -205,7 +205,7 @@ def test_only_columns_a_model_may_use_are_looked_at():
     A = np.column_stack([A, y * rng.uniform(1.0, 2.0, 40)])
     with pytest.raises(InputError, match="column 4 separates the two classes completely"):
         Problem(A, y, 2, loss="logistic", lam=0)
-    barred = Problem(A, y, 2, loss="logistic", lam=0, must_not=[4])
+    barred = Problem(A, y, 2, loss="logistic", lam=0, force_out=[4])
     result = solve(barred)
     assert result.scope == ""
     assert result.upper == pytest.approx(solve(Problem(A[:, :4], y, 2, loss="logistic", lam=0)).upper)
@@ -219,7 +219,7 @@ def test_columns_that_separate_are_named_where_the_search_meets_them(complete, m
     A[:, 5] = y * rng.uniform(0.5, 1.0, 14) - A[:, 2]
     if not complete:
         A[:2, [2, 5]] = [[1.0, 1.0 - 1.0 - 1.0], [2.0, -2.0]]
-    monkeypatch.setattr(vanishing, "refuse_separated", lambda *arguments: None)
+    monkeypatch.setattr(infinitesimal_ridge, "refuse_separated", lambda *arguments: None)
     problem = Problem(A, y, 2, loss="logistic", lam=0)
     how = "completely" if complete else "quasi-completely"
     with pytest.raises(InputError, match=f"columns 2, 5 separate the two classes {how}.*give a positive lam"):
@@ -227,7 +227,7 @@ def test_columns_that_separate_are_named_where_the_search_meets_them(complete, m
     assert not list(tmp_path.iterdir()), "nothing half-written is left"
     with pytest.raises(InputError, match="columns 2, 5 separate"):
         certify(problem, support=[2, 5])
-    without = solve(problem.replace(must_not=[5]))
+    without = solve(problem.replace(force_out=[5]))
     assert without.claim.reached
 
 
@@ -274,8 +274,11 @@ def test_groups_and_hierarchies(loss, tmp_path):
 def test_another_k_is_another_condition():
     """What is taken off a bound is that of k columns: for more of them it is more."""
     few, more = dependent_problem(1), dependent_problem(1).replace(k=4)
-    assert more.objective.vanishing.most == 4
-    assert more.objective.vanishing.taken > 0.5 * more.lam * 4 * 0.9 * np.min(more.objective.vanishing.limits.size) ** 2
-    assert few.objective.vanishing.most == 1
+    assert more.objective.ridge_limits.most == 4
+    assert (
+        more.objective.ridge_limits.taken
+        > 0.5 * more.lam * 4 * 0.9 * np.min(more.objective.ridge_limits.limits.size) ** 2
+    )
+    assert few.objective.ridge_limits.most == 1
     assert more.replace(k=2).objective is more.objective
     assert few.hash == dependent_problem(1).hash

@@ -9,8 +9,8 @@ import pytest
 from samples import many
 
 from exactsel import heuristics, solve, verify
-from exactsel.bounds import at_hand
-from exactsel.bounds.at_hand import bound_at_hand, selection_bound_at_hand
+from exactsel.bounds import fallback
+from exactsel.bounds.fallback import fallback_bound, fallback_selection_bound
 from exactsel.losses import Huber
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.regression import Problem
@@ -54,7 +54,7 @@ def test_no_model_is_below_a_bound_at_hand(loss, cases):
             y = np.where(y > 0, 1.0, -1.0)
         intercept = bool(case % 2) and (loss != "logistic" or len(set(y.tolist())) == 2)
         lam, k = 10.0 ** rng.integers(-6, 3), int(rng.integers(1, d + 1))
-        ways = {} if case % 4 or d < 3 else {"must_have": [0], "must_not": [1]}
+        ways = {} if case % 4 or d < 3 else {"force_in": [0], "force_out": [1]}
         problem = Problem.prepared(A, y, min(k, d), loss=given, lam=lam, intercept=intercept, weights=weights, **ways)
         best = min(
             (
@@ -67,7 +67,7 @@ def test_no_model_is_below_a_bound_at_hand(loss, cases):
         )
         for support in ((), tuple(range(min(k, d)))):
             for count in (0, 3, 10**9):
-                bound = bound_at_hand(problem, problem.fit(support).coef, stop_after(count))
+                bound = fallback_bound(problem, problem.fit(support).coef, stop_after(count))
                 assert bound <= best + 1e-12 * abs(best)
         sharp += bound > 0.5 * best
     assert sharp > 0.24 * cases
@@ -78,7 +78,7 @@ def test_descent_comes_close_to_the_relaxation():
     A = rng.normal(size=(60, 12))
     problem = Problem(A, A[:, 0] - A[:, 1] + 0.1 * rng.normal(size=60), 2, lam=1.0)
     best = best_value(problem)
-    assert 0.9 * best < bound_at_hand(problem, np.zeros(12), stop_after(10**9)) <= best
+    assert 0.9 * best < fallback_bound(problem, np.zeros(12), stop_after(10**9)) <= best
 
 
 def test_a_multiple_is_above_nothing_however_small_it_must_be():
@@ -87,19 +87,19 @@ def test_a_multiple_is_above_nothing_however_small_it_must_be():
     for loss in ("quadratic", "huber", "logistic"):
         y = np.where(A[:, 0] > 0, 1.0, -1.0)
         problem = Problem(A, y, 3, loss=Huber(0.7) if loss == "huber" else loss, lam=1e-3)
-        assert bound_at_hand(problem, np.zeros(10), stop_after(0)) > 0.0
+        assert fallback_bound(problem, np.zeros(10), stop_after(0)) > 0.0
 
 
 @pytest.mark.parametrize("eigenvalues", [2500, 0])
 def test_no_selection_is_below_a_bound_at_hand(eigenvalues, monkeypatch):
-    monkeypatch.setattr(at_hand, "EIGENVALUES_UP_TO", eigenvalues)
+    monkeypatch.setattr(fallback, "EIGENVALUES_UP_TO", eigenvalues)
     rng = np.random.default_rng(1)
     sharp = 0
     tried = many(100, 400)
     for _ in range(tried):
         n, d = int(rng.integers(1, 8)), int(rng.integers(1, 7))
         problem = ColumnSubsetProblem(data(rng, n, d), int(rng.integers(1, d + 1)))
-        best, bound = best_value(problem), selection_bound_at_hand(problem)
+        best, bound = best_value(problem), fallback_selection_bound(problem)
         assert 0.0 <= bound <= best + 1e-12 * problem.squared_norm
         sharp += bound > 0.3 * best > 0.0
     assert sharp > tried * (0.25 if eigenvalues else 0.075)
@@ -116,7 +116,7 @@ def test_no_method_is_left_without_a_bound(family, monkeypatch):
     else:
         problem = Problem(A, np.where(y > 0, 1.0, -1.0) if family == "logistic" else y, 3, loss=family, lam=0.5)
     method = "greedy-css" if family == "css" else "forward"
-    monkeypatch.setattr("exactsel.solving.at_hand.KEPT", 1.0)
+    monkeypatch.setattr("exactsel.solving.fallback.KEPT", 1.0)
     result = heuristics.run(method, problem, time_limit=0.5)
     assert result.nodes == 0
     assert result.termination == "time_limit"
@@ -128,7 +128,7 @@ def test_without_a_ridge_the_fit_on_all_columns_is_at_hand(monkeypatch):
     rng = np.random.default_rng(6)
     A = rng.normal(size=(30, 6))
     problem = Problem(A, A[:, 0] + rng.normal(size=30), 2, lam=0.0)
-    monkeypatch.setattr("exactsel.solving.at_hand.KEPT", 1.0)
+    monkeypatch.setattr("exactsel.solving.fallback.KEPT", 1.0)
     result = heuristics.run("forward", problem, time_limit=0.5)
     assert result.nodes == 0
     assert result.lower == pytest.approx(problem.fit(range(6)).value, rel=1e-9)

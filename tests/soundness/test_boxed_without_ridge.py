@@ -119,7 +119,7 @@ def test_columns_no_model_may_hold_need_no_limit(tmp_path):
     A = rng.standard_normal((6, 8))
     y = A[:, 0] - A[:, 1] + 0.3 * rng.standard_normal(6)
     limits = [(j, -0.5, 0.5) for j in range(7)]
-    problem = boxed(Problem(A, y, 3, lam=0.0, must_not=[7]), (), limits)
+    problem = boxed(Problem(A, y, 3, lam=0.0, force_out=[7]), (), limits)
     result = solve(problem, signals=(), proof=tmp_path / "run.exsel")
     assert result.reached
     assert result.scope == ""

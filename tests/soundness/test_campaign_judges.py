@@ -54,7 +54,7 @@ def test_a_seed_is_an_instance_and_everything_awkward_occurs():
         "tiny": any(0 < np.abs(one.A).max() < 1e-20 for one in made),
         "weights": any(one.weights is not None and np.any(one.weights == 0) for one in made),
         "intercept": any(one.intercept and one.scale for one in made),
-        "demands": any(one.must_have and one.must_not for one in made),
+        "demands": any(one.force_in and one.force_out for one in made),
         "groups": any(one.groups and max(map(len, one.units)) > 1 for one in made),
         "hierarchies": {one.hierarchy_kind for one in made if one.hierarchy} == {"strong", "weak"},
         "node limits": any("node_limit" in one for one in settings),
@@ -80,8 +80,8 @@ def stated(instance):
     return tiny_problems.Case(
         instance.A.tolist(), instance.y.tolist(), instance.k, "" if instance.loss == CSS else instance.loss,
         instance.lam, instance.delta, None if instance.weights is None else instance.weights.tolist(),
-        instance.intercept, instance.scale, [list(unit) for unit in instance.units], list(instance.must_have),
-        list(instance.must_not), [(unit, list(above)) for unit, above in instance.hierarchy], instance.hierarchy_kind,
+        instance.intercept, instance.scale, [list(unit) for unit in instance.units], list(instance.force_in),
+        list(instance.force_out), [(unit, list(above)) for unit, above in instance.hierarchy], instance.hierarchy_kind,
     )  # fmt: skip
 
 
@@ -132,8 +132,8 @@ def right(request):
     A = np.round(rng.standard_normal((9, 4)), 2)
     y = A @ [1.0, 0.0, -1.0, 0.5] + rng.standard_normal(9)
     y = np.sign(y) if request.param == "logistic" else y
-    instance = TinyInstance(A, y, 2, request.param, 0.5 * (request.param != CSS), must_not=(0,))
-    instance = replace(instance, must_not=()) if request.param == CSS else instance
+    instance = TinyInstance(A, y, 2, request.param, 0.5 * (request.param != CSS), force_out=(0,))
+    instance = replace(instance, force_out=()) if request.param == CSS else instance
     truth, result = Truth(instance), solved(instance, rel_eps=0.0)
     assert result.claim is Claim.OPTIMAL
     assert judged(result, truth) == []

@@ -11,7 +11,7 @@ from fits_for_tests import slow_fit
 from samples import many, sample
 from scipy.optimize import linprog
 
-from exactsel.problem import vanishing
+from exactsel.problem import infinitesimal_ridge
 from exactsel.testing.campaigns import random_instances, trials
 from exactsel.testing.campaigns.brute_force import Truth
 from exactsel.testing.campaigns.existence import dependent, separated, separated_completely
@@ -158,14 +158,14 @@ def test_a_sample(kind):
 
 @pytest.mark.untrue
 def test_a_ridge_that_is_not_taken_off_is_found(monkeypatch):
-    made = vanishing.without_ridge
+    made = infinitesimal_ridge.without_ridge
 
     def careless(objective, *rest):
         found = made(objective, *rest)
-        return replace(found, vanishing=found.vanishing._replace(taken=0.0))
+        return replace(found, ridge_limits=found.ridge_limits._replace(taken=0.0))
 
     monkeypatch.setattr("exactsel.problem.searched.without_ridge", careless)
-    monkeypatch.setattr(vanishing, "SHARE", 1e-6)
+    monkeypatch.setattr(infinitesimal_ridge, "SHARE", 1e-6)
     wrong = (what for seed, _ in ridgeless(0, 200) for what, _ in Trial(BRUTE_FORCE)(seed).wrong)
     assert "lower above the optimum" in wrong
 

@@ -145,7 +145,7 @@ def test_a_claim_that_is_too_strong_is_found(monkeypatch):
 @pytest.mark.untrue
 def test_a_demand_that_is_forgotten_is_found(monkeypatch):
     prepared = Problem.prepared.__func__
-    forgetting = classmethod(lambda kind, *given, **named: prepared(kind, *given, **{**named, "must_not": ()}))
+    forgetting = classmethod(lambda kind, *given, **named: prepared(kind, *given, **{**named, "force_out": ()}))
     monkeypatch.setattr(Problem, "prepared", forgetting)
     assert finds(BRUTE_FORCE, "upper below the optimum", "the model breaks a demand", count=150)
 
@@ -210,11 +210,11 @@ def test_the_reducer_leaves_what_fails():
 def test_the_reducer_takes_demands_away_with_their_columns():
     instance = TinyInstance(
         np.arange(24.0).reshape(4, 6), np.arange(4.0), 4, lam=1.0, groups=("a", "", "a", "b", "", "b"),
-        must_have=(1,), must_not=(2,), hierarchy=((1, (0, 3)), (3, (2,))),
+        force_in=(1,), force_out=(2,), hierarchy=((1, (0, 3)), (3, (2,))),
     )  # fmt: skip
     kept = changes.columns_in_order(instance, [3, 1, 0])
     assert kept.units == ((0,), (1,), (2,))
-    assert (kept.must_have, kept.must_not, kept.hierarchy) == ((1,), (0,), ((1, (2,)),))
+    assert (kept.force_in, kept.force_out, kept.hierarchy) == ((1,), (0,), ((1, (2,)),))
     small = reduced(instance, lambda one: len(one.admissible) > 2)
     assert (small.d, small.groups, small.hierarchy) == (2, None, ())
 

@@ -16,19 +16,19 @@ from samples import many
 
 from exactsel.bounds.base import BoundOptions
 from exactsel.closers.base import Task
-from exactsel.closers.listing import CountCells
+from exactsel.closers.below_minorant import EnumeratePatterns
 from exactsel.closers.visit import Interrupted
+from exactsel.enumeration import patterns
+from exactsel.enumeration.pattern_classes import classes_of, level_of, supports_of
+from exactsel.enumeration.patterns import PatternEnumerator, by_cells, count_work, sets_left
+from exactsel.enumeration.work_budget import WholeProblemAttempt, WorkBudget
 from exactsel.kernels.cell_counting import cell_bounds, write_set
 from exactsel.nodes.node import root_node
 from exactsel.nodes.regions import RoundWork, as_region
 from exactsel.problem.regression import Problem
 from exactsel.proofs.verify import verify
 from exactsel.solving import choose
-from exactsel.solving.entry import solve
-from exactsel.walks import cell_counting
-from exactsel.walks.cell_classes import classes_of, level_of, supports_of
-from exactsel.walks.cell_counting import CellCounter, by_cells, count_work, sets_left
-from exactsel.walks.effort import Effort, WholeAttempt
+from exactsel.solving.api import solve
 from exactsel_certificates.container import COUNTED, read_proof
 
 CAMPAIGN = 300
@@ -36,10 +36,10 @@ CAMPAIGN = 300
 GO = np.zeros(1, dtype=np.bool_)
 
 
-def all_counted(counter, nodes, work, effort):
+def all_counted(counter, nodes, work, work_budget):
     tasks = [Task(node, as_region(node)) for node in nodes]
     if counter is not None:
-        CountCells(counter).close(tasks, work, effort)
+        EnumeratePatterns(counter).close(tasks, work, work_budget)
     return {task.node.id: task.outcome for task in tasks if task.outcome is not None}
 
 
@@ -67,12 +67,12 @@ def of_two_values(seed):
         weights[:2] = 1.0
     demands = {}
     if rng.random() < 0.25:
-        demands["must_have"] = [int(rng.integers(d))]
+        demands["force_in"] = [int(rng.integers(d))]
         if rng.random() < 0.5:
-            A[:, demands["must_have"][0]] = np.round(rng.normal(size=n), 1)
+            A[:, demands["force_in"][0]] = np.round(rng.normal(size=n), 1)
     elif rng.random() < 0.25 and d > 2:
-        demands["must_not"] = [int(rng.integers(d))]
-        A[:, demands["must_not"][0]] = rng.normal(size=n)
+        demands["force_out"] = [int(rng.integers(d))]
+        A[:, demands["force_out"][0]] = rng.normal(size=n)
     problem = Problem.prepared(
         A, y, int(rng.integers(1, d + 1)), loss="logistic", weights=weights, lam=float(10.0 ** rng.uniform(-4, 0.5)),
         intercept=bool(rng.random() < 0.4), scale=bool(rng.random() < 0.3), **demands,
@@ -105,7 +105,7 @@ def all_fits(problem):
 
 def countable(problem):
     """Whether the whole of it can be counted."""
-    return CellCounter.serves(problem) and math.isfinite(CellCounter(problem, BoundOptions(1)).work)
+    return PatternEnumerator.serves(problem) and math.isfinite(PatternEnumerator(problem, BoundOptions(1)).work)
 
 
 def check_sums(seed):
@@ -176,9 +176,9 @@ def test_a_count_bounds_thousands_of_problems():
 
 
 def test_with_little_room_a_count_gives_up_or_begins_again_from_a_better_model(monkeypatch):
-    monkeypatch.setattr(cell_counting, "ROOM", 4)
-    monkeypatch.setattr(cell_counting, "SHORTEST", 3)
-    monkeypatch.setattr(cell_counting, "MOST_PROMISING", 2)
+    monkeypatch.setattr(patterns, "ROOM", 4)
+    monkeypatch.setattr(patterns, "SHORTEST", 3)
+    monkeypatch.setattr(patterns, "MOST_PROMISING", 2)
     given_up = improved = exact = 0
     for seed in range(CAMPAIGN):
         _, problem = of_two_values(seed)
@@ -227,9 +227,9 @@ def test_sets_have_the_numbers_they_were_given():
 
 def forced(monkeypatch):
     """Count at once, and list nothing by a minorant."""
-    monkeypatch.setattr(cell_counting, "WAIT", 0.0)
-    monkeypatch.setattr(cell_counting, "LOOK", -1)
-    monkeypatch.setattr(cell_counting, "SHORTEST", 10**5)
+    monkeypatch.setattr(patterns, "WAIT", 0.0)
+    monkeypatch.setattr(patterns, "LOOK", -1)
+    monkeypatch.setattr(patterns, "SHORTEST", 10**5)
     monkeypatch.setattr(choose, "listable", lambda problem: False)
 
 
@@ -293,7 +293,7 @@ def test_threads_and_rounds_make_no_difference(monkeypatch):
     one, two = (solve(problem, rel_eps=0.0, threads=threads) for threads in (1, 2))
     assert set(one.history.closed) == {"listed"}
     assert (one.tree_hash, one.lower, one.support) == (two.tree_hash, two.lower, two.support)
-    monkeypatch.setattr(cell_counting, "LOOK", 100)
+    monkeypatch.setattr(patterns, "LOOK", 100)
     later = solve(problem, rel_eps=0.0)
     assert later.upper == one.upper
     monkeypatch.undo()
@@ -314,7 +314,7 @@ def test_who_wants_to_replay_a_search_or_counts_its_nodes_gets_no_count(monkeypa
 def test_a_proof_of_a_count_is_one_word(monkeypatch, tmp_path):
     """Also after the search has closed some regions, and points of these were written; stopped with others open."""
     forced(monkeypatch)
-    monkeypatch.setattr(cell_counting, "LOOK", 0)
+    monkeypatch.setattr(patterns, "LOOK", 0)
     problem, path, seen = larger(300, 24, noise=1.0, share=0.5), tmp_path / "p.exsel", []
 
     def look(event, state):
@@ -338,14 +338,14 @@ def test_a_proof_of_a_count_is_one_word(monkeypatch, tmp_path):
 
 def test_a_count_that_is_told_to_stop_claims_nothing():
     problem = larger()
-    counter = CellCounter(problem, BoundOptions(1, stop=np.ones(1, dtype=np.bool_)))
+    counter = PatternEnumerator(problem, BoundOptions(1, stop=np.ones(1, dtype=np.bool_)))
     node = root_node(problem.root_state, 0.0)
-    assert all_counted(None, [node], RoundWork(1e9), Effort()) == {}
+    assert all_counted(None, [node], RoundWork(1e9), WorkBudget()) == {}
     with pytest.raises(Interrupted):
-        all_counted(counter, [node], RoundWork(1e9), Effort(iterations=10**9))
-    counter = CellCounter(problem, BoundOptions(1))
+        all_counted(counter, [node], RoundWork(1e9), WorkBudget(iterations=10**9))
+    counter = PatternEnumerator(problem, BoundOptions(1))
     best = solve(problem, rel_eps=0.0).upper
-    (outcome,) = all_counted(counter, [node], RoundWork(best), Effort(iterations=10**9)).values()
+    (outcome,) = all_counted(counter, [node], RoundWork(best), WorkBudget(iterations=10**9)).values()
     assert outcome.region.closed == "listed"
     assert best * (1 - 1e-9) <= outcome.region.bound <= best
 
@@ -363,15 +363,15 @@ def test_the_work_of_a_count_is_known_beforehand(size):
     if size < 2:
         return
 
-    def noted(*arguments, keep=cell_counting.count_sets):
+    def noted(*arguments, keep=patterns.count_sets):
         keep(*arguments)
         done[:] += arguments[-1]
 
-    original, cell_counting.count_sets = cell_counting.count_sets, noted
+    original, patterns.count_sets = patterns.count_sets, noted
     try:
         assert len(sets_left(classes, size, size, 0.1, 10**6, BoundOptions(1))) == 0
     finally:
-        cell_counting.count_sets = original
+        patterns.count_sets = original
     assert done.sum() <= work <= 3.0 * done.sum()
 
 
@@ -380,7 +380,7 @@ def test_what_cannot_be_counted():
     A, y = (rng.random((50, 6)) < 0.4).astype(float), np.where(rng.random(50) < 0.5, 1.0, -1.0)
     three = A.copy()
     three[3, 2] = 0.5
-    assert CellCounter.serves(Problem(A, y, 3, loss="logistic", lam=1.0))
+    assert PatternEnumerator.serves(Problem(A, y, 3, loss="logistic", lam=1.0))
     others = [
         Problem(three, y, 3, loss="logistic", lam=1.0),
         Problem(A, y, 3, loss="huber", delta=1.0, lam=1.0),
@@ -389,9 +389,9 @@ def test_what_cannot_be_counted():
         Problem(A, y, 2, loss="logistic", lam=1.0, hierarchy={"2": ["0"]}),
         Problem.prepared(A, y, 3, loss="logistic", lam=1.0, weights=np.full(50, 0.3)),
     ]
-    assert not any(CellCounter.serves(problem) for problem in others)
-    everything = CellCounter(Problem(A, y, 6, loss="logistic", lam=1.0), BoundOptions(1))
+    assert not any(PatternEnumerator.serves(problem) for problem in others)
+    everything = PatternEnumerator(Problem(A, y, 6, loss="logistic", lam=1.0), BoundOptions(1))
     assert everything.work == math.inf
-    hasty = CellCounter(Problem(A, y, 3, loss="logistic", lam=1.0), BoundOptions(1, seconds=1e-9))
+    hasty = PatternEnumerator(Problem(A, y, 3, loss="logistic", lam=1.0), BoundOptions(1, seconds=1e-9))
     assert hasty.work == math.inf
-    assert hasty.explore(1e9, 10**6, WholeAttempt()) == (None, WholeAttempt())
+    assert hasty.explore(1e9, 10**6, WholeProblemAttempt()) == (None, WholeProblemAttempt())

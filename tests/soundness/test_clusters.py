@@ -14,13 +14,13 @@ from exactsel import InputError, Problem, solve
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.fit import BOUNDED_MODELS
-from exactsel.problem import spans
+from exactsel.enumeration import clusters, work_budget
+from exactsel.enumeration.clusters import ClusterBound, greedy_gain, merges
+from exactsel.enumeration.work_budget import WholeProblemAttempt
+from exactsel.problem import redundant_columns
 from exactsel.search.events import RoundEnded
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
-from exactsel.walks import clusters, effort
-from exactsel.walks.clusters import ClusterWalker, greedy_gain, merges
-from exactsel.walks.effort import WholeAttempt
 
 ROWS = 350
 """So many that searches of these tests write no proof unless they are asked to."""
@@ -56,10 +56,10 @@ def union_value(problem: Problem, columns: tuple[int, ...]) -> float:
     return float(0.5 * rest @ rest)
 
 
-def walker_of(problem: Problem) -> ClusterWalker | None:
+def walker_of(problem: Problem) -> ClusterBound | None:
     curvature = AcceleratedGradientBound().prepare(problem, BoundOptions()).curvature
     curvature = np.full(problem.d, problem.lam) if curvature is None and problem.lam > 0.0 else curvature
-    return None if curvature is None or not ClusterWalker.serves(problem) else ClusterWalker(
+    return None if curvature is None or not ClusterBound.serves(problem) else ClusterBound(
         problem, curvature, BoundOptions()
     )  # fmt: skip
 
@@ -77,11 +77,11 @@ def test_no_bound_is_above_the_optimum(seed):
     rng, raised = np.random.default_rng([seed, 451]), 0
     for _ in range(10):
         problem, best = like_columns(rng)
-        walker = walker_of(problem)
-        if walker is None:
+        enumeration = walker_of(problem)
+        if enumeration is None:
             continue
         for upper in (best, best + 0.5 * (problem.gram.constant - best)):
-            bound = walker.explore(upper, 0.0, ENOUGH, WholeAttempt()).bound
+            bound = enumeration.explore(upper, 0.0, ENOUGH, WholeProblemAttempt()).bound
             assert bound <= best + 1e-9 * problem.gram.constant
             raised += bound > 0.0
     assert raised >= 2
@@ -92,14 +92,14 @@ def test_a_level_is_proven_of_all_unions_or_the_best_union_is(seed):
     rng = np.random.default_rng([seed, 452])
     for _ in range(5):
         problem, best = like_columns(rng)
-        walker = walker_of(problem)
-        if walker is None or problem.d - problem.k < 2:
+        enumeration = walker_of(problem)
+        if enumeration is None or problem.d - problem.k < 2:
             continue
-        labels = walker.labels(problem.k + 1)
+        labels = enumeration.labels(problem.k + 1)
         sets = combinations(range(problem.k + 1), problem.k)
         unions = [union_value(problem, tuple(np.flatnonzero(np.isin(labels, chosen)))) for chosen in sets]
         for level in (0.5 * min(unions), 0.5 * (min(unions) + problem.gram.constant)):
-            proven, work = walker._prove(problem.k + 1, level, ENOUGH)
+            proven, work = enumeration._prove(problem.k + 1, level, ENOUGH)
             assert work > 0.0
             slack = 1e-8 * problem.gram.constant
             assert proven is None or proven <= min(level, min(unions) + slack, best + slack)
@@ -127,24 +127,24 @@ def dependent_columns(rng: np.random.Generator) -> tuple[Problem, float]:
 @pytest.mark.parametrize("seed", sample(20, 600))
 def test_no_bound_of_dependent_columns_is_above_the_optimum(seed, monkeypatch):
     """And each column left out lies in the span of its cluster, whatever the number of clusters."""
-    monkeypatch.setattr(spans, "MOST_TAKING_PART", 0.8)
+    monkeypatch.setattr(redundant_columns, "MOST_TAKING_PART", 0.8)
     rng, raised = np.random.default_rng([seed, 453]), 0
     for _ in range(20):
         problem, best = dependent_columns(rng)
-        walker = ClusterWalker.of(problem, None, BoundOptions()) if ClusterWalker.serves(problem) else None
-        if walker is None:
+        enumeration = ClusterBound.of(problem, None, BoundOptions()) if ClusterBound.serves(problem) else None
+        if enumeration is None:
             continue
-        assert walker.scope == BOUNDED_MODELS
-        kept = np.setdiff1d(np.arange(problem.d), list(walker._left_out))
+        assert enumeration.scope == BOUNDED_MODELS
+        kept = np.setdiff1d(np.arange(problem.d), list(enumeration._left_out))
         for clusters_wanted in range(1, problem.d + 1):
-            labels = walker.labels(clusters_wanted)
-            for column in walker._left_out:
+            labels = enumeration.labels(clusters_wanted)
+            for column in enumeration._left_out:
                 same = kept[labels[kept] == labels[column]]
                 own = problem.AT[column]
                 rest = own - problem.AT[same].T @ np.linalg.lstsq(problem.AT[same].T, own, rcond=None)[0]
                 assert np.linalg.norm(rest) <= 1e-10 * np.linalg.norm(own)
         for upper in (best, best + 0.5 * (problem.gram.constant - best)):
-            bound = walker.explore(upper, 0.0, ENOUGH, WholeAttempt()).bound
+            bound = enumeration.explore(upper, 0.0, ENOUGH, WholeProblemAttempt()).bound
             assert bound <= best + 1e-9 * problem.gram.constant
             raised += bound > 0.0
     assert raised >= 2
@@ -189,7 +189,7 @@ def test_a_search_takes_the_bound_over(monkeypatch):
     """It is the same search with any number of threads, and its claim holds."""
     monkeypatch.setattr(clusters, "SHARE", 1e6)
     for name in ("FIRST_TRIES", "FIRST_WORK", "WALK_WORK"):  # no walk is to be the whole search
-        monkeypatch.setattr(effort, name, 1e4)
+        monkeypatch.setattr(work_budget, name, 1e4)
     plain = alike(0)
     best = min(plain.objectives(np.array(list(combinations(range(plain.d), plain.k))), 1))
     hashes = set()
@@ -207,7 +207,7 @@ def test_a_search_takes_the_bound_over(monkeypatch):
 def test_a_search_over_dependent_columns_says_which_models_a_bound_is_about(monkeypatch):
     monkeypatch.setattr(clusters, "SHARE", 1e6)
     for name in ("FIRST_TRIES", "FIRST_WORK", "WALK_WORK"):
-        monkeypatch.setattr(effort, name, 1e4)
+        monkeypatch.setattr(work_budget, name, 1e4)
     plain = alike(2)
     A = plain.AT.T.copy()
     A[:, 3] = A[:, 0] - A[:, 1]
@@ -224,7 +224,7 @@ def test_a_saved_search_goes_on_with_the_bound(tmp_path, monkeypatch):
     """From any round to the same end; with a proof, which has no words for it, not at all."""
     monkeypatch.setattr(clusters, "SHARE", 1e6)
     for name in ("FIRST_TRIES", "FIRST_WORK", "WALK_WORK"):
-        monkeypatch.setattr(effort, name, 1e4)
+        monkeypatch.setattr(work_budget, name, 1e4)
     plain, path, copies = alike(0), tmp_path / "run.ckpt", []
     best = min(plain.objectives(np.array(list(combinations(range(plain.d), plain.k))), 1))
 
@@ -244,14 +244,14 @@ def test_a_saved_search_goes_on_with_the_bound(tmp_path, monkeypatch):
 
 
 def test_searches_that_write_proofs_do_without(tmp_path, monkeypatch):
-    monkeypatch.setattr(ClusterWalker, "explore", lambda *_: pytest.fail("no proof has words for clusters"))
+    monkeypatch.setattr(ClusterBound, "explore", lambda *_: pytest.fail("no proof has words for clusters"))
     solve(alike(1), proof=tmp_path / "run.exsel", signals=())
 
 
 def test_what_it_does_not_serve():
     A, y = np.random.default_rng(0).standard_normal((20, 6)), np.arange(20.0)
-    assert ClusterWalker.serves(Problem(A, y, 4))
-    assert not ClusterWalker.serves(Problem(A, y, 4, must_have=[1]))
-    assert not ClusterWalker.serves(Problem(A, y, 2, groups=[0, 0, 1, 1, 2, 2]))
-    assert not ClusterWalker.serves(Problem(A, np.sign(y - 9.5), 4, lam=1.0, loss="logistic"))
-    assert not ClusterWalker.serves(Problem(A, y, 6))
+    assert ClusterBound.serves(Problem(A, y, 4))
+    assert not ClusterBound.serves(Problem(A, y, 4, force_in=[1]))
+    assert not ClusterBound.serves(Problem(A, y, 2, groups=[0, 0, 1, 1, 2, 2]))
+    assert not ClusterBound.serves(Problem(A, np.sign(y - 9.5), 4, lam=1.0, loss="logistic"))
+    assert not ClusterBound.serves(Problem(A, y, 6))

@@ -48,7 +48,7 @@ def test_a_search_of_some_columns_says_what_holds_of_all(seed, on_demand, monkey
         for result in (solve(problem, signals=()), heuristics.run("omp", problem, signals=())):
             assert result.lower <= best + room
             assert result.upper >= best - room
-            assert not {*result.support} & {*problem.must_not}
+            assert not {*result.support} & {*problem.force_out}
             if result.claim == "optimal":
                 assert result.upper <= best + 1e-6 * best + 100 * room
     if options["lam"] > 0 or options["loss"] == "quadratic":

@@ -42,7 +42,7 @@ from exactsel import (
 )
 from exactsel.bounds.apg import PreparedPerspective
 from exactsel.bounds.boxed import PreparedBoxed
-from exactsel.closers import counting, native, walking
+from exactsel.closers import enumeration, minors, native
 from exactsel.errors import ExactselError
 from exactsel.problem.restrictions import is_restricted, proposed, without_restrictions
 from exactsel.search.state import SearchState
@@ -124,7 +124,7 @@ def test_a_restriction_that_a_closer_forgets_is_found(monkeypatch, elsewhere):
     def forgetting(problem, support):
         return None if support is None else without_restrictions(problem).fit(support)
 
-    for closer in (walking, native, counting):
+    for closer in (enumeration, native, minors):
         monkeypatch.setattr(closer, "proposed", forgetting)
     met = ("tight limits", "one of each group", "parents")
     tried, missed = misses(optimum_is_that_of_brute_force, elsewhere, closer="no models at first", constraints=met)
@@ -198,5 +198,5 @@ def test_no_walk_or_count_speaks_of_other_models_than_bounds_in_a_box(d):
     rng = np.random.default_rng(d)
     problem = boxed(Problem(rng.normal(size=(12, d)), rng.normal(size=12), 2, lam=0.0), positive=True)
     methods, blind = methods_for(problem, Settings()), SimpleNamespace(curvature=None)
-    assert methods.walker(problem, blind, None) is None
+    assert methods.enumeration(problem, blind, None) is None
     assert methods.counter(problem, blind, None) is None

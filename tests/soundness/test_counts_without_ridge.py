@@ -23,7 +23,7 @@ def test_columns_that_tell_counts_of_zero_apart_are_named():
     A, y = rare_counts()
     with pytest.raises(InputError, match=r"column 3 tells 8 rows apart whose counts are 0.*give a positive lam"):
         Problem.prepared(A, y, 1, loss="poisson", lam=0.0, intercept=True)
-    for way in ({"lam": 1e-3}, {"lam": 0.0, "must_not": [3]}):
+    for way in ({"lam": 1e-3}, {"lam": 0.0, "force_out": [3]}):
         assert solve(Problem.prepared(A, y, 1, loss="poisson", intercept=True, **way)).reached
 
 

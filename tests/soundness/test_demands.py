@@ -12,6 +12,7 @@ from instances_for_tests import LOSSES, random_case
 from samples import sample
 
 from exactsel import ColumnSubsetProblem, Problem, ProgressLog, boxed, certify, near_optimal, solve, solve_path, verify
+from exactsel.enumeration import work_budget as subtrees
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.report.path import path_table
 from exactsel.start.models import admissible
@@ -19,7 +20,6 @@ from exactsel.studies.compare import compare
 from exactsel.studies.comparison_table import comparison_table
 from exactsel.studies.criteria import Compared
 from exactsel.studies.heuristics import names, run
-from exactsel.walks import effort as subtrees
 
 
 def demanding(seed, loss=None):
@@ -35,7 +35,7 @@ def demanding(seed, loss=None):
     size = min(case.k - len(inside), len(free))
     optimum = min(plain.fit([*inside, *extra]).value for extra in combinations(free, size))
     problem = Problem(
-        case.A, case.y, case.k, loss=case.loss, lam=case.lam, delta=case.delta, must_have=inside, must_not=outside
+        case.A, case.y, case.k, loss=case.loss, lam=case.lam, delta=case.delta, force_in=inside, force_out=outside
     )
     return problem, optimum
 
@@ -56,22 +56,22 @@ def test_against_every_admissible_support(loss, block, monkeypatch):
         assert result.upper == pytest.approx(optimum, abs=tiny), seed
         assert result.lower <= optimum + 1e-12 * (1.0 + abs(optimum)), seed
         assert result.reached
-        assert not {*result.support} & {*problem.must_not}
-        assert len({*result.support} | {*problem.must_have}) <= problem.k
+        assert not {*result.support} & {*problem.force_out}
+        assert len({*result.support} | {*problem.force_in}) <= problem.k
 
 
 def test_nothing_demanded_is_the_same_problem():
     case = random_case(3, loss="quadratic", lam=0.1)
     plain = case.problem()
-    assert plain.replace(must_not=()).hash == plain.hash
-    assert plain.replace(must_not=[0]).hash != plain.hash
-    assert plain.replace(must_not=[0]).replace(lam=0.2).must_not == (0,)
+    assert plain.replace(force_out=()).hash == plain.hash
+    assert plain.replace(force_out=[0]).hash != plain.hash
+    assert plain.replace(force_out=[0]).replace(lam=0.2).force_out == (0,)
 
 
 def test_every_heuristic_gives_an_admissible_model():
     rng = np.random.default_rng(8)
     A = rng.standard_normal((40, 9))
-    problem = Problem(A, A[:, :3].sum(axis=1), 3, lam=0.1, must_have=[7], must_not=[0, 1])
+    problem = Problem(A, A[:, :3].sum(axis=1), 3, lam=0.1, force_in=[7], force_out=[0, 1])
     for name in names():
         try:
             found = run(name, problem)
@@ -85,8 +85,8 @@ def test_every_heuristic_gives_an_admissible_model():
 def test_columns_by_name_and_what_is_refused():
     A = np.eye(4)
     names_of = ["a", "b", "c", "c"]
-    problem = Problem(A, np.ones(4), 2, lam=1.0, feature_names=names_of, must_have=["b"], must_not=[np.int64(0)])
-    assert (problem.must_have, problem.must_not) == ((1,), (0,))
+    problem = Problem(A, np.ones(4), 2, lam=1.0, feature_names=names_of, force_in=["b"], force_out=[np.int64(0)])
+    assert (problem.force_in, problem.force_out) == ((1,), (0,))
     assert problem.root_state.tolist() == [0, 2, 1, 1]
     assert admissible((0, 2, 3), problem) in ((1, 2), (1, 3))
     for inside, outside, words in (
@@ -98,7 +98,7 @@ def test_columns_by_name_and_what_is_refused():
         ([True], [], "numbered"),
     ):
         with pytest.raises(InputError, match=words):
-            Problem(A, np.ones(4), 2, lam=1.0, feature_names=names_of, must_have=inside, must_not=outside)
+            Problem(A, np.ones(4), 2, lam=1.0, feature_names=names_of, force_in=inside, force_out=outside)
 
 
 def test_a_column_whose_name_is_a_number():
@@ -106,10 +106,10 @@ def test_a_column_whose_name_is_a_number():
     A, y = np.eye(4), np.ones(4)
     called = ["1", "2", "7", "7"]
     for given, expected in ((["1"], (0,)), ([1], (1,)), (["3"], (3,)), (["0", "2"], (0, 1))):
-        assert Problem(A, y, 2, lam=1.0, feature_names=called, must_have=given).must_have == expected
+        assert Problem(A, y, 2, lam=1.0, feature_names=called, force_in=given).force_in == expected
     for given, words in ((["7"], "2 columns are called that"), (["4"], "numbered 0 to 3"), (["-1"], "numbered 0 to 3")):
         with pytest.raises(InputError, match=words):
-            Problem(A, y, 2, lam=1.0, feature_names=called, must_have=given)
+            Problem(A, y, 2, lam=1.0, feature_names=called, force_in=given)
 
 
 def test_no_supports_have_no_objectives():
@@ -124,8 +124,8 @@ def test_texts_name_the_demands():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((20, 4)) + 3.0
     problem = Problem.prepared(
-        A, A[:, 0] + 9.0, 2, lam=0.1, intercept=True, scale=True, feature_names=list("abcd"), must_have=["d"],
-        must_not=["b"],
+        A, A[:, 0] + 9.0, 2, lam=0.1, intercept=True, scale=True, feature_names=list("abcd"), force_in=["d"],
+        force_out=["b"],
     )  # fmt: skip
     said = "in every model: d (3); in no model: b (1); intercept, not penalised; columns scaled"
     result = solve(problem)
@@ -148,10 +148,10 @@ def test_texts_name_the_demands():
 def test_a_candidate_that_breaks_a_demand_is_refused():
     rng = np.random.default_rng(9)
     A = rng.standard_normal((30, 6))
-    problem = Problem(A, A[:, 0] + A[:, 1], 2, lam=0.1, must_have=[2], must_not=[3])
+    problem = Problem(A, A[:, 0] + A[:, 1], 2, lam=0.1, force_in=[2], force_out=[3])
     assert certify(problem, support=solve(problem).support).reached
     for support in ([0, 1], [2, 3]):
-        with pytest.raises(InputError, match=r"must_have|must_not"):
+        with pytest.raises(InputError, match=r"force_in|force_out"):
             certify(problem, support=support)
 
 
@@ -217,16 +217,16 @@ def test_prepared_frames_keep_their_names_and_their_loss():
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(3)
     frame = pandas.DataFrame(rng.standard_normal((20, 4)), columns=list("abcd"))
-    problem = Problem.prepared(frame, rng.standard_normal(20), 2, lam=0.1, intercept=True, must_have=["b"])
+    problem = Problem.prepared(frame, rng.standard_normal(20), 2, lam=0.1, intercept=True, force_in=["b"])
     assert problem.feature_names == ("a", "b", "c", "d")
-    assert problem.must_have == (1,)
+    assert problem.force_in == (1,)
     with pytest.raises(UnsupportedError, match="prepared for quadratic loss"):
         problem.replace(loss="huber", delta=1.0)
 
 
 def test_no_set_within_reach_is_not_unique():
     rng = np.random.default_rng(4)
-    problem = Problem(rng.standard_normal((20, 5)), rng.standard_normal(20), 3, lam=1.0, must_not=[0, 1, 2])
+    problem = Problem(rng.standard_normal((20, 5)), rng.standard_normal(20), 3, lam=1.0, force_out=[0, 1, 2])
     listed = near_optimal(problem, tau=1.0)
     assert listed.models == ()
     assert listed.unique is None
@@ -234,7 +234,7 @@ def test_no_set_within_reach_is_not_unique():
 
 def test_a_path_begins_where_the_demands_allow():
     rng = np.random.default_rng(5)
-    problem = Problem(rng.standard_normal((20, 5)), rng.standard_normal(20), 3, lam=1.0, must_have=[0, 4])
+    problem = Problem(rng.standard_normal((20, 5)), rng.standard_normal(20), 3, lam=1.0, force_in=[0, 4])
     assert [result.problem["k"] for result in solve_path(problem).results] == [2, 3]
 
 
@@ -256,16 +256,16 @@ def test_proofs_with_columns_a_hair_apart():
 
 
 @pytest.mark.parametrize("method", ["swap", "exchange", "forward", "greedy-rls"])
-@pytest.mark.parametrize("demand", ["must_not", "hierarchy", "per_group"])
+@pytest.mark.parametrize("demand", ["force_out", "hierarchy", "per_group"])
 def test_a_place_that_demands_leave_empty_is_filled(method, demand):
     """A method proposes the long column, which may not be chosen; others are found for its place."""
     rng = np.random.default_rng(31)
     A = rng.standard_normal((20, 4)) * [1e9, 1.0, 1.0, 1.0]
     y = A[:, 0] / 1e9 * 5 + A[:, 1] + 0.5 * A[:, 2]
     asked = {
-        "must_not": {"must_not": [0]},
+        "force_out": {"force_out": [0]},
         "hierarchy": {"hierarchy": {0: (1, 2, 3)}},
-        "per_group": {"groups": ["a", "a", "a", None], "per_group": 1, "must_have": [1]},
+        "per_group": {"groups": ["a", "a", "a", None], "per_group": 1, "force_in": [1]},
     }[demand]
     problem = Problem(A, y, 2, lam=1.0, **asked)
     found = run(method, problem)
@@ -278,7 +278,7 @@ def test_places_are_filled_within_signs():
     rng = np.random.default_rng(32)
     A = rng.standard_normal((20, 4)) * [1e9, 1.0, 1.0, 1.0]
     y = A[:, 0] / 1e9 * 5 + A[:, 1] - 0.5 * A[:, 2]
-    problem = boxed(Problem(A, y, 2, lam=1.0, must_not=[0]), "all")
+    problem = boxed(Problem(A, y, 2, lam=1.0, force_out=[0]), "all")
     found = run("swap", problem)
     assert 1 in found.support
     assert problem.admits(found.prepared.coef)

@@ -12,9 +12,9 @@ from samples import sample
 from exactsel import Problem, best_model, near_optimal, solve, verify
 from exactsel.algebra.curvature import balanced_curvature, has_curvature, uniform_curvature
 from exactsel.problem.boxed import boxed
-from exactsel.problem.even import with_even_columns
+from exactsel.problem.column_scales import with_even_columns
 from exactsel.problem.model import prepared_coef, searched_coef
-from exactsel.problem.tall import Tall
+from exactsel.problem.reduction import Reduction
 from exactsel.report.path import path_table
 from exactsel.solving.outcome import Termination
 from exactsel.studies.best_known import KnownModels
@@ -87,7 +87,7 @@ def test_another_ridge_finds_the_same_gram_matrix(n):
 
 def test_another_ridge_keeps_the_rows_that_reduced_ones_stand_for():
     A, y, _ = table(2)
-    problem = Problem(A, y, 2).standing_for(Tall(100, 100.0, np.full(6, 1e-9)))
+    problem = Problem(A, y, 2).standing_for(Reduction(100, 100.0, np.full(6, 1e-9)))
     assert problem.replace(lam=0.5).objective.tall is problem.objective.tall
 
 
@@ -166,7 +166,7 @@ class TestAdvice:
         A, y, _ = table(3)
         A[:, 0] *= 1e15
         problem = Problem.prepared(A, y, 2, intercept=True, loss="huber", lam=1e-3)
-        assert problem.objective.vanishing is not None
+        assert problem.objective.ridge_limits is not None
         result = replace(solve(problem), termination=Termination.PRECISION_LIMIT)
         assert result._column_ratio > 1e14
         best = best_model(problem, top=2)

@@ -70,8 +70,8 @@ def searched(case, options, path):
     assert result.reached or result.absolute_gap <= NEARLY * (1.0 + abs(result.upper))
     used = {g for g, columns in enumerate(case.groups) if np.any(result.coef[list(columns)])}
     assert set(result.support) == used
-    assert len(used | {*case.must_have}) <= case.k
-    assert not used & {*case.must_not}
+    assert len(used | {*case.force_in}) <= case.k
+    assert not used & {*case.force_out}
     again = solve(problem, proof=path, signals=(), **options)
     # Columns chosen one by one are searched by kernels, unless each node is to be told of.
     assert not problem.units.grouped or again.tree_hash == result.tree_hash
@@ -145,7 +145,7 @@ def test_a_proof_about_other_groups_is_rejected(tmp_path):
     for other in (
         GroupedProblem(plain, [0, 1, 0, 1, 2, 2]),
         GroupedProblem(plain, [0, 0, 1, 1, 2, None]),
-        GroupedProblem(plain, [0, 0, 1, 1, 2, 2], must_have=["0"]),
+        GroupedProblem(plain, [0, 0, 1, 1, 2, 2], force_in=["0"]),
         plain,
     ):
         verdict = verify(other, file)
@@ -191,8 +191,8 @@ def test_fits_prove_regions_of_groups(tmp_path):
         if optimum.high < 1e-6:
             continue
         solve(problem, proof=file, signals=())
-        free = [g for g in range(problem.d) if g not in problem.must_have and g not in problem.must_not]
-        words = [8 * container.FIT + container.USE, *fit_words([*problem.must_have], free, problem.k)]
+        free = [g for g in range(problem.d) if g not in problem.force_in and g not in problem.force_out]
+        words = [8 * container.FIT + container.USE, *fit_words([*problem.force_in], free, problem.k)]
         proof = container.read_proof(file)
         for share, verified in ((1.0 - 1e-9, True), (1.0 + 1e-9, False)):
             claim = replace(

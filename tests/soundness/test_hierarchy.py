@@ -124,7 +124,7 @@ class TestDoors:
             with pytest.raises(InputError, match=words):
                 Problem(A, y, 3, lam=0.1, feature_names=names, hierarchy=spec)
         with pytest.raises(InputError, match="demanded"):
-            Problem(A, y, 1, lam=0.1, feature_names=names, hierarchy={"a*b": "a"}, must_have=["a*b"])
+            Problem(A, y, 1, lam=0.1, feature_names=names, hierarchy={"a*b": "a"}, force_in=["a*b"])
 
     def test_a_file_may_hold_it(self, tmp_path):
         A, y, names = interactions()

@@ -10,15 +10,15 @@ import pytest
 
 from exactsel import _jit
 from exactsel.bounds.base import never_stop
+from exactsel.enumeration.cosine_graphs import graph_above, graphs
+from exactsel.enumeration.cosines import LeftColumns, tournament
+from exactsel.enumeration.like_columns import LikeColumns, factors, partitions
+from exactsel.enumeration.products import Products
+from exactsel.enumeration.weak_columns import TooMuchAlikeError, WeakColumns
 from exactsel.kernels import connected
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
-from exactsel.walks.cosines import LeftColumns, tournament
-from exactsel.walks.like_columns import LikeColumns, factors, partitions
-from exactsel.walks.products import Products
-from exactsel.walks.touching import graph_above, graphs
-from exactsel.walks.weak_columns import TooMuchAlikeError, WeakColumns
 from exactsel_certificates.reference.semidefinite import strong_bound
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.standalone.regression import Regression
@@ -188,7 +188,7 @@ def test_graphs_grow_and_none_has_a_cosine_at_its_threshold():
 
 
 def test_lists_do_not_depend_on_threads_and_are_those_of_a_sort(monkeypatch):
-    monkeypatch.setattr("exactsel.walks.cosines.BLOCK", 16)
+    monkeypatch.setattr("exactsel.enumeration.cosines.BLOCK", 16)
     rng = np.random.default_rng(15)
     for shape in ((40, 90), (150, 90)):
         problem = Problem(rng.normal(size=shape), rng.normal(size=shape[0]), 3, lam=1.0)

@@ -9,10 +9,10 @@ from samples import many
 
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.minorant import minorant
+from exactsel.enumeration import below_minorant, minorant_cuts
+from exactsel.enumeration.below_minorant import by_listing, listable, listed_sets
+from exactsel.enumeration.minorant_cuts import _Cuts, shortened
 from exactsel.problem.rows import Rows, Unusable
-from exactsel.walks import listing, listing_cuts
-from exactsel.walks.listing import by_listing, listable, listed_sets
-from exactsel.walks.listing_cuts import _Cuts, shortened
 
 NEVER = np.zeros(1, dtype=np.bool_)
 DEAR = 1e9
@@ -103,7 +103,7 @@ def test_every_set_that_comes_to_a_level_stays_in_thousands():
 
 
 def test_fits_follow_where_the_mean_drops_nothing(monkeypatch):
-    monkeypatch.setattr(listing_cuts, "MANY", 0.0)
+    monkeypatch.setattr(minorant_cuts, "MANY", 0.0)
     assert sum(check_cuts(seed)[0] for seed in range(many(48, 150))) > many(90, 300)
 
 
@@ -170,8 +170,8 @@ def check_whole(seed):
 
 @pytest.fixture
 def cuts_always(monkeypatch):
-    monkeypatch.setattr(listing, "FIT_STEPS", 1e6)
-    monkeypatch.setattr(listing, "SHORTEST", 1000)
+    monkeypatch.setattr(below_minorant, "FIT_STEPS", 1e6)
+    monkeypatch.setattr(below_minorant, "SHORTEST", 1000)
 
 
 @pytest.mark.usefixtures("cuts_always")
@@ -188,8 +188,8 @@ def test_a_listing_with_cuts_finds_the_optimum_and_its_bound_thousands_of_times(
 @pytest.mark.parametrize("longest", [1, 2, 4])
 @pytest.mark.usefixtures("cuts_always")
 def test_a_list_that_is_too_long_is_made_again_from_a_better_model(longest, monkeypatch):
-    monkeypatch.setattr(listing, "MOST_LISTED", longest)
-    monkeypatch.setattr(listing, "FEW_LISTED", 4)
+    monkeypatch.setattr(below_minorant, "MOST_LISTED", longest)
+    monkeypatch.setattr(below_minorant, "FEW_LISTED", 4)
     ends = [check_whole(seed) for seed in range(250 if longest == 4 else many(60, 250))]
     assert ends.count("closed") > many(4, 10)
     assert ends.count("better") > 0

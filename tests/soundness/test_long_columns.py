@@ -51,9 +51,9 @@ def long_case(attacks, seed):
     if rng.random() < 0.3:
         case = replace(case, weights=np.where(np.arange(n) < 2, 1.0, rng.integers(0, 4, n).astype(float)))
     if rng.random() < 0.3:
-        case = replace(case, must_not=(0,), k=min(case.k, d - 1))
+        case = replace(case, force_out=(0,), k=min(case.k, d - 1))
     elif rng.random() < 0.3:
-        case = replace(case, must_have=(int(rng.integers(d)),))
+        case = replace(case, force_in=(int(rng.integers(d)),))
     elif rng.random() < 0.3 and d > 2:
         labels = (0, 0, *range(1, d - 1))
         case = replace(case, labels=labels, k=min(case.k, d - 1))
@@ -79,7 +79,7 @@ def look_at(attacks, seed, tmp_path):
     said = attacks.honest.second_opinion(case, attacks.solves.delta_of(problem), file.read_bytes())
     # What a nearly exact fit costs the second checker knows to a few digits only.
     assert said in ("", None) or result.upper < 1e-12 * problem.null_objective, (seed, said)
-    divided = problem.objective.vanishing is not None
+    divided = problem.objective.ridge_limits is not None
     if divided:
         assert problem.objective.asked_lam == problem.lam == case.lam
     # Long columns that depend on each other, or separate the classes, are limited by the ridge alone.
@@ -151,7 +151,7 @@ def test_even_columns_are_left_alone():
     y = np.where(A[:, 0] + rng.standard_normal(50) > 0, 1.0, -1.0)
     for lam in (1e-3, 1.0):
         problem = Problem.prepared(A, y, 2, loss="logistic", lam=lam, intercept=True)
-        assert problem.objective.vanishing is None
+        assert problem.objective.ridge_limits is None
         assert problem.objective.even is None
 
 
@@ -160,10 +160,10 @@ def test_what_is_known_goes_with_k_and_another_ridge():
     A = rng.standard_normal((40, 5)) * [1.0, 1e12, 1.0, 1e9, 1.0]
     y = np.where(A[:, 0] + rng.standard_normal(40) > 0, 1.0, -1.0)
     problem = Problem(A, y, 3, loss="logistic", lam=1.0)
-    assert problem.objective.vanishing is not None
+    assert problem.objective.ridge_limits is not None
     assert with_long_columns_divided(problem.objective, problem.units, 2) is problem.objective
     assert problem.replace(k=2).objective is problem.objective
-    assert problem.replace(k=4).objective.vanishing.most == 4
+    assert problem.replace(k=4).objective.ridge_limits.most == 4
     assert problem.replace(lam=2.0).lam == problem.replace(lam=2.0).objective.asked_lam == 2.0
     assert problem.replace(loss="quadratic", lam=0.0).lam == 0.0
     assert np.array_equal(problem.A, A)
@@ -175,7 +175,7 @@ def test_what_is_known_goes_with_k_and_another_ridge():
 @pytest.mark.parametrize("seed", sample(12, 12))
 def test_signs_and_limits_go_with_limits_from_dual_vectors(attacks, seed, tmp_path):
     rng = np.random.default_rng([1411, seed])
-    case = replace(long_case(attacks, seed), must_not=(), must_have=(), labels=None)
+    case = replace(long_case(attacks, seed), force_out=(), force_in=(), labels=None)
     sizes = np.maximum(np.abs(case.A).max(axis=0), 1.0)
     lower, upper = -rng.choice([0.0, 0.3, np.inf], case.d) / sizes, rng.choice([0.5, np.inf], case.d) / sizes
     lower[0] = 0.0
@@ -199,10 +199,10 @@ def test_no_bound_is_above_the_level_its_limits_are_about(attacks, tmp_path):
     A = rng.standard_normal((12, 3)) * [1.0, 1e9, 1e9]
     y = np.where(rng.standard_normal(12) > 0, 1.0, -1.0)
     problem, file = Problem(A, y, 1, loss="logistic", lam=1.0), tmp_path / "run.exsel"
-    assert problem.objective.vanishing is not None
+    assert problem.objective.ridge_limits is not None
     solve(problem, proof=file)
     regions = RegressionRegions(instance_of(problem).plain, read_proof(file), 0.0)
-    assert regions.most == problem.objective.vanishing.limits.level
+    assert regions.most == problem.objective.ridge_limits.limits.level
     states = np.zeros((1, 3), dtype=np.uint8)
     leaves = Leaves(states, np.full(1, FIRST_POINT, dtype=np.int64))
     bound = float(regions.bounds(leaves)[0])

@@ -1,4 +1,4 @@
-"""Quadratic minorants and solving by listing, against brute force on small awkward problems."""
+"""Quadratic minorants and solving by below_minorant, against brute force on small awkward problems."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,15 @@ from samples import many
 from exactsel.bounds import minorant as minorants
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.minorant import minorant
+from exactsel.enumeration import below_minorant
+from exactsel.enumeration.below_minorant import MinorantEnumerator, by_listing, listable, listed_sets
 from exactsel.kernels.levels import find_level
 from exactsel.losses import Huber, Logistic, Quadratic
 from exactsel.losses.base import curvature_known
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows, fit_all
 from exactsel.proofs.verify import verify
-from exactsel.solving.entry import solve
-from exactsel.walks import listing
-from exactsel.walks.listing import Lister, by_listing, listable, listed_sets
+from exactsel.solving.api import solve
 
 CAMPAIGN = many(30, 200)
 
@@ -183,7 +183,7 @@ def test_a_search_goes_on_as_usual_where_the_list_grows_too_long(monkeypatch):
     A = rng.normal(size=(60, 8))
     problem = Problem(A, np.where(A[:, 0] + rng.logistic(size=60) > 0, 1.0, -1.0), 4, loss="logistic", lam=0.1)
     listed, expected = reasons(problem)
-    monkeypatch.setattr(listing, "LONGEST", 0)
+    monkeypatch.setattr(below_minorant, "LONGEST", 0)
     closed, result = reasons(problem)
     assert listed == {"listed"}
     assert "listed" not in closed
@@ -195,9 +195,9 @@ def test_a_listing_that_is_told_to_stop_claims_nothing():
     _, problem = awkward(3)
     stop = np.ones(1, dtype=np.bool_)
     best = min(best_sets(problem).values(), key=lambda fit: fit.value)
-    lister = Lister(problem, best.coef, BoundOptions(1, stop=stop))
-    assert lister.explore(problem.root_state, best.value) is None
-    assert lister.stopped
+    enumerator = MinorantEnumerator(problem, best.coef, BoundOptions(1, stop=stop))
+    assert enumerator.explore(problem.root_state, best.value) is None
+    assert enumerator.stopped
 
 
 def test_demands_are_kept_in_a_listing():
@@ -207,7 +207,7 @@ def test_demands_are_kept_in_a_listing():
         if problem.d < 4 or problem.k < 2 or problem.k > problem.d - 2:
             continue
         first, second = rng.permutation(problem.d)[:2].tolist()
-        problem = problem.replace(must_have=[first], must_not=[second])
+        problem = problem.replace(force_in=[first], force_out=[second])
         fits = [fit for columns, fit in best_sets(problem).items() if first in columns and second not in columns]
         best = min(fits, key=lambda fit: fit.value)
         outcome = by_listing(problem, problem.root_state, best.value, best.coef, BoundOptions(1))

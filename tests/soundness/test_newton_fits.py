@@ -19,10 +19,10 @@ from exactsel.bounds import apg, newton_fit
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.pointwise import bound_at_model
+from exactsel.enumeration import work_budget
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.node import FREE, IN, OUT, UNFINISHED
 from exactsel.solving.solver import Search
-from exactsel.walks import effort
 
 LOSSES = ("huber", "logistic")
 
@@ -38,8 +38,8 @@ def fitting(monkeypatch, request):
 @pytest.fixture
 def eager(monkeypatch):
     """The kernel searches below every node, from the first round on."""
-    monkeypatch.setattr(effort, "SUBSEARCH_SHARE", 1e9)
-    monkeypatch.setattr(effort, "LEAST_SUBSEARCH", 1)
+    monkeypatch.setattr(work_budget, "SUBSEARCH_SHARE", 1e9)
+    monkeypatch.setattr(work_budget, "LEAST_SUBSEARCH", 1)
 
 
 def small_ridge(seed, loss):
@@ -94,7 +94,7 @@ def test_bounds_hold_and_are_no_less_than_the_fits(block, loss, fitting):
 @pytest.mark.parametrize("seed", sample(15, 80, smoke=4))
 def test_searches_against_brute_force(seed, loss, fitting, tmp_path):
     case, path = free_case(seed, loss), tmp_path / "run.exsel"
-    demands = {"must_have": [case.A.shape[1] - 1]} if seed % 5 == 0 else {}
+    demands = {"force_in": [case.A.shape[1] - 1]} if seed % 5 == 0 else {}
     problem = case.problem(**demands)
     result = solve(problem, proof=path, signals=(), rel_eps=1e-9, threads=1)
     last = case.A.shape[1] - 1
@@ -112,7 +112,7 @@ def test_searches_against_brute_force(seed, loss, fitting, tmp_path):
 def test_searches_inside_the_kernel(block, loss, fitting, eager, monkeypatch):
     for seed in range(910_000 + 20 * block, 910_020 + 20 * block):
         case = small_ridge(seed, loss)
-        monkeypatch.setattr(effort, "MOST_SUBSEARCH", int(np.random.default_rng(seed).choice([1, 3, 256])))
+        monkeypatch.setattr(work_budget, "MOST_SUBSEARCH", int(np.random.default_rng(seed).choice([1, 3, 256])))
         checked_solve(case, {"rel_eps": 1e-9})
 
 

@@ -18,6 +18,8 @@ from recorded import second_opinion
 from samples import sample
 
 from exactsel import Problem, best_model, verify
+from exactsel.enumeration import penalised
+from exactsel.enumeration.penalised import PenalisedTree
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.penalised import penalised_bound
@@ -26,8 +28,6 @@ from exactsel.problem import design
 from exactsel.problem.boxed import boxed
 from exactsel.proofs.instance import instance_of
 from exactsel.studies import best_penalised
-from exactsel.walks import penalised
-from exactsel.walks.penalised import PenalisedTree
 from exactsel_certificates.container import parse_proof
 
 LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
@@ -64,9 +64,9 @@ def drawn(seed, loss=None, ridgeless=False):
         options["weights"] = rng.integers(1, 4, size=n).astype(float)
     demands = {}
     if d > 2 and rng.integers(3) == 0:
-        demands = {"must_have": [int(d - 1)], "must_not": [0]}
+        demands = {"force_in": [int(d - 1)], "force_out": [0]}
     problem = Problem.prepared(A, y, d, loss=loss, lam=lam, intercept=bool(rng.integers(2)), **options, **demands)
-    empty = problem.fit(problem.must_have).value
+    empty = problem.fit(problem.force_in).value
     return problem, float(rng.choice([0.0, 1e-3, 0.02, 0.1, 0.4, 100.0])) * empty
 
 
@@ -92,11 +92,11 @@ def limited(seed):
 def every(problem, price, k_max=None):
     """The penalised objective of every set of columns there may be."""
     most = problem.d if k_max is None else k_max
-    free = [j for j in range(problem.d) if j not in problem.must_have and j not in problem.must_not]
+    free = [j for j in range(problem.d) if j not in problem.force_in and j not in problem.force_out]
     found = {}
-    for size in range(most - len(problem.must_have) + 1):
+    for size in range(most - len(problem.force_in) + 1):
         for more in combinations(free, size):
-            support = tuple(sorted({*problem.must_have, *more}))
+            support = tuple(sorted({*problem.force_in, *more}))
             found[support] = problem.fit(support).value + price * len(support)
     return found
 
@@ -143,7 +143,7 @@ def test_one_tree_and_sizes_alone_agree(monkeypatch):
 def test_the_largest_size_is_kept():
     for seed in range(24):
         problem, price = drawn(2000 + seed)
-        k_max = max(len(problem.must_have), problem.d // 2)
+        k_max = max(len(problem.force_in), problem.d // 2)
         found = check(problem, 0.01 * price, k_max)
         assert found.k <= k_max
 
@@ -211,7 +211,7 @@ def test_more_columns_than_become_active_at_once(seed, monkeypatch):
 
 def tree_of(problem, price):
     """A tree with the best model it meets."""
-    best = [problem.fit(problem.must_have).value + price * len(problem.must_have)]
+    best = [problem.fit(problem.force_in).value + price * len(problem.force_in)]
 
     def meet(support):
         best[0] = min(best[0], problem.fit(support).value + price * len(support))
@@ -352,7 +352,7 @@ def test_more_columns_than_rows_without_a_ridge():
 
 def test_a_price_no_column_is_worth_gives_the_empty_model():
     problem, _ = drawn(7, "logistic")
-    found = best_model(problem.replace(must_have=[], must_not=[]), criterion="l0", penalty=1e6, **QUIET)
+    found = best_model(problem.replace(force_in=[], force_out=[]), criterion="l0", penalty=1e6, **QUIET)
     assert found.support == ()
     assert found.reached
     assert found.last_size == problem.d

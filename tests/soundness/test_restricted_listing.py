@@ -9,8 +9,8 @@ from samples import many
 
 from exactsel import Problem, Settings, solve
 from exactsel.bounds.base import BoundOptions
+from exactsel.enumeration.below_minorant import MinorantEnumerator
 from exactsel.solving.choose import methods_for
-from exactsel.walks.listing import Lister
 
 BINDING = ("one of each pair", "tight")
 """Restrictions that the best free model does not keep to, so that lists are given up."""
@@ -32,9 +32,9 @@ def listed(problem, shown):
     methods = methods_for(problem, Settings())
     options = BoundOptions()
     bound = methods.bound.prepare(problem, options)
-    lister = methods.lister(problem, bound, best.coef, options, shown)
-    assert isinstance(lister, Lister)
-    return best, lister.explore(problem.root_state, best.value)
+    enumerator = methods.enumerator(problem, bound, best.coef, options, shown)
+    assert isinstance(enumerator, MinorantEnumerator)
+    return best, enumerator.explore(problem.root_state, best.value)
 
 
 @pytest.mark.smoke

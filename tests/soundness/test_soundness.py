@@ -25,7 +25,7 @@ from samples import many, sample
 from exactsel.bounds.pdal import PrimalDualBound
 from exactsel.bounds.supergradient import SupergradientBound
 from exactsel.search.events import Finished, Started
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.solving.settings import Settings
 from exactsel.solving.solver import Search
 from exactsel.start.portfolio import AUTO
@@ -253,7 +253,7 @@ SCRIPT = """
 import sys
 from instances_for_tests import random_case
 from checked_solve import random_options
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 for seed in range(610_000, 610_000 + int(sys.argv[2])):
     case = random_case(seed, d=8)
     options = {**random_options(seed, case), "threads": int(sys.argv[1]), "batch": (None, 16)[seed % 2]}

@@ -71,7 +71,7 @@ def test_a_search_of_some_columns_says_what_holds_of_all(seed, on_demand, monkey
             assert result.scope or result.lower <= best + room
             assert result.upper >= best - room
             assert not np.any(problem.coefficient_bounds.violated(result.coef))
-            assert not {*result.support} & {*problem.must_not}
+            assert not {*result.support} & {*problem.force_out}
             if result.claim == "optimal" and not result.scope:
                 assert result.upper <= best + 1e-6 * best + 100 * room
 

@@ -260,7 +260,7 @@ def test_what_is_said_does_not_depend_on_what_was_said_before(loss):
     for seed in range(12):
         shared, _ = far_problem(seed, loss)
         for number, k in enumerate([*range(1, shared.d + 1), *range(shared.d, 0, -1)]):
-            changes = {"k": k, "lam": shared.lam * (1 + number % 2), "must_not": [0] if number % 3 == 1 else []}
+            changes = {"k": k, "lam": shared.lam * (1 + number % 2), "force_out": [0] if number % 3 == 1 else []}
             again, alone = shared.replace(**changes), far_problem(seed, loss)[0].replace(**changes)
             told, anew = statement_of(again), statement_of(alone)
             for columns in ((), range(1, min(k, shared.d - 1) + 1)):

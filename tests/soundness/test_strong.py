@@ -17,19 +17,19 @@ from exactsel.bounds.base import never_stop
 from exactsel.closers.base import Task
 from exactsel.closers.strong import CloseByStrong
 from exactsel.closers.visit import Interrupted
+from exactsel.enumeration import strong
+from exactsel.enumeration.cosine_graphs import graphs
+from exactsel.enumeration.like_columns import LikeColumns
+from exactsel.enumeration.products import Products
+from exactsel.enumeration.strong import StrongColumns
+from exactsel.enumeration.weak_columns import TooMuchAlikeError, WeakColumns
+from exactsel.enumeration.work_budget import WorkBudget
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.node import root_node
 from exactsel.nodes.regions import RoundWork, as_region
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
-from exactsel.walks import strong
-from exactsel.walks.effort import Effort
-from exactsel.walks.like_columns import LikeColumns
-from exactsel.walks.products import Products
-from exactsel.walks.strong import StrongColumns
-from exactsel.walks.touching import graphs
-from exactsel.walks.weak_columns import TooMuchAlikeError, WeakColumns
 from exactsel_certificates.container import CLOSE, FIRST_LIKE, FIRST_STRONG, read_proof, written
 from exactsel_certificates.reference.semidefinite import strong_bound
 from exactsel_certificates.rigorous import RigorousBounds
@@ -252,7 +252,7 @@ def test_a_pass_that_is_told_to_stop_claims_nothing(asked_always):
     assert strong.stopped
     with pytest.raises(Interrupted):
         CloseByStrong(problem, Tolerance().of(problem), strong).close(
-            [Task(node := root_node(problem.root_state, 0.0), as_region(node))], RoundWork(1e9), Effort()
+            [Task(node := root_node(problem.root_state, 0.0), as_region(node))], RoundWork(1e9), WorkBudget()
         )
 
 
@@ -261,7 +261,7 @@ def test_an_intercept_weights_and_forced_columns(asked_always, seed, tmp_path):
     rng = np.random.default_rng([9, seed])
     n, d = int(rng.integers(6, 40)), int(rng.integers(5, 9))
     A, y = data(rng, n, d)
-    ways = {"must_have": [1]} if seed % 3 == 0 else {"must_not": [2]} if seed % 3 == 1 else {}
+    ways = {"force_in": [1]} if seed % 3 == 0 else {"force_out": [2]} if seed % 3 == 1 else {}
     weights = rng.integers(1, 4, size=n).astype(float) if seed % 2 else None
     lam = (0.01, 1.0)[seed % 2]
     problem = Problem.prepared(A, y + 2.0, 3, lam=lam, intercept=True, weights=weights, **ways)

@@ -14,7 +14,7 @@ from samples import examples, sample
 
 import exactsel
 from exactsel.algebra.rotation import _by_cholesky, _by_householder, factorised, merged, to_hold_against
-from exactsel.data.tall import Reducer
+from exactsel.data.long_data import Reducer
 from exactsel.testing.campaigns.brute_force import Truth
 from exactsel.testing.campaigns.instances import TinyInstance
 
@@ -59,7 +59,7 @@ def check(instance, rng):
     blocks = blocks_of(instance.A, instance.y, instance.weights, rng)
     small = exactsel.gram(iter(blocks), intercept=instance.intercept, k=instance.k, lam=instance.lam, threads=1)
     result, truth = exactsel.solve(small.problem()), Truth(instance)
-    said = result.all_rows
+    said = result.full_data
     assert said.rows == instance.n
     assert said.lower <= said.upper
     assert said.upper >= truth.of_model(result.model.coef)
@@ -201,7 +201,7 @@ def test_the_same_proof_and_answer_as_in_memory(tmp_path):
     whole = exactsel.solve(A, y, 3, lam=0.5, weights=weights, intercept=True, rel_eps=1e-9)
     assert exactsel.verify(few, tmp_path / "tall.exsel").verified
     assert result.support == whole.support == (1, 5, 8)
-    said = result.all_rows
+    said = result.full_data
     assert said.lower <= whole.upper
     assert whole.lower <= said.upper
     assert said.upper - said.lower < 1e-7 * said.upper

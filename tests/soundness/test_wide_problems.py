@@ -8,9 +8,9 @@ from wide_problems import KINDS, optimum, wide_problem
 
 from exactsel import solve
 from exactsel.bounds import working_set
+from exactsel.enumeration import minors
+from exactsel.enumeration.strong import StrongColumns
 from exactsel.solving import choose
-from exactsel.walks import wide
-from exactsel.walks.strong import StrongColumns
 
 BLOCK = 500
 
@@ -21,8 +21,8 @@ def columns_are_many(request, monkeypatch):
     if request.param == "as they are":
         return
     for module, name, value in (
-        (working_set, "AT_ONCE", 4), (working_set, "FIRST", 2), (working_set, "PER_PLACE", 1), (wide, "FEWEST", 5),
-        (wide, "FEWEST_BLIND", 5), (choose, "FEWEST", 5),
+        (working_set, "AT_ONCE", 4), (working_set, "FIRST", 2), (working_set, "PER_PLACE", 1), (minors, "FEWEST", 5),
+        (minors, "FEWEST_BLIND", 5), (choose, "FEWEST", 5),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(StrongColumns, "is_quick", staticmethod(lambda problem: True))

@@ -14,7 +14,7 @@ from samples import sample
 
 from exactsel import Problem, solve
 from exactsel.errors import InputError
-from exactsel.problem.vanishing import without_ridge
+from exactsel.problem.infinitesimal_ridge import without_ridge
 from exactsel.proofs.instance import instance_of
 from exactsel.types import FloatArray
 from exactsel_certificates.checking import verify
@@ -114,10 +114,10 @@ def test_what_is_taken_off_covers_the_ridge() -> None:
     A, y = rng.normal(size=(60, 5)), rng.normal(size=60)
     objective_before = Problem(A, y, 2, loss="huber", lam=1.0, delta=1.0).objective
     free = without_ridge(objective_before.replace(lam=0.0))
-    assert free.vanishing is not None
-    sizes = free.vanishing.limits.size
-    assert free.vanishing.taken >= 0.5 * free.lam * float(sizes @ sizes)
-    assert free.vanishing.taken <= 1e-8 * free.at_zero
+    assert free.ridge_limits is not None
+    sizes = free.ridge_limits.limits.size
+    assert free.ridge_limits.taken >= 0.5 * free.lam * float(sizes @ sizes)
+    assert free.ridge_limits.taken <= 1e-8 * free.at_zero
 
 
 def test_the_file_names_the_point_of_its_limits(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def with_telling_column(seed: int) -> dict[str, Any]:
 @pytest.mark.parametrize("seed", sample(24, 24))
 def test_searches_and_proofs_without_an_excluded_column_agree_with_brute_force(seed: int, tmp_path: Path) -> None:
     given = with_telling_column(seed)
-    problem = ridgeless_problem(given, must_not=[0])
+    problem = ridgeless_problem(given, force_out=[0])
     if problem is None:  # what is left has no best model either
         assert ridgeless_problem(given | {"A": given["A"][:, 1:]}) is None
         return
@@ -182,7 +182,7 @@ def test_searches_and_proofs_without_an_excluded_column_agree_with_brute_force(s
     if given["A"].size <= 80:
         weights = None if given["weights"] is None else given["weights"].tolist()
         delta = given["delta"] if given["loss"] == "huber" else 1.0
-        rest = {"weights": weights, "level": given["intercept"], "scale": given["scale"], "must_not": [0]}
+        rest = {"weights": weights, "level": given["intercept"], "scale": given["scale"], "force_out": [0]}
         A, y = given["A"].tolist(), given["y"].tolist()
         assert check(file.read_bytes(), A, y, problem.k, given["loss"], 0.0, delta, **rest) == ""
 
@@ -195,12 +195,12 @@ def separated() -> tuple[FloatArray, FloatArray]:
 
 def test_a_column_that_separates_is_refused_again_once_it_may_be_chosen() -> None:
     A, y = separated()
-    problem = Problem(A, y, 2, loss="logistic", lam=0.0, must_not=[0])
+    problem = Problem(A, y, 2, loss="logistic", lam=0.0, force_out=[0])
     alone = Problem(A[:, 1:], y, 2, loss="logistic", lam=0.0)
     assert solve(problem).upper == pytest.approx(solve(alone).upper, rel=1e-9)
-    assert problem.replace(must_not=[0, 1]).must_not == (0, 1)
+    assert problem.replace(force_out=[0, 1]).force_out == (0, 1)
     with pytest.raises(InputError, match="column 0 separates the two classes completely"):
-        problem.replace(must_not=[1])
+        problem.replace(force_out=[1])
 
 
 def test_a_group_that_separates_may_be_excluded() -> None:
@@ -208,6 +208,6 @@ def test_a_group_that_separates_may_be_excluded() -> None:
     groups = {"telling": [0, 1], "other": [2], "third": [3]}
     with pytest.raises(InputError, match="column 0 separates"):
         Problem(A, y, 1, groups=groups, loss="logistic", lam=0.0)
-    problem = Problem(A, y, 1, groups=groups, loss="logistic", lam=0.0, must_not=["telling"])
+    problem = Problem(A, y, 1, groups=groups, loss="logistic", lam=0.0, force_out=["telling"])
     alone = Problem(A[:, 2:], y, 1, loss="logistic", lam=0.0)
     assert solve(problem).upper == pytest.approx(solve(alone).upper, rel=1e-9)

@@ -13,16 +13,16 @@ from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, _jit, solve
 from exactsel.cli.compiling import Compiling
 from exactsel.kernels.apg import relax_nodes
 from exactsel.kernels.listing import list_sets
-from exactsel.kernels.subsearch import search_below
+from exactsel.kernels.native_search import native_search
 from exactsel.kernels.subtree import walk_subtrees
 from exactsel.solving.small import is_small
-from exactsel.studies import ahead
+from exactsel.studies import background_compile
 
 if not _jit.ENABLED:
     pytest.skip("nothing is compiled", allow_module_level=True)
 
-KERNELS = {each.py_func.__name__: each for each in (relax_nodes, list_sets, search_below, walk_subtrees)}
-KINDS = [(kind, name) for kind, names in ahead.LARGEST.items() for name in names]
+KERNELS = {each.py_func.__name__: each for each in (relax_nodes, list_sets, native_search, walk_subtrees)}
+KINDS = [(kind, name) for kind, names in background_compile.LARGEST.items() for name in names]
 INTERCEPT = [(f"{kind}-intercept", name) for kind, name in KINDS]
 
 
@@ -35,7 +35,7 @@ def large(kind):
     target = np.sign(y) if loss == "logistic" else y
     problem = Problem.prepared(A, target, 4, loss=loss, lam=1.0, intercept=bool(intercept))
     assert not is_small(problem)
-    assert ahead.kind_of(problem) == (loss if loss == "quadratic" else kind)
+    assert background_compile.kind_of(problem) == (loss if loss == "quadratic" else kind)
     return problem
 
 
@@ -47,7 +47,7 @@ def test_the_types_are_those_of_larger_problems(kind, name, monkeypatch):
     assert solve(large(kind), heuristics=("forward",), rel_eps=1e-4).claim != "bounded"
     compiled = KERNELS[name].compiled
     before = [*compiled.signatures]
-    ahead.compile_one(kind, name)
+    background_compile.compile_one(kind, name)
     assert [*compiled.signatures] == before
     assert before
 
@@ -55,7 +55,7 @@ def test_the_types_are_those_of_larger_problems(kind, name, monkeypatch):
 def test_nothing_else_is_compiled(tmp_path):
     program = (
         "from exactsel._jit import tell_of_compiling\n"
-        "from exactsel.studies.ahead import compile_one\n"
+        "from exactsel.studies.background_compile import compile_one\n"
         "tell_of_compiling(print, lambda name, seconds: None)\n"
         "compile_one('quadratic', 'loss_value')"
     )
@@ -68,29 +68,29 @@ def test_nothing_else_is_compiled(tmp_path):
 def test_unusual_problems_have_no_kind():
     A, y = np.eye(4), np.arange(4.0)
     plain = Problem(A, y, 2)
-    assert ahead.kind_of(plain) == "quadratic"
+    assert background_compile.kind_of(plain) == "quadratic"
     weighted = Problem.prepared(A, y, 2, loss="huber", lam=1.0, weights=np.arange(1.0, 5.0))
     for problem in (ColumnSubsetProblem(A, 2), GroupedProblem(plain, ["a", "a", "b", "b"]), weighted):
-        assert ahead.kind_of(problem) is None
+        assert background_compile.kind_of(problem) is None
 
 
 @pytest.fixture
 def helpers(monkeypatch):
-    monkeypatch.setattr(ahead, "_helpers", made := [])
-    monkeypatch.setattr(ahead, "available_threads", lambda: 8)
+    monkeypatch.setattr(background_compile, "_helpers", made := [])
+    monkeypatch.setattr(background_compile, "available_threads", lambda: 8)
     yield made
-    ahead._end_helpers()
+    background_compile._end_helpers()
 
 
 def test_helpers_end_with_the_process_that_began_them(helpers, monkeypatch):
-    monkeypatch.setattr(ahead, "LARGEST", {"quadratic": ("no_such_kernel",)})
+    monkeypatch.setattr(background_compile, "LARGEST", {"quadratic": ("no_such_kernel",)})
     slow = "import time; from exactsel.studies import ahead as a; a.threading.Thread(target=a._end_with_parent).start()"
     real = subprocess.Popen
-    monkeypatch.setattr(ahead.subprocess, "Popen", lambda _, **how: real(
+    monkeypatch.setattr(background_compile.subprocess, "Popen", lambda _, **how: real(
         [sys.executable, "-c", f"{slow}; time.sleep(600)"], **how))  # fmt: skip
     problem = Problem(np.eye(4), np.arange(4.0), 2)
-    assert ahead.begin(problem) == ("no_such_kernel",)
-    assert ahead.begin(problem) == ()
+    assert background_compile.begin(problem) == ("no_such_kernel",)
+    assert background_compile.begin(problem) == ()
     (helper,) = helpers
     helper.stdin.close()
     assert helper.wait(60) == 1
@@ -98,7 +98,7 @@ def test_helpers_end_with_the_process_that_began_them(helpers, monkeypatch):
 
 def test_who_waits_is_told_once(helpers, monkeypatch, capsys):
     asked = []
-    monkeypatch.setattr(ahead, "begin", lambda problem: asked.append(problem) or ("walk_subtrees",))
+    monkeypatch.setattr(background_compile, "begin", lambda problem: asked.append(problem) or ("walk_subtrees",))
     told = Compiling(problem := Problem(np.eye(4), np.arange(4.0), 2), quiet=False, searches=True)
     told.ended("loaded", 3.0)
     told.begun("newton_refit")

@@ -47,10 +47,10 @@ DOORS: dict[str, tuple[Callable[[str], Callable[[Any], Any]], list[str]]] = {
     "Problem": (made(Problem, **REGRESSION), OF_PROBLEM),
     "Problem, Huber": (made(Problem, **REGRESSION | {"loss": "huber"}), ["delta"]),
     "Problem, hierarchy": (made(Problem, **REGRESSION, hierarchy={0: [1]}), ["hierarchy_kind", "per_group"]),
-    "Problem, groups": (made(Problem, **REGRESSION, groups=["a", "a", "b", "b"]), ["per_group", "must_have", "k"]),
+    "Problem, groups": (made(Problem, **REGRESSION, groups=["a", "a", "b", "b"]), ["per_group", "force_in", "k"]),
     "prepared": (made(Problem.prepared, **REGRESSION | {"intercept": True}), [*OF_PROBLEM, *OF_PREPARED]),
     "solve(X, y)": (made(solve, problem=A, y=Y, k=2, lam=1.0), [*OF_PROBLEM[3:], *OF_PREPARED]),
-    "replace": (made(Problem(A, Y, 2, lam=1.0).replace), [*OF_PROBLEM[2:6], "must_have", "must_not", "feature_names"]),
+    "replace": (made(Problem(A, Y, 2, lam=1.0).replace), [*OF_PROBLEM[2:6], "force_in", "force_out", "feature_names"]),
     "Instance": (lambda name: lambda value: Instance(**{"A": A, "y": Y, "k": 2, "lam": 1.0, name: value}).problem(),
                  list(inspect.signature(Instance).parameters)),
     "Instance.problem": (made(Instance(A, Y, k=2, lam=1.0).problem),
@@ -112,8 +112,8 @@ def test_the_sentence_about_the_loss_says_what_to_give(loss):
 
 def test_a_single_name_or_number_is_a_list_of_one():
     named = {"feature_names": ["long name", "b", "c", "d"], "lam": 1.0}
-    assert Problem(A, Y, 2, must_have="long name", **named).must_have == (0,)
-    assert Problem(A, Y, 2, must_not=2, **named).must_not == (2,)
+    assert Problem(A, Y, 2, force_in="long name", **named).force_in == (0,)
+    assert Problem(A, Y, 2, force_out=2, **named).force_out == (2,)
 
 
 def _estimators() -> list[tuple[str, Callable[..., Any], Any]]:

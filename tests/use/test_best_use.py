@@ -194,7 +194,7 @@ def test_a_huber_summary_with_no_outliers_is_a_sandwich():
 
 def test_what_a_summary_cannot_say_is_said():
     A, y = data()
-    result = solve(np.column_stack([A[:, 0], A[:, 0], A[:, 3]]), y, 3, must_have=[0, 1], lam=0.0, **QUIET)
+    result = solve(np.column_stack([A[:, 0], A[:, 0], A[:, 3]]), y, 3, force_in=[0, 1], lam=0.0, **QUIET)
     assert all(math.isnan(row.error) for row in result.summary().parameters)
     assert any("depend on each other" in warning for warning in result.summary().warnings)
     few = solve(A[:3], y[:3], 3, lam=1e-3, **QUIET).summary()

@@ -9,7 +9,7 @@ from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, boxed, regist
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.plug_in import bound_solver
-from exactsel.solving.choose import BOUNDS, FAMILIES, methods_for
+from exactsel.solving.choose import BOUNDS, PROBLEM_CLASSES, methods_for
 from exactsel.solving.settings import Settings
 
 RNG = np.random.default_rng(7)
@@ -38,9 +38,9 @@ class PreparedElsewhere:
         self.tighten = inner.tighten
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", PROBLEM_CLASSES)
 def test_the_defaults_of_every_family_are_there(family):
-    problem, suits = PROBLEMS[family], FAMILIES[family]
+    problem, suits = PROBLEMS[family], PROBLEM_CLASSES[family]
     assert problem.family == family
     methods = methods_for(problem, Settings())
     default = suits.bound(problem, None)
@@ -57,7 +57,7 @@ def test_every_built_in_bound_derives_from_the_protocol():
         solver = registry.load("bounds", name)()
         if type(solver).__module__.startswith("exactsel."):
             assert bound_solver(solver) is solver
-            assert solver.family in FAMILIES
+            assert solver.family in PROBLEM_CLASSES
 
 
 def test_a_plug_in_may_leave_out_what_has_a_default():

@@ -198,7 +198,7 @@ class TestInternalErrors:
         def fail(*_args, **_options):
             raise RuntimeError("out of luck\nand more lines")
 
-        monkeypatch.setattr("exactsel.solving.entry.solve", fail)
+        monkeypatch.setattr("exactsel.solving.api.solve", fail)
         shown = run("solve", TWINS, "--quiet", "--json")
         assert (shown.code, shown.out) == (70, "")
         assert shown.err == (
@@ -209,7 +209,7 @@ class TestInternalErrors:
         def fail(*_args, **_options):
             raise RuntimeError("out of luck")
 
-        monkeypatch.setattr("exactsel.solving.entry.solve", fail)
+        monkeypatch.setattr("exactsel.solving.api.solve", fail)
         monkeypatch.setenv("EXACTSEL_DEBUG", "1")
         with pytest.raises(RuntimeError, match="out of luck"):
             run_command_line(["solve", TWINS, "--quiet"])
@@ -327,7 +327,7 @@ class TestPlay:
             result = solve(*arguments, **options)
             return replace(result, termination=Termination.INTERRUPTED)
 
-        monkeypatch.setattr("exactsel.solving.entry.solve", interrupted)
+        monkeypatch.setattr("exactsel.solving.api.solve", interrupted)
         shown = run("play", TWINS, "--dot")
         assert (shown.code, shown.out[:14]) == (130, "digraph search")
 

@@ -227,7 +227,7 @@ class Door:
     def check_sweep(self) -> None:
         config, entries = self.folder / "sweep.toml", []
         for name, value in self.case.given.items():
-            listed = name in ("drop", "factors", "must_have", "must_not")
+            listed = name in ("drop", "factors", "force_in", "force_out")
             entries.append(f"{name} = {json.dumps([value] if listed else value, default=str, ensure_ascii=False)}")
         lines = ["[[sweep]]", f"instances = [{json.dumps(str(self.file))}]", *entries]
         config.write_text("\n".join(lines), encoding="utf-8")
@@ -327,7 +327,7 @@ class Door:
 DOORS = {name.removeprefix("check_").replace("_", " "): name for name in vars(Door) if name.startswith("check_")}
 """What is held against stated problems: commands, a path also with --cv."""
 
-KEEP_NO_DEMANDS = ("scale", "offset", "must_have", "must_not", "hierarchy", "per_group")
+KEEP_NO_DEMANDS = ("scale", "offset", "force_in", "force_out", "hierarchy", "per_group")
 
 REFUSED: dict[tuple[str, str], str] = {
     **{("convert", name): "an instance file holds the columns as they are and no demands" for name in KEEP_NO_DEMANDS},
@@ -341,7 +341,7 @@ REFUSED_CASES: dict[tuple[str, str], str] = {
     ("path cv", "css"): "no target to predict",
     ("best", "css"): "no target",
     ("certify coef", "css"): "has no coefficients",
-    ("path cv", "logistic, no ridge, must-not"): "with the training rows of fold 1 alone, lam is 0, but columns",
+    ("path cv", "logistic, no ridge, force-out"): "with the training rows of fold 1 alone, lam is 0, but columns",
     **{("gram", f"missing {way}"): "is not 'drop-rows'" for way in IN_GRAM},
 }
 """The same for cases."""

@@ -13,7 +13,7 @@ import pytest
 from exactsel.errors import InputError
 from exactsel.problem.regression import Problem
 from exactsel.report.comparison_page import comparison_page
-from exactsel.solving import at_hand
+from exactsel.solving import fallback
 from exactsel.start.heuristic import Proposal
 from exactsel.studies.compare import compare
 from exactsel.studies.comparison_table import comparison_table
@@ -102,7 +102,7 @@ def test_the_bound_of_the_search_can_be_chosen():
 
 def test_gaps_are_certified_where_the_search_has_no_time(monkeypatch):
     """The time is up before the root is bounded: the bound at hand stands in for it."""
-    monkeypatch.setattr(at_hand, "KEPT", 1.0)
+    monkeypatch.setattr(fallback, "KEPT", 1.0)
     problem = make_problem()
     result = compare(problem, methods=[First()], time_limit=0.5).result
     assert result.nodes == 0

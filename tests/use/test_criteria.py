@@ -99,7 +99,7 @@ def test_each_fold_is_prepared_by_its_training_rows(seed):
     weights = rng.choice([0.0, 1.0, 2.5], 30) if seed % 2 else None
     folds, w = random_folds(30, 3, seed), np.ones(30) if weights is None else weights
     found = cross_validate(
-        A, y, cv=folds, ks=[2], lams=[0.7], intercept=True, scale=True, weights=weights, must_have=[0], must_not=[1]
+        A, y, cv=folds, ks=[2], lams=[0.7], intercept=True, scale=True, weights=weights, force_in=[0], force_out=[1]
     )
     for (train, held), (error,) in zip(folds, found.errors[:, 0], strict=True):
         means = np.average(A[train], axis=0, weights=w[train])
@@ -241,11 +241,11 @@ class TestCommandLine:
         y, weights = A @ [1.0, 0.3, 0.01, 0] + rng.standard_normal(40), rng.uniform(0.5, 2, 40)
         np.savez(tmp_path / "d.npz", A=A, y=y, lam=0.5, feature_names=np.array(list("abcd")))
         np.savetxt(tmp_path / "w.txt", weights)
-        options = ["--intercept", "--scale", "--must-have", "d", "--weights", tmp_path / "w.txt", "--seed", 3]
+        options = ["--intercept", "--scale", "--force-in", "d", "--weights", tmp_path / "w.txt", "--seed", 3]
         run = self.call("path", tmp_path / "d.npz", "--k-max", 3, "--cv", 4, *options, "--json")
         expected = cross_validate(
             A, y, cv=random_folds(40, 4, 3), ks=[1, 2, 3], lams=[0.5], intercept=True, scale=True,
-            weights=np.loadtxt(options[5]), must_have=[3],
+            weights=np.loadtxt(options[5]), force_in=[3],
         )  # fmt: skip
         errors = [row["cv_error"] for row in json.loads(run.stdout)["results"]]
         np.testing.assert_allclose(errors, expected.mean[0], rtol=1e-12)

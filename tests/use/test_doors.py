@@ -65,7 +65,8 @@ def test_data_and_their_problem_give_the_same(verb, data):
 @each_verb
 def test_every_verb_knows_what_can_be_said_of_a_problem(verb):
     options = {
-        "lam": 0.3, "fit_intercept": True, "standardize": True, "sample_weight": W, "must_not": ["e"], "positive": ["b"]
+        "lam": 0.3, "fit_intercept": True, "standardize": True, "sample_weight": W, "force_out": ["e"], "positive":
+        ["b"]
     }  # fmt: skip
     prepared = Problem.prepared(FRAME, Y, K, **{name: options[name] for name in options if name != "positive"})
     np.testing.assert_allclose(verb(FRAME, Y, K, **options), verb(boxed(prepared, positive=["b"])), rtol=1e-9)

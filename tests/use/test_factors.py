@@ -74,7 +74,7 @@ def test_factors_of_two_levels_alone_are_plain_columns():
     result = solve(frame, Y, 2, factors="auto")
     assert result.problem["problem_hash"] == plain.problem["problem_hash"]
     assert result.tree_hash == plain.tree_hash
-    assert "sex[m]" in solve(frame, Y, 1, factors="auto", must_have=["sex"]).feature_names
+    assert "sex[m]" in solve(frame, Y, 1, factors="auto", force_in=["sex"]).feature_names
 
 
 def test_a_column_of_one_value_is_left_out():

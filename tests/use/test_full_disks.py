@@ -20,7 +20,7 @@ from exactsel import Problem, heuristics, solve
 from exactsel.cli.main import main
 from exactsel.cli.output import UNWRITTEN
 from exactsel.errors import OutputError
-from exactsel.search.spilling import TemporaryRoom
+from exactsel.search.spilling import TemporaryNodeStore
 
 INSTANCES = Path(__file__).parents[2] / "instances"
 TRAP = INSTANCES / "greedy-trap.npz"
@@ -286,7 +286,7 @@ class TestTemporaryFiles:
         assert "Internal error" not in err
 
     def test_open_nodes_that_are_there_stay(self):
-        room, data, stored = TemporaryRoom(), np.random.default_rng(0).bytes(2**20), []
+        room, data, stored = TemporaryNodeStore(), np.random.default_rng(0).bytes(2**20), []
         with no_file_larger_than(6 * 2**20), pytest.raises(OutputError, match="folder for temporary files"):
             stored += (room.add_chunk(data, b"keys") for _ in range(40))
         assert len(stored) > 2

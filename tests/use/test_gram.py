@@ -265,8 +265,8 @@ def test_groups_demands_and_paths_know_the_rows():
     small = exactsel.gram(A, Y, intercept=True, k=2)
     grouped = exactsel.solve(small.grouped_problem(groups={"g": [0, 2]}, k=1))
     assert grouped.support == (0,)
-    assert grouped.all_rows.rows == N
-    assert exactsel.solve(small.problem(must_not=[0]).replace(k=3)).all_rows.rows == N
+    assert grouped.full_data.rows == N
+    assert exactsel.solve(small.problem(force_out=[0]).replace(k=3)).full_data.rows == N
     certified = exactsel.certify(small.problem(), support=[0, 2])
     assert certified.value == pytest.approx(exactsel.certify(exactsel.Problem.prepared(A, Y, 2, intercept=True),
                                                              support=[0, 2]).value, rel=1e-12)  # fmt: skip
@@ -292,7 +292,7 @@ def test_the_command_line(tmp_path, capsys):
     assert end("verify", tmp_path / "run.exsel", out) == 0
     assert end("info", out, "--no-root") == 0
     shown = capsys.readouterr().out
-    assert "all_rows             60\n" in shown
+    assert "full_data             60\n" in shown
     assert "row_error" in shown
     assert end("info", out, "--drop", "b", "--no-root") == 0
     assert end("path", out, "--k-max", "2", "--cv", "3") == 2
@@ -327,7 +327,7 @@ def test_criteria_count_all_rows(tmp_path):
     whole = exactsel.solve(exactsel.Problem.prepared(A, Y, 2, intercept=True))
     small = exactsel.solve(exactsel.gram(A, Y, intercept=True).problem(k=2))
     assert information(small) == pytest.approx(information(whole))
-    assert small.as_dict()["all_rows"]["rows"] == N
+    assert small.as_dict()["full_data"]["rows"] == N
     assert small.predict(A) == pytest.approx(whole.predict(A))
 
 

@@ -57,7 +57,7 @@ def test_groups_are_numbered_by_their_first_columns():
 
 def test_hash_knows_groups_and_demands_only():
     hashes = {
-        plain().hash, problem().hash, problem(must_have=["age"]).hash, problem().replace(k=1).hash,
+        plain().hash, problem().hash, problem(force_in=["age"]).hash, problem().replace(k=1).hash,
         GroupedProblem(plain(), {"region": [0, 1]}).hash,
     }  # fmt: skip
     assert len(hashes) == 5
@@ -65,11 +65,11 @@ def test_hash_knows_groups_and_demands_only():
 
 
 def test_columns_stand_for_their_groups():
-    assert problem(must_have=["south"]).must_have == (0,)
-    assert problem(must_not=["blood"]).must_not == (2,)
-    inner = plain(must_have=["b"], must_not=["age"])
-    made = GroupedProblem(inner, GROUPS, must_have=[0])
-    assert (made.must_have, made.must_not) == ((0, 2), (1,))
+    assert problem(force_in=["south"]).force_in == (0,)
+    assert problem(force_out=["blood"]).force_out == (2,)
+    inner = plain(force_in=["b"], force_out=["age"])
+    made = GroupedProblem(inner, GROUPS, force_in=[0])
+    assert (made.force_in, made.force_out) == ((0, 2), (1,))
     assert set(solve(made, signals=()).support) <= {0, 2}
     assert not np.any(solve(made, signals=()).coef[3])
 
@@ -95,10 +95,10 @@ def test_groups_that_cannot_be_used(groups, match):
 @pytest.mark.parametrize(
     ("demands", "match"),
     [
-        ({"must_have": ["nobody"]}, "must_have names 'nobody', but no group or column is called that"),
-        ({"must_not": [3]}, "must_not names group 3, but the groups are numbered 0 to 2"),
-        ({"must_have": ["north"], "must_not": ["south"]}, "the group 'region' is in must_have and in must_not"),
-        ({"must_have": [0, 1, 2]}, "must_have names 3 groups, but k is 2; raise k"),
+        ({"force_in": ["nobody"]}, "force_in names 'nobody', but no group or column is called that"),
+        ({"force_out": [3]}, "force_out names group 3, but the groups are numbered 0 to 2"),
+        ({"force_in": ["north"], "force_out": ["south"]}, "the group 'region' is in force_in and in force_out"),
+        ({"force_in": [0, 1, 2]}, "force_in names 3 groups, but k is 2; raise k"),
     ],
 )
 def test_demands_that_cannot_be_met(demands, match):

@@ -311,7 +311,7 @@ class TestGroups:
     @pytest.mark.parametrize("column", ["²", "9" * 5000, "--5", "٣"])
     def test_numbers_that_are_none(self, tmp_path, column, capsys):
         (tmp_path / "d.csv").write_text("x0,x1,y\n1,2,3\n2,1,4\n3,5,6\n")
-        for option in (f"--groups=g={column}", f"--must-have={column}"):
+        for option in (f"--groups=g={column}", f"--force-in={column}"):
             assert end("info", tmp_path / "d.csv", "-k", 1, "--lam", 1, option) == 2
             assert capsys.readouterr().err.startswith("Error: ")
         assert column_number(column) is None

@@ -132,7 +132,7 @@ def test_what_results_advise(tmp_path):
         ("drop", ["a", "b c"], 'drop=["a", "b c"]', "--drop 'a,b c'"),
         ("decimal", ",", 'decimal=","', "--decimal ','"),
         ("drop", ["$x"], 'drop=["$x"]', "--drop '$x'"),
-        ("must_have", ['a"b'], "must_have=['a\"b']", "--must-have 'a\"b'"),
+        ("force_in", ['a"b'], "force_in=['a\"b']", "--force-in 'a\"b'"),
     ],
 )
 def test_an_option(name, value, python, command):

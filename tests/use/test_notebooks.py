@@ -11,10 +11,10 @@ import pytest
 
 import exactsel
 from exactsel import ColumnSubsetProblem, Problem, best_model, certify, near_optimal, solve, solve_path
-from exactsel.plain import html_line, html_table
 from exactsel.studies.compare import compare
 from exactsel.studies.criteria import Compared
 from exactsel.studies.crossval import ValidationErrors
+from exactsel.to_plain import html_line, html_table
 
 BAD = "<b>&\"'</td>"
 A = np.random.default_rng(8).normal(size=(25, 4))

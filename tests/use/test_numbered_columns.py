@@ -29,17 +29,17 @@ def _children(problem):
 
 
 DOORS = {
-    "must_have": lambda column: of_names(must_have=[column]).must_have,
-    "a single one": lambda column: of_names(must_have=column).must_have,
-    "must_not": lambda column: of_names(must_not=[column]).must_not,
-    "prepared": lambda column: Problem.prepared(FRAME, Y, 2, must_have=[column], intercept=True).must_have,
-    "solve": lambda column: solve(FRAME, Y, 2, must_have=[column]).problem["must_have"],
-    "names given apart": lambda column: Problem(A, Y, 2, feature_names=FRAME.columns, must_have=[column]).must_have,
-    "replace": lambda column: of_names().replace(must_have=[column]).must_have,
-    "Instance": lambda column: Instance(FRAME, Y).problem(k=2, must_have=[column]).must_have,
+    "force_in": lambda column: of_names(force_in=[column]).force_in,
+    "a single one": lambda column: of_names(force_in=column).force_in,
+    "force_out": lambda column: of_names(force_out=[column]).force_out,
+    "prepared": lambda column: Problem.prepared(FRAME, Y, 2, force_in=[column], intercept=True).force_in,
+    "solve": lambda column: solve(FRAME, Y, 2, force_in=[column]).problem["force_in"],
+    "names given apart": lambda column: Problem(A, Y, 2, feature_names=FRAME.columns, force_in=[column]).force_in,
+    "replace": lambda column: of_names().replace(force_in=[column]).force_in,
+    "Instance": lambda column: Instance(FRAME, Y).problem(k=2, force_in=[column]).force_in,
     "groups": lambda column: of_names(groups={"g": [column, "5"]}).groups[0][1:],
     "GroupedProblem": lambda column: GroupedProblem(of_names(), {"g": [column, "5"]}).groups[0][1:],
-    "of groups": lambda column: GroupedProblem(of_names(), {"g": ["5", "0"]}, must_have=[column]).must_have,
+    "of groups": lambda column: GroupedProblem(of_names(), {"g": ["5", "0"]}, force_in=[column]).force_in,
     "hierarchy, child": lambda column: _children(of_names(hierarchy={column: ["5"]})),
     "hierarchy, parent": lambda column: of_names(hierarchy={"5": [column]}).units.constraint.parents[0],
     "nonnegative": lambda column: tuple(np.flatnonzero(boxed(of_names(**LIMITED), [column]).lower == 0.0)),
@@ -90,7 +90,7 @@ class TestTables:
     def test_default_names_are_positions(self):
         frame = pandas.DataFrame(np.column_stack([A, Y]))
         assert load(frame, target=4, drop=[1], k=1).feature_names == ("0", "2", "3")
-        assert Problem(pandas.DataFrame(A), Y, 2, must_have=[2]).must_have == (2,)
+        assert Problem(pandas.DataFrame(A), Y, 2, force_in=[2]).force_in == (2,)
 
 
 class TestWhatStaysByPosition:
@@ -103,18 +103,18 @@ class TestWhatStaysByPosition:
         assert certify(problem, candidate=[False, True, False, True]).support == (1, 3)
 
     def test_names_that_are_texts_are_no_numbers(self):
-        problem = Problem(A, Y, 2, feature_names=["5", "2", "0", "3"], must_have=[2])
-        assert problem.must_have == (2,)
+        problem = Problem(A, Y, 2, feature_names=["5", "2", "0", "3"], force_in=[2])
+        assert problem.force_in == (2,)
 
     def test_what_was_demanded_stays(self):
-        problem = of_names(must_have=["2"], must_not=["0"], lam=1.0)
+        problem = of_names(force_in=["2"], force_out=["0"], lam=1.0)
         for other in (problem.replace(k=3), boxed(problem, "all"), GroupedProblem(problem, {"g": ["5", "3"]})):
-            assert other.d - len(other.must_not) >= 2
-        assert problem.replace(k=3).must_have == (1,)
-        assert problem.replace(must_have=["5"]).must_not == (2,)
+            assert other.d - len(other.force_out) >= 2
+        assert problem.replace(k=3).force_in == (1,)
+        assert problem.replace(force_in=["5"]).force_out == (2,)
 
     def test_models_of_all_sizes(self):
-        assert best_model(of_names(must_have=["2"]), k_max=2, top=3).complete
+        assert best_model(of_names(force_in=["2"]), k_max=2, top=3).complete
 
 
 class TestEstimators:

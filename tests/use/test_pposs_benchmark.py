@@ -23,7 +23,7 @@ def test_the_quick_run_writes_its_tables(tmp_path, monkeypatch):
     assert [table.split(":")[0].split(",")[0] for table in tables] == [
         "Evaluations a second over threads",
         "Figure 1",
-        "Effort to reach forward selection",
+        "WorkBudget to reach forward selection",
         "Cost of one evaluation",
         "Threads",
         "Iterations needed over virtual processors",

@@ -14,7 +14,7 @@ import pytest
 from own_loss import PseudoHuber
 
 from exactsel import Huber, InputError, Logistic, Problem, Quadratic, certify, solve
-from exactsel._jit import folders
+from exactsel._jit import cache_paths
 from exactsel.data.instance import Instance
 from exactsel.losses.base import POINT_FUNCTIONS
 
@@ -305,7 +305,7 @@ class TestOwnLoss:
     @pytest.mark.slow
     def test_from_the_problem_to_the_certificate(self):
         """One test, because its kernels are compiled anew in every process, which takes half a minute."""
-        assert folders.cache_folder() is None or not mentions_of("PseudoHuber")
+        assert cache_paths.cache_folder() is None or not mentions_of("PseudoHuber")
         rng = np.random.default_rng(8)
         for n, d, k, width, lam in ((12, 6, 2, 0.7, 0.1), (5, 7, 3, 0.2, 1e-2), (20, 8, 4, 3.0, 1.0)):
             matrix, y = rng.standard_normal((n, d)), rng.standard_normal(n) * np.where(np.arange(n) % 5, 1, 20)
@@ -325,7 +325,7 @@ class TestOwnLoss:
             assert certified.lower <= best <= certified.value * (1 + 1e-12)
             assert result.as_dict()["loss"] == "pseudo-huber"
             assert result.as_dict()["loss_parameters"] == {"width": width}
-        if folders.cache_folder() is not None:
+        if cache_paths.cache_folder() is not None:
             assert mentions_of("Huber")
             assert not mentions_of("PseudoHuber")
 
@@ -369,7 +369,7 @@ class TestOwnLoss:
 def mentions_of(name: str) -> list[Path]:
     """Index files of the kernel cache that hold a type of this name."""
     found = []
-    for path in folders.cache_folder().rglob("*.nbi"):
+    for path in cache_paths.cache_folder().rglob("*.nbi"):
         with suppress(FileNotFoundError):  # another process may have replaced it
             if name.encode() in path.read_bytes():
                 found.append(path)

@@ -154,7 +154,7 @@ class TestDataInsteadOfAProblem:
             np.testing.assert_array_equal(problem.target, Y)
 
     def test_options_of_both_kinds(self):
-        result = solve(FRAME, Y, 2, loss="huber", lam=0.5, delta=2.0, must_not=["age"], time_limit=60.0)
+        result = solve(FRAME, Y, 2, loss="huber", lam=0.5, delta=2.0, force_out=["age"], time_limit=60.0)
         assert result.problem["loss_parameters"] == {"delta": 2.0}
         assert result.settings["time_limit"] == 60.0
         assert "age" not in result.feature_names
@@ -298,7 +298,7 @@ def test_unknown_names_of_plug_ins_and_columns():
     with pytest.raises(InputError, match=r"no loss called 'hubr'; known are: .*; did you mean 'huber'"):
         Problem(A, Y, 2, loss="hubr", lam=1)
     with pytest.raises(InputError, match="did you mean 'Salary'"):
-        Problem(FRAME, Y, 2, must_have=["salary"])
+        Problem(FRAME, Y, 2, force_in=["salary"])
     with pytest.raises(InputError, match="no column called 'salary'; did you mean 'Salary'"):
         exactsel.load(FRAME.assign(y=Y), target="salary", k=2)
     assert Settings().time_limit is None

@@ -161,7 +161,7 @@ class TestExchanges:
         assert around.near_optimal == len(near | {result.support})
 
     def test_demands_are_kept(self):
-        problem = random_problem(4, d=6, k=3).replace(must_have=[5], must_not=[0])
+        problem = random_problem(4, d=6, k=3).replace(force_in=[5], force_out=[0])
         result = solve(problem)
         around = neighbourhood(problem, result.support, result.upper, [])
         assert {exchange.column for exchange in around.exchanges} == {*result.support} - {5}
@@ -290,13 +290,13 @@ class TestCommand:
 
     def test_the_report_says_how_to_check_the_proof(self, tmp_path, capsys, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        options = ["-k", "3", "--must-have", "spike"]
+        options = ["-k", "3", "--force-in", "spike"]
         instance = str(INSTANCES / "outlier.npz")
         with pytest.raises(SystemExit) as ended:
             run_command_line(["solve", instance, *options, "--proof", "a b.exsel", "--report", "run.html", "--quiet"])
         assert ended.value.code == 0
         shown = checked_page((tmp_path / "run.html").read_text(encoding="utf-8")).shown
-        check = shlex.join(["exactsel", "verify", "a b.exsel", instance, "--k", "3", "--must-have", "spike"])
+        check = shlex.join(["exactsel", "verify", "a b.exsel", instance, "--k", "3", "--force-in", "spike"])
         assert check in shown
         assert "in every model: spike" in shown
         with pytest.raises(SystemExit) as ended:
@@ -308,7 +308,7 @@ class TestCommand:
     def test_a_place_that_cannot_be_written_is_refused_at_once(
         self, tmp_path, capsys, monkeypatch, command, place, words
     ):
-        monkeypatch.setattr("exactsel.solving.entry.solve", lambda *_, **__: pytest.fail("solved first"))
+        monkeypatch.setattr("exactsel.solving.api.solve", lambda *_, **__: pytest.fail("solved first"))
         with pytest.raises(SystemExit) as ended:
             run_command_line([command[0], str(INSTANCES / "twins.npz"), command[1], str(tmp_path / place)])
         assert ended.value.code == 2

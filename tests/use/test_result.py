@@ -14,13 +14,13 @@ import pytest
 
 from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, near_optimal, solve
 from exactsel.nodes.tolerance import Tolerance
-from exactsel.plain import finite
 from exactsel.problem.model import Model, PreparedModel, label, listed
 from exactsel.report.model import model_table
 from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
 from exactsel.search.events import Discarded, Divided, Finished, Fixed, IncumbentFound, LowerBoundRaised, Started
 from exactsel.solving.outcome import claim_of
 from exactsel.solving.result import Result
+from exactsel.to_plain import finite
 
 MODES = ({"tree": "binary", "subtrees": False}, {"tree": "state-space", "bound": "pdal"}, {"bound": "fit"})
 each_mode = pytest.mark.parametrize("options", MODES, ids=str)
@@ -144,9 +144,9 @@ class TestText:
             ["2", "c", "-2"],
         ]
         assert len({len(line) for line in lines}) == 1
-        forced = model_table(replace(made, problem={**facts, "must_have": (0, 1)}))
+        forced = model_table(replace(made, problem={**facts, "force_in": (0, 1)}))
         assert forced.splitlines()[2].split() == ["1", "b", "0", "forced", "in"]
-        assert "forced in, with coefficient 0: 1" in str(replace(made, problem={**facts, "must_have": (0, 1)}))
+        assert "forced in, with coefficient 0: 1" in str(replace(made, problem={**facts, "force_in": (0, 1)}))
         bare = result_with(1.0, 1.0, support=(1,), model=Model(np.array([0.0, 3.0]), None))
         assert model_table(bare).splitlines()[1].split() == ["1", "3"]
         assert len(model_table(result_with(1.0, 1.0)).splitlines()) == 1
@@ -175,14 +175,14 @@ class TestJson:
         rng = np.random.default_rng(0)
         A = rng.standard_normal((30, 5)) * [1, 10, 100, 1, 1] + 3
         y = A @ [1.0, 0.2, 0.03, 0, 0] + 7
-        made = solve(Problem.prepared(A, y, 3, lam=1e-3, intercept=True, scale=True, must_have=[4]))
+        made = solve(Problem.prepared(A, y, 3, lam=1e-3, intercept=True, scale=True, force_in=[4]))
         plain = json.loads(made.to_json())
         assert plain["coef"] == made.model.coef.tolist()
         assert plain["intercept"] == made.model.intercept
         assert made.coef is made.model.coef
         flags = {"intercept": True, "scale": True, "weights": False}
         assert plain["prepared"] == {**flags, "coef": made.prepared.coef.tolist()}
-        assert [(row["column"], row["coef"], row["must_have"]) for row in plain["model"]] == [
+        assert [(row["column"], row["coef"], row["force_in"]) for row in plain["model"]] == [
             (j, made.model.coef[j], j == 4) for j in made._shown
         ]
         predicted = A @ plain["coef"] + plain["intercept"]
@@ -198,9 +198,9 @@ class TestJson:
     def test_a_column_forced_in_with_coefficient_zero_is_shown(self):
         """The support holds what the model uses; the model's rows also what had to be in it."""
         A = np.eye(4)
-        made = solve(Problem(A, [3.0, 2.0, 0.0, 0.0], 2, lam=0.1, must_have=[3]))
+        made = solve(Problem(A, [3.0, 2.0, 0.0, 0.0], 2, lam=0.1, force_in=[3]))
         assert made.support == (0,)
-        rows = [(row["column"], bool(row["coef"]), row["must_have"]) for row in made.as_dict()["model"]]
+        rows = [(row["column"], bool(row["coef"]), row["force_in"]) for row in made.as_dict()["model"]]
         assert rows == [(0, True, False), (3, False, True)]
 
     def test_options_go_to_dumps(self, result):

@@ -67,9 +67,9 @@ def test_a_list_and_the_option_again_say_the_same(file, run):
 
 def test_options_of_data_and_problem_go_with_them(file, run, tmp_path):
     np.savetxt(tmp_path / "weights.txt", RNG.uniform(0.5, 2.0, N))
-    more = ["--weights", tmp_path / "weights.txt", "--lam", 0.3, "--must-have", "d", "--must-not", "a", "--scale"]
+    more = ["--weights", tmp_path / "weights.txt", "--lam", 0.3, "--force-in", "d", "--force-out", "a", "--scale"]
     weights = np.loadtxt(tmp_path / "weights.txt")
-    how = {"sample_weight": weights, "lam": 0.3, "must_have": ["d"], "must_not": ["a"], "standardize": True}
+    how = {"sample_weight": weights, "lam": 0.3, "force_in": ["d"], "force_out": ["a"], "standardize": True}
     for flag, shared in (([], False), (["--shared"], True)):
         told = run("solve", file, *ALL, "-k", 2, "--quiet", "--json", *more, *flag)
         expected = solve_targets(X, Y, 2, shared=shared, signals=(), **how)

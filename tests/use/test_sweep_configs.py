@@ -114,7 +114,7 @@ def test_a_target_in_a_file_of_its_own_is_part_of_what_a_job_is(folder):
 
 
 def test_a_job_is_the_same_after_a_line(folder):
-    (job,) = grid(folder, method={"name": "poss", "iterations": 7}, must_have=[0], seed=3)
+    (job,) = grid(folder, method={"name": "poss", "iterations": 7}, force_in=[0], seed=3)
     again = Job.from_line(job.to_line())
     assert (again.key, again.rng_seed, again.source) == (job.key, job.rng_seed, job.source)
 

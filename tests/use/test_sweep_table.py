@@ -15,7 +15,7 @@ from exactsel.studies.sweeps.table import COLUMNS, table_bytes
 def test_no_cell_is_a_formula_to_a_spreadsheet(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path(name).write_text("=a,-b,y\n1,2,3\n2,1,4\n4,4,1\n")
-    jobs = {"instances": [name], "node_limit": 50, "k": 1, "lam": 1.0, "method": ["solve", "omp"], "must_have": ["=a"]}
+    jobs = {"instances": [name], "node_limit": 50, "k": 1, "lam": 1.0, "method": ["solve", "omp"], "force_in": ["=a"]}
     found = sweep({"sweep": [jobs]}, "t.csv", jobs=0)
     for row in csv.DictReader(Path("t.csv").read_text(encoding="utf-8").splitlines()):
         texts = {key for key, kind in COLUMNS.items() if kind is str}

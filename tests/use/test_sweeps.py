@@ -90,8 +90,8 @@ def test_a_heuristic_has_the_gap_the_command_heuristic_shows(folder):
 def test_other_problems_and_those_refused(folder):
     tables = [
         {"instances": "one.npz", "problem": "css", "k": 2, "method": ["solve", "greedy-css", "omp"]},
-        {"instances": "one.npz", "loss": ["huber", "logistic"], "lam": [0.5], "intercept": True, "must_have": ["a"]},
-        {"instances": "one.npz", "k": 2, "must_have": ["zz"]},
+        {"instances": "one.npz", "loss": ["huber", "logistic"], "lam": [0.5], "intercept": True, "force_in": ["a"]},
+        {"instances": "one.npz", "k": 2, "force_in": ["zz"]},
     ]
     found = sweep({"defaults": {"node_limit": 20}, "sweep": tables}, "t.csv", jobs=0)
     assert [row["status"] for row in found.rows] == ["done", "done", "refused", "done", "refused", "refused"]

@@ -18,7 +18,7 @@ from exactsel.search.events import Discarded, Divided, Fixed
 from exactsel.solving.plain_search import plain_search
 from exactsel.studies.compare import compare
 from exactsel.studies.greedy import greedy_steps
-from exactsel.studies.surroundings import surroundings
+from exactsel.studies.sensitivity import surroundings
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 CLASSROOM = ["three-parts", "greedy-trap", "cancelling-pair", "mixed-signals"]
@@ -90,7 +90,7 @@ class TestPlayer:
         assert data["names"] == ["x0", "x1", "x2", "x3", "x4"]
 
     def test_demands_are_kept(self):
-        problem = load(INSTANCES / "three-parts.npz").replace(must_have=[3], must_not=[0])
+        problem = load(INSTANCES / "three-parts.npz").replace(force_in=[3], force_out=[0])
         page, data = steps_of(player_page(problem, recorded(problem)))
         start = next(step for step in data["steps"] if step["kind"] == "start")
         assert start["shown"]["S"] == [3]
@@ -259,7 +259,7 @@ class TestGreedy:
             assert step.best is None or step.best_value <= step.value
 
     def test_what_must_be_in_comes_first(self):
-        steps = greedy_steps(load(INSTANCES / "outlier.npz").replace(k=3, must_have=(2, 3)))
+        steps = greedy_steps(load(INSTANCES / "outlier.npz").replace(k=3, force_in=(2, 3)))
         assert [(step.columns[:2], len(step.columns)) for step in steps] == [((2, 3), 2), ((2, 3), 3)]
         assert steps[0].added == (2, 3)
 

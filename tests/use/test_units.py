@@ -34,7 +34,7 @@ def objective(loss="quadratic", lam=0.5):
 
 
 def columns(**demands):
-    return Units.of(6, NAMES, demands.get("must_have", ()), demands.get("must_not", ()))
+    return Units.of(6, NAMES, demands.get("force_in", ()), demands.get("force_out", ()))
 
 
 def groups(**demands):
@@ -119,7 +119,7 @@ def test_another_ridge_weight_shares_what_is_known_of_the_data():
 def test_problems_of_other_sizes_and_demands_share_the_objective():
     A, y = data()
     problem = Problem(A, y, 3, lam=0.5)
-    assert problem.replace(k=2, must_have=[1]).objective is problem.objective
+    assert problem.replace(k=2, force_in=[1]).objective is problem.objective
     assert GroupedProblem(problem, [0, 0, 1, 1, 2, 2]).objective is problem.objective
 
 
@@ -135,23 +135,23 @@ def test_the_dual_bound_at_the_minimiser_of_a_region_without_choice_is_its_minim
 
 
 def test_columns_one_by_one():
-    units = columns(must_have=["age"], must_not=[0, "b"])
+    units = columns(force_in=["age"], force_out=[0, "b"])
     assert (units.d, units.columns, units.names, units.groups) == (6, 6, NAMES, ())
-    assert (units.must_have, units.must_not) == ((3,), (0, 5))
+    assert (units.force_in, units.force_out) == ((3,), (0, 5))
     np.testing.assert_array_equal(units.region(2), [OUT, FREE, FREE, IN, FREE, OUT])
     assert units.region(2) is not units.region(2)
     assert units.columns_of([4, 1, 4]).tolist() == [1, 4]
     assert units.units_of([4, 1]) == (1, 4)
     assert units.called("south") == [1]
     assert units.unit_of.tolist() == list(range(6))
-    assert units.entries() == {"must_have": (3,), "must_not": (0, 5)}
+    assert units.entries() == {"force_in": (3,), "force_out": (0, 5)}
     assert columns().entries() == {}
     nothing = dict.fromkeys(("groups", "hierarchy", "limits", "left_side"))
     assert columns().describe() == {**nothing, "unit": "column"}
 
 
 def test_groups():
-    units = groups(must_have=["south"], must_not=["blood"])
+    units = groups(force_in=["south"], force_out=["blood"])
     assert (units.d, units.columns, units.names) == (3, 6, ("region", "age", "blood"))
     assert units.groups == ((0, 1, 2), (3,), (4, 5))
     np.testing.assert_array_equal(units.region(2), [IN, FREE, OUT])
@@ -162,7 +162,7 @@ def test_groups():
     assert units.in_columns(np.array([[1, -1], [2, 1]])).tolist() == [[3, -1, -1], [3, 4, 5]]
     state = np.array([IN, FREE, OUT], dtype=np.int8)
     assert units.region_of_columns(state, np.array([0])).tolist() == [IN, IN, IN, OUT, OUT, OUT]
-    assert units.entries() == {"groups": units.groups, "must_have": (0,), "must_not": (2,)}
+    assert units.entries() == {"groups": units.groups, "force_in": (0,), "force_out": (2,)}
 
 
 def test_the_spans_of_kernels_are_the_columns_of_units():
@@ -173,46 +173,46 @@ def test_the_spans_of_kernels_are_the_columns_of_units():
 
 
 def test_demands_of_columns_become_demands_of_their_groups():
-    units = GroupedUnits.of_columns(columns(must_have=["b"], must_not=["age"]), GROUPS, must_have=[0])
-    assert (units.must_have, units.must_not) == ((0, 2), (1,))
+    units = GroupedUnits.of_columns(columns(force_in=["b"], force_out=["age"]), GROUPS, force_in=[0])
+    assert (units.force_in, units.force_out) == ((0, 2), (1,))
 
 
 def test_demands_can_be_replaced_in_groups_too():
-    made = GroupedProblem(Problem(*data(), 2, lam=0.5, feature_names=NAMES), GROUPS, must_have=["age"])
-    other = made.replace(must_have=[], must_not=["north"])
-    assert (other.must_have, other.must_not, other.groups) == ((), (0,), made.groups)
+    made = GroupedProblem(Problem(*data(), 2, lam=0.5, feature_names=NAMES), GROUPS, force_in=["age"])
+    other = made.replace(force_in=[], force_out=["north"])
+    assert (other.force_in, other.force_out, other.groups) == ((), (0,), made.groups)
     assert isinstance(other, GroupedProblem)
     with pytest.raises(TypeError, match="changes no 'feature_names'"):
         made.replace(feature_names=list("abc"))
 
 
 def test_units_that_cannot_be_chosen():
-    with pytest.raises(InputError, match="column 3 is in must_have and in must_not; leave it in one of them"):
-        columns(must_have=["age"], must_not=[3])
-    with pytest.raises(InputError, match="must_have names 2 columns, but k is 1; raise k"):
-        columns(must_have=[1, 2]).check(1)
-    with pytest.raises(InputError, match="must_have names 2 groups, but k is 1; raise k"):
-        groups(must_have=[1, 2]).check(1)
+    with pytest.raises(InputError, match="column 3 is in force_in and in force_out; leave it in one of them"):
+        columns(force_in=["age"], force_out=[3])
+    with pytest.raises(InputError, match="force_in names 2 columns, but k is 1; raise k"):
+        columns(force_in=[1, 2]).check(1)
+    with pytest.raises(InputError, match="force_in names 2 groups, but k is 1; raise k"):
+        groups(force_in=[1, 2]).check(1)
 
 
 # --- a problem is its three parts ---
 
 
-@pytest.mark.parametrize("made", [groups(), columns(must_have=[1])], ids=["groups", "columns"])
+@pytest.mark.parametrize("made", [groups(), columns(force_in=[1])], ids=["groups", "columns"])
 def test_a_problem_is_an_objective_units_and_k(made):
     problem = Problem.of(objective(), made, 2)
     same = problem.replace()
     assert (same.hash, same.d, same.describe()) == (problem.hash, made.d, problem.describe())
     result = solve(problem, signals=())
-    free = [s for s in itertools.combinations(range(made.d), 2) if {*made.must_have} <= {*s}]
+    free = [s for s in itertools.combinations(range(made.d), 2) if {*made.force_in} <= {*s}]
     assert result.upper == pytest.approx(min(problem.fit(s).value for s in free), rel=1e-9)
     assert result.reached
 
 
 def test_groups_may_be_given_to_the_problem_itself():
     A, y = data()
-    direct = Problem(A, y, 2, lam=0.5, feature_names=NAMES, groups=GROUPS, must_have=["south"])
-    around = GroupedProblem(Problem(A, y, 2, lam=0.5, feature_names=NAMES), GROUPS, must_have=["south"])
+    direct = Problem(A, y, 2, lam=0.5, feature_names=NAMES, groups=GROUPS, force_in=["south"])
+    around = GroupedProblem(Problem(A, y, 2, lam=0.5, feature_names=NAMES), GROUPS, force_in=["south"])
     assert direct.hash == around.hash
     assert direct.describe() == around.describe()
     assert (direct.family, direct.d, direct.A.shape) == ("grouped", 3, (20, 6))
@@ -236,19 +236,19 @@ def test_a_selection_has_units_and_no_objective():
     problem = ColumnSubsetProblem(data()[0], 2, feature_names=NAMES)
     assert problem.objective is None
     assert problem.units.names == problem.feature_names == NAMES
-    assert problem.units.must_have == ()
+    assert problem.units.force_in == ()
 
 
 # --- which units go together ---
 
 
 def test_a_constraint_decides_in_the_root():
-    units = replace(columns(must_have=["east"]), constraint=Chain(6))
+    units = replace(columns(force_in=["east"]), constraint=Chain(6))
     np.testing.assert_array_equal(units.region(4), [IN, IN, IN, FREE, FREE, FREE])
     problem = Problem.of(objective(), units, 4)
     np.testing.assert_array_equal(problem.root_state, units.region(4))
-    np.testing.assert_array_equal(problem.replace(must_not=["a"]).root_state, [IN, IN, IN, FREE, OUT, OUT])
-    for change in ({"k": 2}, {"must_not": [0]}):
+    np.testing.assert_array_equal(problem.replace(force_out=["a"]).root_state, [IN, IN, IN, FREE, OUT, OUT])
+    for change in ({"k": 2}, {"force_out": [0]}):
         with pytest.raises(InputError, match=r"no set of at most [24] columns was found that meets what is demanded"):
             problem.replace(**change)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exactsel import _jit
-from exactsel._jit import folders, interpreting
+from exactsel._jit import cache_paths, interpreting
 from exactsel.studies import warmup
 from exactsel.studies.warmup import MORE, USUAL, Warmed, small_problem, warm, warm_up
 
@@ -43,7 +43,7 @@ def test_the_command_lists_what_is_done(run, monkeypatch):
         return iter([Warmed(kind, 1.0, "no room" if kind == "css" else "") for kind in kinds])
 
     monkeypatch.setattr(warmup, "warm_up", warmed)
-    monkeypatch.setattr("exactsel._jit.folders.remember_warmup", lambda: remembered.append(1))
+    monkeypatch.setattr("exactsel._jit.cache_paths.remember_warmup", lambda: remembered.append(1))
     shown = run("dev", "warmup")
     assert shown.code == 0
     assert shown.out.splitlines()[0].startswith(f"1/{len(USUAL)}  {USUAL[0]}")
@@ -58,18 +58,18 @@ def test_later_processes_know_of_a_warmup(monkeypatch, tmp_path):
     """It decides how much is interpreted; what happens to be compiled does not."""
     tmp_path.chmod(0o700)
     monkeypatch.setenv("EXACTSEL_CACHE_DIR", str(tmp_path))
-    assert not folders.warmed_up()
+    assert not cache_paths.warmed_up()
     allowances = [interpreting._Allowance(), interpreting._Allowance()]
     allowances[0].begin()
-    folders.remember_warmup()
-    assert folders.warmed_up()
+    cache_paths.remember_warmup()
+    assert cache_paths.warmed_up()
     for each in allowances:
         each.begin()
     assert [each.left for each in allowances] == [interpreting.ALLOWANCE, interpreting.WARMED_UP]
 
 
 def test_where_nothing_can_be_kept_it_says_so(run, monkeypatch):
-    monkeypatch.setattr("exactsel._jit.folders.cache_folder", lambda: None)
+    monkeypatch.setattr("exactsel._jit.cache_paths.cache_folder", lambda: None)
     shown = run("dev", "warmup")
     assert shown.code == 1
     assert "EXACTSEL_CACHE_DIR" in shown.err

@@ -198,7 +198,7 @@ def leaf_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[i
         A = instance.A[:, columns] if columns else np.zeros((len(instance.y), 1))
         weights = np.ones(len(instance.y)) if instance.weights is None else instance.weights
         about = replace(
-            instance, A=A, k=A.shape[1], weights=weights, must_have=(), must_not=(), hierarchy=None, box=None
+            instance, A=A, k=A.shape[1], weights=weights, force_in=(), force_out=(), hierarchy=None, box=None
         )
         x = np.zeros(instance.A.shape[1])
         x[columns] = fitted(about)[: len(columns)]

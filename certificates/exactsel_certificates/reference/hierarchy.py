@@ -13,10 +13,10 @@ from exactsel_certificates.formula import Hierarchy, Instance, Limits
 
 def admissible_sets(instance: Instance) -> Iterator[frozenset[int]]:
     """Every set of at most k units that a model may use, by the definition: there are many."""
-    free = sorted({*range(instance.units)} - {*instance.must_have} - {*instance.must_not})
-    for size in range(instance.k - len(instance.must_have) + 1):
+    free = sorted({*range(instance.units)} - {*instance.force_in} - {*instance.force_out})
+    for size in range(instance.k - len(instance.force_in) + 1):
         for more in combinations(free, size):
-            chosen = frozenset((*instance.must_have, *more))
+            chosen = frozenset((*instance.force_in, *more))
             if instance.hierarchy is None or respects(instance.hierarchy, chosen):
                 yield chosen
 

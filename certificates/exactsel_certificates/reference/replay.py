@@ -138,8 +138,8 @@ def _out_of_hierarchy(instance: Instance, used: Sequence[int]) -> str:
     """Why no admissible set holds the columns of a model; empty where one does."""
     if instance.hierarchy is None:
         return ""
-    inside = frozenset(instance.units_of(used)) | {*instance.must_have}
-    others = frozenset(range(instance.units)) - inside - {*instance.must_not}
+    inside = frozenset(instance.units_of(used)) | {*instance.force_in}
+    others = frozenset(range(instance.units)) - inside - {*instance.force_out}
     fits = completed(instance.hierarchy, inside, others, instance.k) is not None
     return "" if fits else f"the model's columns {list(used)} lie in no set the hierarchy allows."
 
@@ -195,9 +195,9 @@ class _Walk:
 
     def __init__(self, instance: AnyInstance) -> None:
         self.instance = instance
-        inside = frozenset(getattr(instance, "must_have", ()))
+        inside = frozenset(getattr(instance, "force_in", ()))
         units = instance.units if isinstance(instance, Instance) else instance.A.shape[1]
-        candidates = frozenset(range(units)) - inside - {*getattr(instance, "must_not", ())}
+        candidates = frozenset(range(units)) - inside - {*getattr(instance, "force_out", ())}
         self.hierarchy = getattr(instance, "hierarchy", None)
         # None: a region that holds no model at all, as a hierarchy can have it.
         self.regions = {ROOT: self._implied(_Region(inside, candidates))}

@@ -15,7 +15,7 @@ def touched_bound(instance: Instance, levels: Sequence[float]) -> tuple[float, l
     A, k = np.asarray(instance.A, dtype=np.longdouble), instance.k
     r = np.asarray(instance.y, dtype=np.longdouble)
     r = r - np.mean(r) if instance.intercept else r
-    allowed = [j for j in range(A.shape[1]) if j not in instance.must_not]
+    allowed = [j for j in range(A.shape[1]) if j not in instance.force_out]
     nothing = 0.0, [0.0 if j in allowed and k else math.inf for j in range(A.shape[1])]
 
     def cost(j: int, c: float) -> float:
@@ -44,7 +44,7 @@ def dual_bounds(instance: Instance, slopes: FloatArray) -> tuple[float, list[flo
     b = b - np.mean(b) if instance.intercept else b
     base = -float(0.5 * (b @ b) + np.asarray(instance.y, dtype=np.longdouble) @ b)
     A, lam, box = np.asarray(instance.A, dtype=np.longdouble), instance.lam, instance.box
-    allowed = [j for j in range(A.shape[1]) if j not in instance.must_not]
+    allowed = [j for j in range(A.shape[1]) if j not in instance.force_out]
     gains = {}
     for j in allowed:
         v = float(A[:, j] @ b)

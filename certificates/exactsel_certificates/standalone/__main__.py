@@ -1,7 +1,7 @@
 """The command line of the second checker; the standard library is all it needs.
 
     python -m exactsel_certificates.standalone PROOF INSTANCE.npz [-k K] [--lam LAM] [--loss LOSS] [--delta DELTA]
-        [--intercept] [--scale] [--weights FILE] [--hierarchy FILE] [--must-have 0,4] [--must-not 1] [--per-group N]
+        [--intercept] [--scale] [--weights FILE] [--hierarchy FILE] [--force-in 0,4] [--force-out 1] [--per-group N]
         [--nonnegative all|0,4] [--bounds FILE] [--max-coef M] [--problem css]
 
 INSTANCE may be a sparse matrix: an .npz file of scipy.sparse, .mtx or .svm, with y in the file that --target names.
@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--problem", choices=["regression", "css"])
     for name in ("--intercept", "--scale"):
         parser.add_argument(name, action="store_true", default=None)
-    for name in ("--must-have", "--must-not"):
+    for name in ("--force-in", "--force-out"):
         parser.add_argument(name, type=_columns)
     parser.add_argument("--work-limit", type=_operations)
     parser.add_argument("--time-limit", type=_operations, default=math.inf)
@@ -116,7 +116,7 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
     for name in ("A", "k"):
         if name not in known:
             raise Unreadable(f"neither the instance nor an option says what {name} is; give it.")
-    demands: dict[str, Any] = {name: known.get(name, []) for name in ("must_have", "must_not")}
+    demands: dict[str, Any] = {name: known.get(name, []) for name in ("force_in", "force_out")}
     if known.get("problem") == "css":
         if not all(vars(options)[name] is None for name in ("hierarchy", "per_group", *LIMITS)):
             raise Unreadable("column subset selection knows no hierarchy, no limits on groups or on coefficients.")

@@ -47,8 +47,8 @@ def problem_hash(problem: Problem) -> str:
         about |= {"loss": problem.loss, "lam": problem.lam.hex(), "parameters": parameters}
     else:
         about |= {"problem": "css"}
-    if problem.must_have or problem.must_not:
-        about |= {"must_have": problem.must_have, "must_not": problem.must_not}
+    if problem.force_in or problem.force_out:
+        about |= {"force_in": problem.force_in, "force_out": problem.force_out}
     about |= {name: True for name, flag in flags_of(problem).items() if flag and name != "bounds"}
     about |= {"groups": problem.groups} if problem.groups else {}
     if isinstance(problem.hierarchy, Limits):
@@ -90,7 +90,7 @@ def mismatch(p: dict[str, Any], problem: Problem) -> str:
 
 def check(
     data: bytes, A: list[list[float]] | Sparse, y: list[float], k: int, loss: str, lam: float, delta: float,
-    must_have: Sequence[int] = (), must_not: Sequence[int] = (), weights: Sequence[float] | None = None,
+    force_in: Sequence[int] = (), force_out: Sequence[int] = (), weights: Sequence[float] | None = None,
     level: bool = False, groups: Sequence[Sequence[int]] = (), scale: bool = False,
     hierarchy: Sequence[tuple[int, Sequence[int]]] = (), kind: str = "strong", per_group: int | None = None,
     bounds: Sequence[Sequence[float]] | None = None, work_limit: float | None = None, time_limit: float = math.inf,
@@ -122,13 +122,13 @@ def check(
             if p.get("columns") is None:
                 A = as_table(A)
             else:
-                screened = stated(A, y, k, loss, lam, delta, must_have, must_not, *demands)
+                screened = stated(A, y, k, loss, lam, delta, force_in, force_out, *demands)
                 reason = mismatch_of_screened(p, screened)
                 if reason:
                     return reason
-                A, k, must_have, must_not, bounds = on_active(p, screened)
+                A, k, force_in, force_out, bounds = on_active(p, screened)
                 demands = (*demands[:-1], bounds)
-        problem = problem_of(A, y, k, loss, lam, delta, must_have, must_not, *demands)
+        problem = problem_of(A, y, k, loss, lam, delta, force_in, force_out, *demands)
     except Outside as error:
         return str(error)
     p = p or read(data)
@@ -150,14 +150,14 @@ def refused(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> str:
     """Why the model a file shows is none of this problem; empty when it is one."""
     units = problem.groups or [[j] for j in range(len(problem.A[0]))]
     held = {g for g, group in enumerate(units) if {*model} & {*group}}
-    if len(held | {*problem.must_have}) > problem.k or held & {*problem.must_not}:
+    if len(held | {*problem.force_in}) > problem.k or held & {*problem.force_out}:
         return "columns that are not allowed"
     if problem.bounds and not all(problem.bounds[0][j] <= v <= problem.bounds[1][j] for j, v in model.items()):
         return "coefficients outside their bounds"
     if problem.hierarchy:
         # The columns listed are those chosen, coefficient zero or not.
-        shown = {g for g, group in enumerate(units) if {*p["model_index"]} & {*group}} | {*problem.must_have}
-        if not problem.hierarchy.allows(shown, {*problem.must_not}, len(units), problem.k):
+        shown = {g for g, group in enumerate(units) if {*p["model_index"]} & {*group}} | {*problem.force_in}
+        if not problem.hierarchy.allows(shown, {*problem.force_out}, len(units), problem.k):
             return "columns that the hierarchy does not allow together, or limits on groups"
     return ""
 
@@ -221,14 +221,14 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     r.after_split = after_split(p, r, D)
     curvatures += [[r.lam] * len(r.columns)] if r.lam > 0 else []
     claim, upper = F(p["lower"]), r.objective(model)
-    limited = limits(p, r, r.columns_of(problem.must_not))
+    limited = limits(p, r, r.columns_of(problem.force_out))
     low = upper
     known: dict[int, list[Bound]] = {}
     polished, level, last = 0, None, None
     near: list[NearColumns] = []
     # A ridge is paid for every coefficient, so with one a column cannot do the work of its copy.
     nearly = p["scope"] != "" and r.lam == 0 and problem.loss == "quadratic" and claim > 0 and not problem.groups
-    for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.must_have, problem.must_not, problem.hierarchy):
+    for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.force_in, problem.force_out, problem.hierarchy):
         bounds = [F(0)]
         if w == 1 and problem.loss == "quadratic":
             bounds.append(r.at_fit(S, C, curvatures, p["scope"] != ""))
@@ -260,10 +260,10 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
 
 def allowed(problem: Problem) -> list[list[float]]:
     """The data; without a ridge (Huber, logistic loss) with zeros for columns no model may hold."""
-    if problem.lam or problem.loss == "quadratic" or not problem.must_not:
+    if problem.lam or problem.loss == "quadratic" or not problem.force_out:
         return problem.A
     units = problem.groups or [[j] for j in range(len(problem.A[0]))]
-    banned = {j for g in problem.must_not for j in units[g]}
+    banned = {j for g in problem.force_out for j in units[g]}
     return [[0.0 if j in banned else v for j, v in enumerate(row)] for row in problem.A]
 
 

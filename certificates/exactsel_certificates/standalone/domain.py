@@ -29,8 +29,8 @@ class Problem(NamedTuple):
     loss: str
     lam: float
     delta: float
-    must_have: list[int]
-    must_not: list[int]
+    force_in: list[int]
+    force_out: list[int]
     weights: list[float] | None
     level: bool
     scale: bool
@@ -41,7 +41,7 @@ class Problem(NamedTuple):
 
 
 def problem_of(
-    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, must_have: Any = (), must_not: Any = (),
+    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, force_in: Any = (), force_out: Any = (),
     weights: Any = None, level: Any = False, groups: Any = (), scale: Any = False,
     hierarchy: Any = (), kind: Any = "strong", per_group: Any = None, bounds: Any = None,
 ) -> Problem:  # fmt: skip
@@ -60,7 +60,7 @@ def problem_of(
     if limit is None or not 0 <= limit <= d:
         _refuse("k", k, f"a whole number from 0 to {d}")
     if not loss:
-        demands = (must_have, must_not, groups, hierarchy)
+        demands = (force_in, force_out, groups, hierarchy)
         if (
             level
             or scale
@@ -89,7 +89,7 @@ def problem_of(
         if related:
             raise Outside("there are a hierarchy and limits on groups, but only one of the two was expected.")
         related, units = _limited(units, per_group), []
-    have, banned = (_choice(name, v, len(units) or d) for name, v in (("must_have", must_have), ("must_not", must_not)))
+    have, banned = (_choice(name, v, len(units) or d) for name, v in (("force_in", force_in), ("force_out", force_out)))
     if len(have) > limit:
         raise Outside(f"{len(have)} columns or groups are forced in, but k is {limit}.")
     if {*have} & {*banned}:

@@ -54,7 +54,7 @@ def asked(p: dict[str, Any], problem: Problem) -> Asked:
     width, quadratic = d / units, problem.loss in ("quadratic", "")
     count, sets, fits, entries = 0, 0.0, 0, 0
     operations, last = (n * d * (d if quadratic else 1)) / 2.0 + 2.0 * n * d, 0
-    demands: tuple[Iterable[int], Iterable[int]] = (problem.must_have, problem.must_not)
+    demands: tuple[Iterable[int], Iterable[int]] = (problem.force_in, problem.force_out)
     for S, C, witness in regions(p["tree"], units, problem.k, *demands, problem.hierarchy):  # type: ignore[arg-type]
         places = max(0, problem.k - len(S))
         m = width * (len(S) + (len(C) if places else 0))

@@ -31,8 +31,8 @@ class Stated(NamedTuple):
     loss: str
     lam: float
     delta: float
-    must_have: list[int]
-    must_not: list[int]
+    force_in: list[int]
+    force_out: list[int]
     level: bool
     bounds: list[list[float]]
     """Lower and upper limits of coefficients, infinite where there is none; empty without any."""
@@ -58,7 +58,7 @@ def as_table(A: Any) -> Any:
 
 
 def stated(
-    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, must_have: Any, must_not: Any, weights: Any = None,
+    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, force_in: Any, force_out: Any, weights: Any = None,
     level: Any = False, groups: Any = (), scale: Any = False, hierarchy: Any = (), kind: Any = "strong",
     per_group: Any = None, bounds: Any = None,
 ) -> Stated:  # fmt: skip
@@ -69,21 +69,21 @@ def stated(
     if weights is not None or groups or scale or hierarchy or per_group is not None or not loss:
         raise Outside("the proof screens columns, but the problem has groups, weights, a hierarchy or scaled columns.")
     if not isinstance(A, Sparse):
-        plain = problem_of(A, y, k, loss, lam, delta, must_have, must_not, None, level, bounds=bounds)
+        plain = problem_of(A, y, k, loss, lam, delta, force_in, force_out, None, level, bounds=bounds)
         return Stated(
-            of_table(plain.A), plain.y, plain.k, loss, plain.lam, plain.delta, plain.must_have, plain.must_not, level,
+            of_table(plain.A), plain.y, plain.k, loss, plain.lam, plain.delta, plain.force_in, plain.force_out, level,
             plain.bounds,
         )  # fmt: skip
     A = in_domain(A)
     d = len(A.rows)
     # One column stands for all of them, so that everything else is looked at.
     plain = problem_of(A.table([0]), y, min(k, 1), loss, lam, delta, (), (), None, level)
-    have, out = [*must_have], [*must_not]
+    have, out = [*force_in], [*force_out]
     if type(k) is not int or not 0 <= k <= d or len(have) > k:
         raise Outside(f"k is no whole number from 0 to {d}, or more columns are forced in.")
     columns = have + out
     if not all(type(j) is int and 0 <= j < d for j in columns) or len({*columns}) < len(columns):
-        raise Outside("must_have and must_not hold something else than different columns.")
+        raise Outside("force_in and force_out hold something else than different columns.")
     limits = [] if bounds is None else checked_bounds(bounds, d, False)
     return Stated(A, plain.y, k, loss, plain.lam, plain.delta, have, out, level, limits)
 
@@ -96,7 +96,7 @@ def mismatch_of_screened(p: dict[str, Any], problem: Stated) -> str:
     theirs = [p.get(name) for name in (*names, "groups", "hierarchy", "weights", "scale", "bounds")]
     if ours != theirs:
         return "another problem"
-    if not {*problem.must_have} <= {*p["active_column"]}:
+    if not {*problem.force_in} <= {*p["active_column"]}:
         return "a column that is forced in is not active"
     return "" if p["active_column"] else "no column is active"
 
@@ -104,12 +104,12 @@ def mismatch_of_screened(p: dict[str, Any], problem: Stated) -> str:
 def on_active(
     p: dict[str, Any], problem: Stated
 ) -> tuple[list[list[float]], int, list[int], list[int], list[list[float]] | None]:
-    """The table of the active columns, and k, must_have, must_not and limits of coefficients there."""
+    """The table of the active columns, and k, force_in, force_out and limits of coefficients there."""
     active = [*p["active_column"]]
     if len(active) * problem.A.n > MOST:
         raise TooMuch("the table of the active columns is too large for this checker")
     place = {j: i for i, j in enumerate(active)}
-    forced = [place[j] for j in problem.must_have], [place[j] for j in problem.must_not if j in place]
+    forced = [place[j] for j in problem.force_in], [place[j] for j in problem.force_out if j in place]
     limits = [[side[j] for j in active] for side in problem.bounds]
     within = limits if any(math.isfinite(v) for side in limits for v in side) else None
     return problem.A.table(active), min(problem.k, len(active)), *forced, within
@@ -119,8 +119,8 @@ def sparse_hash(problem: Stated) -> str:
     """sha256 over everything that defines the problem."""
     about: dict[str, Any] = {"n": problem.A.n, "d": len(problem.A.rows), "k": problem.k, "loss": problem.loss}
     about |= {"lam": problem.lam.hex(), "parameters": {"delta": problem.delta.hex()} if problem.loss == "huber" else {}}
-    if problem.must_have or problem.must_not:
-        about |= {"must_have": problem.must_have, "must_not": problem.must_not}
+    if problem.force_in or problem.force_out:
+        about |= {"force_in": problem.force_in, "force_out": problem.force_out}
     about |= {"intercept": True} if problem.level else {}
     about |= {"bounds": [[v.hex() for v in side] for side in problem.bounds]} if problem.bounds else {}
     digest = hashlib.sha256(b"exactsel-design-v1\0" + json.dumps(about, sort_keys=True).encode())
@@ -144,7 +144,7 @@ def work_of(p: dict[str, Any], problem: Stated) -> float:
 
 def bounds(p: dict[str, Any], problem: Stated) -> tuple[F, F | float]:
     """A lower bound of all models, and one of those with a column that is not active (infinite without any)."""
-    allowed = [j not in {*problem.must_not} for j in range(len(problem.A.rows))]
+    allowed = [j not in {*problem.force_out} for j in range(len(problem.A.rows))]
     active = {*p["active_column"]}
     others = [j for j, may in enumerate(allowed) if may and j not in active] if problem.k else []
     whole, with_column = F(0), [F(0)] * len(others)

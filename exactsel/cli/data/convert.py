@@ -28,7 +28,7 @@ def command(out: str, **arguments: Any) -> None:
     from exactsel.errors import InputError
 
     overrides = {name: arguments[name] for name in ("k", "lam", "loss", "delta") if arguments[name] is not None}
-    if any(arguments[name] for name in ("scale", "offset", "must_have", "must_not", "hierarchy", "per_group")):
+    if any(arguments[name] for name in ("scale", "offset", "force_in", "force_out", "hierarchy", "per_group")):
         raise InputError("an instance file holds the columns as they are and no demands; leave these options to solve.")
     overrides |= {} if arguments["intercept"] is None else {"intercept": arguments["intercept"]}
     with warnings_as_lines():

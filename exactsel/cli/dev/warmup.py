@@ -20,7 +20,7 @@ def command(everything: bool, processes: int | None) -> int:
     differ. Exit code 1 means that a kernel could not be compiled or stored.
     """
     from exactsel._jit import ENABLED
-    from exactsel._jit.folders import cache_folder, remember_warmup
+    from exactsel._jit.cache_paths import cache_folder, remember_warmup
     from exactsel.studies.warmup import MORE, USUAL, warm_up
 
     if not ENABLED:

@@ -29,7 +29,7 @@ class Job:
     family: str
     """``regression`` or ``css``."""
     problem: Mapping[str, Any]
-    """k, lam, loss, delta, must_have, must_not, intercept and scale, as far as they are given."""
+    """k, lam, loss, delta, force_in, force_out, intercept and scale, as far as they are given."""
     method: str
     options: Mapping[str, Any]
     """Of a heuristic; none for ``solve``."""

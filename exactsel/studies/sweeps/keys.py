@@ -11,7 +11,7 @@ from exactsel import registry
 from exactsel.data.missing import WAYS
 from exactsel.errors import InputError, did_you_mean
 
-FAMILIES = ("regression", "css")
+PROBLEM_CLASSES = ("regression", "css")
 
 LARGEST = 2**63 - 1
 """Whole number that a table can hold."""
@@ -162,7 +162,7 @@ READING: dict[str, Key] = {
 """How files are read."""
 
 DEMANDS: dict[str, Key] = {
-    "must_have": _COLUMNS, "must_not": _COLUMNS, "intercept": _SWITCH, "scale": _SWITCH,
+    "force_in": _COLUMNS, "force_out": _COLUMNS, "intercept": _SWITCH, "scale": _SWITCH,
 }  # fmt: skip
 """What is the same for all problems of a table."""
 
@@ -180,7 +180,7 @@ KEYS: dict[str, Key] = {
     "method": Key(_method, "'solve', the name of a heuristic, or a table such as {name = 'solve', bound = 'apg'}",
                   many=True),
     "seed": _MANY_WHOLE,
-    "problem": Key(_one_of(FAMILIES), "'regression' or 'css'"),
+    "problem": Key(_one_of(PROBLEM_CLASSES), "'regression' or 'css'"),
     **READING, **DEMANDS, **LIMITS, "give_up_after": _SECONDS,
 }  # fmt: skip
 """Of a table ``[[sweep]]``, and of ``[defaults]``."""

@@ -12,14 +12,14 @@ from exactsel import interrupts
 from exactsel.data.instance import Instance
 from exactsel.data.tables import with_labels
 from exactsel.errors import InputError, OutputError
-from exactsel.plain import finite
 from exactsel.problem.interface import SubsetProblem
-from exactsel.solving.entry import solve
+from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
 from exactsel.studies import heuristics
 from exactsel.studies.sweeps.jobs import SOLVE, Job, canonical
 from exactsel.studies.sweeps.sources import ChangedError
+from exactsel.to_plain import finite
 
 DONE, REFUSED, FAILED = "done", "refused", "failed"
 """What may become of a job: a result; a sentence why it cannot be run, which is final; a sentence what went wrong."""

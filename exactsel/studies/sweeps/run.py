@@ -17,7 +17,6 @@ from typing import Any
 from exactsel.errors import ExactselError, InputError
 from exactsel.files import NamedFile, refuse_shared, write_bytes
 from exactsel.interrupts import dispensable
-from exactsel.plain import Readable
 from exactsel.processes import HUNG, READY, UNREADY, Answer, answered
 from exactsel.search.watch import Watch
 from exactsel.studies.sweeps.config import jobs_of, read_config
@@ -25,6 +24,7 @@ from exactsel.studies.sweeps.jobs import Job
 from exactsel.studies.sweeps.performing import DONE, FAILED, REFUSED, perform, trouble
 from exactsel.studies.sweeps.store import ENDING, Store
 from exactsel.studies.sweeps.table import COLUMNS, check_table, table_bytes
+from exactsel.to_plain import Readable
 
 TRIES = 2
 """Times a job is given to a process, before it is noted as failed: one may be killed for no fault of the job."""

@@ -80,7 +80,7 @@ class Truth:
     @property
     def allowed(self) -> list[int]:
         """The columns that models may hold."""
-        banned = {*self.instance.columns_of(frozenset(self.instance.must_not))}
+        banned = {*self.instance.columns_of(frozenset(self.instance.force_out))}
         return [j for j in range(self.instance.d) if j not in banned]
 
     @cached_property

@@ -71,10 +71,10 @@ def column_copied(rng: Random, instance: TinyInstance) -> Changed:
     if instance.groups:
         return None
     j, copy = int(rng.integers(instance.d)), instance.d
-    forbidden = (copy,) if j in instance.must_not else ()
+    forbidden = (copy,) if j in instance.force_out else ()
     parents = tuple((copy, above) for child, above in instance.hierarchy if child == j)
     return replace(
-        instance, A=np.column_stack([instance.A, instance.A[:, j]]), must_not=(*instance.must_not, *forbidden),
+        instance, A=np.column_stack([instance.A, instance.A[:, j]]), force_out=(*instance.force_out, *forbidden),
         hierarchy=(*instance.hierarchy, *parents),
     )  # fmt: skip
 
@@ -137,11 +137,11 @@ def groups_of_one(rng: Random, instance: TinyInstance) -> Changed:
 
 def forbidden_removed(rng: Random, instance: TinyInstance) -> Changed:
     """The columns no model may hold, taken out of the data."""
-    outside = set(instance.must_not)
+    outside = set(instance.force_out)
     if instance.groups or instance.hierarchy or not outside or len(outside) == instance.d:
         return None
     kept = [j for j in range(instance.d) if j not in outside]
-    made = columns_in_order(replace(instance, must_not=()), kept)
+    made = columns_in_order(replace(instance, force_out=()), kept)
     return replace(made, k=min(made.k, len(kept)))
 
 
@@ -149,10 +149,10 @@ def with_forbidden(rng: Random, instance: TinyInstance) -> TinyInstance:
     """The instance with columns that no model may hold, for :func:`forbidden_removed`."""
     if instance.loss == CSS or instance.d < 2:
         return instance
-    free = [j for j in range(len(instance.units)) if j not in instance.must_have]
+    free = [j for j in range(len(instance.units)) if j not in instance.force_in]
     many = min(len(free), 1 + int(rng.integers(2)))
     outside = tuple(sorted(int(j) for j in rng.choice(free, many, replace=False))) if free else ()
-    return replace(instance, must_not=outside)
+    return replace(instance, force_out=outside)
 
 
 def other_settings(rng: Random, instance: TinyInstance) -> Changed:
@@ -209,7 +209,7 @@ def _of_rows(instance: TinyInstance, order: Any) -> TinyInstance:
 def columns_in_order(instance: TinyInstance, order: Sequence[int]) -> TinyInstance:
     """The instance with these columns, in this order; units that lose their columns leave demands and hierarchy."""
     groups = None if instance.groups is None else tuple(instance.groups[j] for j in order)
-    made = replace(instance, A=instance.A[:, list(order)], groups=groups, hierarchy=(), must_have=(), must_not=())
+    made = replace(instance, A=instance.A[:, list(order)], groups=groups, hierarchy=(), force_in=(), force_out=())
     number = {j: u for u, columns in enumerate(made.units) for j in columns}
     new_unit: dict[int, int] = {}
     for unit, columns in enumerate(instance.units):
@@ -222,5 +222,5 @@ def columns_in_order(instance: TinyInstance, order: Sequence[int]) -> TinyInstan
         (new_unit[u], renamed(above)) for u, above in instance.hierarchy if u in new_unit and renamed(above)
     )
     return replace(
-        made, must_have=renamed(instance.must_have), must_not=renamed(instance.must_not), hierarchy=tuple(sorted(edges))
+        made, force_in=renamed(instance.force_in), force_out=renamed(instance.force_out), hierarchy=tuple(sorted(edges))
     )

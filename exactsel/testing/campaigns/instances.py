@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from exactsel.problem.interface import SubsetProblem
-from exactsel.solving.given import CSS, made_again
+from exactsel.solving.serialize import CSS, made_again
 from exactsel.types import FloatArray
 
 __all__ = ["CSS", "Parents", "TinyInstance"]
@@ -30,8 +30,8 @@ class TinyInstance:
     weights: FloatArray | None = None
     intercept: bool = False
     scale: bool = False
-    must_have: tuple[int, ...] = ()
-    must_not: tuple[int, ...] = ()
+    force_in: tuple[int, ...] = ()
+    force_out: tuple[int, ...] = ()
     groups: tuple[str, ...] | None = None
     """The label of each column's group, empty for a column on its own."""
     hierarchy: Parents = ()
@@ -60,9 +60,9 @@ class TinyInstance:
     @cached_property
     def admissible(self) -> tuple[frozenset[int], ...]:
         """Every set of units a model may be on; none where the demands cannot be met."""
-        free = [u for u in range(len(self.units)) if u not in self.must_have and u not in self.must_not]
-        places = self.k - len(self.must_have)
-        sets = (frozenset((*self.must_have, *more)) for size in range(places + 1) for more in combinations(free, size))
+        free = [u for u in range(len(self.units)) if u not in self.force_in and u not in self.force_out]
+        places = self.k - len(self.force_in)
+        sets = (frozenset((*self.force_in, *more)) for size in range(places + 1) for more in combinations(free, size))
         return tuple(chosen for chosen in sets if self._respects(chosen))
 
     def _respects(self, chosen: frozenset[int]) -> bool:

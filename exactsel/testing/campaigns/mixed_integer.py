@@ -34,8 +34,8 @@ def _serves(instance: TinyInstance) -> bool:
 def _demands(instance: TinyInstance, z: list[Any]) -> list[Any]:
     """Constraints on the binary variables, in any modelling language that knows sums and comparisons."""
     found = [sum(z) <= instance.k]
-    found += [z[unit] == 1 for unit in instance.must_have]
-    found += [z[unit] == 0 for unit in instance.must_not]
+    found += [z[unit] == 1 for unit in instance.force_in]
+    found += [z[unit] == 0 for unit in instance.force_out]
     for unit, above in instance.hierarchy:
         if instance.hierarchy_kind == "strong":
             found += [z[unit] <= z[parent] for parent in above]

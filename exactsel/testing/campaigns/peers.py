@@ -95,7 +95,7 @@ def _with_demands(rng: np.random.Generator, instance: TinyInstance) -> TinyInsta
         made = replace(made, k=min(made.k, len(made.units)))
     units = [int(u) for u in rng.permutation(len(made.units))]
     if rng.random() < 0.15 and made.k > 1:
-        made = replace(made, must_have=tuple(units[:1]), must_not=tuple(units[1:2]))
+        made = replace(made, force_in=tuple(units[:1]), force_out=tuple(units[1:2]))
     if rng.random() < 0.15:
         parents = ((u, {int(p) for p in rng.integers(0, len(units), 2)} - {u}) for u in sorted(units))
         edges = tuple((u, tuple(sorted(above))) for u, above in parents if above and rng.random() < 0.5)

@@ -212,7 +212,7 @@ def _with_demands(rng: Random, instance: TinyInstance) -> TinyInstance:
     inside = int(rng.integers(0, min(instance.k, 2) + 1))
     outside = int(rng.integers(0, min(3, len(order) - inside) + 1))
     return replace(
-        instance, must_have=tuple(sorted(order[:inside])), must_not=tuple(sorted(order[inside : inside + outside]))
+        instance, force_in=tuple(sorted(order[:inside])), force_out=tuple(sorted(order[inside : inside + outside]))
     )
 
 

@@ -101,11 +101,11 @@ def _fewer_words(instance: TinyInstance) -> Iterator[TinyInstance]:
     for edge in instance.hierarchy if len(instance.hierarchy) > 1 else ():
         yield replace(instance, hierarchy=tuple(other for other in instance.hierarchy if other != edge))
     if instance.groups and not instance.hierarchy:
-        yield replace(instance, groups=None, must_have=(), must_not=(), k=min(instance.k, instance.d))
-    for unit in instance.must_have:
-        yield replace(instance, must_have=tuple(u for u in instance.must_have if u != unit))
-    for unit in instance.must_not:
-        yield replace(instance, must_not=tuple(u for u in instance.must_not if u != unit))
+        yield replace(instance, groups=None, force_in=(), force_out=(), k=min(instance.k, instance.d))
+    for unit in instance.force_in:
+        yield replace(instance, force_in=tuple(u for u in instance.force_in if u != unit))
+    for unit in instance.force_out:
+        yield replace(instance, force_out=tuple(u for u in instance.force_out if u != unit))
     if instance.weights is not None:
         yield replace(instance, weights=None)
     if instance.scale:

@@ -39,7 +39,7 @@ def _separation(said: str, truth: Truth) -> list[Finding] | None:
         columns = truth.allowed
     units = [{*unit} for unit in truth.instance.units]
     inside = [g for g, unit in enumerate(units) if unit & {*columns}]
-    if not (named and named[2]) and (len(inside) > truth.instance.k or {*inside} & {*truth.instance.must_not}):
+    if not (named and named[2]) and (len(inside) > truth.instance.k or {*inside} & {*truth.instance.force_out}):
         return [Finding("columns that are said to separate the classes are in no model together", said)]
     if not separated(truth.data, columns):
         return [Finding("columns that are said to separate the classes do not", said)]
@@ -56,7 +56,7 @@ def unlimited(truth: Truth, scope: str) -> list[Finding]:
     if not truth.ridgeless or not truth.empty or scope or not truth.instance.k:
         return []
     instance = truth.instance
-    allowed = instance.columns_of(frozenset(range(len(instance.units))) - {*instance.must_not})
+    allowed = instance.columns_of(frozenset(range(len(instance.units))) - {*instance.force_out})
     if instance.loss == "logistic" and separated(truth.data, allowed):
         return [Finding("solved without a ridge, but the classes are separated", "")]
     return [Finding("solved without a ridge, but columns are dependent", "")] if dependent(truth.data, allowed) else []

@@ -138,7 +138,7 @@ def copied_column(both: Both) -> Iterator[str]:
         yield from rises(both)
         return
     yield from falls(both)
-    if instance.lam == 0 and not (instance.must_not or instance.hierarchy):
+    if instance.lam == 0 and not (instance.force_out or instance.hierarchy):
         yield from rises(both)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactsel.data.instance import Instance, read_instance
 from exactsel.errors import InputError
-from exactsel.solving.failing import FORMAT, write_files
+from exactsel.solving.reproducer import FORMAT, write_files
 from exactsel.testing.campaigns.instances import CSS, TinyInstance
 
 PLAIN = ("k", "loss", "lam", "delta", "intercept", "scale", "hierarchy_kind", "settings")
@@ -44,7 +44,7 @@ def write_reproducer(folder: Path, reproducer: Reproducer, name: str = "") -> Pa
         ) from None
     file = folder / f"{name or f'{reproducer.kind}-{reproducer.seed}-{_slug(reproducer.what)}'}.json"
     entries: dict[str, Any] = {name: getattr(instance, name) for name in PLAIN}
-    entries |= {"must_have": list(instance.must_have), "must_not": list(instance.must_not)}
+    entries |= {"force_in": list(instance.force_in), "force_out": list(instance.force_out)}
     entries |= {"groups": None if instance.groups is None else list(instance.groups)}
     entries["hierarchy"] = [[unit, list(above)] for unit, above in instance.hierarchy]
     text = {
@@ -92,7 +92,7 @@ def read_reproducer(file: Path) -> Reproducer:
         entries = text["instance"]
         instance = TinyInstance(
             held.A.astype(float), y, weights=held.weights,
-            must_have=tuple(entries["must_have"]), must_not=tuple(entries["must_not"]),
+            force_in=tuple(entries["force_in"]), force_out=tuple(entries["force_out"]),
             groups=None if entries["groups"] is None else tuple(entries["groups"]),
             hierarchy=tuple((int(unit), tuple(above)) for unit, above in entries["hierarchy"]),
             **{name: entries[name] for name in PLAIN},

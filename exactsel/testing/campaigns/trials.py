@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from exactsel.errors import InvariantError
-from exactsel.solving.failing import CONTRADICTION
 from exactsel.solving.outcome import Termination
+from exactsel.solving.reproducer import CONTRADICTION
 from exactsel.testing.campaigns.brute_force import Truth
 from exactsel.testing.campaigns.instances import TinyInstance
 from exactsel.testing.campaigns.judging import judged

@@ -1,0 +1,87 @@
+"""Leave the root to the lister, before it is bounded: the whole problem by listing, where that works.
+
+Or leave the whole problem to the counter of cells, once the search has spent as much as that takes.
+
+What it closes comes with a proof where the lister was asked for one. It cannot be told event by event, so it is for
+searches that nobody wants to replay.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from exactsel.bounds.witness import CountedPatterns, InfimumPoint
+from exactsel.closers.base import RegionSolver, Task
+from exactsel.closers.visit import Interrupted
+from exactsel.enumeration.below_minorant import Listed, MinorantEnumerator
+from exactsel.enumeration.patterns import PatternEnumerator
+from exactsel.enumeration.work_budget import WorkBudget
+from exactsel.nodes.node import ROOT_ID
+from exactsel.nodes.regions import NodeKept, Region, RoundWork, Visit
+
+
+@dataclass(frozen=True)
+class EnumerateRoot(RegionSolver):
+    """The root by listing."""
+
+    enumerator: MinorantEnumerator
+    words = "or all sets of columns listed that a quadratic minorant leaves, if these are few"
+
+    def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
+        """Settle the root."""
+        for task in tasks:
+            root = task.node
+            if root.id != ROOT_ID or root.tight:
+                continue
+            listed = _told(self.enumerator, partial(self.enumerator.explore, root.state, work.upper), work)
+            if listed is not None:
+                visit, proof = Visit(listed.bound, True, listed.nodes), listed.points or InfimumPoint()
+                region = Region(root.state, listed.bound, proof, None, True, (visit,), closed="listed")
+                task.outcome = NodeKept(root, region)
+
+
+@dataclass(frozen=True)
+class EnumeratePatterns(RegionSolver):
+    """The whole problem by its cells."""
+
+    counter: PatternEnumerator
+    words = "or all sets of columns counted by the cells they divide the rows into"
+
+    def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
+        """Settle every node where the whole problem has been counted."""
+
+        def explore() -> Listed | None:
+            listed, work.counted = self.counter.explore(work.upper, work_budget.iterations, work_budget.counted)
+            return listed
+
+        listed = _told(self.counter, explore, work)
+        if listed is None:
+            return
+        for task in tasks:
+            task.outcome = NodeKept(task.node, _closed(task.region, listed.bound))
+
+
+def _told(
+    by: MinorantEnumerator | PatternEnumerator, explore: Callable[[], Listed | None], work: RoundWork
+) -> Listed | None:
+    """What the lister or the counter says, None where it bounds nothing; a model it has met is offered."""
+    began = time.perf_counter()
+    listed = explore()
+    work.seconds.subtrees += time.perf_counter() - began
+    if by.stopped:
+        raise Interrupted
+    if listed is None:
+        return None
+    work.offer(listed.fit)
+    return listed if math.isfinite(listed.bound) else None
+
+
+def _closed(region: Region, bound: float) -> Region:
+    """A region of a problem that nothing is below ``bound`` in."""
+    if bound > region.bound:
+        region = replace(region, bound=bound, proof=CountedPatterns())
+    return replace(region, closed="listed")

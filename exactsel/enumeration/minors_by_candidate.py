@@ -1,0 +1,75 @@
+"""Count regions with five places (enumeration/minors.py): one candidate after the other is put in, and four places
+counted.
+
+The last candidate of the order comes first, and once (S + i, the candidates before it) is counted it is left out: what
+is open is again the region over the first candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+from exactsel.enumeration.minors_open import Left, OpenAfterMinors, with_equal
+from exactsel.kernels.node import IN, OUT
+from exactsel.types import IntArray, StateArray
+
+
+class Counter(Protocol):
+    """What counts regions with a place less."""
+
+    def candidates(self, state: StateArray) -> tuple[IntArray, dict[int, list[int]]]:
+        """The candidates of a region in order, and those equal to one of them."""
+        ...
+
+    def count_region(
+        self, state: StateArray, upper: float, tolerance: Callable[[float], float]
+    ) -> OpenAfterMinors | None:
+        """Count on in a region; None where rounding leaves too little to be said."""
+        ...
+
+    def work(self, state: StateArray) -> float:
+        """What counting a region takes."""
+        ...
+
+
+def one_by_one(
+    counter: Counter, most: float, state: StateArray, upper: float, tolerance: Callable[[float], float]
+) -> OpenAfterMinors | None:
+    """Count on in a region until so much work is done, one candidate at least; None where there is none."""
+    counted, equal = counter.candidates(state)
+    if counted.size == 0:
+        return None
+    left, best, level, done, rest = dict[int, "Left | None"](), None, math.inf, 0.0, counted.size
+    child = state.copy()
+    while rest > 0 and (rest == counted.size or done < most):
+        rest -= 1
+        column = int(counted[rest])
+        child[column] = IN
+        done += counter.work(child)
+        left[column], found = _inside(counter, child, upper, tolerance)
+        for count in found:
+            level = min(level, count.level)
+            upper, best = count.upper, best if count.best is None else count.best
+        child[[column, *equal.get(column, ())]] = OUT
+    return OpenAfterMinors(with_equal(left, equal), rest, min(level, upper), upper, best)
+
+
+def _inside(
+    counter: Counter, child: StateArray, upper: float, tolerance: Callable[[float], float]
+) -> tuple[Left | None, list[OpenAfterMinors]]:
+    """What is left of a region once all of it is counted (None: all), and what each call has come to."""
+    inside: Left = {}
+    found: list[OpenAfterMinors] = []
+    state = child.copy()
+    while True:
+        count = counter.count_region(state, upper, tolerance)
+        if count is None:
+            return None, found
+        found.append(count)
+        inside |= count.left
+        upper = count.upper
+        if count.rest == 0:
+            return inside, found
+        state[list(count.left)] = OUT

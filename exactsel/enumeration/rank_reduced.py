@@ -1,0 +1,64 @@
+"""Walk whole subtrees where lam = 0 and columns are dependent: without the columns that bring nothing new.
+
+What is left of most nodes' columns is independent, and is walked as if nothing had been the matter. The others, where
+larger sets of columns are dependent, are walked with bounds for bounded models (kernels/bounded.py), which are thirty
+times as dear.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from exactsel.bounds.base import BoundOptions
+from exactsel.enumeration.base import EnumerationResult, SubtreeSolver
+from exactsel.enumeration.closed_form import ClosedFormEnumeration
+from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.problem.redundant_columns import RedundantColumns
+from exactsel.problem.regression import Problem
+from exactsel.types import StateArray
+
+
+class RankReducedEnumeration(SubtreeSolver):
+    """Bound to one problem; a pure function of what :meth:`explore` is given."""
+
+    def __init__(self, problem: Problem, spans: RedundantColumns, options: BoundOptions) -> None:
+        self._spans, self.curvature = spans, spans.curvature
+        self._plain = ClosedFormEnumeration(problem, spans.curvature, options)
+        self._bounded = ClosedFormEnumeration(problem, None, options)
+        self.scope = self._bounded.scope
+        self.k = problem.k
+
+    def explore(
+        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
+        adopts: bool = True,
+    ) -> list[EnumerationResult | None] | None:  # fmt: skip
+        """As :meth:`exactsel.enumeration.base.SubtreeSolver.explore`."""
+        results: list[EnumerationResult | None] = []
+        for state in states:
+            walked = self._explore_one(state, upper, tolerance, budget, work, adopts)
+            if walked is None:
+                return None
+            results += walked
+        return results
+
+    def _explore_one(
+        self, state: StateArray, upper: float, tolerance: float, budget: int, work: float, adopts: bool
+    ) -> list[EnumerationResult | None] | None:
+        inside, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+        reduced = self._spans.reduce(inside, candidates, self.k)
+        price = self._spans.price(self.k)
+        kept = np.concatenate([reduced.inside, reduced.candidates])
+        if reduced.inside.size < inside.size or price > 0.25 * tolerance or not self._spans.independent(kept):
+            return self._bounded.explore(state[None], upper, tolerance, budget, work, adopts)
+        smaller = state.copy()
+        left_out = np.setdiff1d(candidates, reduced.candidates)
+        smaller[left_out] = OUT
+        walked = self._plain.explore(smaller[None], upper, tolerance - 2.0 * price, budget, work, adopts)
+        if walked is None or walked[0] is None:
+            return walked
+        result = walked[0]
+        result.open_states[:, left_out] = FREE
+        return [replace(result, dropped=result.dropped - price, open_bounds=result.open_bounds - price)]

@@ -1,0 +1,45 @@
+"""What lies around the answer, as sections of a page: what hangs on each column, and which models come close."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from exactsel.problem.model import label
+from exactsel.report.close import close_section
+from exactsel.report.page import Cell, paragraph, section, table
+from exactsel.solving.result import Result
+
+if TYPE_CHECKING:
+    from exactsel.studies.exchange import Neighbourhood
+    from exactsel.studies.sensitivity import Sensitivity
+
+
+def surroundings_section(result: Result, around: Sensitivity) -> str:
+    """The exchanges, where they were looked at, and the models that come close."""
+    names, noun = result.problem["feature_names"], result._noun
+    close = close_section(around, result.problem["k"], names, noun)
+    if around.exchanges is None:
+        return close
+    return f"{_exchanges(result, around.exchanges, names, noun)}\n{close}"
+
+
+def _exchanges(result: Result, around: Neighbourhood, names: Sequence[str] | None, noun: str) -> str:
+    rows: list[list[Cell]] = []
+    for exchange in around.exchanges:
+        other = exchange.replacement
+        rows.append(
+            [
+                label(exchange.column, names),
+                exchange.without - result.upper,
+                "none" if other is None else label(other, names),
+                None if exchange.replaced is None else exchange.replaced - result.upper,
+            ]
+        )
+    intro = paragraph(
+        f"How much the objective rises when one {noun} is taken out of the model and the others are fitted anew, and "
+        f"how much when the best other {noun} takes its place. A small rise in the last column means that the data "
+        "hardly tell the two apart."
+    )
+    header = [noun, "rise without it", "best replacement", "rise with that"]
+    return section(f"How much hangs on each {noun}", intro, table(f"One {noun} exchanged", header, rows))

@@ -1,0 +1,86 @@
+"""What is proven of a few rows, said of all the rows they stand for (:mod:`exactsel.problem.reduction`)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exactsel.bounds.fit import BOUNDED_MODELS
+from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.objective import Objective
+from exactsel.problem.reduction import Reduction
+from exactsel.problem.regression import BOUNDED_MODEL_RADIUS
+from exactsel.to_plain import finite
+from exactsel.types import FloatArray
+
+
+@dataclass(frozen=True)
+class FullDataBounds:
+    """The objective over all rows."""
+
+    upper: float
+    """No smaller than that of the model that is shown."""
+    lower: float
+    """No model has a smaller one."""
+    scope: str
+    """A restriction of ``lower``, in words."""
+    rows: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"upper": finite(self.upper), "lower": finite(self.lower), "scope": self.scope, "rows": self.rows}
+
+    def __str__(self) -> str:
+        restricted = f"   for {self.scope}" if self.scope else ""
+        return f"between {self.lower:.12g} and {self.upper:.12g} over {self.rows:,} rows{restricted}"
+
+
+@dataclass(frozen=True)
+class FullDataStatement:
+    """How far a few rows can be off from those they stand for, for the models that matter."""
+
+    tall: Reduction
+    off: float
+    """sum_j e_j abs(x_j) + e_y of a model that is best over all rows, at most."""
+    scope: str
+
+    def full_data(self, upper: float, lower: float, coef: FloatArray, scope: str) -> FullDataBounds:
+        """Bounds of the few rows, said of all; ``coef`` (d,) has the objective ``upper`` at most."""
+        above = self.tall.above(upper, coef)
+        return FullDataBounds(above, self.tall.below(lower, above, self.off), scope or self.scope, self.tall.rows)
+
+
+def full_data_of(problem: SubsetProblem, upper: float, coef: FloatArray, scope: str) -> FullDataStatement | None:
+    """What the rows of a problem stand for; None where they are themselves.
+
+    ``coef`` (d,) has the objective ``upper`` at most, and the lower bound holds in ``scope``.
+    """
+    objective = problem.objective
+    if objective is None or objective.tall is None:
+        return None
+    given = objective.tall
+    # In the units of the columns as they are searched.
+    tall = given if objective.even is None else given.divided(objective.even)
+    k = objective.d if problem.units.grouped else problem.k
+    known: dict[str, Any] = {
+        "A": objective.A, "y": objective.y, "lam": objective.lam, "k": k, "upper": tall.above(upper, coef),
+        "apart": _apart(objective),
+    }  # fmt: skip
+    off = tall.farthest(**known, radius=BOUNDED_MODEL_RADIUS if scope else None)
+    if math.isfinite(off):
+        return FullDataStatement(given, off, "")
+    # Columns depend on each other, and their coefficients may be as large as they like.
+    return FullDataStatement(given, tall.farthest(**known, radius=BOUNDED_MODEL_RADIUS), BOUNDED_MODELS)
+
+
+def _apart(objective: Objective) -> float:
+    """A little less than the smallest singular value of the columns that are not zero, each divided by its length."""
+    if "apart" not in objective.shared:
+        lengths = np.linalg.norm(objective.A, axis=0)
+        scaled = objective.A[:, lengths > 0] / lengths[lengths > 0]
+        values = np.linalg.svd(scaled, compute_uv=False) if 0 < scaled.shape[1] <= len(scaled) else np.zeros(1)
+        objective.shared["apart"] = float(values[-1]) - 1e-14 * scaled.shape[1]
+    return float(objective.shared["apart"])

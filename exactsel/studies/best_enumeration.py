@@ -1,0 +1,212 @@
+"""A size at once: the sets of columns that quadratic minorants leave below a level, each fitted with the loss itself.
+
+A model whose objective comes to the level is on one of the sets on which a minorant of the objective on {P <= level}
+comes to it (:mod:`exactsel.bounds.minorant`), and a kernel takes those apart
+(:mod:`exactsel.enumeration.below_minorant`); more
+minorants, each made where the last say least, shorten what is left (:mod:`exactsel.enumeration.minorant_cuts`). For
+quadratic
+loss the minorant is the objective. Every set that remains has a bound of its own. So what is known afterwards is every
+model up to the level, and that no other is.
+
+Where a fit takes little time all sizes are listed together before that, by fits
+(:mod:`exactsel.enumeration.all_sizes`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from exactsel._jit import interpreted, parallel_section
+from exactsel.algebra.threads import one_thread
+from exactsel.bounds.base import BoundOptions
+from exactsel.bounds.minorant import Minorant, minorant
+from exactsel.enumeration.all_sizes import serves, sizes_listed
+from exactsel.enumeration.below_minorant import LARGEST, QUICK, fit_work_of, listed_sets, row_work_of
+from exactsel.enumeration.minorant_cuts import proven_at, shortened
+from exactsel.kernels.listing_cuts import raise_bounds
+from exactsel.kernels.node import FREE, IN
+from exactsel.kernels.refit import newton_bounds
+from exactsel.problem.boxed import with_free_coefficients
+from exactsel.problem.regression import Problem
+from exactsel.search.watch import Watch
+from exactsel.solving.outcome import Termination
+from exactsel.solving.small import is_small
+from exactsel.studies.best_search import AcrossSizes, meets
+from exactsel.studies.pool_search import MARGIN
+from exactsel.types import FloatArray, IntArray
+
+FEW_SETS = 3000
+"""Where a small problem has no more sets of any size than this, no kernel is loaded for them."""
+
+MOST_SETS = 200_000
+"""Sets a minorant may leave to be looked at."""
+
+NEARER = 0.45
+"""Where minorants touch, on the way from the fit on all columns to the best model known: levels are further above that
+one than in a search (lists of all sizes together have 22,000 sets where they have 97,000 at .75)."""
+
+SHARE = 0.5
+"""Part of the time left in which all sizes are to be listed together; after that there are other ways."""
+
+FEW_LEFT = 50
+"""So many are fitted as they are."""
+
+
+class _Sets(NamedTuple):
+    """What minorants leave."""
+
+    sets: IntArray
+    """(count, k at most) columns, padded with -1."""
+    bounds: FloatArray
+    """(count,) no model on a set is below its bound, as far as that is below what the list goes to."""
+
+
+@dataclass
+class SizeEnumeration:
+    """How sizes are listed."""
+
+    across: AcrossSizes
+    cap: int
+    """Models of one size after which the list is cut short."""
+
+    @cached_property
+    def loaded(self) -> bool:
+        """Whether what it takes is worth being loaded."""
+        problem, sizes = self.across.problem, self.across.sizes
+        free = int(np.count_nonzero(problem.root_state == FREE))
+        return not is_small(problem) or max(math.comb(free, min(size, free)) for size in sizes) > FEW_SETS
+
+    def possible(self, size: int) -> bool:
+        """Whether a size can be thought of: some of the columns are to be chosen, one by one."""
+        problem = self.across.places[size].problem
+        state = problem.root_state
+        places, free = size - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE))
+        return self.loaded and 0 < places < free and problem.d <= LARGEST
+
+    def list_all(self, sizes: list[int], level: Callable[[int], float], top: int, falling: bool) -> set[int]:
+        """Note every model of these sizes up to the ``level`` of each, and that no others are; of which that is so.
+
+        None of them where it takes too long. ``falling`` levels fall as better models, ``top`` of them, become known.
+        """
+        across, problem = self.across, with_free_coefficients(self.across.problem)
+        sizes = [size for size in sizes if self.possible(size)]
+        if not sizes or not serves(problem):
+            return set()
+
+        def needed(size: int) -> float:
+            return float(across.known.statement.needed(math.nextafter(level(size), math.inf), ""))
+
+        levels = np.full(problem.d + 1, -np.inf)
+        levels[sizes] = [needed(size) for size in sizes]
+        # Sets are listed whether they meet a constraint or not, so those met are no models to go by.
+        falling = falling and problem.units.constraint is None
+        signals, left = across.options.get("signals", ()), across.time_left
+        with Watch(None if left is None else SHARE * left, signals) as watch, one_thread(), interpreted(False):
+            found = sizes_listed(problem, levels, top if falling else 0, watch.flag)
+            if watch.interrupted:
+                across.terminations.append(Termination.INTERRUPTED.value)
+        if found is None:
+            return set()
+        counts = np.count_nonzero(found.sets >= 0, axis=1)
+        for row, columns in enumerate(found.sets):
+            support = tuple(columns[: counts[row]].tolist())
+            if meets(problem.units, support):
+                across.known.guess(support, float(found.values[row]))
+        across.known.firm(top)
+        listed = set()
+        for size in sizes:
+            reached = needed(size)
+            own = (counts == size) & ~(found.bounds >= reached)
+            sets = _Sets(np.ascontiguousarray(found.sets[own, : max(size, 1)]), found.bounds[own])
+            if reached <= found.levels[size] and self._note(size, sets, level(size), reached, ""):
+                listed.add(size)
+        return listed
+
+    def list(self, size: int, level: float, scope: str = "", work: float = math.inf) -> bool | None:
+        """Note every model of a size up to a level, and that no other is; None where there are no minorants that leave
+        few sets, or it would take more than so much ``work`` to take them apart.
+
+        False where there are more than the cap allows, of which the best are noted.
+        """
+        across = self.across
+        if not self.possible(size):
+            return None
+        problem = with_free_coefficients(across.places[size].problem)
+        statement = across.known.statement
+        needed = min(statement.needed(math.nextafter(level, math.inf), each) for each in {"", scope})
+        threads, signals = across.threads, across.options.get("signals", ())
+        with Watch(across.time_left, signals) as watch, one_thread(), interpreted(False):
+            options = BoundOptions(threads, stop=watch.flag)
+            coef = across.known.fitted(across.known.best_within(size)).coef
+            below = minorant(problem.objective, needed, coef, 0.0, watch.flag, threads, NEARER, without_ridge=True)
+            found = None if below is None else _sets(problem, below, needed, work, options)
+            if watch.stopped:
+                across.terminations.append(watch.reason or Termination.TIME_LIMIT.value)
+        return None if found is None or watch.stopped else self._note(size, found, level, needed, scope)
+
+    def _note(self, size: int, found: _Sets, level: float, needed: float, scope: str) -> bool | None:
+        """Note the models of a list, and what it proves of the size where the cap allows for all; None where rounding
+        leaves it open whether a model comes to the level.
+        """
+        across, problem = self.across, with_free_coefficients(self.across.places[size].problem)
+        statement = across.known.statement
+        lowest, undecided = needed, len(found.sets) > self.cap
+        order = np.argsort(found.bounds, kind="stable")
+        for row in order[: self.cap].tolist():
+            if across.is_over():
+                return None
+            columns = found.sets[row][found.sets[row] >= 0]
+            support = tuple(sorted(columns.tolist()))
+            fit, bound = across.known.fitted(support), float(found.bounds[row])
+            if not problem.base.is_quadratic:
+                bound = max(bound, proven_at(problem, fit))
+            lowest = min(lowest, bound)
+            if len(support) == size and meets(problem.units, support):
+                value = across.known.models[support] if support in across.known.models else statement.upper(fit)
+                if value <= (1.0 + MARGIN) * level:
+                    across.known.note(support, value)
+                else:
+                    undecided = undecided or bound < needed
+        if undecided:
+            return False if len(order) > self.cap else None
+        floor = level if lowest >= needed else statement.lower(lowest, min(level, across.upper_of(size)), scope)
+        across.floors[size] = max(floor, across.floors.get(size, -math.inf))
+        return True
+
+
+def _sets(problem: Problem, below: Minorant, needed: float, work: float, options: BoundOptions) -> _Sets | None:
+    """The sets whose models may come to what is needed; None where they are too many, or it was told to stop."""
+    state = problem.root_state
+    sets = listed_sets(
+        below, state, problem.k - int(np.count_nonzero(state == IN)), options.stop, MOST_SETS, work=work
+    ).sets
+    if sets is None:
+        return None
+    if problem.base.is_quadratic:
+        bounds, models = np.full(len(sets), -np.inf), np.zeros((len(sets), sets.shape[1] + problem.objective.intercept))
+        with parallel_section(options.threads):
+            raise_bounds(
+                below.quadratic, below.scale, below.level, needed, sets, problem.d, options.stop, bounds, models
+            )
+    else:
+        models = np.zeros(sets.shape)
+        if len(sets) > FEW_LEFT:
+            each, row = fit_work_of(problem), row_work_of(problem)
+            left = shortened(problem, below, sets, needed, each, row, math.inf, options, every=True)
+            if left is None:
+                return None
+            sets, models = left.sets, left.models
+        bounds = np.empty(len(sets))
+        with parallel_section(options.threads):
+            newton_bounds(
+                problem.row_loss, problem.raw.AT, problem.y, problem.raw.norms, problem.lam, sets,
+                problem.objective.gradient_tolerance(QUICK), needed, options.stop, bounds, models,
+            )  # fmt: skip
+    kept = ~(bounds >= needed)
+    return _Sets(sets[kept], bounds[kept])

@@ -1,0 +1,241 @@
+"""A checkpoint of a course: what its steps have come to, and the state of the search or the listing that is going on.
+
+Of each step the file holds a record, plain data: its result, and where the states of its search and its listing are.
+The state of whatever is going on is the file's own; one that has ended is moved into chunks, where it stays until it is
+gone on with.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from exactsel.bounds.witness import InfimumPoint
+from exactsel.errors import InputError
+from exactsel.nodes.node import Node
+from exactsel.nodes.table import NodeTable
+from exactsel.problem.interface import SubsetProblem
+from exactsel.proofs.statement import statement_of
+from exactsel.search.checkpoint import Checkpoint
+from exactsel.search.checkpoint_parts import Lasting
+from exactsel.search.frontier import Frontier
+from exactsel.search.layout import refusing_damage, require
+from exactsel.search.packed_bytes import from_bytes, to_bytes
+from exactsel.search.packed_nodes import nodes_from, packed_nodes
+from exactsel.search.saved import NODES_IN_PART, state_from_parts
+from exactsel.search.state import SearchState
+from exactsel.solving.result import Result
+from exactsel.solving.stored import CLOSE_ENOUGH, as_stored
+from exactsel.studies.pool_search import NearModel, PoolState
+from exactsel.to_plain import finite
+
+SEARCH, LISTING = "search", "listing"
+
+Record: TypeAlias = dict[str, Any]
+"""Of a step: ``changes``, ``result``, and under ``search`` and ``listing`` None or ``parts`` (numbers of chunks; None
+where they are the file's own), ``spilled`` (chunks of open nodes) and ``plain`` (what else belongs to it)."""
+
+
+class SequenceFile:
+    """An open checkpoint of a course, a :class:`exactsel.solving.checkpointing.Store` for the step at ``place``.
+
+    Parameters
+    ----------
+    file : Checkpoint
+        Which this process writes.
+    records : list of dict
+        One for each step.
+    asked : dict
+        What is asked for beside the steps.
+    seconds : float
+        What the runs before took.
+    """
+
+    def __init__(self, file: Checkpoint, records: list[Record], asked: dict[str, Any], seconds: float = 0.0) -> None:
+        self.file, self.records, self.asked = file, records, asked
+        self.place = 0
+        self.lost = False
+        """Whether the disk takes no more, or somebody else writes the file: nothing is saved then."""
+        self._before, self._began = seconds, time.perf_counter()
+        self._last: dict[str, Any] = {}
+
+    # --- a room for open nodes, and what saves a search ---
+
+    def add_chunk(self, data: bytes, keys: bytes) -> int:
+        """Store nodes."""
+        return self.file.add_chunk(data, keys)
+
+    def chunk(self, number: int) -> bytes:
+        """Nodes stored before."""
+        return self.file.chunk(number)
+
+    def keys(self, number: int) -> bytes:
+        """What their order is."""
+        return self.file.keys(number)
+
+    def drop_chunk(self, number: int) -> None:
+        """Nothing: see :meth:`exactsel.search.checkpoint.Checkpoint.drop_chunk`."""
+
+    def save(
+        self, parts: Iterable[bytes | Lasting], spooled: Mapping[str, bytes], about: Mapping[str, Any],
+        chunks: Iterable[int] = (),
+    ) -> None:  # fmt: skip
+        """Save the search of the step; it has none of a proof."""
+        progress = about["progress"]
+        self.keep(SEARCH, parts, progress, progress["ended"] is not None, spilled=chunks)
+
+    def note(self, progress: Mapping[str, Any]) -> None:
+        """Tell how far it is."""
+        self.file.note(self._told(progress, None))
+
+    # --- the course ---
+
+    def keep(
+        self, kind: str, parts: Iterable[bytes | Lasting], progress: Mapping[str, Any], ended: bool, *,
+        spilled: Iterable[int] = (), plain: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Save where the search or the listing of the step has come to; :class:`OutputError` as the file has it."""
+        try:
+            numbers = [self.file.add_chunk(bytes(part), b"") for part in parts] if ended else None
+        except InputError:
+            self.lost = True
+            raise
+        self.records[self.place][kind] = {"parts": numbers, "spilled": [*spilled], "plain": plain}
+        self._write(() if ended else parts, progress)
+
+    def settle(self, result: Result) -> None:
+        """Save the result of the step."""
+        self.records[self.place]["result"] = as_stored(result)
+        self._write((), self._last)
+
+    def end(self, how: str) -> None:
+        """Save that the course is over, in a word."""
+        self._write((), self._last, how)
+
+    def _write(self, parts: Iterable[bytes | Lasting], progress: Mapping[str, Any], ended: str | None = None) -> None:
+        self._last = dict(progress)
+        told, sequence = self._told(progress, ended), {"records": self.records, "asked": self.asked}
+        try:
+            self.file.save(parts, {}, {"proof": None, "progress": told, "course": sequence}, self._chunks())
+            self.file.note(told)
+        except InputError:
+            self.lost = True
+            raise
+
+    def _chunks(self) -> Iterator[int]:
+        for record in self.records:
+            for kind in (SEARCH, LISTING):
+                if record[kind] is not None:
+                    yield from record[kind]["parts"] or ()
+                    yield from record[kind]["spilled"]
+
+    def _told(self, progress: Mapping[str, Any], ended: str | None) -> dict[str, Any]:
+        steps = [
+            {**record["changes"], **_said(record["result"]), **_listed(record[LISTING])} for record in self.records
+        ]
+        seconds = self._before + time.perf_counter() - self._began
+        return {**progress, "seconds": seconds, "ended": ended, "place": self.place, "steps": steps}
+
+    def collect(self) -> None:
+        """Move the state that was going on into chunks, so that other steps can be gone on with before it."""
+        for record in self.records:
+            for kind in (SEARCH, LISTING):
+                if record[kind] is not None and record[kind]["parts"] is None:
+                    record[kind]["parts"] = [self.file.add_chunk(part, b"") for part in self.file.parts()]
+
+    def search_at(self, place: int, problem: SubsetProblem, frontier: Frontier) -> SearchState | None:
+        """The state of a step's search; None where it has not begun."""
+        kept = self.records[place][SEARCH]
+        if kept is None:
+            return None
+        parts = map(self.file.chunk, kept["parts"])
+        return state_from_parts(parts, problem, frontier, statement_of(problem), self, kept["spilled"])
+
+    def listing_at(self, place: int, problem: SubsetProblem) -> tuple[PoolState, str] | None:
+        """The state of a step's listing, and why it ended; None where it has not begun."""
+        kept = self.records[place][LISTING]
+        if kept is None:
+            return None
+        return listing_from(map(self.file.chunk, kept["parts"]), kept["plain"], problem), kept["plain"]["termination"]
+
+    def close(self) -> None:
+        """Nobody writes any more."""
+        self.file.close()
+
+
+def record_of(changes: Mapping[str, Any]) -> Record:
+    """Of a step that has not begun."""
+    return {"changes": dict(changes), "result": None, SEARCH: None, LISTING: None}
+
+
+def listing_parts(state: PoolState) -> Iterator[bytes]:
+    """The regions a listing has not looked at, as nodes, in parts of which none is large."""
+    nobody = InfimumPoint()
+    for first in range(0, len(state.open), NODES_IN_PART):
+        part = enumerate(state.open[first : first + NODES_IN_PART], first)
+        nodes = [Node(at, -1, 0, region, -math.inf, nobody, warm) for at, (region, warm) in part]
+        yield to_bytes(packed_nodes(NodeTable.of(nodes, nodes[0].state.size)))
+
+
+def listing_plain(state: PoolState, termination: str) -> dict[str, Any]:
+    """The rest of it, as JSON holds it."""
+    return {
+        "best": state.best.hex(), "tau": float(state.tau).hex(), "regions": state.regions, "termination": termination,
+        "found": [[list(model.support), float(model.value).hex()] for model in state.found],
+        "undecided": [list(support) for support in state.undecided], "restriction": state.restriction,
+    }  # fmt: skip
+
+
+def listing_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: SubsetProblem) -> PoolState:
+    """The listing again.
+
+    Raises
+    ------
+    InputError
+        Where it is damaged.
+    """
+    with refusing_damage():
+        nodes = [node for part in parts for node in nodes_from(from_bytes(part), problem)]
+        found = [NearModel(_set(support, problem), float.fromhex(value)) for support, value in plain["found"]]
+        undecided = [_set(support, problem) for support in plain["undecided"]]
+        best, tau = float.fromhex(plain["best"]), float.fromhex(plain["tau"])
+        require(math.isfinite(tau) and not math.isnan(best), "a bound or a count that is nan")
+        return PoolState(
+            best, tau, [(node.state, node.warm) for node in nodes], found, int(plain["regions"]), undecided,
+            str(plain["restriction"]),
+        )  # fmt: skip
+
+
+def check_values(state: PoolState, result: Result, problem: SubsetProblem) -> None:
+    """Refuse a list whose models cost something else than it says, or whose best one does not go with the result."""
+    scale = CLOSE_ENOUGH * max(abs(state.best), 1e-3 * abs(problem.null_objective))
+    if math.isfinite(state.best):
+        require(result.lower - scale <= state.best <= result.upper + scale, "another best model than that of its list")
+    for model in state.found:
+        off = abs(problem.fit(model.support).value - model.value)
+        require(off <= CLOSE_ENOUGH * max(abs(model.value), 1e-3 * abs(problem.null_objective)), "another objective")
+
+
+def _set(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
+    columns = tuple(int(j) for j in support)
+    sound = len({*columns}) == problem.k and all(0 <= j < problem.d for j in columns)
+    require(sound, "a set of columns that is none")
+    return columns
+
+
+def _said(stored: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a status says of a result."""
+    if stored is None:
+        return {}
+    bounds = {name: finite(float.fromhex(stored[name])) for name in ("upper", "lower")}
+    return bounds | {name: stored[name] for name in ("claim", "termination", "support")}
+
+
+def _listed(kept: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a status says of a list."""
+    if kept is None:
+        return {}
+    plain = kept["plain"]
+    return {"models": len(plain["found"]), "regions": plain["regions"], "listing": plain["termination"]}
