@@ -18,7 +18,6 @@ _HOMES = {
     "Problem": "exactsel.problem.regression",
     "ColumnSubsetProblem": "exactsel.problem.column_subset",
     "GroupedProblem": "exactsel.problem.grouped",
-    "BoxedProblem": "exactsel.problem.boxed",
     "boxed": "exactsel.problem.boxed",
     "Instance": "exactsel.data.instance",
     "load": "exactsel.data",
@@ -65,7 +64,6 @@ _MODULES = {"datasets": "exactsel.datasets", "heuristics": "exactsel.studies.heu
 
 __all__ = [
     "BestModels",
-    "BoxedProblem",
     "Certified",
     "Claim",
     "ColumnSubsetProblem",
@@ -121,7 +119,7 @@ if TYPE_CHECKING:
     from exactsel.errors import DataWarning, ExactselError, ExactselWarning, InputError, UnsupportedError
     from exactsel.losses import Huber, Logistic, Poisson, Quadratic, SquaredHinge
     from exactsel.observers.log import ProgressLog
-    from exactsel.problem.boxed import BoxedProblem, boxed
+    from exactsel.problem.boxed import boxed
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.grouped import GroupedProblem
     from exactsel.problem.model import Model

@@ -91,7 +91,7 @@ def full_disk(error: OSError) -> str | None:
     if error.errno not in _FULL and not why.startswith("No usable temporary directory"):
         return None
     return (
-        f"a temporary file cannot be written ({why}); make room in the folder for temporary files, or let TMPDIR name "
+        f"a temporary file cannot be written ({why}); free space in the folder for temporary files, or let TMPDIR name "
         f"another one."
     )
 

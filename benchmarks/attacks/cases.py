@@ -62,7 +62,8 @@ class Case:
 
     def problem(self) -> Any:
         """The problem as exactsel takes it; InputError where it is refused."""
-        from exactsel import BoxedProblem, ColumnSubsetProblem, Problem
+        from exactsel import ColumnSubsetProblem, Problem
+        from exactsel.problem.boxed import BoxedProblem
         from exactsel.problem.grouped import GroupedProblem
 
         if self.loss == "css":

@@ -102,7 +102,8 @@ def honest(kind: str, folder: str) -> tuple[Path, Path, Any]:
 
 def resuming(kind: str, instance: Path, checkpoint: Path, proof: Path | None = None) -> list[str]:
     """The command that goes on."""
-    command = {"path": ["path", str(instance), "--k-max", "4"], "near": ["near", str(instance), "-k", "4"]}
+    listed = ["best", str(instance), "--criterion", "objective", "-k", "4"]
+    command = {"path": ["path", str(instance), "--k-max", "4"], "near": listed}
     words = command.get(kind, ["solve", str(instance), "-k", "4"])
     words += ["--problem", "css"] if kind == "columns" else ["--lam", "0.2"]
     words += ["--loss", "huber"] if kind == "huber" else []

@@ -85,7 +85,7 @@ def write_instances(folder: Path) -> dict[str, list[str]]:
         "solve --proof": ["solve", str(hard), "--loss", "quadratic", "--json", "--proof", proof, "--trace", trace],
         "compare": ["compare", str(hard)],
         "path": ["path", str(hard), "--k-max", "18"],
-        "heuristic": ["heuristic", "poss", str(hard), "--set", "iterations=100000000"],
+        "solve --method": ["solve", str(hard), "--method", "poss", "--set", "iterations=100000000"],
         "info": ["info", str(table), "--target", "y", "-k", "5", "--lam", "0.1"],
     }
 

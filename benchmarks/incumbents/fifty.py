@@ -12,9 +12,10 @@ import numpy as np
 
 from benchmarks.incumbents.cases import standardised
 from benchmarks.speed.instances import HARD_SEED, hardlogit
-from exactsel import BoxedProblem, ColumnSubsetProblem, GroupedProblem, Problem, load
+from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, load
 from exactsel.data.generate import diabetes, hard, huber, quadratic
 from exactsel.data.instance import Instance
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray
 

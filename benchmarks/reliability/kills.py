@@ -85,8 +85,8 @@ def kill_and_resume(
 
 
 def _resumed(case: Case) -> Case:
-    """How it is gone on with: a list knows its tau, a path its sizes, ridge weights and share."""
-    known, kept = ("--tau", "--ks", "--lams", "--near"), list(case.options)
+    """How it is gone on with: a list knows its distance, a path its sizes, ridge weights and share."""
+    known, kept = ("--within", "--ks", "--lams", "--near"), list(case.options)
     for option in known if case.command != "solve" else ():
         if option in kept:
             del kept[kept.index(option) : kept.index(option) + 2]

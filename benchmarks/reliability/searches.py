@@ -37,6 +37,9 @@ class Case:
         return {"heuristics": "none", "subtrees": "--no-subtrees" not in self.options}
 
 
+LISTED = ("--criterion", "objective")
+
+
 def make_courses(folder: Path) -> list[Case]:
     """Paths and lists of close models over the same instances, of some seconds each."""
     by_name = {case.name: case for case in make_cases(folder)}
@@ -51,11 +54,13 @@ def make_courses(folder: Path) -> list[Case]:
         }.items()
     ]
     lists = [
-        replace(by_name[name], name=f"near, {name}", command="near", options=(*by_name[name].options, *options))
+        replace(
+            by_name[name], name=f"near, {name}", command="best", options=(*by_name[name].options, *LISTED, *options)
+        )
         for name, options in {
-            "huber": ("-k", "4", "--tau", "8"),
-            "quadratic, no walks": ("-k", "4", "--tau", "30"),
-            "css": ("-k", "4", "--tau", "20"),
+            "huber": ("-k", "4", "--within", "8"),
+            "quadratic, no walks": ("-k", "4", "--within", "30"),
+            "css": ("-k", "4", "--within", "20"),
         }.items()
     ]
     return [*paths, *lists]

@@ -71,7 +71,7 @@ COMMANDS = {
         "--intercept",
     ),
     "certify diabetes": ("certify", "diabetes.npz", "--support", "2,3,8"),
-    "heuristic poss diabetes": ("heuristic", "poss", "diabetes.npz"),
+    "poss diabetes": ("solve", "diabetes.npz", "--method", "poss"),
     "compare twins": ("compare", "twins.npz"),
 }
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from exactsel import BoxedProblem, Problem, boxed
+from exactsel import Problem, boxed
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.types import FloatArray
 
 

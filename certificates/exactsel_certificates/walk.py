@@ -162,7 +162,9 @@ def _regions(tree: NDArray[np.int32], root: bytes, k: int) -> Iterator[tuple[byt
     for word in _words(tree):
         kind, column = word & 7, word >> 3
         if finished or column < 0:
-            raise MalformedError("the tree goes on after its last region." if finished else "the tree holds no words.")
+            raise MalformedError(
+                "the tree continues after its last region." if finished else "the tree holds no words."
+            )
         if kind in (USE, SPLIT):
             witness = column if kind == USE else ~column
             continue
@@ -206,7 +208,7 @@ def _implied_regions(tree: NDArray[np.int32], root: bytes, implied: Implied) -> 
     for word in _words(tree, len(root)):
         kind, unit = word & 7, word >> 3
         if not waiting or unit < 0:
-            raise MalformedError("the tree holds no words." if waiting else "the tree goes on after its last region.")
+            raise MalformedError("the tree holds no words." if waiting else "the tree continues after its last region.")
         if kind in (USE, SPLIT):
             witness = unit if kind == USE else ~unit
             continue

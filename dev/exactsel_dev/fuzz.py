@@ -26,27 +26,29 @@ KINDS = ("brute-force", "metamorphic", "peers", "all")
 
 
 @click.command("fuzz", cls=FileCommand)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first seed.")
-@click.option("--count", type=click.IntRange(1), default=1000, show_default=True, help="How many seeds, one by one.")
-@click.option("--kind", type=click.Choice(KINDS), default="brute-force", show_default=True, help="What to try.")
-@click.option("--peer", "peers", help="With peers: whom to ask, separated by commas; by default all that are there.")
-@click.option("--loss", default="", help="Only seeds whose instance has this loss; the others are passed over.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Start with this seed.")
+@click.option("--count", type=click.IntRange(1), default=1000, show_default=True, help="Try this many seeds.")
 @click.option(
-    "--out", type=OutputFolder(), help="Write what fails, made small, into this folder, for exactsel dev reduce."
+    "--kind", type=click.Choice(KINDS), default="brute-force", show_default=True, help="Run this kind of test."
 )
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--peer", "peers", help="Ask these peers, separated by commas. Default: all that are installed.")
+@click.option("--loss", default="", help="Skip seeds whose instance has another loss.")
+@click.option(
+    "--out", type=OutputFolder(), help="Write failures, made smaller, into this folder, for exactsel dev reduce."
+)
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Use this many processes.")
+@click.option("--quiet", is_flag=True, help="Print no progress on stderr.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(
     seed: int, count: int, kind: str, peers: str | None, loss: str, out: str | None, jobs: int, quiet: bool,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Solve random tiny instances and hold the results against the truth.
+    """Solve random tiny instances and compare the results with the truth.
 
-    Each instance is made from its seed alone. brute-force compares with the optimum over all supports, metamorphic with
-    the same problem in another form (other units, rows repeated for weights, and so on), peers with other solvers,
-    all does the three after one another. What is found does not end the run. Exit code 0 means that nothing was wrong,
-    1 that something was; after Ctrl-C what was done so far is summed up.
+    A seed determines its instance. brute-force compares with the optimum over all supports. metamorphic compares with
+    the same problem in another form, such as other units. peers compares with other solvers, and all does the three one
+    after the other. The run continues after a failure, and Ctrl-C ends it with a summary. Exit code 0 means that no
+    test failed, 1 that one did.
     """
     from exactsel import interrupts
     from exactsel.cli.options import catch_signals, exit_code

@@ -20,7 +20,9 @@ from exactsel.cli.options import (
     search_options,
     search_settings,
 )
+from exactsel.cli.saving import checkpoint_options
 from exactsel.cli.talk import say
+from exactsel.cli.workers import worker_options
 
 
 @click.command(
@@ -30,42 +32,50 @@ from exactsel.cli.talk import say
         "best instances/diabetes.npz --criterion bic --k-max 6 --time-limit 60",
         "best instances/diabetes.npz --k-max 6 --top 20 --time-limit 60 --report best.html",
         "best instances/diabetes.npz --criterion l0 --penalty 0.05 --time-limit 60",
+        "best instances/diabetes.npz --criterion objective -k 3 --within 0.002",
         "best instances/cars.csv --target mpg --drop 'name,model year,origin' --missing mean --top 10",
     ),
 )
 @problem_options
-@click.option("--k-max", type=int, help="The largest size; all columns by default, whatever k the instance names.")
+@click.option("--k-max", type=int, help="Set the largest size. Default: all features, whatever k the instance names.")
 @click.option(
     "--criterion",
-    type=click.Choice(["aic", "aicc", "bic", "ebic", "hqic", "cp", "adjr2", "custom", "l0"]),
+    type=click.Choice(["aic", "aicc", "bic", "ebic", "hqic", "cp", "adjr2", "custom", "l0", "objective"]),
     default="bic",
     show_default=True,
-    help="What a model is judged by; l0 is P(x) + lam0 ||x||_0. custom and l0 need --penalty.",
+    help="Compare models by this. l0 is P(x) + lam0 ||x||_0; custom and l0 need --penalty. objective compares models "
+    "of exactly -k features.",
 )
-@click.option("--gamma", type=float, default=1.0, show_default=True, help="Of EBIC; 0 is BIC.")
+@click.option("--gamma", type=float, default=1.0, show_default=True, help="Set the gamma of EBIC. 0 is BIC.")
 @click.option(
-    "--penalty", type=float, help="Price of a column, lam0 of l0; of a custom criterion that of a parameter, 2 in AIC."
+    "--penalty",
+    type=float,
+    help="Set the price of a feature, lam0, for l0. For custom it is the price of a parameter, 2 in AIC.",
 )
 @search_options
-@click.option("--top", type=int, default=1, show_default=True, help="How many of the best models to list.")
-@click.option("--within", type=float, help="List all models whose criterion is at most this above the best.")
+@checkpoint_options
+@worker_options
+@click.option("--top", type=int, default=1, show_default=True, help="List this many of the best models.")
+@click.option("--within", type=float, help="List all models whose criterion exceeds the best by at most this.")
 @click.option(
-    "--cap", type=int, default=1000, show_default=True, help="Models of one size after which a list is cut short."
+    "--cap", type=int, default=1000, show_default=True, help="End the list after this many models of one size."
 )
-@click.option("--proof", type=OutputFolder(r"k\d+\.exsel"), help="Folder for one proof a size, for exactsel verify.")
-@click.option("--summary", is_flag=True, help="Standard errors and intervals of the best model, too.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--proof", type=OutputFolder(r"k\d+\.exsel"), help="Write one proof a size into this folder.")
+@click.option("--summary", is_flag=True, help="Print standard errors and intervals of the best model.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--report", type=OutputFile(), help="Write a self-contained HTML page of the list to this file.")
 def command(
     k_max: int | None, criterion: str, gamma: float, penalty: float | None, top: int, within: float | None, cap: int,
     proof: str | None, summary: bool, as_json: bool, report: str | None, **arguments: Any,
 ) -> int:  # fmt: skip
-    """Find the best model over all sizes by an information criterion, and the models next to it.
+    """Find the best model over all sizes by an information criterion, and the models close to it.
 
-    Each size is searched only as far as it takes to see that no model of it wins; what is proven holds over all sizes.
-    With a ridge the likelihood is the penalised one. --time-limit is for all sizes together. Exit code 0 means that the
-    best model is proven best to the tolerance, and that the list is complete.
+    The proof covers all sizes: a size is searched until no model of it can win. With a ridge the likelihood is the
+    penalised one. --time-limit is for all sizes together. With --criterion objective the command lists every model of
+    exactly -k features whose objective is within --within of the best. Only this list can be saved, resumed and given
+    to workers. Exit code 0 means that the best model is proven best, and that the list is complete.
     """
+    from exactsel.cli.one_size import list_one_size, refuse_options_of_one_size
     from exactsel.cli.output import attempted
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
@@ -74,6 +84,9 @@ def command(
     from exactsel.studies.best import best_model
     from exactsel.to_plain import strict_json
 
+    if criterion == "objective":
+        return list_one_size(arguments, within, cap, as_json)
+    refuse_options_of_one_size()
     if k_max is not None and arguments["k"] is not None:
         raise InputError("--k-max and -k both say which sizes; give one of them.")
     check_target(report)

@@ -26,17 +26,21 @@ from exactsel.cli.talk import say
 
 @click.command("certify", cls=Command)
 @problem_options
-@click.option("--support", help="The model's columns: names, or numbers from 0, separated by commas.")
-@click.option("--coef", type=InputFile(), help="File with the model's d coefficients (.npy, or text with one a line).")
+@click.option("--support", help="Judge the model on these features: names, or numbers from 0, separated by commas.")
+@click.option(
+    "--coef",
+    type=InputFile(),
+    help="Judge the model with the d coefficients in this file, .npy or text with one a line.",
+)
 @search_options
 @proof_option
 @output_options
 def command(support: str | None, coef: str | None, **arguments: Any) -> int:
-    """Say how far a given model is from optimal.
+    """Bound how far a given model is from optimal.
 
-    A support is refitted exactly; coefficients, of the columns as they are in the file, are taken as they are, with the
-    best intercept for them. It is compared with models of at most k columns; where neither -k nor the file says k, of
-    as many as --support names. Exit code 0 means the model is proven to be within the tolerance, 1 that it is not.
+    A support is refitted exactly. Coefficients are for the columns of the file and stay as they are, with the best
+    intercept for them. The model is compared with all models of at most k features. Default of k: that of the file, or
+    the size of --support. Exit code 0 means that the model is proven to be within the tolerance, 1 that it is not.
     """
     from exactsel.data.arrays import read_vector
     from exactsel.errors import InputError

@@ -23,34 +23,35 @@ from exactsel.cli.talk import say
 
 @click.command("compare", cls=Command)
 @problem_options
-@click.option("--heuristic", "heuristics", help="Methods to compare, separated by commas; six light ones by default.")
+@click.option("--heuristic", "heuristics", help="Compare these methods, separated by commas. Default: six light ones.")
 @click.option("--all", "every", is_flag=True, help="Compare all reproducible methods that serve the problem.")
 @setting_options(
     *STEERING,
     "bound",
     defaults={"time_limit": 60.0},
-    time_limit="Seconds per method and for the search.",
-    eps="Absolute gap the exact search may stop at.",
-    rel_eps="The same, relative to |upper|.",
-    seed="Seed of the methods' random choices, the first with --seeds.",
-    threads="Threads of the exact search; all cores by default.",
+    time_limit="Stop each method, and the search, after this many seconds. Default: no limit.",
+    eps="Stop the exact search at this absolute gap.",
+    rel_eps="Stop the exact search at this gap relative to |upper|.",
+    seed="Seed the random choices of the methods. --seeds counts from here.",
+    threads="Use this many threads for the exact search. Default: all cores.",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Runs of each method that is random, with the seeds from --seed on.",
+    help="Run each random method this many times, with seeds from --seed on.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of the table.")
-@click.option("--html", "page_file", type=OutputFile(), help="Also write a self-contained HTML page of the comparison.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of the table.")
+@click.option(
+    "--html", "page_file", type=OutputFile(), help="Write a self-contained HTML page of the comparison to this file."
+)
 def command(
     heuristics: str | None, every: bool, seeds: int, as_json: bool, page_file: str | None, **arguments: Any,
 ) -> int:  # fmt: skip
     """Run many methods and the exact search on INSTANCE and print them side by side.
 
-    Exit code 0 means that the exact search proved its model, 1 that a gap is left; the methods' gaps are certified
-    either way.
+    All gaps are certified. Exit code 0 means that the exact search proved its model, 1 that a gap is left.
     """
     from exactsel.cli.output import attempted
     from exactsel.errors import InputError

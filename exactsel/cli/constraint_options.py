@@ -22,22 +22,27 @@ def constraint_options() -> list[Callable[[Any], Any]]:
         click.option(
             "--groups",
             type=FileOrText(),
-            help="Groups of columns that count once: a .json or .csv file, or 'NAME=COLUMN,COLUMN;NAME=PATTERN*'.",
+            help=(
+                "Count each of these groups of columns once: a .json or .csv file, or "
+                "'NAME=COLUMN,COLUMN;NAME=PATTERN*'."
+            ),
         ),
-        click.option("--per-group", type=int, metavar="N", help="Choose columns, at most N from each group."),
+        click.option("--per-group", type=int, metavar="N", help="Choose single columns, at most N from each group."),
         click.option(
             "--hierarchy",
             type=FileOrText(),
             metavar="FILE",
-            help="Columns (or groups) only together with their parents: lines 'child: parent, parent', first line "
-            "weak where one parent is enough; or 'names' for columns called a*b, a:b, a^2.",
+            help=(
+                "Choose features only together with their parents. Write lines 'child: parent, parent' into a "
+                "file, and weak as its first line if one parent is enough. 'names' reads parents from names "
+                "like a*b, a:b and a^2."
+            ),
         ),
         click.option(
             "--not-both",
             type=FileOrText(),
             multiple=True,
             metavar="a,b|FILE",
-            help="Columns (or groups) of which a model holds at most one, or a file with a line for each pair; "
-            "repeat it for more pairs.",
+            help="Allow at most one of these two features. May be repeated. A file holds a pair a line.",
         ),
     ]

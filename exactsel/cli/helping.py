@@ -20,6 +20,7 @@ SECTIONS = {
     "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),
     "Workers": ("executor", "workers", "scheduler", "shard"),
     "Saving": ("checkpoint", "checkpoint_every", "resume", "status"),
+    "Method": ("method", "options"),
     "Search": (
         "heuristics", "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit", "subtrees",
         "audit",
@@ -36,8 +37,8 @@ RARE = {
 """Options that most people do not need: --help leaves them out, --help-all shows them."""
 
 FORMATS = (
-    "INSTANCE is a table with names (.csv, .tsv, .xlsx, .parquet, .feather, .dta, .sav, .jsonl), a .npz file with A "
-    "(rows x columns) and y, and optionally k, lam, loss, delta and feature_names, or a matrix (.npy, .mtx, .svm)."
+    "INSTANCE is a table with names (.csv, .tsv, .xlsx, .parquet, .feather, .dta, .sav, .jsonl), a matrix (.npy, .mtx, "
+    ".svm) or a .npz file. That holds A (rows x columns) and y, and optionally k, lam, loss, delta and feature_names."
 )
 
 SHOW_ALL = "exactsel.cli.helping.show_all"
@@ -53,7 +54,7 @@ def _help_all() -> click.Option:
             say(ctx.get_help())
             ctx.exit()
 
-    text = "Show every option, also those few people need, and exit."
+    text = "Show every option, also the rare ones, and exit."
     return click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, help=text, callback=show)
 
 

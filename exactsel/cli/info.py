@@ -14,14 +14,16 @@ from exactsel.cli.talk import say
 
 @click.command("info", cls=Command)
 @problem_options
-@click.option("--root/--no-root", default=True, help="Also bound the root, where k and lam are known (a second or so).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option(
+    "--root/--no-root", default=True, help="Bound the root too, where k and lam are known. This takes about a second."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(root: bool, as_json: bool, **arguments: Any) -> None:
-    """Say what a data file holds, and how hard the problem looks.
+    """Show what a data file holds, and how hard the problem looks.
 
-    Sizes, parameters, rank, condition, constant and duplicate columns, correlation, target and number of supports;
-    with k and lam also the gap that starting models and the root's bound leave. Of a table that cannot be used as it
-    is, it shows the columns and says what to do.
+    The report has sizes, parameters, rank, condition, constant and duplicate columns, correlation, target and number of
+    supports. With k and lam it has the gap at the root of the search, too. For a table that cannot be used as it is,
+    the report shows the columns and says what to do.
     """
     import json
     from dataclasses import replace

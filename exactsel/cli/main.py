@@ -22,24 +22,22 @@ from exactsel._version import __version__
 from exactsel.cli.talk import say, say_line
 
 COMMANDS = {
-    "solve": "Find the best model with at most k columns, with a certified gap.",
-    "certify": "Say how far a given model is from optimal.",
-    "verify": "Check a proof file that a solve has written.",
-    "heuristic": "Run one approximate method, with a certified gap.",
-    "compare": "Run many methods and the exact search, side by side.",
+    "solve": "Find the best model with at most k features, with a certified gap.",
+    "best": "Find the best model of any size by AIC, BIC or other criteria.",
     "path": "Find the best model of every size, each with its certified gap.",
-    "best": "Find the best model over all sizes by AIC, BIC and the like.",
-    "near": "List all models of k columns close to the best.",
-    "info": "Say what a data file holds, and how hard the problem looks.",
+    "compare": "Run many methods and the exact search, side by side.",
+    "certify": "Bound how far a given model is from optimal.",
+    "verify": "Check a proof file that a solve has written.",
+    "info": "Show what a data file holds, and how hard the problem looks.",
     "play": "Show a small search: a page that plays it, or its tree.",
     "data convert": "Write any data file as an instance file, with k, lam and loss.",
-    "data gram": "Make an instance of more rows than memory holds.",
+    "data gram": "Reduce more rows than memory holds to an instance.",
     "data generate": "Write a synthetic or classic instance.",
     "data instances": "List the instances that come with exactsel, or copy them.",
     "dev sweep": "Run a grid of instances, sizes, methods and seeds into one table.",
-    "dev warmup": "Compile kernels ahead, so that no later run waits for it.",
+    "dev warmup": "Compile kernels ahead, so that no later run waits for the compiler.",
     "dev plugins": "List losses, bounds and other plug-ins, and where they come from.",
-    "dev fuzz": "Hold solves of random tiny instances against the truth.",
+    "dev fuzz": "Compare solves of random tiny instances with the truth.",
     "dev reduce": "Make the files of a failure small enough to report.",
 }
 """Every command in the words that call it; the module of ``data convert`` is ``exactsel.cli.data.convert``."""
@@ -53,12 +51,20 @@ GROUPS = {
 }
 
 # The control character keeps the lines that follow apart.
-HELP = """Subset selection solved exactly: the best model with at most k non-zero coefficients, with proof.
+HELP = """Find the best model with at most k features, and prove that no other is better.
 
 \b
 exactsel solve instances/diabetes.npz --loss huber --eps 1e-3
 exactsel certify instances/diabetes.npz --support 2,3,8
 """
+
+FORMER = {
+    "near": "best --criterion objective --within X",
+    "heuristic": "solve --method NAME",
+    "status": "solve --status FILE",
+    "tree": "play --dot",
+}
+"""Commands of earlier days, and what does their work."""
 
 
 class Carried(Exception):
@@ -127,6 +133,8 @@ def _meant(name: str, known: list[str]) -> str:
     """The hint to a command of like name, here or in a group."""
     from exactsel.errors import did_you_mean
 
+    if name in FORMER:
+        return f"; did you mean 'exactsel {FORMER[name]}'"
     full = next((words for words in COMMANDS if words.split()[-1] == name), None)
     return did_you_mean(name, known) if full is None else f"; did you mean 'exactsel {full}'"
 

@@ -90,7 +90,7 @@ def _named(ctx: click.Context, kinds: Any) -> Iterator[NamedFile]:
     for each in given:
         paths = ctx.params[str(each.name)]
         if each.name == "resume" and saved and os.path.abspath(paths) == os.path.abspath(saved):
-            continue  # a search goes on in the checkpoint it is resumed from
+            continue  # a search continues in the checkpoint it resumes from
         for path in paths if isinstance(paths, tuple) else (paths,):
             for ending in ("", *getattr(each.type, "beside", ())):
                 yield NamedFile(label(each), f"{path}{ending}")

@@ -17,8 +17,9 @@ from exactsel import interrupts
 from exactsel.cli.compiling import tell_of_compiling
 from exactsel.cli.constraint_options import NAMES as CONSTRAINTS
 from exactsel.cli.constraint_options import constraint_options
+from exactsel.cli.data_options import model_options, preparing_options, reading_options
 from exactsel.cli.demands import columns_in, constraint_in, groups_in, within_bounds
-from exactsel.cli.named_files import FileOrText, InputFile, OutputFile
+from exactsel.cli.named_files import InputFile, OutputFile
 from exactsel.cli.status import InstanceOrStatus
 from exactsel.cli.talk import say_line
 from exactsel.cli.time_limits import reading_in_time
@@ -56,7 +57,7 @@ class Seconds(click.FloatRange):
         return number
 
 
-KNOW_LIMITS = ("solve", "best", "path", "near", "certify", "heuristic", "compare", "verify", "play")
+KNOW_LIMITS = ("solve", "best", "path", "certify", "compare", "verify", "play")
 """Commands that keep to limits on coefficients."""
 
 
@@ -64,17 +65,17 @@ def _where_known(context: click.Context, parameter: click.Parameter, value: Any)
     """Refuse limits on coefficients wherever they would not be kept to."""
     if value not in (None, ()) and context.info_name not in KNOW_LIMITS:
         known = f"{', '.join(KNOW_LIMITS[:-1])} and {KNOW_LIMITS[-1]}"
-        raise click.UsageError(f"{parameter.opts[0]} is known to {known} alone so far; leave it out.", context)
+        raise click.UsageError(f"{parameter.opts[0]} is known to {known} only; leave it out.", context)
     return value
 
 
 def _limits() -> list[Any]:
     """Limits on coefficients."""
-    signs = "Columns whose coefficients may not be negative: names, numbers, patterns, or all."
-    boxes = "File of bounds of coefficients: lines column,lower,upper."
-    most = "No coefficient is larger than M in size (big-M); what is proven is about such models."
+    signs = "Allow no negative coefficients for these features: names, numbers, patterns, or all."
+    boxes = "Read bounds of coefficients from this file, in lines column,lower,upper."
+    most = "Allow no coefficient larger than M in size (big-M). The proof covers such models only."
     total = "Make all coefficients add up to this, as 1 for a portfolio (quadratic loss)."
-    equality = "Meet a linear equality of coefficients: 'a + b - 2*c = 1' (quadratic loss)."
+    equality = "Make coefficients meet a linear equality: 'a + b - 2*c = 1' (quadratic loss)."
     return [
         click.option("--nonnegative", metavar="COLUMNS|all", callback=_where_known, help=signs),
         click.option("--bounds", type=InputFile(), callback=_where_known, help=boxes),
@@ -84,79 +85,11 @@ def _limits() -> list[Any]:
     ]
 
 
-def _one_or_several(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """The target, where several are given a tuple of them; only ``solve`` has a model for each."""
-    if len(value) > 1 and context.info_name != "solve":
-        raise click.UsageError(f"{len(value)} targets are given, but solve alone takes several; give one.", context)
-    return value if len(value) > 1 else value[0] if value else None
-
-
-def _reading() -> list[Any]:
-    """How the file is read."""
-    return [
-        click.option(
-            "--target",
-            type=FileOrText(),
-            multiple=True,
-            callback=_one_or_several,
-            help="Column to predict (name, or number from 0), or a file that holds it; for solve also several.",
-        ),
-        click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas."),
-        click.option(
-            "--factors",
-            multiple=True,
-            metavar="auto|COLUMNS",
-            help="Columns that become factors, 0/1 columns that count once; auto: all that hold text.",
-        ),
-        click.option("--formula", help="Target and terms to choose from: 'y ~ (a + b)^2 + C(c)'."),
-        click.option(
-            "--missing",
-            type=click.Choice(["drop-rows", "drop-columns", "mean", "median", "mean-indicator"]),
-            help="What to do about missing values; with an indicator a 0/1 column says where.",
-        ),
-        click.option("--decimal", type=click.Choice([",", "."]), help="Decimal mark of a text, if it cannot be told."),
-        click.option("--encoding", help="Encoding of a text that is not UTF-8: cp1252, latin-1, utf-16, ..."),
-    ]
-
-
 def problem_options(function: Decorated) -> Decorated:
     """INSTANCE and what overrides the file."""
+    instance = click.argument("instance", cls=InstanceOrStatus, type=InputFile())
     for option in reversed(
-        [
-            click.argument("instance", cls=InstanceOrStatus, type=InputFile()),
-            *_reading(),
-            *constraint_options(),
-            click.option(
-                "--problem",
-                type=click.Choice(["regression", "css"]),
-                default="regression",
-                show_default=True,
-                help="Predict y, or css: select columns that span the others (needs no y).",
-            ),
-            click.option("-k", "--k", type=int, help="Largest number of columns in the model."),
-            click.option("--loss", help="quadratic, huber, logistic, squared_hinge, poisson, or a plug-in's name."),
-            click.option(
-                "--lam",
-                type=float,
-                help="Ridge weight of (lam/2)||x||^2; 0, for none, by default for quadratic loss.",
-            ),
-            click.option("--force-in", help="Columns every model holds, by name or number, separated by commas."),
-            click.option("--force-out", help="Columns no model may hold, by name or number, separated by commas."),
-            *_limits(),
-            click.option(
-                "--intercept/--no-intercept",
-                default=None,
-                help="Unpenalised intercept, or none. By default tables have one, instance files what they say.",
-            ),
-            click.option("--scale", is_flag=True, help="Scale columns to equal size; undone in the answer."),
-            click.option("--weights", type=InputFile(), help="File of row weights, one a line or .npy."),
-            click.option(
-                "--offset",
-                type=FileOrText(),
-                help="Known part of predictions: a file as --weights, or a column, taken out.",
-            ),
-            click.option("--delta", type=float, help="Huber threshold; by default 1.345 times the robust scale of y."),
-        ]
+        [instance, *reading_options(), *constraint_options(), *model_options(), *_limits(), *preparing_options()]
     ):
         function = option(function)
     return function
@@ -197,7 +130,7 @@ def search_options(function: Decorated) -> Decorated:
 
 def proof_option(function: Decorated) -> Decorated:
     """Where to write the proof."""
-    option = click.option("--proof", type=OutputFile(), help="File to write the proof to, for exactsel verify.")
+    option = click.option("--proof", type=OutputFile(), help="Write the proof to this file, for exactsel verify.")
     return option(function)
 
 
@@ -205,11 +138,11 @@ def output_options(function: Decorated) -> Decorated:
     """How to talk."""
     for option in reversed(
         [
-            click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
-            click.option("--quiet", is_flag=True, help="No progress and no report on stderr."),
+            click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout."),
+            click.option("--quiet", is_flag=True, help="Print no progress and no report on stderr."),
             click.option(
                 "--log-interval", type=Seconds(min=0), default=5.0, show_default=True,
-                help="Seconds between progress rows.",
+                help="Print a row of progress after this many seconds.",
             ),
         ]
     ):  # fmt: skip

@@ -41,41 +41,45 @@ if TYPE_CHECKING:
     ),
 )
 @problem_options
-@click.option("--k-max", type=int, help="All sizes from 1 to this; by default the k of the instance, or 10.")
-@click.option("--ks", help="Sizes, separated by commas, instead of --k-max.")
-@click.option("--lams", help="Ridge weights, separated by commas; the instance's own by default.")
+@click.option("--k-max", type=int, help="Solve for all sizes from 1 to this. Default: the k of the instance, or 10.")
+@click.option("--ks", help="Solve for these sizes, separated by commas, in place of --k-max.")
+@click.option("--lams", help="Solve for these ridge weights, separated by commas. Default: that of the instance.")
 @click.option(
-    "--criterion", type=click.Choice(["l0"]), help="Also show the path of P(x) + lam0 ||x||_0: which size wins where."
+    "--criterion",
+    type=click.Choice(["l0"]),
+    help="Show the path of P(x) + lam0 ||x||_0 too, which says for which lam0 a size wins.",
 )
 @search_options
 @checkpoint_options
 @worker_options
 @click.option(
-    "--cv", "folds", metavar="FOLDS|loo", help="Cross-validate every model: so many random folds, or one for each row."
+    "--cv",
+    "folds",
+    metavar="FOLDS|loo",
+    help="Cross-validate every model with this many random folds, or with loo one fold a row.",
 )
 @click.option(
     "--near",
     type=float,
     metavar="SHARE",
-    help="Also list the models of each size whose objective exceeds the best by at most this share, say 0.01.",
+    help=("List the models of each size whose objective exceeds the best by at most this share, such as 0.01."),
 )
+@click.option("--cap", type=int, default=1000, show_default=True, help="End a list of --near after this many models.")
 @click.option(
-    "--cap", type=int, default=1000, show_default=True, help="With --near: models after which a list is cut short."
+    "--plot", type=OutputFile(), help="Write a picture to this file, .png, .svg or .pdf. It needs matplotlib."
 )
-@click.option("--plot", type=OutputFile(), help="Picture to write: .png, .svg or .pdf (needs matplotlib).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--report", type=OutputFile(), help="Write a self-contained HTML page of the path to this file.")
 def command(
     k_max: int | None, ks: str | None, lams: str | None, criterion: str | None, folds: str | None, near: float | None,
     cap: int, plot: str | None, as_json: bool, report: str | None, **arguments: Any,
 ) -> int:  # fmt: skip
-    """Find the best model of every size (and for every ridge weight), each with its certified gap.
+    """Find the best model of every size and ridge weight, each with its certified gap.
 
-    Beside each stand AIC, BIC and EBIC where the loss is a likelihood, and with --cv the mean loss of a held-out row.
-    Intercept, scaling and weights are then worked out anew from the rows of each training part. Limits hold for each
-    problem. Exit code 0 means that the tolerance is proven for all of them, and that every list --near asked for is
-    complete. A path that is resumed goes on where gaps are left, and with sizes and ridge weights that are added; what
-    --cv works out is not saved.
+    The table has AIC, BIC and EBIC where the loss is a likelihood, and with --cv the mean loss of a held-out row. Each
+    fold prepares its training rows by themselves. Limits hold for each problem. A resumed path continues where gaps are
+    left, and with new sizes and ridge weights; it does not save --cv. Exit code 0 means that the tolerance is proven
+    for all problems, and that every list of --near is complete.
     """
     from exactsel.cli.output import attempted
     from exactsel.errors import InputError

@@ -11,8 +11,8 @@ from exactsel.solving.settings import settings_of
 
 DEFAULTS = {"tree": None, "bound": None}
 TEXTS = {
-    "tree": "state-space (plain best-first search, the default) or binary.",
-    "bound": "As for solve, where it is auto by default; here pdal, or what takes its place.",
+    "tree": "Use this search tree: state-space or binary. Default: state-space, for plain best-first search.",
+    "bound": "Use this lower bound, as for solve. Default: pdal, or another where it does not apply.",
 }
 
 

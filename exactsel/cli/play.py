@@ -42,17 +42,17 @@ NODES_OF_PAGE, NODES_OF_TREE = 200, 500
     type=click.Choice(["dot", "json", "png", "svg"]),
     default="dot",
     show_default=True,
-    help="With --dot: print the tree as JSON, or draw it as a picture.",
+    help="Print the tree of --dot as JSON, or draw it as a picture.",
 )
 @click.option(
-    "-o", "--out", type=OutputFile(), help="With --dot: write to this file; stdout by default, if no picture."
+    "-o", "--out", type=OutputFile(), help="Write the tree of --dot to this file. Default: stdout, if it is no picture."
 )
 def command(page_file: str | None, dot: bool, style: str, out: str | None, **arguments: Any) -> int:
     """Show the search of a small INSTANCE: a page that plays it step by step (--html), or its tree (--dot).
 
-    The page opens from disk in any browser. Unless told otherwise the search is plain best-first search: one bound a
-    node, one child a candidate. The search of a page takes one node at a time, starts from greedy's model, and stops
-    after 200 nodes, that of a tree after 500. Exit code 0 means that the output was written, 130 that it shows an
+    The page opens from disk in any browser. By default the search is plain best-first search: one bound a node, one
+    child a candidate. The search of a page expands one node at a time, starts from the greedy model and stops after 200
+    nodes. That of a tree stops after 500 nodes. Exit code 0 means that the output was written, 130 that it shows an
     interrupted run.
     """
     from exactsel.errors import InputError

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from exactsel.cli.named_files import OutputFile
+from exactsel.cli.named_files import OutputFile, label
 from exactsel.cli.options import Seconds, search_settings
+from exactsel.errors import InputError
 
 BESIDE = ("-wal", "-shm", "-journal")
 """Endings of what SQLite writes beside a checkpoint."""
@@ -23,15 +24,16 @@ def checkpoint_options(function: Decorated) -> Decorated:
         [
             click.option(
                 "--checkpoint", type=OutputFile(BESIDE),
-                help="File to save the search to as it goes; from it --resume goes on, whatever happened meanwhile.",
+                help="Save the search to this file while it runs. --resume continues from it.",
             ),
             click.option(
                 "--checkpoint-every", type=Seconds(min=0),
-                help="Seconds between two states saved, 30 by default; a fiftieth of the time at most. 0: every round.",
+                help=("Save a state after this many seconds, or after every round with 0. Default: 30, and at most a "
+"fiftieth of the time."),
             ),
             click.option(
                 "--resume", type=OutputFile(BESIDE),
-                help="Checkpoint to go on from, and to save to; limits may be others now, all else stays as it was.",
+                help="Continue from this checkpoint, and save to it. Limits may change, and all else stays.",
             ),
         ]
     ):  # fmt: skip
@@ -49,5 +51,13 @@ def saving(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def given(name: str) -> bool:
-    """Whether somebody said what the parameter is, as opposed to its default."""
+    """Whether the command line sets the parameter, as opposed to its default."""
     return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
+def refuse_given(names: Iterable[str], reason: str) -> None:
+    """Refuse the first of these parameters that the command line sets."""
+    parameters = {each.name: each for each in click.get_current_context().command.params}
+    for name in names:
+        if given(name):
+            raise InputError(f"{reason}, but {label(parameters[name])} is given; leave it out.")

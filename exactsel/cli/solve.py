@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.approximate import method_options, run_method
 from exactsel.cli.command_lines import command_text, verify_text
 from exactsel.cli.helping import Command
 from exactsel.cli.named_files import OutputFile
@@ -36,6 +37,7 @@ from exactsel.cli.workers import worker_options, workers_of
         "solve instances/diabetes.npz -k 8 --time-limit 60 --report run.html",
         "solve instances/diabetes.npz -k 8 --checkpoint run.ckpt --time-limit 60",
         "solve --status run.ckpt",
+        "solve instances/diabetes.npz --method poss --set iterations=1000",
     ),
 )
 @problem_options
@@ -43,18 +45,22 @@ from exactsel.cli.workers import worker_options, workers_of
 @proof_option
 @checkpoint_options
 @status_option
+@method_options
 @worker_options
-@click.option("--shared", is_flag=True, help="With several targets: all models on the same columns, quadratic loss.")
-@click.option("--trace", type=OutputFile(), help="File that gets every event of the search, one JSON object a line.")
-@click.option("--audit", is_flag=True, help="Evaluate every bound anew as it is committed; takes much longer.")
+@click.option("--shared", is_flag=True, help="Select the same features for all targets. The loss is quadratic.")
+@click.option(
+    "--trace", type=OutputFile(), help="Write every event of the search to this file, one JSON object a line."
+)
+@click.option("--audit", is_flag=True, help="Recompute every bound when it is recorded. This takes much longer.")
 @output_options
 @click.option("--report", type=OutputFile(), help="Write a self-contained HTML report of the run to this file.")
 def command(report: str | None, **arguments: Any) -> int:
-    """Find the best model with at most k columns, with a certified gap.
+    """Find the best model with at most k features, with a certified gap.
 
-    Options override what an .npz file says of k, lam and loss. With --problem css it finds the columns that best span
-    all others. With several targets (--target a,b, or the option again) it finds a model for each, limits being those
-    of each search. Exit code 0 means the tolerance is proven, 1 that a gap is left.
+    Options override k, lam and loss of an .npz file. With --problem css the command finds the columns that span all
+    others best. With several targets, as in --target a,b, it finds a model for each, and limits hold for each search.
+    With --method it runs an approximate method in place of the search. Exit code 0 means that the tolerance is proven,
+    1 that a gap is left.
     """
     from exactsel.cli.output import attempted
     from exactsel.cli.several_targets import solve_several, targets_of
@@ -67,6 +73,12 @@ def command(report: str | None, **arguments: Any) -> int:
         return print_status(arguments["status"], arguments["as_json"])
     check_target(report)
     targets = targets_of(arguments)
+    if arguments["method"] is not None:
+        if len(targets) > 1:
+            raise InputError("--method takes one target, but several are given; give one --target.")
+        return run_method(arguments)
+    if arguments["options"]:
+        raise InputError("--set is about an approximate method, but none is given; name it with --method.")
     if len(targets) > 1:
         return solve_several(targets, arguments | {"report": report})
     if arguments["shared"]:

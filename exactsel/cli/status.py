@@ -27,9 +27,7 @@ class InstanceOrStatus(click.Argument):
 
 def status_option(function: Decorated) -> Decorated:
     """Ask for the state of a checkpoint in place of a search."""
-    text = (
-        "Print how far a search, path or list that is saved in this file has come, at work or not; with --json as JSON."
-    )
+    text = "Print the progress of the search, path or list that this file holds, running or not, and do nothing else."
     return click.option("--status", type=InputFile(), is_eager=True, help=text)(function)
 
 

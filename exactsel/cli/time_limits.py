@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from exactsel import clock
 from exactsel.deadlines import within
 
-ONE_LIMIT = ("solve", "heuristic", "certify", "best", "play")
+ONE_LIMIT = ("solve", "certify", "best", "play")
 """Commands whose time limit is for one run, with reading in it."""
 
 WORTH_COUNTING = 0.5

@@ -29,25 +29,27 @@ def _operations(context: click.Context, option: click.Parameter, value: str | No
 @click.command("verify", cls=FileCommand)
 @click.argument("proof", type=InputFile())
 @problem_options
-@click.option("--most-bytes", type=click.IntRange(1), help="A larger proof file is not read [default: 4 GiB].")
+@click.option(
+    "--most-bytes", type=click.IntRange(1), help="Refuse a proof file of more than this many bytes. Default: 4 GiB."
+)
 @click.option(
     "--work-limit", metavar="NUMBER|none", callback=_operations,
-    help="Stop at this many elementary operations; 'none' lifts the limit [default: in proportion to the sizes of the "
-    "proof and of the problem].",
+    help=("Stop at this many elementary operations, or with none at no number. Default: in proportion to "
+"the sizes of proof and problem."),
 )  # fmt: skip
 @click.option(
-    "--time-limit", type=click.FloatRange(0.0, min_open=True), help="Stop after this many seconds [default: no limit]."
+    "--time-limit", type=click.FloatRange(0.0, min_open=True), help="Stop after this many seconds. Default: no limit."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(
     proof: str, as_json: bool, most_bytes: int | None, work_limit: float | None, time_limit: float | None,
     **arguments: Any,
 ) -> int:  # fmt: skip
     """Check a proof file that a solve has written.
 
-    What is checked is a claim about INSTANCE and the options given here, never about what the file says of itself.
-    How much work the proof asks for is stated on stderr before the check begins.
-    Exit code 0 means verified, 3 rejected, 2 that the file is no proof, 4 that a limit of work or time ended the check.
+    The claim is about INSTANCE and the options that you give here, whatever the file says. Before the check begins, the
+    command states the work on stderr. Exit code 0 means verified, 3 rejected, 2 that the file is no proof, 4 that a
+    limit of work or time ended the check.
     """
     from exactsel.proofs.verify import verify
 
@@ -56,7 +58,7 @@ def command(
     verdict = verify(read_problem(arguments), proof, work_limit=work_limit, begin=_state, **limits)  # type: ignore[arg-type]
     say(json.dumps(verdict.as_dict(), allow_nan=False) if as_json else str(verdict))
     if verdict.unfinished:
-        say_line("Give --work-limit NUMBER or --work-limit none, or a longer --time-limit, to let the check go on.")
+        say_line("Give --work-limit NUMBER or --work-limit none, or a longer --time-limit, to let the check finish.")
         return UNFINISHED
     return 0 if verdict.verified else REJECTED
 

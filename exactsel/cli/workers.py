@@ -15,13 +15,16 @@ def worker_options(function: Decorated) -> Decorated:
         [
             click.option(
                 "--executor", type=click.Choice(("serial", "processes", "dask")),
-                help="Who expands nodes; the tree is the same.",
+                help="Expand nodes in this process, in worker processes, or on a Dask cluster. The tree is the same. "
+                "Default: threads of this process.",
             ),
             click.option(
-                "--workers", type=click.IntRange(min=1), help="How many processes; one for each core by default."
+                "--workers", type=click.IntRange(min=1),
+                help="Start this many worker processes. Default: one for each core.",
             ),
             click.option(
-                "--scheduler", help="Address of a Dask scheduler, tcp://HOST:PORT; else workers are started here."
+                "--scheduler",
+                help="Use the Dask scheduler at this address, tcp://HOST:PORT. Default: workers on this machine.",
             ),
         ]
     ):  # fmt: skip

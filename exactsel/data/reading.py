@@ -83,7 +83,7 @@ def load(
         Columns to replace by 0/1 columns that count once (:func:`exactsel.problem.factors.factor_columns`); "auto" for
         all that hold text or that a frame calls categorical.
     missing : str, optional, what to do about gaps (:data:`exactsel.data.missing.WAYS`); they are refused by default
-    decimal, encoding : str, optional, the decimal mark and the encoding of a text, where they are guessed wrong
+    decimal, encoding : str, optional, the decimal mark and the encoding of a text, where the default is wrong
     hierarchy, hierarchy_kind : optional
         What is chosen only together with others, see :class:`exactsel.Problem`; takes precedence over the file's.
     per_group, not_both : optional

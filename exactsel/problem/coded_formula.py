@@ -183,7 +183,7 @@ class CodedFormula:
         if len(term_columns(spec)) != self.width:
             raise InputError(
                 f"the formula of the model has {len(term_columns(spec))} columns here, but {self.width} were expected; "
-                f"fit it anew with this version of formulaic."
+                f"fit it again with this version of formulaic."
             )
         return spec
 

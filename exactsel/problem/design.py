@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel.deadlines import ask
-from exactsel.errors import InputError, UnsupportedError
+from exactsel.errors import InputError, UnsupportedError, either
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
@@ -318,7 +318,7 @@ def _as_table(shape: tuple[int, ...]) -> UnsupportedError:
     size = 8 * shape[0] * shape[1] / 2**20
     return UnsupportedError(
         f"a table of {shape[0]} x {shape[1]} numbers ({size:.4g} MiB) is needed here, but the data are held "
-        f"as none; use another method or command, such as exactsel heuristic forward, or keep fewer columns."
+        f"as none; use {either('exactsel.heuristics.run', 'exactsel solve --method forward')}, or keep fewer features."
     )
 
 

@@ -153,7 +153,7 @@ class Model:
             if not np.isfinite([*coef, intercept or 0.0]).all():
                 raise ValueError
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise InputError(f"{Path(file)} is a damaged model; write it anew with save.") from None
+            raise InputError(f"{Path(file)} is a damaged model; write it again with save.") from None
         return cls(coef, intercept, names, coding)
 
     def _chosen_columns(self, columns: Sequence[Column], chosen: IntArray, rows: int) -> FloatArray:

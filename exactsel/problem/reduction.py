@@ -61,7 +61,7 @@ class Reduction:
         fine = all(part.ndim == 1 and part.size == self.errors.size and np.isfinite(part).all() for part in parts)
         if not (fine and self.errors.size and np.all(self.errors >= 0) and self.rows >= 1 and 0 < self.weight < np.inf):
             raise InputError(
-                "what it says of the rows it stands for is damaged; write it anew with exactsel data gram."
+                "what it says of the rows it stands for is damaged; write it again with exactsel data gram."
             )
 
     @property
@@ -114,13 +114,13 @@ class Reduction:
         missing = [key for key in KEYS[:-1] if key not in kept]
         if missing:
             raise InputError(
-                f"{missing[0]} is missing beside other keys tall_...; write it anew with exactsel data gram."
+                f"{missing[0]} is missing beside other keys tall_...; write it again with exactsel data gram."
             )
         means = kept.get("tall_means")
         vectors = [np.asarray(part) for part in (kept["tall_errors"], *([] if means is None else [means]))]
         if any(part.dtype.kind not in "iuf" for part in vectors):
             raise InputError(
-                "what it says of the rows it stands for is no numbers; write it anew with exactsel data gram."
+                "what it says of the rows it stands for is no numbers; write it again with exactsel data gram."
             )
         floats = [part.astype(np.float64) for part in vectors]
         rows, weight = one_whole_number("tall_rows", kept["tall_rows"]), one_number("tall_weight", kept["tall_weight"])

@@ -192,7 +192,7 @@ class Problem(FrozenRegression):
         if tall.errors.size != self.units.columns + 1:
             raise InputError(
                 f"what is known of the rows is about {tall.errors.size - 1} columns, but there are "
-                f"{self.units.columns}; write the file anew with exactsel data gram."
+                f"{self.units.columns}; write the file again with exactsel data gram."
             )
         told = None if self.objective.before is None else replace(self.objective.before, tall=tall)
         return self.of(replace(self.objective, tall=tall, before=told), self.units, self.k)

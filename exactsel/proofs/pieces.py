@@ -22,7 +22,7 @@ UNKNOWN = -2
 MOST_AHEAD = 2**24
 """Numbers of nodes that may be passed over at a time: those a kernel sets aside for the nodes it searches."""
 
-_LOST = "pieces of it are missing or name each other, as in a damaged checkpoint; begin anew."
+_LOST = "pieces of it are missing or name each other, as in a damaged checkpoint; start again."
 
 _ROW = np.dtype([("node", "<i4"), ("words", "<i4"), ("mixed", "i1")])
 
@@ -45,7 +45,7 @@ class Records:
     def add(self, node: int, words: int, mixed: bool = False) -> None:
         """Enter a piece of ``words`` words; a ``mixed`` one names a witness wherever it needs one."""
         if node > len(self._first) + MOST_AHEAD:
-            raise InputError(f"the proof cannot go on at node {node}: the checkpoint is damaged; begin anew.")
+            raise InputError(f"the proof cannot continue at node {node}: the checkpoint is damaged; start again.")
         while len(self._first) <= node:
             self._first.append(-1)
             self._last.append(-1)

@@ -147,9 +147,9 @@ class Recheck:
                 proof: Proof | str = COUNTED if witness == BY_COUNTING else self._evaluator.closing
                 self._claim(part, proof, dropped, event.node, state)
         except (fmt.MalformedError, IndexError) as error:
-            raise InvariantError(f"the walk below node {event.node} is no tree: {error}") from None
+            raise InvariantError(f"the subtree below node {event.node} is no tree: {error}") from None
         if left:
-            raise InvariantError(f"the walk below node {event.node} says nothing of node {left[0]}, left open.")
+            raise InvariantError(f"the subtree below node {event.node} lacks the open node {left[0]}.")
 
     def _end_round(self, state: SearchState) -> None:
         if state.open_count != len(self._regions):

@@ -391,5 +391,5 @@ class ProofWriter:
     def _check_start(self, event: Started) -> None:
         if not self._goes_on and [node.id for node in event.open_nodes] != [ROOT_ID]:
             raise InputError(
-                "a proof must see the search from its root, but this one goes on with an earlier one; start anew."
+                "a proof must see the search from its root, but this one continues an earlier one; start again."
             )

@@ -117,7 +117,7 @@ class Checkpoint(CheckpointReader):
     def _check_nobody_writes(self) -> None:
         at_work = self.at_work()
         if at_work is not None:
-            raise InputError(f"process {at_work} is at work on {self.path}; end it first, or wait until it has ended.")
+            raise InputError(f"process {at_work} uses {self.path}; end it first, or wait until it has ended.")
 
     def _take(self) -> None:
         """Become the one who writes."""
@@ -211,7 +211,7 @@ class Checkpoint(CheckpointReader):
         run("BEGIN IMMEDIATE")
         try:
             if self._mark and run("SELECT mark FROM owner").fetchone() != (self._mark,):
-                raise TakenOverError(f"another process goes on with {self.path}; what follows here is not saved there.")
+                raise TakenOverError(f"another process uses {self.path}; what follows here is not saved there.")
             yield
             run("COMMIT")
         except BaseException:

@@ -71,7 +71,7 @@ class CheckpointReader:
         if version != VERSION:
             raise InputError(
                 f"{self.path} is a checkpoint of layout {version}, but this version of exactsel reads layout "
-                f"{VERSION}; go on with the version that wrote it."
+                f"{VERSION}; use the version that wrote it."
             )
         self._database.check_tables(statements_of(TABLES))
 
@@ -175,7 +175,7 @@ class CheckpointReader:
 
     def _require(self, sound: bool) -> None:
         if not sound:
-            raise InputError(f"the checkpoint {self.path} is damaged; take an intact copy of it, or begin anew.")
+            raise InputError(f"the checkpoint {self.path} is damaged; take an intact copy of it, or start again.")
 
 
 def hash_of(data: bytes) -> str:
@@ -205,7 +205,7 @@ def said_of(file: Path, what: str, reading: bool = False) -> Iterator[None]:
         why = escaped(str(error))
         if reading:
             raise InputError(
-                f"{what} ({why}): {file}; see whether the file is yours, take an intact copy of it, or begin anew."
+                f"{what} ({why}): {file}; see whether the file is yours, take an intact copy of it, or start again."
             ) from None
         raise OutputError(
             f"{what} ({why}): {file}; see whether the disk is full, and whether the folder is yours.", "readonly" in why
@@ -213,5 +213,5 @@ def said_of(file: Path, what: str, reading: bool = False) -> Iterator[None]:
     except (sqlite3.DatabaseError, MemoryError, UnicodeError) as error:
         why = escaped(str(error)) or "more memory than there is"
         raise InputError(
-            f"{file} is no checkpoint, or a damaged one ({why}); take an intact copy of it, or begin anew."
+            f"{file} is no checkpoint, or a damaged one ({why}); take an intact copy of it, or start again."
         ) from None

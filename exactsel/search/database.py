@@ -124,7 +124,7 @@ class Database:
         if not sound or {name for _, name, *_ in found} != {*made_by} or len(roots) != len(made_by):
             raise InputError(
                 f"{self.file} is no checkpoint, or a damaged one: it holds other tables than a checkpoint has; take an "
-                f"intact copy of it, or begin anew."
+                f"intact copy of it, or start again."
             )
         self._limit("LENGTH", max(self.size, FIRST_LENGTH))
 

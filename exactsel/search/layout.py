@@ -31,7 +31,7 @@ def require(sound: bool | np.bool_, what: str) -> None:
     """Refuse packed data with ``what`` unless they are sound."""
     if not sound:
         raise InputError(
-            f"the packed search, with {what}, is damaged; take an intact copy of it, or begin the search anew."
+            f"the packed search, with {what}, is damaged; take an intact copy of it, or start the search again."
         )
 
 

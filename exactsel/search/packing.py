@@ -105,7 +105,7 @@ def unpack(packed: Packed, problem: SubsetProblem, records: dict[type, str] | No
         if packed.header.get("version") != VERSION:
             raise InputError(
                 f"the packed search is of layout {packed.header.get('version')}, but this version reads layout "
-                f"{VERSION}; go on with the version that packed it."
+                f"{VERSION}; use the version that packed it."
             )
         unpacker = _Unpacker(packed, problem, _with_witnesses(records))
         return [unpacker.object(number) for number in unpacker.roots]

@@ -45,41 +45,41 @@ def solve(
     audit: bool = False, failures: str | os.PathLike[str] | None = ".", executor: Any = None,
     workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> Result:  # fmt: skip
-    """Find the best model with at most k columns, and prove how good it is: ``solve(X, y, k=5, loss="huber", lam=1)``.
+    """Find the best model with at most k features, and bound its gap: ``solve(X, y, k=5, loss="huber", lam=1)``.
 
     Parameters
     ----------
     problem : Problem, ColumnSubsetProblem or GroupedProblem; or array, sparse matrix or data frame (n, d)
         Data need ``y`` and ``k``, have an intercept, and take the options of :class:`exactsel.Problem`.
     y, k : array (n,), int, optional
-        Target of the data; largest number of columns.
+        Target of the data; largest number of features.
     callback, on_incumbent, on_bound : callable, optional
         Called with (event, state) for every event (:mod:`exactsel.search.events`), better model, or higher bound.
     start : sequence of int, optional
-        A support to start from, besides the heuristics'.
+        Another support to start from.
     record, details : bool
-        Keep all events in :attr:`Result.events`; tell also of nodes a kernel searched by itself (both do).
+        Keep all events in :attr:`Result.events`. With details they include the nodes of subtrees searched in kernels.
     proof, trace : path, optional
-        Files for the proof, also when interrupted (:func:`exactsel.verify`), and for events; with a trace, ``record``
-        or ``details`` nothing is solved by listing.
+        Files for the proof (:func:`exactsel.verify`) and for the events. An interrupted search writes both, too.
     checkpoint, resume : path, optional
-        File to save to, at the end and every ``checkpoint_every`` seconds (0: every round); such a file, to go
-        on from by the same tree, and to save to: limits may change, all else stays, a proof is gone on with.
+        File to save to, at the end and every ``checkpoint_every`` seconds (0: every round). A file to resume from, by
+        the same tree, and to save to. Limits may change, and all else stays.
     audit, failures : bool, path
-        Evaluate every bound anew (:mod:`exactsel.proofs.recheck`); folder for what is kept of failures.
+        Recompute every bound (:mod:`exactsel.proofs.recheck`). Folder for the files of a failed search.
     executor, workers, scheduler, verbose, signals : optional
-        Who expands nodes (:mod:`exactsel.solving.executors`); 1 shows progress; what ends it with a result.
+        How nodes are expanded (:mod:`exactsel.solving.executors`). 1 shows progress. Signals that end the search.
     **options
         Fields of :class:`exactsel.Settings`, such as eps, time_limit and threads (or ``n_jobs``).
 
     Returns
     -------
-    Result, with a lower bound that holds however the search ended
+    Result
+        Its lower bound holds, whatever ended the search.
 
     Raises
     ------
     InputError
-        For what cannot be served; :class:`exactsel.errors.InvariantError` where the search contradicts itself.
+        For data or options that cannot be used. A search that contradicts itself raises InvariantError.
     """
     asked, settings = problem_asked(problem, y, k, options)
     record, details, audit = map(switch, ("record", "details", "audit"), (record, details, audit))
@@ -113,7 +113,7 @@ def _screened(
 def refuse_besides(files: Files, start: Sequence[int] | None) -> None:
     """:class:`InputError` where a search is resumed, but another checkpoint or a model to start from is given."""
     if files.checkpoint is not None and os.path.abspath(files.checkpoint) != os.path.abspath(str(files.resume)):
-        raise InputError("a search goes on in the checkpoint it is resumed from; leave the other one out, or copy it.")
+        raise InputError("a search continues in the checkpoint it resumes from; leave the other one out, or copy it.")
     if start is not None:
         raise InputError("a search that is resumed has its models already; leave out what it should start from.")
 
@@ -183,7 +183,7 @@ def go_on(result: Result, limits: dict[str, Any]) -> Result:
     assert kept is not None
     other = next((name for name in limits if name not in LIMITS), None)
     if other is not None:
-        raise InputError(f"{other} is given, but only limits may change when a search goes on: {', '.join(LIMITS)}.")
+        raise InputError(f"{other} is given, but only limits may change when a search resumes: {', '.join(LIMITS)}.")
     anew: dict[str, Any] = {"time_limit": None, "node_limit": None, **limits}
     settings, state = replace(kept.settings, **anew), kept.state
     if not reopened(state, settings, kept.problem):

@@ -81,7 +81,7 @@ def require_shape(path: Path, sound: bool, what: str) -> None:
     if not sound:
         raise InputError(
             f"the checkpoint {path} is damaged: {what} is not as a search writes it; take an intact copy of it, or "
-            f"begin anew."
+            f"start again."
         )
 
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from exactsel import clock
 from exactsel._version import __version__
-from exactsel.errors import InputError, OutputError, OutputWarning, option, warn
+from exactsel.errors import InputError, OutputError, OutputWarning, either, option, warn
 from exactsel.problem.interface import SubsetProblem
 from exactsel.proofs.statement import statement_of
 from exactsel.proofs.verify import is_proof
@@ -45,7 +45,7 @@ NOTED_EVERY = 1.0
 """Seconds between notes of how far the search is."""
 
 LIMITS = ("time_limit", "node_limit", "memory_limit", "threads", "eps", "rel_eps")
-"""Settings that may change when a search goes on ..."""
+"""Settings that may change when a search resumes ..."""
 
 OF_ONE_RUN = ("time_limit", "node_limit", "threads")
 """... and those of them that a new run does not take over from the one before."""
@@ -187,7 +187,7 @@ class Checkpointer:
                 self.checkpoint.note(self._progress(state, None))
                 self._pace.noted()
         except InputError as error:  # a full disk, a file somebody else took over or destroyed
-            warn(f"{error} The search goes on without.", OutputWarning)
+            warn(f"{error} The search continues without it.", OutputWarning)
             self.close()
 
     def _save(self, checkpoint: Store, state: SearchState, ended: str | None) -> None:
@@ -260,11 +260,11 @@ def resume(
         now = SearchMode(**about["how"])
         if proof is not None and about["proof"] is None:
             raise InputError(
-                f"{path} was begun without a proof, so none can be had; leave {option('proof')} out, or begin anew."
+                f"{path} was begun without a proof, so none can be had; leave {option('proof')} out, or start again."
             )
         if (now.listing and not how.listing) or (how.details and not now.details):
             raise InputError(
-                f"{path} was begun without a trace, an audit and a record of events; leave them out, or begin anew."
+                f"{path} was begun without a trace, an audit and a record of events; leave them out, or start again."
             )
         frontier, statement = make("frontiers", settings.frontier), statement_of(problem)
         state = None
@@ -313,8 +313,8 @@ def take_along(state: SearchState) -> None:
         raise
     except InputError:
         raise InputError(
-            f"open nodes of this search are in {path}, which has gone, or others have gone on with it; go on with "
-            f"resume={str(path)!r} where it is, or solve the problem again, with start=result.support."
+            f"open nodes of this search are in {path}, which is gone, or another search has continued it; "
+            f"resume it with resume={str(path)!r} where it is, or solve the problem again, with start=result.support."
         ) from None
 
 
@@ -328,7 +328,16 @@ def check_what(path: Path, about: Mapping[str, Any], what: str) -> None:
     """:class:`InputError` where a checkpoint is one of another command than ``what``."""
     begun = about.get("what", SOLVE)
     if begun != what:
-        raise InputError(f"{path} was begun by 'exactsel {begun}'; go on with it by that command, not by '{what}'.")
+        raise InputError(
+            f"{path} was begun by {command_called(begun)}; resume it by that command, not by {command_called(what)}."
+        )
+
+
+def command_called(what: str) -> str:
+    """What writes checkpoints of a kind, as the reader calls it."""
+    if what == "near":
+        return either("exactsel.near_optimal", "'exactsel best --criterion objective'")
+    return either("exactsel.solve_path" if what == "path" else "exactsel.solve", f"'exactsel {what}'")
 
 
 def _proof_named(path: Path, proof: str | None) -> str | None:

@@ -61,7 +61,7 @@ def with_proof(result: Result, writer: ProofWriter) -> Result:
         writer.path.unlink(missing_ok=True)
         raise InputError(
             f"{writer.path} is not written: what the checkpoint holds of the proof is damaged; take an intact copy "
-            f"of it, or begin anew."
+            f"of it, or start again."
         ) from None
     lower = lower if shown is None else min(lower, shown)
     times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}

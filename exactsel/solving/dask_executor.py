@@ -135,7 +135,7 @@ class DaskExecutor:
                     )
             except (OSError, RuntimeError) as error:
                 raise OutputError(
-                    f"Dask cannot start workers here ({error}); make room in the folder for temporary files, or let "
+                    f"Dask cannot start workers here ({error}); free space in the folder for temporary files, or let "
                     f"TMPDIR name another one."
                 ) from None
             self.client = connected(self._own, direct_to_workers=True)

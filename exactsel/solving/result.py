@@ -98,11 +98,11 @@ class Result(FittedModel, Summarised, Readable, Gap):
         return {**vars(self), "_kept": None}
 
     def resume(self, **limits: Any) -> Result:
-        """Go on with the search where it stopped: ``result.resume(time_limit=60)``, or ``rel_eps=1e-9`` for more.
+        """Resume the search where it stopped: ``result.resume(time_limit=60)``, or ``rel_eps=1e-9`` for more.
 
-        The limits of before are gone, the tolerance stays unless another one is given. Where a finer tolerance needs
-        regions that were closed within the old one, the search begins anew, from the model that is known. Behind a
-        result and those made by going on with it is one search: it goes on from where the last one stopped.
+        Earlier limits no longer apply; the tolerance stays unless you give another one. If a finer tolerance needs
+        regions that the old one closed, the search starts again from the best model. A result and all results resumed
+        from it share one search, which continues from its last state.
 
         Parameters
         ----------

@@ -64,7 +64,7 @@ class Files:
 
     @property
     def _written(self) -> list[NamedFile]:
-        # A search goes on in the checkpoint it is resumed from.
+        # A search continues in the checkpoint it resumes from.
         saved = {"checkpoint": self.checkpoint} if self.resume is None else {"resume": self.resume}
         return named_files(proof=self.proof, trace=self.trace, **saved)
 

@@ -13,6 +13,7 @@ from exactsel.errors import option
 from exactsel.nodes.tolerance import relative_gap
 from exactsel.search.json_shapes import among, both, entries, maybe, number, several, text, together, whole
 from exactsel.solving.checkpoint_shapes import TOLD
+from exactsel.solving.checkpointing import command_called
 from exactsel.solving.outcome import Claim, Termination
 from exactsel.to_plain import Json
 
@@ -77,13 +78,13 @@ class SequenceStatus(Json):
         problem, steps = self.about["problem"], self.progress["steps"]
         sizes = ", ".join(f"{name}={problem[name]:g}" for name in ("n", "d") if name in problem)
         begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.begun))
-        ended = self.progress["ended"]
+        ended, command = self.progress["ended"], command_called(self.about["what"])
         stands = "broken off; {resume} goes on with it" if ended is None else ENDED[ended]
         stands = stands.format(resume=option("resume"))
         done = sum(step.get("claim") in ("optimal", "within_eps") for step in steps)
         return [
             ("problem", f"{problem.get('loss', 'column subset selection')}, {sizes}"),
-            ("begun", f"{begun}, with exactsel {self.about['version']}, by 'exactsel {self.about['what']}'"),
+            ("begun", f"{begun}, with exactsel {self.about['version']}, by {command}"),
             ("run", f"process {self.process} is at work" if self.process is not None else stands),
             ("told", f"{max(0.0, time.time() - self.told):.0f} s ago"),
             ("time", f"{self.progress['seconds']:.1f} s in all"),

@@ -61,53 +61,81 @@ class Settings:
     names separated by commas will do for the heuristics, ``"none"`` for none.
     """
 
-    eps: float = field(default=0.0, metadata=_about(float, "Absolute gap to stop at.", *_TOLERANCE))
-    rel_eps: float = field(default=1e-6, metadata=_about(float, "Gap to stop at, relative to |upper|.", *_TOLERANCE))
-    time_limit: float | None = field(default=None, metadata=_about(float, "Seconds.", *_SECONDS))
-    node_limit: int | None = field(default=None, metadata=_about(int, "Nodes of the search tree.", *_COUNT))
+    eps: float = field(default=0.0, metadata=_about(float, "Stop at this absolute gap.", *_TOLERANCE))
+    rel_eps: float = field(default=1e-6, metadata=_about(float, "Stop at this gap relative to |upper|.", *_TOLERANCE))
+    time_limit: float | None = field(
+        default=None, metadata=_about(float, "Stop after this many seconds. Default: no limit.", *_SECONDS)
+    )
+    node_limit: int | None = field(
+        default=None, metadata=_about(int, "Stop after this many nodes of the search tree. Default: no limit.", *_COUNT)
+    )
     memory_limit: float = field(
         default=4096.0,
-        metadata=_about(float, "MiB of open nodes; those that come last wait on the disk beyond that.", *_POSITIVE),
+        metadata=_about(
+            float, "Keep at most this many MiB of open nodes in memory, and the others on disk.", *_POSITIVE
+        ),
     )
     threads: int | None = field(
-        default=None, metadata=_about(int, "Threads; all cores by default. The tree does not depend on it.", *_FROM_ONE)
+        default=None,
+        metadata=_about(int, "Use this many threads. Default: all cores. The tree does not depend on it.", *_FROM_ONE),
     )
-    seed: int = field(default=0, metadata=_about(int, "Seed of the heuristics.", *_COUNT))
-    tree: Any = field(default="binary", metadata=_about(str, "binary or state-space (the paper's).", plug_ins="trees"))
+    seed: int = field(default=0, metadata=_about(int, "Seed the random choices of the heuristics.", *_COUNT))
+    tree: Any = field(
+        default="binary",
+        metadata=_about(str, "Use this search tree: binary, or state-space as in the paper.", plug_ins="trees"),
+    )
     bound: Any = field(
         default="auto",
         metadata=_about(
             str,
-            "split, spectral, apg, fit, pdal, supergradient, cvxpy; eigenvalue for css, grouped with groups.",
+            (
+                "Use this lower bound: split, spectral, apg, fit, pdal, supergradient or cvxpy; eigenvalue for "
+                "css, grouped with groups."
+            ),
             plug_ins="bounds",
         ),
     )
-    branching: Any = field(default="auto", metadata=_about(str, "half, largest or costliest.", plug_ins="branchings"))
+    branching: Any = field(
+        default="auto",
+        metadata=_about(str, "Use this branching rule: half, largest or costliest.", plug_ins="branchings"),
+    )
     frontier: Any = field(
-        default="best-first", metadata=_about(str, "Also depth-first, weighted.", plug_ins="frontiers")
+        default="best-first",
+        metadata=_about(str, "Use this order of nodes: best-first, depth-first or weighted.", plug_ins="frontiers"),
     )
     heuristics: tuple[Any, ...] = field(
         default=AUTO,
         metadata=_about(
             str,
-            "What looks for models before and beside the search, separated by commas; 'none' for none.",
+            (
+                "Use these heuristics before and beside the search, separated by commas. 'none' uses none. "
+                "Default: all that suit the problem."
+            ),
             flag="heuristic",
         ),
     )
     batch: int | None = field(
-        default=None, metadata=_about(int, "Nodes in one round; part of what defines the tree.", *_FROM_ONE)
+        default=None,
+        metadata=_about(
+            int,
+            "Expand this many nodes in one round. The tree depends on it. Default: chosen from the problem.",
+            *_FROM_ONE,
+        ),
     )
     shard: int | None = field(
         default=None,
         metadata=_about(
             int,
-            "Most nodes a worker is given at a time (32 with an executor); part of what defines the tree.",
+            (
+                "Dispatch at most this many nodes to a worker at once. The tree depends on it. Default: 32 with "
+                "an executor."
+            ),
             *_FROM_ONE,
         ),
     )
-    warm_start: bool = field(default=True, metadata=_about(bool, "Start bound calls from the parent's."))
-    force_quit: bool = field(default=True, metadata=_about(bool, "End bound calls at the cut-off."))
-    subtrees: bool = field(default=True, metadata=_about(bool, "Let the kernels search small subtrees by themselves."))
+    warm_start: bool = field(default=True, metadata=_about(bool, "Start each bound from that of the parent node."))
+    force_quit: bool = field(default=True, metadata=_about(bool, "End the computation of a bound at the cut-off."))
+    subtrees: bool = field(default=True, metadata=_about(bool, "Search small subtrees inside compiled kernels."))
 
     def __post_init__(self) -> None:
         for entry in fields(self):

@@ -70,34 +70,33 @@ SHORT_OF_TIME = (
 
 
 class Search:
-    """One solve, as an iterator of events; ``state`` is current at every event, :meth:`result` sums it up.
+    """One solve as an iterator of events. ``state`` is current at every event, and :meth:`result` sums it up.
 
     Parameters
     ----------
     problem : Problem
     settings : Settings, optional
     start : sequence of int, optional
-        A support to start from, besides the heuristics' (for example a support from elsewhere).
+        Another support to start from.
     state : SearchState, optional
-        The state of an earlier search on the same problem, to go on from.
+        The state of an earlier search on the same problem, to resume from.
     signals : sequence of int, optional
         Signals that end the search with a result; SIGINT by default.
     details : bool
-        Tell also, one by one, the nodes a kernel searched by itself, and how regions were closed at once: then the
-        events describe a full proof.
+        Yield an event for every node of a subtree searched in a kernel, too. The events then describe a full proof.
     thorough : bool
-        Polish bounds to the end, because that of the first node will be shown.
+        Tighten bounds to the end, for a search that shows the bound of its first node.
     listing : bool
-        Solve by listing where that is likely to be quicker (Huber and logistic loss). What is closed so cannot be
-        replayed, and is not with ``details``.
+        Enumerate models below a quadratic minorant where that is likely to be quicker (Huber and logistic loss).
+        Regions closed this way cannot be replayed, so ``details`` turns it off.
     shown : bool
-        List only where a proof comes with it, for :class:`exactsel.proofs.writer.ProofWriter`.
+        Enumerate only where a proof comes with it, for :class:`exactsel.proofs.writer.ProofWriter`.
     compiled : bool
-        Begin with compiled kernels however small the problem is, as a search that goes on later does.
+        Start with compiled kernels even for a small problem, as a resumed search does.
     executor : Executor
-        Who works on shards; the settings' ``shard`` says how large these are.
+        Expands shards of nodes; ``shard`` of the settings is their size.
     room : Room
-        Where open nodes go that memory has no room for; by default a file without a name among the temporary ones.
+        Stores open nodes that exceed the memory limit; a temporary file by default.
     """
 
     def __init__(
@@ -133,7 +132,7 @@ class Search:
         self._methods = methods_for(problem, self.settings)
         resolve(portfolio_for(problem, self.settings.heuristics)[0])
         if state is not None and state.problem_hash != problem.hash:
-            raise InputError("the state to go on from belongs to another problem; give the one it was made for.")
+            raise InputError("the state to resume from belongs to another problem; give the one it was made for.")
         self._given_state, self._room, self._executor = state, room, executor
         if executor is not None and self._methods.tree.eager:
             raise UnsupportedError(
@@ -151,7 +150,7 @@ class Search:
 
     @property
     def bound(self) -> PreparedBound | None:
-        """The bound at work; None before the search has begun."""
+        """The prepared bound; None before the search has begun."""
         return self._bound
 
     @property
@@ -305,7 +304,7 @@ class Search:
         return self.settings.batch or usual
 
     def kept(self) -> Kept:
-        """What to go on with later."""
+        """The state from which a later search resumes."""
         return Kept(self.problem, self.state, self.settings, SearchMode(self._listing, self._shown, self._details))
 
     def _spilling(self, frontier: BestFirst) -> Spilling:

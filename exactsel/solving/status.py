@@ -107,7 +107,7 @@ def status_of(path: str | os.PathLike[str]) -> SearchStatus | SequenceStatus:
     finally:
         checkpoint.close()
     if told is None:
-        raise InputError(f"the search of {path} has told nothing yet: it is still being prepared; ask again later.")
+        raise InputError(f"the search of {path} has no progress yet, as it is still being prepared; ask again later.")
     file, (when, progress) = Path(path), told
     searched = about.get("what", SOLVE) == SOLVE
     if searched:

@@ -119,7 +119,7 @@ def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, 
     if banned is not None:
         raise InputError(f"the support names column {banned}, which force_out rules out; leave it out.")
     if len({*columns, *np.flatnonzero(state == IN).tolist()}) > problem.k:
-        raise InputError(f"the support leaves no room for the columns of force_in within k = {problem.k}; drop some.")
+        raise InputError(f"the support has no place for the features of force_in within k = {problem.k}; drop some.")
     if problem.units.completed(columns, problem.k) is None:
         raise InputError(
             f"no set of at most {problem.k} units with the support was found that the {problem.units.constraint} "

@@ -146,7 +146,7 @@ def certify(
     problem : problem; or array, sparse matrix or data frame (n, d)
         Data come with ``y``, as for :func:`exactsel.solve`.
     y, k : array (n,), int, optional
-        Of data; by default models have as many columns as the candidate.
+        Target of the data; largest number of features, by default that of the candidate.
     candidate : array_like, result or estimator
         A support (whole numbers from 0, a boolean mask of length d, or feature names; with groups numbers and names of
         groups, or names of their columns), which is refitted exactly; or a coefficient vector of length d (floats, for

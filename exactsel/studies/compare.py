@@ -146,14 +146,14 @@ def compare(
     ----------
     problem : problem; or array, sparse matrix or data frame (n, d)
     y, k : array (n,), int, optional
-        Of data, which also have ``options``, as for :func:`exactsel.solve`.
+        Target of the data; largest number of features. Data take ``options`` as for :func:`exactsel.solve`.
     methods : sequence of str or Heuristic, optional
-        Names separated by commas will do. By default a few light ones that serve the problem; ``all`` stands for every
-        reproducible one.
+        Methods, or their names separated by commas. A few light ones by default; ``all`` stands for every reproducible
+        method.
     seed : int
         Seed of the methods' random choices.
     seeds : int
-        Number of seeds, from ``seed`` on, with which methods that ask for one are run; the others are run once.
+        Number of seeds, from ``seed`` on, for random methods; the others run once.
     time_limit : float, optional
         Seconds for each run of a method, and for the search (or :mod:`exactsel.bounds.fallback`, if it needs more).
     eps, rel_eps : float
@@ -163,12 +163,11 @@ def compare(
     bound : str or object
         Bound of the exact search, as for :class:`exactsel.Settings`.
     alone : bool
-        Also run the search without a model to start from, so that its progress can be set beside the methods'.
+        Run the search without a model to start from, too, to compare its progress with that of the methods.
     signals : sequence of int
-        Signals that end the method and the search that are at work (main thread only); the methods that have not had
-        their turn are left out.
+        Signals that end the running method and the search (main thread only). Methods that have not run are skipped.
     verbose : int
-        1 says a line on stderr for each method, and what the search has proven.
+        1 prints a line on stderr for each method, and the claim of the search.
 
     Returns
     -------
@@ -178,7 +177,7 @@ def compare(
     Raises
     ------
     UnsupportedError
-        When a method asked for cannot serve the problem.
+        When a method cannot serve the problem.
     """
     if isinstance(seeds, bool) or seeds < 1:
         raise InputError(f"seeds is {seeds}, but every method is run at least once; give 1 or more.")

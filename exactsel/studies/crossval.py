@@ -73,8 +73,8 @@ class ValidationErrors:
     def one_standard_error(self) -> tuple[float, int]:
         """(lam, k) of the smallest model whose mean error is within one standard error of the smallest.
 
-        Among models of this size it is the one with the smallest mean error. Errors so close cannot be told apart by
-        these folds (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3).
+        Among models of this size it is the one with the smallest mean error. These folds do not distinguish errors
+        so close (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3).
         """
         lam, k = self.best
         place = self.lams.index(lam), self.ks.index(k)

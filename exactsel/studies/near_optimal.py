@@ -32,7 +32,7 @@ def near_optimal(
     resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
     workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> NearOptimal:  # fmt: skip
-    """List every set of exactly k columns whose best model is within ``tau`` of the best objective:
+    """List every set of exactly k features whose best model is within ``tau`` of the best objective:
     ``near_optimal(X, y, k=5, tau=2.0)``.
 
     Parameters
@@ -43,20 +43,20 @@ def near_optimal(
     tau : float
         Absolute, on the scale of the objective; not negative. Not needed with ``resume``.
     cap : int
-        With more models than this, 1000 by default, the list is cut short, and says so.
+        Largest number of models, 1000 by default. A longer list is incomplete, and says so.
     time_limit : float, optional
         Seconds for finding the optimum and listing together.
     checkpoint : path, optional
         File for search and listing, written when they end and every ``checkpoint_every`` seconds.
     resume : path, optional
-        Such a file, to go on from and to save to. Limits may be others, ``cap`` too; all else stays.
+        Such a file, to resume from and to save to. Limits and ``cap`` may change, and all else stays.
     signals, verbose : sequence of int, int
-        Signals that end the listing with what there is (main thread only); 1 says on stderr what is proven of the best.
+        Signals that end the listing with the models so far (main thread only). 1 prints the claim about the best model.
     executor, workers, scheduler : optional
-        Who expands nodes in the search for the optimum, as for :func:`exactsel.solve`; the list is made here.
+        How the search for the optimum expands nodes, as for :func:`exactsel.solve`. This process makes the list.
     **options
-        As for :func:`exactsel.solve`: bound, branching, threads, seed and so on. ``node_limit`` holds for the regions
-        of search and listing each.
+        As for :func:`exactsel.solve`, such as bound, branching, threads and seed. ``node_limit`` limits the regions of
+        the search, and those of the listing.
 
     Returns
     -------

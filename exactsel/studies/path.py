@@ -67,16 +67,16 @@ class SolutionPath(Readable):
         return {**vars(self), "_kept": None}
 
     def resume(self, *, k: int | None = None, **limits: Any) -> SolutionPath:
-        """Go on where the path stopped: ``path.resume(time_limit=60)``, also with ``rel_eps=1e-9`` or ``k=12``.
+        """Resume the path where it stopped: ``path.resume(time_limit=60)``, also with ``rel_eps=1e-9`` or ``k=12``.
 
-        Searches with a gap left go on from their open nodes, lists from the regions not looked at, what has not begun
-        is begun; the rest stays as it is. Limits of before are gone but for the cap, the tolerance stays unless another
-        one is given. A path that was saved with ``checkpoint=`` goes on in its file.
+        Searches with a gap continue from their open nodes, and lists from their open regions. Searches that have not
+        begun start, and all others stay. Earlier limits no longer apply, apart from the cap; the tolerance stays unless
+        you give another one. A path that was saved with ``checkpoint=`` continues in its file.
 
         Parameters
         ----------
         k : int, optional
-            The largest size from now on: those between the path's largest one and this are added.
+            The new largest size; the path adds all sizes up to it.
         **limits
             eps, rel_eps, time_limit, node_limit, memory_limit, threads, cap where there are lists, and ``signals`` and
             ``callback`` as :func:`exactsel.solve_path` has them.
@@ -84,18 +84,18 @@ class SolutionPath(Readable):
         Raises
         ------
         InputError
-            Where nothing is kept, or something else than a limit is given.
+            Where the path has no state to resume, or another argument than a limit is given.
         """
         if self._kept is None:
             raise InputError(
-                "this path has nothing to go on with, as it comes from elsewhere; solve it again, or save it with "
+                "this path has no state to resume, as it comes from elsewhere; solve it again, or save it with "
                 "checkpoint=."
             )
         return _go_on(self._kept, k, limits)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The fields of :class:`exactsel.Settings` it was given, also those of a file it went on from."""
+        """The fields of :class:`exactsel.Settings` of the path, or of the file it was resumed from."""
         return {} if self._kept is None else self._kept.sequence.settings
 
     @property
@@ -134,7 +134,7 @@ class SolutionPath(Readable):
 
     @property
     def interrupted(self) -> bool:
-        """Whether the path ended early because somebody said so."""
+        """Whether the path was interrupted."""
         listed = any(near.termination == "interrupted" for near in self.near or ())
         return (
             self._broken_off or listed or any(result.termination is Termination.INTERRUPTED for result in self.results)
@@ -194,7 +194,7 @@ class SolutionPath(Readable):
         return {"results": results, "near_share": self.near_share, "time": self.time}
 
     def alternatives(self, place: int) -> dict[str, Any]:
-        """What the JSON object says of the models close to one result, under ``near``; nothing if nobody asked."""
+        """The models close to one result, under ``near`` as in the JSON object; empty without lists."""
         if self.near is None:
             return {}
         return {"near": self.near[place].listed() if place < len(self.near) else None}
@@ -218,24 +218,24 @@ def solve_path(
     y, k : array (n,), int, optional
         Target of the data; the largest size, by default 10 or as many as there are columns.
     ks : iterable of int, optional
-        Sizes; 1 to k by default. More than d counts as d.
+        Sizes, 1 to k by default. A size above d counts as d.
     lams : iterable of float, optional
         Ridge weights (regression only); the problem's own by default.
     cv : int, "loo", splitter or iterable of pairs, optional
-        Also hold out rows, as :func:`exactsel.cross_validate`: see ``validation``, ``best_cv``, ``one_standard_error``.
+        Hold out rows, as :func:`exactsel.cross_validate` does: see ``validation``, ``best_cv``, ``one_standard_error``.
     near : float, optional
-        Also list the sets of exactly k columns whose objective exceeds the best by at most this share of it.
+        List all sets of exactly k features whose objective exceeds the best by at most this share of it, too.
     cap : int
-        With more models than this, 1000 by default, a list is cut short, and says so.
+        Largest number of models in a list, 1000 by default. A longer list is incomplete, and says so.
     checkpoint, resume : path, optional
-        File to save the path to after each search and listing, and every ``checkpoint_every`` seconds; such a file, to
-        go on from and to save to. Limits may be others, sizes, ridge weights and lists may be added; all else stays.
+        File to save the path to after each search and listing, and every ``checkpoint_every`` seconds. A file to
+        resume from and to save to: limits may change, sizes, ridge weights and lists may be added, and all else stays.
     signals : sequence of int
-        Signals that end the path after the problem at hand, with what there is (main thread only).
+        Signals that end the path after the current problem, with the results so far (main thread only).
     executor, workers, scheduler, verbose : optional
-        Who expands the nodes of each search, as for :func:`exactsel.solve`; 1 says a line for each problem and fold.
+        How the nodes of each search are expanded, as for :func:`exactsel.solve`. 1 prints a line a problem and fold.
     **options
-        As for :func:`exactsel.solve`; limits hold for each problem, those of time and nodes for each listing too.
+        As for :func:`exactsel.solve`. Limits hold for each problem; those of time and nodes hold for each listing, too.
 
     Returns
     -------

@@ -232,7 +232,7 @@ def limit(sequence: ProblemSequence, limits: dict[str, Any]) -> None:
     known = (*LIMITS, *(("cap",) if sequence.reach is not None else ()))
     other = next((name for name in limits if name not in (*known, *OF_A_RUN)), None)
     if other is not None:
-        raise InputError(f"{other} is given, but only limits may change when a search goes on: {', '.join(known)}.")
+        raise InputError(f"{other} is given, but only limits may change when a search resumes: {', '.join(known)}.")
     options = {name: value for name, value in sequence.options.items() if name not in (*OF_ONE_RUN, *OF_A_RUN)}
     options |= {name: value for name, value in limits.items() if name != "cap"}
     Settings(**settings_among(options))  # before anything is changed

@@ -87,7 +87,7 @@ def _check_options(sequence: ProblemSequence, files: Files) -> None:
     problem_asked(sequence.problem, None, None, known)
     one, other = files.checkpoint, files.resume
     if one is not None and other is not None and os.path.abspath(one) != os.path.abspath(other):
-        raise InputError("a search goes on in the checkpoint it is resumed from; leave the other one out, or copy it.")
+        raise InputError("a search continues in the checkpoint it resumes from; leave the other one out, or copy it.")
 
 
 def _begun(sequence: ProblemSequence, files: Files, what: str) -> SequenceFile:
@@ -160,7 +160,7 @@ def _reach_now(path: Path, before: Mapping[str, Any], asked: Asked) -> Reach | N
     for name, called in (("tau", "tau"), ("share", "near")):
         now, then = getattr(asked, name), before[name]
         if now is not None and then is not None and now != then:
-            raise InputError(f"{path} was begun with {option(called, then)}; leave it out, or begin anew.")
+            raise InputError(f"{path} was begun with {option(called, then)}; leave it out, or start again.")
     tau, share = before["tau"], asked.share if before["share"] is None else before["share"]
     if tau is None and share is None:
         return None
@@ -190,7 +190,7 @@ def _kept(near: NearOptimal, state: PoolState) -> NearOptimal:
     """The list with its state, which belongs to the file it is saved in."""
 
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:
-        raise InputError("this list is part of a path that is saved in a file; go on with the path instead.")
+        raise InputError("this list is part of a path that is saved in a file; resume the path instead.")
 
     return replace(near, _kept=ResumablePool(state, go_on))
 
@@ -263,4 +263,4 @@ def _told_if_lost() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        warn(f"{error} The search goes on without.", OutputWarning)
+        warn(f"{error} The search continues without it.", OutputWarning)

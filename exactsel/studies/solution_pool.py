@@ -43,9 +43,9 @@ class ResumablePool:
 
 @dataclass(frozen=True, repr=False)
 class NearOptimal(Readable):
-    """All sets of exactly k columns whose objective is at most ``threshold``, best first.
+    """All sets of exactly k features whose objective is at most ``threshold``, best first.
 
-    When ``complete``, every other set of k columns has a larger objective; within ``scope`` and to what
+    When ``complete``, every other set of k features has a larger objective; within ``scope`` and to what
     rounding does to an objective. Otherwise the list has been cut short, and nothing is said of what is missing.
     """
 
@@ -72,11 +72,11 @@ class NearOptimal(Readable):
         return {**vars(self), "_kept": None}
 
     def resume(self, **limits: Any) -> NearOptimal:
-        """Go on where search and listing stopped: ``near.resume(time_limit=60)``, or ``cap=10_000`` for a longer list.
+        """Resume search and listing where they stopped: ``near.resume(time_limit=60)``, or ``cap=10_000`` for more.
 
-        First with the search for the optimum, where that has left a gap, then with the regions the listing has not
-        looked at. Limits of before are gone but for the cap, the tolerance stays unless another one is given. A list
-        that was saved with ``checkpoint=`` goes on in its file.
+        The search for the optimum comes first, if it has a gap, and then the open regions of the listing. Earlier
+        limits no longer apply, apart from the cap; the tolerance stays unless you give another one. A list that was
+        saved with ``checkpoint=`` continues in its file.
 
         Parameters
         ----------
@@ -87,12 +87,11 @@ class NearOptimal(Readable):
         Raises
         ------
         InputError
-            Where nothing is kept, or something else than a limit is given.
+            Where the list has no state to resume, or another argument than a limit is given.
         """
         if self._kept is None:
             raise InputError(
-                "this list has nothing to go on with, as it comes from elsewhere; list anew, or save it with "
-                "checkpoint=."
+                "this list has no state to resume, as it comes from elsewhere; list again, or save it with checkpoint=."
             )
         resumed: NearOptimal = self._kept.go_on(self, limits)
         return resumed
@@ -226,7 +225,8 @@ def list_of(problem: SubsetProblem, result: Result, state: PoolState, terminatio
 def check_near(tau: float, cap: int, name: str = "near") -> None:
     """:class:`InputError` for a tau (or a share, by its ``name``) that is negative or no number, or no room at all."""
     if not (np.isfinite(tau) and tau >= 0):
-        raise InputError(f"{name} is {tau}, but it must be a number that is not negative; correct {option(name)}.")
+        named = option(name)
+        raise InputError(f"{named} is {tau}, but a number that is not negative was expected; correct it.")
     check_cap(cap)
 
 

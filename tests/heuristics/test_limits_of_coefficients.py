@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from boxed_cases import LOSSES, allowed_sets, other_case, quadratic_case, smallest_on
 
-from exactsel import BoxedProblem, Problem, boxed, registry
+from exactsel import Problem, boxed, registry
 from exactsel.errors import WrongFamilyError
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.start.models import starting_models
 from exactsel.start.portfolio import AUTO
 from exactsel.testing.cases import awkward_problems

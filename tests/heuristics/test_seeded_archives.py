@@ -7,7 +7,8 @@ import pytest
 from pareto_cases import problem_of
 from samples import sample
 
-from exactsel import BoxedProblem, ColumnSubsetProblem, Problem
+from exactsel import ColumnSubsetProblem, Problem
+from exactsel.problem.boxed import BoxedProblem
 from exactsel_heuristics import Context
 from exactsel_heuristics._pareto_portions import ENTERING, LARGER, portion_of
 from exactsel_heuristics._pareto_tasks import regression_task

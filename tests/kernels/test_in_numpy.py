@@ -14,10 +14,10 @@ from samples import examples
 from exactsel import Huber, Logistic, Poisson, Problem, Quadratic, SquaredHinge, _jit
 from exactsel.enumeration.closed_form import walk_data
 from exactsel.kernels import (
-    last_candidate,
-    last_fit,
-    last_place,
-    last_rows,
+    leaf_candidate,
+    leaf_closing,
+    leaf_fit,
+    leaf_rows,
     levels,
     linalg,
     listing,
@@ -192,23 +192,23 @@ def test_the_last_place(seed, k):
     rng = np.random.default_rng(seed)
     n, weights = int(rng.integers(2, 30)), 1.0 + rng.random(40)
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    fit = last_fit.empty_fit.py_func(np.arange(k), np.zeros(k), weights[:n], bool(rng.integers(2)))
+    fit = leaf_fit.empty_fit.py_func(np.arange(k), np.zeros(k), weights[:n], bool(rng.integers(2)))
     fit = fit._replace(**{name: rng.random(getattr(fit, name).shape) for name in (
         "inside", "z", "weights", "roots", "upward", "downward", "thirds", "fourths", "of_pi", "of_rest",
     )}, b=-y * weights[:n] * rng.random(n))  # fmt: skip
     first, second, r = rng.standard_normal((3, n))
     out = np.zeros(n)
-    agree(last_rows._step_rows, y, fit._replace(rows=np.ones(n)), first, second, 0.3, -0.2, out)
-    agree(last_rows._step_weighted_rows, y, fit, first, second, 0.3, -0.2, 0.1, out)
-    agree(last_rows._sums_of_step, y, fit, first, second, 0.3, -0.2, 0.1)
-    agree(last_rows._sizes_of_rows, fit, first)
-    agree(last_candidate._residual, fit, rng.standard_normal(fit.x.size), first, out)
-    agree(last_candidate._moments, fit, r, out, out, out)
-    agree(last_candidate.largest, abs(r))
-    agree(last_place._eight_dots, first, second, r, y, first, r, np.zeros((2, 6)), 2)
+    agree(leaf_rows._step_rows, y, fit._replace(rows=np.ones(n)), first, second, 0.3, -0.2, out)
+    agree(leaf_rows._step_weighted_rows, y, fit, first, second, 0.3, -0.2, 0.1, out)
+    agree(leaf_rows._sums_of_step, y, fit, first, second, 0.3, -0.2, 0.1)
+    agree(leaf_rows._sizes_of_rows, fit, first)
+    agree(leaf_candidate._residual, fit, rng.standard_normal(fit.x.size), first, out)
+    agree(leaf_candidate._moments, fit, r, out, out, out)
+    agree(leaf_candidate.largest, abs(r))
+    agree(leaf_closing._eight_dots, first, second, r, y, first, r, np.zeros((2, 6)), 2)
     agree(linalg.extrapolate, out, first, second, 0.7)
     sums = [text(fit._replace(weights=w)) for text, w in
-            zip((last_fit._bends.py_func, last_fit._bends.text), (out, r), strict=True)]  # fmt: skip
+            zip((leaf_fit._bends.py_func, leaf_fit._bends.text), (out, r), strict=True)]  # fmt: skip
     np.testing.assert_allclose(sums[0], sums[1], rtol=1e-12)
     np.testing.assert_allclose(out, r, rtol=1e-12)
 

@@ -12,9 +12,10 @@ from click.testing import CliRunner
 from samples import sample
 from sparse_cases import brute_force, drawn, drawn_limits, on_demand
 
-from exactsel import BoxedProblem, Problem, solve, verify
+from exactsel import Problem, solve, verify
 from exactsel.bounds.column_bounds import column_bounds
 from exactsel.cli.main import cli
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.proofs.instance import checked_instance_of
 from exactsel.solving import screening
 from exactsel_certificates import __main__ as command

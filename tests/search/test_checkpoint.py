@@ -112,7 +112,7 @@ def test_limits_may_change_and_nothing_else(tmp_path):
         ({"record": True}, r"begun without a trace, an audit and a record"),
         ({"trace": tmp_path / "t.jsonl"}, r"begun without a trace"),
         ({"start": (0,)}, r"has its models already"),
-        ({"checkpoint": tmp_path / "other.ckpt"}, r"goes on in the checkpoint it is resumed from"),
+        ({"checkpoint": tmp_path / "other.ckpt"}, r"continues in the checkpoint it resumes from"),
     ):
         with pytest.raises(InputError, match=sentence):
             solve(problem, resume=path, **options)
@@ -202,9 +202,9 @@ def test_whoever_takes_over_writes_alone(tmp_path):
     first.go_on()
     first.note({})
     second.go_on()
-    with pytest.raises(OutputError, match=r"another process goes on with .*run\.ckpt; what follows here is not saved"):
+    with pytest.raises(OutputError, match=r"another process uses .*run\.ckpt; what follows here is not saved"):
         first.note({})
-    with pytest.raises(OutputError, match="another process goes on"):
+    with pytest.raises(OutputError, match="another process uses"):
         first.save([b"nothing"], {}, {})
     second.close()
     first.close()
@@ -220,7 +220,7 @@ def test_somebody_at_work_is_not_disturbed(tmp_path):
         checkpoint.note({})
         text = json.loads(checkpoint._rows("SELECT text FROM owner")[0][0]) | {"process": other.pid}
         checkpoint._connection.execute("UPDATE owner SET text = ?", (json.dumps(text),))
-        with pytest.raises(InputError, match=rf"process {other.pid} is at work on .*; end it first"):
+        with pytest.raises(InputError, match=rf"process {other.pid} uses .*; end it first"):
             solve(problem, resume=path)
         checkpoint._connection.close()
         other.communicate()
@@ -239,7 +239,7 @@ def test_a_full_disk_costs_the_checkpoint_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(Checkpoint, "save", full)
     problem = SEARCHES["quadratic, no walks"][0](900)
     options = {"heuristics": "none", "subtrees": False, "batch": 2, "signals": ()}
-    with pytest.warns(OutputWarning, match=r"\(disk full\)\. The search goes on without\."):
+    with pytest.warns(OutputWarning, match=r"\(disk full\)\. The search continues without it\."):
         result = solve(problem, checkpoint=tmp_path / "run.ckpt", checkpoint_every=0, **options)
     assert result.reached
     assert len(saved) == 3

@@ -169,7 +169,7 @@ def test_what_cannot_be_gone_on_with():
         with pytest.raises(InputError, match="cap is 0"):
             gone_on.resume(cap=0)
         for another in (copy.copy(gone_on), copy.deepcopy(gone_on)):
-            with pytest.raises(InputError, match="has nothing to go on with, as it comes from elsewhere"):
+            with pytest.raises(InputError, match="has no state to resume, as it comes from elsewhere"):
                 another.resume()
     with pytest.raises(InputError, match="cap is given, but only limits"):
         solve_path(problem, **ONE_BY_ONE).resume(cap=3)

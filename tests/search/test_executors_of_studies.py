@@ -124,13 +124,13 @@ def test_a_cross_validation():
     assert found.proven
 
 
-@pytest.mark.parametrize("command", ["path", "near"])
+@pytest.mark.parametrize("command", ["path", "best"])
 def test_on_the_command_line(command, tmp_path, capsys):
     problem, _ = larger()
     file = tmp_path / "data.npz"
     np.savez(file, A=problem.A, y=problem.y, k=3, lam=0.5, loss="huber", delta=1.0)
     rest = ["--shard", "4", "--batch", "16", "--no-subtrees", "--json"]
-    rest += ["--ks", "2", "--cv", "2"] if command == "path" else ["--tau", "0.1"]
+    rest += ["--ks", "2", "--cv", "2"] if command == "path" else ["--criterion", "objective", "--within", "0.1"]
     said = []
     for workers in (["--executor", "serial"], ["--executor", "processes", "--workers", "1"]):
         with pytest.raises(SystemExit) as ended:

@@ -52,7 +52,7 @@ def test_a_finer_tolerance(kind, kernels_at_once):
             assert result.lower >= before.lower
             assert result.upper <= before.upper
             assert result.nodes >= before.nodes
-            assert result._kept.state is before._kept.state, "it goes on, and does not begin anew"
+            assert result._kept.state is before._kept.state, "it goes on, and does not start again"
             assert result.absolute_gap <= finer * abs(result.upper) + 1e-11 * result.null_objective
             again += result.nodes > before.nodes
         assert result.upper == pytest.approx(whole.upper, rel=1e-9)
@@ -168,5 +168,5 @@ def test_open_nodes_in_a_checkpoint_that_is_another_now(spilled, others, tmp_pat
     else:
         make, options = SEARCHES["columns"]
         solve(make(900), resume=tmp_path / "run.ckpt", **options, signals=())
-    with pytest.raises(InputError, match="which has gone, or others have gone on with it; go on with resume="):
+    with pytest.raises(InputError, match="which is gone, or another search has continued it; resume it with resume="):
         result.resume(signals=())

@@ -112,7 +112,7 @@ class TestProcesses:
         [
             (("solve", TRAP, "--quiet"), "stay_in_python"), (("solve", TRAP, "--quiet"), "stay_in_c"),
             (("compare", TRAP), "stay_in_python"), (("path", TRAP), "stay_in_c"),
-            (("heuristic", "omp", TRAP, "--quiet"), "stay_in_python"),
+            (("solve", TRAP, "--method", "omp", "--quiet"), "stay_in_python"),
         ],
     )  # fmt: skip
     def test_before_a_search_has_a_result(self, command, stay):

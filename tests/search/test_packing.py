@@ -127,7 +127,7 @@ def test_a_state_belongs_to_one_problem():
     with pytest.raises(InputError, match=r"belongs to another problem; give the one it was made for\.$"):
         unpack_state(packed, make(901), registered("frontiers", "best-first"))
     older = Packed(packed.header | {"state": packed.header["state"] | {"version": 0}}, packed.arrays)
-    with pytest.raises(InputError, match=r"layout 0, but this version reads layout 12; go on with the version"):
+    with pytest.raises(InputError, match=r"layout 0, but this version reads layout 12; use the version"):
         unpack_state(older, make(900), registered("frontiers", "best-first"))
 
 

@@ -118,11 +118,11 @@ def test_what_may_change_and_what_not(tmp_path):
     for call, sentence in (
         (
             lambda: solve(problem, resume=path),
-            r"path\.ckpt was begun by 'exactsel path'; go on with it by that command",
+            r"path\.ckpt was begun by exactsel.solve_path; resume it by that command",
         ),
-        (lambda: solve_path(problem, resume=single), r"solve\.ckpt was begun by 'exactsel solve'"),
-        (lambda: solve_path(problem, resume=near), r"near\.ckpt was begun by 'exactsel near'"),
-        (lambda: near_optimal(problem, resume=path), r"path\.ckpt was begun by 'exactsel path'"),
+        (lambda: solve_path(problem, resume=single), r"solve\.ckpt was begun by exactsel.solve;"),
+        (lambda: solve_path(problem, resume=near), r"near\.ckpt was begun by exactsel.near_optimal"),
+        (lambda: near_optimal(problem, resume=path), r"path\.ckpt was begun by exactsel.solve_path"),
         (
             lambda: solve_path(problem, ks=[1, 2], resume=path),
             r"is about k = 3 too, which is not among what is asked for",
@@ -132,7 +132,7 @@ def test_what_may_change_and_what_not(tmp_path):
         (lambda: solve_path(problem, resume=path, seed=3), r"begun with seed = 0, and what decides on the tree stays"),
         (lambda: solve_path(problem, resume=path, trace="t"), r"trace is given, but searches that share a checkpoint"),
         (lambda: solve_path(problem, resume=path, sed=3), r"'sed' is no option of a search; did you mean 'seed'"),
-        (lambda: solve_path(problem, resume=path, checkpoint=near), "goes on in the checkpoint it is resumed from"),
+        (lambda: solve_path(problem, resume=path, checkpoint=near), "continues in the checkpoint it resumes from"),
         (lambda: solve_path(problem, checkpoint=path), r"path\.ckpt exists already; resume it"),
         (lambda: solve_path(problem.replace(lam=7.0), resume=path), r"is about lam = 0\.05, but it is 7\.0 here"),
         (lambda: near_optimal(problem.replace(k=2), resume=near), r"is about k = 3, but it is 2 here"),
@@ -185,7 +185,7 @@ def test_a_full_disk_costs_the_checkpoint_alone(tmp_path, monkeypatch):
 
     problem, file = problem_of("quadratic, no walks"), tmp_path / "run.ckpt"
     monkeypatch.setattr(Checkpoint, "save", full)
-    with pytest.warns(OutputWarning, match=r"\(disk full\)\. The search goes on without\."):
+    with pytest.warns(OutputWarning, match=r"\(disk full\)\. The search continues without it\."):
         path = solve_path(problem, near=0.2, checkpoint=file, checkpoint_every=0, **ONE_BY_ONE)
     assert path.complete
     assert len(saved) == 10

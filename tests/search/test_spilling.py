@@ -160,7 +160,7 @@ def test_nodes_in_a_checkpoint_outlive_its_last_state(tmp_path, monkeypatch):
     make, options = SEARCHES["quadratic, no walks"]
     options = {**options, "batch": 2, "signals": ()}
     usual = solve(make(900), **options)
-    with pytest.warns(OutputWarning, match=r"\(disk full\)\. The search goes on without\."):
+    with pytest.warns(OutputWarning, match=r"\(disk full\)\. The search continues without it\."):
         result = solve(
             make(900), checkpoint=tmp_path / "run.ckpt", checkpoint_every=0, memory_limit=TIGHT, **options
         )  # fmt: skip

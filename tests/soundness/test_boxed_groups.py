@@ -111,9 +111,9 @@ def test_the_command_line(tmp_path, monkeypatch):
     assert 0.0 <= answer["coef"][2] <= 0.25
     assert CliRunner().invoke(cli, ["verify", "p.exsel", "data.npz", *limits]).exit_code == 0
     assert "REJECTED" in CliRunner().invoke(cli, ["verify", "p.exsel", "data.npz", *limits[:2]]).stdout
-    for command in ("best", "path", "near", "compare", "heuristic", "certify"):
-        more = {"near": ["--tau", "1"], "heuristic": ["forward"], "certify": ["--support", "g"]}.get(command, [])
-        place = more if command == "heuristic" else []
-        rest = [] if command == "heuristic" else more
-        told = CliRunner().invoke(cli, [command, *place, "data.npz", *limits, *rest])
+    for command, *rest in (
+        ["best"], ["path"], ["compare"], ["certify", "--support", "g"], ["solve", "--method", "forward"],
+        ["best", "--criterion", "objective", "--within", "1"],
+    ):  # fmt: skip
+        told = CliRunner().invoke(cli, [command, "data.npz", *limits, *rest])
         assert told.exit_code == 0, (command, told.output, told.stderr, told.exception)

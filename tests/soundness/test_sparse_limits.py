@@ -9,8 +9,9 @@ from boxed_cases import allowed_sets, smallest_on
 from samples import sample
 from sparse_cases import brute_force, drawn, drawn_limits, on_demand
 
-from exactsel import BoxedProblem, Problem, UnsupportedError, best_model, boxed, certify, solve, solve_path, verify
+from exactsel import Problem, UnsupportedError, best_model, boxed, certify, solve, solve_path, verify
 from exactsel.bounds.column_bounds import column_bounds
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.sklearn import BestSubsetRegressor
 from exactsel.solving import screening
 from exactsel.studies import heuristics

@@ -36,13 +36,15 @@ OF_COMMANDS = {"k_max", "ks", "lams", "criterion", "gamma", "penalty"}
 REST = {
     "as_json", "audit", "cap", "coef", "data", "dot", "every", "folds", "heuristics", "instance", "log_interval",
     "method", "most_bytes", "near", "options", "out", "page_file", "plot", "proof", "quiet", "report", "root", "seeds",
-    "shared", "style", "summary", "support", "tau", "top", "trace", "within", "work_limit",
+    "shared", "style", "summary", "support", "top", "trace", "within", "work_limit",
     *OF_COMMANDS, *(name for title in ("Limits", "Workers", "Saving", "Search") for name in SECTIONS[title]),
 }  # fmt: skip
 """Parameters that say nothing of data and problem: what is done with them, limits, and what comes out."""
 
 NO_DATA = {"sweep", "instances", "generate", "warmup", "fuzz", "reduce", "plugins"}
 """Commands that are given no data; a sweep's are in its config, see below."""
+
+LISTING = ("--criterion", "objective", "--within")
 
 NEAR = 1e-6
 """Relative: what figures may differ by from those of fits elsewhere."""
@@ -113,8 +115,8 @@ class Door:
         self.close(told["candidate"]["value"], self.stated.objective(coef, c))
         self.close(told["candidate"]["excess"], max(0.0, self.stated.value(chosen) - self.stated.best()))
 
-    def check_heuristic(self) -> None:
-        told = said("heuristic", self.case.method, self.file, "--quiet", *words("heuristic", self.case))
+    def check_solve_method(self) -> None:
+        told = self.solve("--method", self.case.method)
         self.about_its_support(told)
         assert told["lower"] <= self.stated.best() * (1 + NEAR)
         self.quality(told)
@@ -152,11 +154,11 @@ class Door:
         assert told["lower"] <= best + 1e-9
         self.close(told["models"][0]["objective"], self.value_of(told["models"][0]["support"]))
 
-    def check_near(self) -> None:
+    def check_best_objective(self) -> None:
         values = sorted(self.value_of(chosen) for chosen in self.stated.sets(self.stated.k, exactly=True))
         gap, place = max((b - a, i) for i, (a, b) in enumerate(pairwise([*values[:4], 2 * values[-1]])))
         tau = values[place] + 0.5 * gap - self.stated.best()
-        told = said("near", self.file, "--tau", repr(tau), *words("near", self.case))
+        told = said("best", self.file, *LISTING, repr(tau), *words("best", self.case))
         assert told["complete"]
         for model in told["models"]:
             self.close(model["value"], self.value_of(model["support"]))

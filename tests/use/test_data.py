@@ -325,7 +325,7 @@ class TestCommandLine:
             shown = self.run(command, *chosen, *options)
             assert shown.exception is None, (command, shown.output)
             assert json.loads(shown.stdout)
-        shown = self.run("heuristic", "omp", *chosen, "--json")
+        shown = self.run("solve", *chosen, "--method", "omp", "--json")
         assert json.loads(shown.stdout)["feature_names"] == ["bmi"]
 
     def test_names_are_everywhere(self, csv):

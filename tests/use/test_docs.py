@@ -10,38 +10,71 @@ import sys
 from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
+from runpy import run_module
 from types import ModuleType
 
 import numpy as np
 import pandas
 import pytest
+from command_line import CALLED, COMMAND
 
 import exactsel
+from exactsel.cli.main import GROUPS
 from exactsel.cli.main import main as run_command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     "README.md",
-    "docs/install.md",
-    "docs/tutorial.md",
-    "docs/reference/json.md",
-    "docs/reference/results.md",
-    "docs/reliability.md",
-    *(f"docs/howto/{p.name}" for p in sorted((ROOT / "docs/howto").glob("*.md"))),
+    *(
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+        if not {"development", "example_plugin", "_build"} & {*path.relative_to(ROOT).parts}
+    ),
 ]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-# A block after the comment <!-- not run --> is left out.
 FENCE = re.compile(
-    r"(?P<mark><!-- not run -->\n)?^```(?P<kind>bash|python)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-INDENTED = re.compile(r"(?:^    exactsel (?:[^\n]*\\\n)*[^\n]*\n)+", re.MULTILINE)
+"""A block; a comment before it says why it is not run, or which file it is."""
+
+PROGRAMS = r"exactsel|python|pip|make|Rscript|conda"
+INDENTED = re.compile(rf"(?:^    (?:{PROGRAMS}) (?:[^\n]*\\\n)*[^\n]*\n)+", re.MULTILINE)
+
+NOT_COMMANDS = ("text", "r", "{toctree}", "{literalinclude}", "{note}", "{warning}")
+"""Kinds of blocks that hold no command of this project."""
+
+NOT_RUN = {
+    "pip install": "needs a network",
+    "make": "continuous integration does it",
+    "python -m benchmarks": "takes hours, or has tests of its own",
+    "exactsel dev warmup": "takes minutes",
+}
+"""Commands that are shown and not run by the tests of the pages, and why."""
 
 
 def blocks(text: str):
     """(kind, body) of the blocks to run, in the order of the page; commands may be indented or fenced."""
-    found = [(m.start(), m["kind"], m["body"]) for m in FENCE.finditer(text) if not m["mark"]]
-    found += [(m.start(), "bash", m.group()) for m in INDENTED.finditer(text)]
-    return [(kind, body) for _, kind, body in sorted(found)]
+    found = [(m.start(), *_meant(m)) for m in FENCE.finditer(text)]
+    found += [(m.start(), "bash", m.group()) for m in INDENTED.finditer(FENCE.sub(_blanked, text))]
+    return [(kind, body) for _, kind, body in sorted(found) if kind]
+
+
+def _meant(match: re.Match[str]) -> tuple[str, str]:
+    """What becomes of a block: its kind, or nothing where it is not run; a block of another kind fails."""
+    mark, kind, body = match["mark"] or "", match["kind"].split(" ")[0], match["body"]
+    if mark.startswith("file: "):
+        return mark, body
+    if mark.startswith("not run"):
+        assert re.fullmatch("not run: .{5,}", mark), f"say why it is not run: {match.group()}"
+        return "", body
+    if kind == "console":
+        return "bash", "".join(re.findall(r"^\$ (.*\n)", body, re.MULTILINE))
+    assert kind in ("bash", "python", *NOT_COMMANDS), f"of no kind that is run: {match.group()}"
+    return ("" if kind in NOT_COMMANDS else kind), body
+
+
+def _blanked(match: re.Match[str]) -> str:
+    return " " * len(match.group())
 
 
 @pytest.fixture
@@ -82,10 +115,27 @@ def run_commands(body: str) -> None:
     """Each line of a block; a command that finishes with a gap left is fine, a wrong one is not."""
     for line in body.replace("\\\n", " ").strip().splitlines():
         words = shlex.split(line, comments=True)
-        assert words[0] == "exactsel", line
+        if not words or any(" ".join(words).startswith(start) for start in NOT_RUN):
+            continue
         with pytest.raises(SystemExit) as ended:
-            run_command_line(words[1:])
-        assert ended.value.code in (0, 1), line
+            _run(words)
+        assert ended.value.code in (0, 1, None), line
+
+
+def _run(words: list[str]) -> None:
+    if words[:2] == ["python", "-m"]:
+        _run_module(words[2:])
+        return
+    assert words[0] == "exactsel", words
+    run_command_line(words[1:])
+
+
+def _run_module(words: list[str]) -> None:
+    before, sys.argv = sys.argv, words
+    try:
+        run_module(words[0], run_name="__main__", alter_sys=False)
+    finally:
+        sys.argv = before
 
 
 @pytest.mark.filterwarnings("default:in instances/cars.csv", "default:in the data, ")
@@ -94,10 +144,10 @@ def test_a_page_can_be_followed(page, folder, capsys):
     if "plot_" in (text := (ROOT / page).read_text(encoding="utf-8")):
         pytest.importorskip("matplotlib")
     names: dict[str, object] = {"__name__": "page"}
-    shown = blocks(text)
-    assert shown
-    for kind, body in shown:
-        if kind == "bash":
+    for kind, body in blocks(text):
+        if kind.startswith("file: "):
+            (folder / kind.removeprefix("file: ")).write_text(body, encoding="utf-8")
+        elif kind == "bash":
             run_commands(body)
         elif "pysindy." in body and find_spec("pysindy") is None:
             continue  # the page's last blocks; it says what to install
@@ -107,6 +157,28 @@ def test_a_page_can_be_followed(page, folder, capsys):
         assert {path.name for path in folder.glob("*.html")} == {
             "run.html", "best.html", "path.html", "compare.html", "play.html", "engine.html",
         }  # fmt: skip
+
+
+INLINE = re.compile(r"`(exactsel [^`]+)`")
+
+
+@pytest.mark.smoke
+def test_commands_within_sentences_are_there():
+    """Also in pages for developers: the command is one, and its options are its own."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *NOTEBOOKS]
+    for page in pages:
+        if page.name == "history.md":
+            continue  # what was called otherwise then
+        for line in INLINE.findall(page.read_text(encoding="utf-8")):
+            words = re.split(r"[\s\[\]]+", line)[1:]
+            name = next((word for word in words if word in COMMAND), None)
+            if name is None:
+                assert words[0] in {*GROUPS, "--help", "--version", "..."}, f"{page.name}: {line}"
+                continue
+            known = {flag for each in COMMAND[name].params for flag in (*each.opts, *each.secondary_opts)}
+            given = {word.partition("=")[0].rstrip(".,;:") for word in words if re.match("--?[a-z]", word)}
+            assert given <= known | {"--help", "--help-all"}, f"{page.name}: {line}"
+            assert words[: len(CALLED[name])] == CALLED[name], f"{page.name}: {line}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -137,6 +209,14 @@ def test_every_key_of_the_json_object_is_explained():
         row = exactsel.heuristics.run("greedy-css" if problem.family == "css" else "forward", problem).as_dict()
         for key in {*plain, *near, *row}:
             assert f"`{key}`" in page, key
+
+
+@pytest.mark.smoke
+def test_the_reference_documents_what_is_public_and_nothing_else():
+    page = (ROOT / "docs/reference/api.rst").read_text(encoding="utf-8")
+    entries = re.findall(r"^\.\. auto(?:function|class):: exactsel\.(\w+)(?:\.\w+)?$", page, re.MULTILINE)
+    assert {*entries} - {"sklearn"} == {*exactsel.__all__} - {"__version__"}
+    assert "exactsel.__version__" in page
 
 
 def test_pictures_are_there():

@@ -27,6 +27,8 @@ TRAP = INSTANCES / "greedy-trap.npz"
 CSV = INSTANCES / "cars.csv"
 OUT = "@out"
 
+LISTING = ["--criterion", "objective", "--within", "1"]
+
 BESIDE = {
     ("solve", "--proof"): ["solve", TRAP, "--json", "--quiet", "--proof", OUT],
     ("solve", "--trace"): ["solve", TRAP, "--json", "--quiet", "--trace", OUT],
@@ -43,7 +45,7 @@ BESIDE = {
 SAVING = {
     ("solve", "--checkpoint"): ["solve", TRAP, "--json", "--quiet", "--checkpoint", OUT],
     ("path", "--checkpoint"): ["path", TRAP, "--k-max", "2", "--json", "--checkpoint", OUT],
-    ("near", "--checkpoint"): ["near", TRAP, "--tau", "1", "--json", "--checkpoint", OUT],
+    ("best", "--checkpoint"): ["best", TRAP, *LISTING, "--json", "--checkpoint", OUT],
 }
 """Those without which nothing is begun."""
 
@@ -75,7 +77,7 @@ READ = {
     ("reduce", "path"),
 }  # fmt: skip
 SAID_OF_OTHERS = {
-    ("solve", "--resume"), ("path", "--resume"), ("near", "--resume"),  # of checkpoints that are there, below
+    ("solve", "--resume"), ("path", "--resume"), ("best", "--resume"),  # of checkpoints that are there, below
     ("fuzz", "--out"),  # only where fuzz has found something
 }  # fmt: skip
 
@@ -190,14 +192,15 @@ def test_what_was_there_before_stays(writer, size, run, config, tmp_path):
     assert target.read_bytes() == b"as it was"
 
 
-@pytest.mark.parametrize("command", ["solve", "path", "near"])
+@pytest.mark.parametrize("command", ["solve", "path", "best"])
 @needs_posix
 def test_a_search_goes_on_where_its_checkpoint_cannot(command, run, tmp_path):
     file = tmp_path / "run.ckpt"
-    words = {"solve": ["solve", TRAP, "--quiet"], "path": ["path", TRAP, "--k-max", "2"], "near": ["near", TRAP]}[
-        command
-    ]
-    more = ["--tau", "1"] if command == "near" else []
+    words = {
+        "solve": ["solve", TRAP, "--quiet"], "path": ["path", TRAP, "--k-max", "2"],
+        "best": ["best", TRAP, "--criterion", "objective"],
+    }[command]  # fmt: skip
+    more = ["--within", "1"] if command == "best" else []
     assert run([*words, *more, "--json", "--checkpoint", file])[0] == 0
     before = file.read_bytes()
     with no_file_larger_than(100):
@@ -211,8 +214,8 @@ def test_a_search_goes_on_where_its_checkpoint_cannot(command, run, tmp_path):
 
 PRINTS = {
     "solve": ["solve", TRAP, "--quiet"], "certify": ["certify", TRAP, "--support", "0,1", "--quiet"],
-    "heuristic": ["heuristic", "omp", TRAP], "compare": ["compare", TRAP, "--heuristic", "omp"],
-    "path": ["path", TRAP, "--k-max", "2"], "near": ["near", TRAP, "--tau", "1"],
+    "method": ["solve", TRAP, "--method", "omp"], "compare": ["compare", TRAP, "--heuristic", "omp"],
+    "path": ["path", TRAP, "--k-max", "2"], "list": ["best", TRAP, *LISTING],
     "best": ["best", TRAP, "--k-max", "2"],
     "info": ["info", TRAP], "instances": ["data", "instances"],
     "play": ["play", TRAP, "--dot"], "plugins": ["dev", "plugins"],

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from exactsel import BoxedProblem, Problem, best_model, boxed, heuristics, solve
+from exactsel import Problem, best_model, boxed, heuristics, solve
 from exactsel.cli.main import cli
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem.boxed import BoxedProblem
 from exactsel.studies.compare import compare
 
 QUIET = {"signals": (), "threads": 1}
@@ -167,7 +168,7 @@ def test_the_commands(tmp_path):
     told = json.loads(run("compare", path, "--nonnegative", "all", "--json"))
     assert "forward" in [row["method"] for row in told["methods"]]
     assert told["exact"]["quality"]["r2"] > 0.2
-    assert json.loads(run("heuristic", "swap", path, "--nonnegative", "all", "--json"))["method"] == "swap"
+    assert json.loads(run("solve", path, "--method", "swap", "--nonnegative", "all", "--json"))["method"] == "swap"
     assert "account for the limits" in run("best", path, "--nonnegative", "all", "--summary")
     within = boxed(Problem(A, y, 3, lam=0.5), "all")
     assert best_model(within, **QUIET).summary().parameters[0].error > 0

@@ -190,7 +190,7 @@ class TestCommandLine:
         return CliRunner().invoke(cli, arguments, catch_exceptions=False, standalone_mode=False)
 
     def test_heuristic(self, file):
-        called = self.call("heuristic", "poss", file, "--set", "iterations=300", "--json", "--time-limit", "20")
+        called = self.call("solve", file, "--method", "poss", "--set", "iterations=300", "--json", "--time-limit", "20")
         plain = json.loads(called.stdout)
         assert called.return_value == 0
         assert plain["method"] == "poss"
@@ -199,13 +199,29 @@ class TestCommandLine:
         assert "method       poss" in called.stderr
 
     def test_heuristic_takes_a_bound(self, file):
-        called = self.call("heuristic", "forward", file, "--bound", "supergradient", "--json", "--quiet")
+        called = self.call("solve", file, "--method", "forward", "--bound", "supergradient", "--json", "--quiet")
         assert json.loads(called.stdout)["settings"]["bound"] == "supergradient"
 
     def test_heuristic_says_what_is_wrong_with_an_option(self, file):
         for given, said in (("iterations", "NAME=VALUE"), ("speed=9", "has no option 'speed'")):
             with pytest.raises(InputError, match=said):
-                self.call("heuristic", "poss", file, "--set", given)
+                self.call("solve", file, "--method", "poss", "--set", given)
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--proof", "p.exsel"], "--method runs no search, but --proof is given; leave it out."),
+            (["--node-limit", "3"], "--method runs no search, but --node-limit is given; leave it out."),
+            (["--target", "a", "--target", "b"], "--method takes one target, but several are given"),
+        ],
+    )
+    def test_a_method_takes_no_options_of_a_search(self, file, words, said):
+        with pytest.raises(InputError, match=said):
+            self.call("solve", file, "--method", "omp", *words)
+
+    def test_options_of_a_method_need_one(self, file):
+        with pytest.raises(InputError, match="--set is about an approximate method, but none is given"):
+            self.call("solve", file, "--set", "iterations=3")
 
     def test_compare(self, file):
         called = self.call("compare", file, "--heuristic", "forward,omp,poss")
@@ -230,7 +246,8 @@ class TestCommandLine:
         assert self.call("certify", matrix, "--problem", "css", "-k", "3", "--support", support).return_value == 0
         facts = json.loads(self.call("info", matrix, "--problem", "css", "-k", "3", "--json").stdout)
         assert facts["best_rank_k_error"] <= plain["upper"]
-        assert self.call("heuristic", "greedy-css", matrix, "--problem", "css", "-k", "3").return_value in (0, 1)
+        greedy = self.call("solve", matrix, "--method", "greedy-css", "--problem", "css", "-k", "3")
+        assert greedy.return_value in (0, 1)
         assert "exact search" in self.call("compare", matrix, "--problem", "css", "-k", "2").stdout
 
     def test_column_subset_selection_says_what_is_wrong(self, matrix, file):

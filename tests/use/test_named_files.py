@@ -32,7 +32,7 @@ def parameters(name: str, kinds: object) -> list[click.Parameter]:
 
 
 def of_one_search(*two: click.Parameter) -> bool:
-    """Whether one file may be both: a search goes on in the checkpoint it is resumed from."""
+    """Whether one file may be both: a search continues in the checkpoint it resumes from."""
     return {each.name for each in two} == {"checkpoint", "resume"}
 
 
@@ -72,7 +72,7 @@ def refusal(words: list[str]) -> str:
 def test_there_are_pairs_of_all_commands_that_write():
     """So that an empty list of pairs is no success."""
     writing = {name for name, _, _ in pairs()}
-    assert {"solve", "certify", "path", "near", "compare", "convert", "gram", "sweep", "play"} <= writing
+    assert {"solve", "certify", "path", "best", "compare", "convert", "gram", "sweep", "play"} <= writing
     assert len(pairs()) > 80
 
 

@@ -65,12 +65,12 @@ def test_reading_asks_between_blocks_and_ends_with_the_limit(ending, clock, smal
             read_data(file)
 
 
-@pytest.mark.parametrize("command", [["solve"], ["heuristic", "forward"], ["path"]])
+@pytest.mark.parametrize("command", [["solve"], ["solve", "--method", "forward"], ["path"]])
 def test_a_command_whose_limit_ends_while_it_reads_says_so(command, clock, small_blocks, tmp_path, capsys):
     file = written(tmp_path, "csv")
     clock.jump_at_read = 6
     with pytest.raises(SystemExit) as ended:
-        main([*command, str(file), "-k", "2", "--time-limit", "5"])
+        main([command[0], str(file), *command[1:], "-k", "2", "--time-limit", "5"])
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert said.startswith("Error: the time limit of 5 s ended while the data were read")

@@ -69,7 +69,8 @@ def test_the_commands_take_it_as_any_other(table, tmp_path, run):
     near = exactsel.Problem.prepared(A, Y, 2, loss="huber", lam=1.0, weights=W, intercept=True)
     assert exactsel.verify(near, proof).verified
     for words in (
-        ("info", out), ("path", out, "-k", 2), ("near", out, "--tau", "0.1"), ("certify", out, "--support", "a,c"),
+        ("info", out), ("path", out, "-k", 2), ("certify", out, "--support", "a,c"),
+        ("best", out, "--criterion", "objective", "--within", "0.1"),
         ("solve", out, "--drop", "b"), ("solve", out, "--loss", "quadratic"),
     ):  # fmt: skip
         code, text = run(*words)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from command_line import TWINS
 
+from exactsel.errors import at_command_line
 from exactsel.solving.status import status_of
 
 SAVED = {
     "solve": ["solve", TWINS, "--node-limit", "0", "--quiet"],
     "path": ["path", TWINS, "--k-max", "2"],
-    "near": ["near", TWINS, "--tau", "0.1"],
+    "near": ["best", TWINS, "--criterion", "objective", "--within", "0.1"],
 }
 
 
@@ -21,7 +22,8 @@ def test_what_a_checkpoint_says(run, tmp_path, command):
     run(*SAVED[command], "--checkpoint", file)
     shown = run("solve", "--status", file)
     assert (shown.code, shown.err) == (0, "")
-    assert shown.out.splitlines() == [f"{name:<9} {value}" for name, value in status_of(file).lines()]
+    with at_command_line():
+        assert shown.out.splitlines() == [f"{name:<9} {value}" for name, value in status_of(file).lines()]
     for words in (["--status", file, "--json"], ["--json", "--status", file]):
         shown = run("solve", *words)
         assert (shown.code, shown.err) == (0, "")

@@ -328,7 +328,7 @@ def test_two_at_once_are_refused(folder, run):
     store = Store.open("c.csv.store")
     shown = run("dev", "sweep", "c.toml")
     assert (shown.code, shown.err) == (
-        2, "Error: another sweep is at work on c.csv.store; wait until it has ended, or give another --out.\n",
+        2, "Error: another sweep uses c.csv.store; wait until it has ended, or give another --out.\n",
     )  # fmt: skip
     assert "1 jobs, 0 run before, 1 to run" in run("dev", "sweep", "c.toml", "--dry-run").out
     store.close()

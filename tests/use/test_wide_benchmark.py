@@ -132,6 +132,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_page_names_instances_that_exist():
-    text = (ROOT / "docs/how-many-columns.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/development/wide-data.md").read_text(encoding="utf-8")
     for name in instances.INSTANCES:
         assert f"`{name}`" in text, name

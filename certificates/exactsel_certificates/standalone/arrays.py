@@ -57,13 +57,13 @@ def read_instance(path: str, names: Sequence[str] = KNOWN) -> dict[str, Any]:
             for name in names:
                 found = [member for member in members if member.filename == f"{name}.npy"]
                 if len(found) > 1:
-                    raise Unreadable(f"{path!a} holds {name} twice; make the file anew.")
+                    raise Unreadable(f"{path!a} holds {name} twice; write the file again.")
                 if found:
                     arrays[name] = numbers_of(name, unpacked(archive, found[0]))
     except Unreadable:
         raise
     except Exception as error:  # what zipfile and zlib raise for damaged archives is nowhere said
-        raise Unreadable(f"{path!a} is no sound .npz archive ({type(error).__name__}); make it anew.") from None
+        raise Unreadable(f"{path!a} is no sound .npz archive ({type(error).__name__}); write it again.") from None
     return arrays
 
 
@@ -91,7 +91,7 @@ def read_lines(path: str) -> list[str]:
 def unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """A member's bytes, of which no more than the limit is unpacked."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise Unreadable(f"{member.filename!a} is packed in a way numpy does not know; make the file anew.")
+        raise Unreadable(f"{member.filename!a} is packed in a way numpy does not know; write the file again.")
     with archive.open(member) as stream:
         data = stream.read(LIMIT + 1)
     if len(data) > LIMIT:
@@ -165,4 +165,4 @@ def _texts(name: str, kind: str, order: str | None, body: bytes, count: int) -> 
 
 def _fits(name: str, expected: int, body: bytes) -> None:
     if len(body) != expected:
-        raise Unreadable(f"array {name} has {len(body)} bytes where its header says {expected}; make the file anew.")
+        raise Unreadable(f"array {name} has {len(body)} bytes where its header says {expected}; write the file again.")

@@ -265,9 +265,9 @@ class _Walk:
 
     def _walk(self, step: Walked, region: _Region | None) -> None:
         if region is None:
-            raise ReplayError(f"region {step.region} was walked, but holds no model.")
+            raise ReplayError(f"region {step.region} was enumerated, but holds no model.")
         if isinstance(self.instance, Instance) and self.instance.loss != "quadratic":
-            raise ReplayError(f"region {step.region} was walked, which {self.instance.loss} does not allow.")
+            raise ReplayError(f"region {step.region} was enumerated, which {self.instance.loss} does not allow.")
         left, rounding = list(step.open_regions), 0.0
         if isinstance(self.instance, ColumnInstance):
             rounding = rounding_of_eigenvalues(self.instance)
@@ -276,14 +276,14 @@ class _Walk:
                 part = self._implied(_Region(piece.inside, piece.candidates))
                 if piece.bound is None:
                     if not left:
-                        raise ReplayError(f"the walk of region {step.region} leaves more open than it lists.")
+                        raise ReplayError(f"the subtree of region {step.region} leaves more open than it lists.")
                     self._add(left.pop(0), part)
                 elif part is not None and piece.bound != math.inf:
                     self._enter(step.region, step.dropped, piece.bound, rounding)
         except ValueError as error:
-            raise ReplayError(f"the walk of region {step.region} cannot be followed: {error}") from None
+            raise ReplayError(f"the subtree of region {step.region} cannot be followed: {error}") from None
         if left:
-            raise ReplayError(f"the walk of region {step.region} lists {len(left)} open regions it does not leave.")
+            raise ReplayError(f"the subtree of region {step.region} lists {len(left)} open regions it does not leave.")
         self.closed += 1
 
     def _add(self, number: int, region: _Region | None) -> None:

@@ -59,11 +59,11 @@ def retrace(
     for move in moves:
         column, kind = divmod(int(move), 8)
         if not waiting:
-            raise ValueError("the walk goes on after its last region.")
+            raise ValueError("the subtree continues after its last region.")
         S, C = waiting.pop()
         if kind in (BRANCH, PUT_IN, LEFT_OUT):
             if column not in C or len(S) >= instance.k:
-                raise ValueError(f"column {column} is no candidate where the walk decides on it.")
+                raise ValueError(f"column {column} is no candidate where the subtree decides on it.")
             within, without = (S | {column}, C - {column}), (S, C - {column})
         if kind == BRANCH:
             waiting += [within, without]
@@ -82,7 +82,7 @@ def retrace(
         else:
             raise ValueError(f"{kind} is no kind of move.")
     if waiting:
-        raise ValueError(f"the walk ends with {len(waiting)} regions undecided.")
+        raise ValueError(f"the subtree ends with {len(waiting)} regions undecided.")
 
 
 def region_bound(

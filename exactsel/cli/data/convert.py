@@ -18,10 +18,9 @@ from exactsel.cli.talk import say
 @problem_options
 @click.argument("out", type=OutputFile())
 def command(out: str, **arguments: Any) -> None:
-    """Write the data of INSTANCE, with k, lam, loss, weights, groups and so on as given, to the .npz file OUT.
+    """Write the data of INSTANCE to the .npz file OUT, with the k, lam, loss, weights and groups that you give.
 
-    A column called y, or --target, becomes the target. Equal data give equal bytes, whatever kind of file they
-    come from.
+    The column y, or --target, becomes the target. Equal data give equal bytes, from any kind of file.
     """
     from dataclasses import replace
 

@@ -11,11 +11,11 @@ from exactsel.cli.talk import say
 @click.command("generate", cls=FileCommand)
 @click.argument("name")
 @click.argument("out", type=OutputFile())
-@click.option("--n", type=int, help="Rows.")
-@click.option("--d", type=int, help="Columns.")
-@click.option("-k", "--k", type=int, help="Size of the planted support, or of the model to look for.")
-@click.option("--lam", type=float, help="Ridge weight to store.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--n", type=int, help="Draw this many rows.")
+@click.option("--d", type=int, help="Draw this many columns.")
+@click.option("-k", "--k", type=int, help="Store this k: the size of the planted support, or of the model to find.")
+@click.option("--lam", type=float, help="Store this ridge weight.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed the random numbers.")
 def command(name: str, out: str, n: int | None, d: int | None, k: int | None, lam: float | None, seed: int) -> None:
     """Write the instance NAME (huber, logistic, quadratic, hard, diabetes) to the file OUT."""
     from exactsel.data.generate import generate

@@ -24,40 +24,42 @@ CARS = "data gram instances/cars.csv cars.npz --target mpg --drop 'name,model ye
 @click.option(
     "--target",
     type=FileOrText(),
-    help="Column to predict (name, or number from 0), or a file that holds it; y by default.",
+    help="Predict this column, a name or a number from 0, or the numbers in a file. Default: y.",
 )
-@click.option("--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, separated by commas.")
+@click.option("--drop", multiple=True, metavar="COLUMNS", help="Leave out these columns, separated by commas.")
 @click.option(
     "--weights",
     type=FileOrText(),
-    help="Column of row weights (name, or number from 0), or a file: one a line or .npy.",
+    help="Weight the rows by this column, a name or a number from 0, or by a file: one a line or .npy.",
 )
 @click.option("--missing", type=click.Choice(["drop-rows"]), help="Leave out rows with missing values.")
-@click.option("--decimal", type=click.Choice([",", "."]), help="Decimal mark of a text, where it is not a point.")
-@click.option("--encoding", help="Encoding of a text that is not UTF-8: cp1252, latin-1, utf-16, ...")
-@click.option("-k", "--k", type=int, help="Largest number of columns in the model, to be stored.")
-@click.option("--lam", type=float, help="Ridge weight of (lam/2)||x||^2, to be stored.")
+@click.option(
+    "--decimal", type=click.Choice([",", "."]), help="Read numbers with this decimal mark. Default: the point."
+)
+@click.option("--encoding", help="Read text in this encoding, such as cp1252, latin-1 or utf-16. Default: UTF-8.")
+@click.option("-k", "--k", type=int, help="Store this largest number of features in the model.")
+@click.option("--lam", type=float, help="Store this weight of the ridge (lam/2)||x||^2.")
 @click.option(
     "--loss",
     default="quadratic",
     show_default=True,
-    help="The loss: quadratic, huber, logistic, squared_hinge, poisson.",
+    help="Store this loss: quadratic, huber, logistic, squared_hinge or poisson.",
 )
-@click.option("--delta", type=float, help="Huber threshold, to be stored.")
+@click.option("--delta", type=float, help="Store this threshold of Huber loss, in units of y.")
 @click.option(
     "--intercept/--no-intercept",
     default=True,
     show_default=True,
-    help="Unpenalised intercept; it is worked in, and comes back in the answer.",
+    help="Add an intercept without a penalty. It comes back in the answer.",
 )
 @setting_options("threads")
 def command(data: str, out: str, **arguments: Any) -> None:
-    """Make OUT, an instance for solve, path, compare and all others, of DATA, rows that need not fit into memory.
+    """Reduce the rows of DATA, which need not fit into memory, to an instance OUT for all other commands.
 
-    DATA is a .npy, .parquet, .csv or .tsv file (the last two also .gz) and is read once, in blocks. With quadratic loss
-    OUT, an .npz file, has at most d + 1 rows for d columns, with the same objective. A bound on how far it may be off
-    from all rows is stored in it, printed here and by info, and counted in by solve. Other losses need all rows: OUT
-    holds them column by column, and they stay on disk while it is worked on.
+    DATA is a .npy, .parquet, .csv or .tsv file, the last two also .gz. The command reads it once, in blocks. With
+    quadratic loss the .npz file OUT has at most d + 1 rows for d columns, with the same objective. OUT stores a bound
+    on its distance from all rows. This command and info print the bound, and solve accounts for it. Other losses need
+    all rows: OUT holds them column by column, and they stay on disk.
     """
     from exactsel.data.gram import gram
     from exactsel.data.instance import write_instance

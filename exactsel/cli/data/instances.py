@@ -14,11 +14,11 @@ from exactsel.cli.talk import say
     "target",
     type=OutputFolder(),
     metavar="FOLDER",
-    help="Write them into this folder, so that they can be solved.",
+    help="Copy the instances into this folder.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(target: str | None, as_json: bool) -> None:
-    """List the instances that come with exactsel, and what each of them shows."""
+    """List the instances that come with exactsel, and what each of them shows, or copy them."""
     import json
     import textwrap
 

@@ -8,7 +8,7 @@ from exactsel.cli.talk import say
 
 
 @click.command("plugins")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(as_json: bool) -> None:
     """List losses, bounds, trees, branchings, frontiers and heuristics, and the packages they come from."""
     import json

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @click.command("reduce", cls=FileCommand)
 @click.argument("path", type=ReplacedPath())
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(path: str, as_json: bool) -> int:
     """Check whether the failure in PATH still occurs, and make its files small enough to report.
 
-    PATH is a .json file that a failed search or exactsel dev fuzz has written beside an instance, or a folder of such
-    files. The files of a failure that still occurs are replaced by smaller ones. Exit code 0 means that nothing fails
-    any more, 1 that something does.
+    PATH is a folder, or one .json file that stands beside an instance. A search that contradicts itself writes such
+    files, and so does exactsel dev fuzz. Smaller files replace those that still fail. Exit code 0 means that nothing
+    fails any more, 1 that something does.
     """
     from exactsel.testing.failing import smaller, still_fails
     from exactsel.testing.reproducers import read_reproducer, reproducers_in, write_reproducer

@@ -27,7 +27,7 @@ TOLD = 20
 # The control character keeps the lines of the config apart.
 HELP = """Run every job of the grids in the TOML file CONFIG, and write a table with a row for each.
 
-A config holds a table [[sweep]] for each grid, the product of its lists, and what they share in [defaults]:
+CONFIG holds a table [[sweep]] for each grid, the product of its lists. [defaults] holds what all grids share.
 
 \b
 [defaults]
@@ -41,9 +41,9 @@ loss = ["quadratic", "huber"]
 method = ["solve", "omp", {name = "solve", bound = "apg"}]
 seed = [0, 1]
 
-What a job comes to is noted in TABLE.store at once. Ctrl-C ends the sweep with the table of what there is; the same
-command goes on, also after kill -9 or with a changed CONFIG, and runs only what is missing. Exit code 0 means that
-every job was run and proved its tolerance, 1 that a gap is left or a job has no result.
+TABLE.store gets each result at once. Ctrl-C ends the sweep with a table of the results so far. The same command
+continues, also after kill -9 or with a changed CONFIG, and runs only the missing jobs. Exit code 0 means that every job
+ran and proved its tolerance, 1 that a gap is left or a job has no result.
 """
 
 
@@ -54,12 +54,16 @@ every job was run and proved its tolerance, 1 that a gap is left or a job has no
     examples=("dev sweep sweep.toml", "dev sweep sweep.toml --jobs 4 --out table.parquet"),
 )
 @click.argument("config", type=InputFile())
-@click.option("--out", type=OutputFile(), help="The table, .csv or .parquet; by default CONFIG with the ending .csv.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes at a time.")
-@click.option("--retry", is_flag=True, help="Run those jobs again that were noted as failed.")
-@click.option("--dry-run", is_flag=True, help="List the jobs and how many have been run; run none.")
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, with all rows.")
+@click.option(
+    "--out",
+    type=OutputFile(),
+    help="Write the table to this file, .csv or .parquet. Default: CONFIG with the ending .csv.",
+)
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Run this many processes at a time.")
+@click.option("--retry", is_flag=True, help="Run failed jobs again.")
+@click.option("--dry-run", is_flag=True, help="List the jobs and how many have been run, and run none.")
+@click.option("--quiet", is_flag=True, help="Print no progress on stderr.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all rows on stdout.")
 def command(
     config: str, out: str | None, jobs: int, retry: bool, dry_run: bool, quiet: bool, as_json: bool
 ) -> int:  # fmt: skip

@@ -8,14 +8,16 @@ from exactsel.cli.talk import say, say_line
 
 
 @click.command("warmup")
-@click.option("--all", "everything", is_flag=True, help="Also problems without an intercept, css and all methods.")
-@click.option("--processes", type=click.IntRange(1), help="At a time; by default one a core, and four at most.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Compile for problems without an intercept, css and all methods, too."
+)
+@click.option("--processes", type=click.IntRange(1), help="Use this many processes. Default: one a core, at most four.")
 def command(everything: bool, processes: int | None) -> int:
-    """Compile kernels ahead, so that no later run waits for it: for images, clusters, continuous integration.
+    """Compile kernels ahead, so that no later run waits for the compiler.
 
-    They are kept in the user's cache folder, or in EXACTSEL_CACHE_DIR. Until then small problems are solved without
-    compiled kernels, which is quicker than compiling them; last digits may differ. Exit code 1 says that something
-    could not be compiled, or not be kept.
+    Use it for images, clusters and continuous integration. The cache folder of the user, or EXACTSEL_CACHE_DIR, keeps
+    the kernels. Without them small problems run interpreted, which is quicker than compiling, and last digits may
+    differ. Exit code 1 means that a kernel could not be compiled or stored.
     """
     from exactsel._jit import ENABLED
     from exactsel._jit.cache_paths import cache_folder, remember_warmup

@@ -49,7 +49,7 @@ class Job:
     def rng_seed(self) -> int:
         """The seed the method gets: from the parameters and the seed given, not from the job's place in the sweep.
 
-        It is that of ``exactsel heuristic --seed`` for the same run.
+        It is that of ``exactsel solve --method --seed`` for the same run.
         """
         steering = {name: value for name, value in self.settings.items() if name not in UNHURRIED}
         words = np.frombuffer(bytes.fromhex(_hash({**self._random_part, "settings": steering})), dtype="<u4")

@@ -34,25 +34,25 @@ Config = str | os.PathLike[str] | Mapping[str, Any]
 
 @dataclass(repr=False)
 class Sweep(Readable):
-    """What a sweep came to, so far while it is at work."""
+    """The results of a sweep, also of one that still runs."""
 
     jobs: tuple[Job, ...]
     table: str
     """The file with a row for each job that has been run."""
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What jobs came to, by their key."""
+    """Results of jobs, by their key."""
     before: int = 0
     """Jobs that had been run before."""
     run: int = 0
     """Jobs that were run now."""
     damaged: int = 0
-    """Lines of the store that counted for nothing."""
+    """Damaged lines of the store."""
     interrupted: bool = False
     seconds: float = 0.0
 
     @property
     def store(self) -> str:
-        """The file from which the sweep goes on."""
+        """The file from which the sweep resumes."""
         return self.table + ENDING
 
     @property
@@ -129,10 +129,9 @@ def sweep(
 ) -> Sweep:
     """Run every job of a grid that has not been run yet, and write a table with a row for each.
 
-    What a job comes to is noted beside the table (``TABLE.store``) as soon as it is done. So a sweep that ended before
-    its end, however that was, goes on where it stopped when it is called again, and one whose config has changed keeps
-    what still applies: a job is known by the content of its instance, its parameters, settings and seed, and the
-    version of exactsel.
+    Each result is saved beside the table, in ``TABLE.store``, when its job ends. A sweep that was interrupted continues
+    where it stopped when you call it again. A sweep with a changed config keeps the results that still apply: a job is
+    known by the content of its instance, its parameters, settings and seed, and the version of exactsel.
 
     Parameters
     ----------
@@ -142,14 +141,14 @@ def sweep(
     out : path, optional
         The table, ``.csv`` or ``.parquet``; by default the file of the config with the ending ``.csv``.
     jobs : int
-        Processes at a time; rows do not depend on it. 0 runs all in this process, which is for debugging: kernels are
-        compiled or not as they are here, on which last bits depend, and a job that hangs is not ended.
+        Processes at a time; rows do not depend on it. 0 runs all jobs in this process, for debugging: last bits may
+        then depend on which kernels are compiled, and a job that hangs is not ended.
     retry : bool
-        Run those jobs again that were noted as failed.
+        Run failed jobs again.
     told : callable, optional
-        Called with the sweep, the job and what it came to after each.
+        Called with the sweep, the job and its result after each job.
     signals : sequence of int
-        Signals that end the sweep with the table of what there is (main thread only).
+        Signals that end the sweep with a table of the results so far (main thread only).
 
     Returns
     -------
@@ -158,7 +157,7 @@ def sweep(
     Raises
     ------
     InputError
-        For a config that cannot be used, or where another sweep is at work on the store.
+        For a config that cannot be used, or where another sweep uses the store.
     OutputError
         Where the store or the table cannot be written.
     """

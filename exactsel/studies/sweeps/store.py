@@ -165,7 +165,7 @@ def _understood(data: bytes, file: Path) -> tuple[dict[str, dict[str, Any]], int
     if about.get("layout") != LAYOUT:
         raise InputError(
             f"{file} is a store of layout {about.get('layout')}, but this version of exactsel writes layout {LAYOUT}; "
-            f"go on with the version that wrote it, or give another {option('out')}."
+            f"use the version that wrote it, or give another {option('out')}."
         )
     records: dict[str, dict[str, Any]] = {}
     damaged = 0
@@ -203,5 +203,5 @@ def _lock(descriptor: int, file: Path) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         raise InputError(
-            f"another sweep is at work on {file}; wait until it has ended, or give another {option('out')}."
+            f"another sweep uses {file}; wait until it has ended, or give another {option('out')}."
         ) from None
