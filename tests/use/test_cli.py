@@ -56,6 +56,8 @@ class TestSolve:
             "status",
             "per_group",
             "nonnegative",
+            "sum_to",
+            "equality",
             "shared",
         }  # limits, bounds
         talk |= {"instance", "target", "drop", "factors", "formula", "missing", "decimal", "encoding", "offset"}

@@ -330,9 +330,11 @@ DOORS = {name.removeprefix("check_").replace("_", " "): name for name in vars(Do
 
 KEEP_NO_DEMANDS = ("scale", "offset", "force_in", "force_out", "hierarchy", "not_both", "per_group")
 
+LIMITS = ("nonnegative", "bounds", "max_coef", "sum_to", "equality")
+
 REFUSED: dict[tuple[str, str], str] = {
     **{("convert", name): "an instance file holds the columns as they are and no demands" for name in KEEP_NO_DEMANDS},
-    **{(door, name): "alone so far" for door in ("convert", "info") for name in ("nonnegative", "bounds", "max_coef")},
+    **{(door, name): "alone so far" for door in ("convert", "info") for name in LIMITS},
 }  # fmt: skip
 """Options that a command refuses, in so many words; anything else it must do right."""
 
