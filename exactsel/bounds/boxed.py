@@ -75,7 +75,7 @@ class BoxedBound(BoundSolver):
         if curvature is None and problem.lam == 0 and not problem.coefficient_bounds.all_finite:
             raise UnsupportedError(
                 "lam is 0, the columns are (nearly) dependent, and not all coefficients are limited on both sides; "
-                f"limit all of them, give a small ridge ({option('lam', 1e-6)}), or leave columns out."
+                f"limit all of them, give a small ridge ({option('lam', 1e-6)}), or leave features out."
             )
         return PreparedBoxed(problem, options, curvature)
 

@@ -20,7 +20,7 @@ OF_ONE_SEARCH = ("proof", "trace", "checkpoint", "resume", "report", "audit")
 REFUSED_SHARED = (
     "factors", "formula", *CONSTRAINTS, "nonnegative", "bounds", "max_coef", "sum_to", "equality", "offset"
 )  # fmt: skip
-"""Options that models on the same columns do not take."""
+"""Options that models with the same features do not take."""
 
 
 def targets_of(arguments: dict[str, Any]) -> tuple[str, ...]:

@@ -153,7 +153,7 @@ def checked_k(k: Any, d: int) -> int:
     """The largest number of columns, at most d; the warning about that points at the caller's caller."""
     if k is None:
         raise InputError(
-            f"k, the largest number of columns in the model, is missing; give {either('k=5', '-k 5')}, say, "
+            f"k, the largest number of features in the model, is missing; give {either('k=5', '-k 5')}, say, "
             "or store k in the file."
         )
     try:
@@ -161,11 +161,11 @@ def checked_k(k: Any, d: int) -> int:
     except (TypeError, ValueError, OverflowError):
         whole = False
     if not whole:
-        raise InputError(f"k is {shown(k)}, but the number of columns must be a whole number.")
+        raise InputError(f"k is {shown(k)}, but the number of features must be a whole number.")
     if k < 0:
-        raise InputError(f"k is {int(k)}, but the number of columns cannot be negative.")
+        raise InputError(f"k is {int(k)}, but the number of features cannot be negative.")
     if k > d:
-        warn_of_data(f"k = {int(k)} is more than the {d} columns there are; using k = {d}.")
+        warn_of_data(f"k = {int(k)} is more than the {d} features there are; using k = {d}.")
         return d
     return int(k)
 

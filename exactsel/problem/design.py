@@ -338,7 +338,7 @@ def refuse_design(AT: Any, what: str) -> None:
     if isinstance(AT, DesignColumns):
         raise UnsupportedError(
             f"{what} is needed here, but the data, {AT.shape[1]} x {len(AT)}, are held as no table; use another "
-            f"method, such as forward, or keep fewer columns."
+            f"method, such as forward, or keep fewer features."
         )
 
 

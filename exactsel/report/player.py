@@ -52,8 +52,8 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
     graph = result.tree()
     if len(graph) > MOST_NODES or problem.d > MOST_COLUMNS:
         raise InputError(
-            f"the search has {len(graph)} nodes over {problem.d} columns, but the player is for at most {MOST_NODES} "
-            f"nodes and {MOST_COLUMNS} columns; take a smaller instance or lower {option('node_limit')}."
+            f"the search has {len(graph)} nodes over {problem.d} features, but the player is for at most {MOST_NODES} "
+            f"nodes and {MOST_COLUMNS} features; take a smaller instance or lower {option('node_limit')}."
         )
     names = _names(problem)
     steps = list(Steps(names, problem.k).of(result.events))
@@ -252,7 +252,7 @@ def _greedy(steps: Sequence[GreedyStep], result: Result, names: Sequence[str]) -
     else:
         verdict = "Here greedy finds a model as good as the search does; but only the search can say so."
     header = ["size", "greedy takes", "objective", "best of this size", "its objective"]
-    caption = "Greedy, one column at a time; columns of the proven model are marked"
+    caption = "Greedy, one feature at a time; features of the proven model are marked"
     return [table(caption, header, rows), paragraph(verdict)]
 
 

@@ -194,8 +194,9 @@ class Result(FittedModel, Summarised, Readable, Gap):
 
     @property
     def _noun(self) -> str:
-        """What is chosen, for people: ``column``, ``group`` where columns are chosen in groups, ``term``."""
-        return str(self.problem.get("unit", "column"))
+        """What is chosen: ``feature``, ``group`` or ``term``; ``column`` in column subset selection."""
+        unit = str(self.problem.get("unit", "column"))
+        return "feature" if unit == "column" and self.problem["problem"] != "css" else unit
 
     @property
     def columns(self) -> tuple[int, ...]:

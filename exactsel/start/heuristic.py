@@ -170,8 +170,8 @@ def at_least(method: str, option: str, value: float, least: int) -> None:
 def _without_groups(problem: AnyProblem, method: str) -> None:
     if problem.units.grouped:
         raise WrongFamilyError(
-            f"the method '{method}' chooses single columns, but the columns of this problem are in groups; use forward "
-            f"or swap."
+            f"the method '{method}' chooses single features, but the features of this problem are in groups; "
+            f"use forward or swap."
         )
 
 

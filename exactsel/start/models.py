@@ -117,7 +117,7 @@ def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, 
     columns, state = checked_support(support, problem), problem.root_state
     banned = next((j for j in columns if state[j] == OUT), None)
     if banned is not None:
-        raise InputError(f"the support names column {banned}, which force_out rules out; leave it out.")
+        raise InputError(f"the support names feature {banned}, which force_out rules out; leave it out.")
     if len({*columns, *np.flatnonzero(state == IN).tolist()}) > problem.k:
         raise InputError(f"the support has no place for the features of force_in within k = {problem.k}; drop some.")
     if problem.units.completed(columns, problem.k) is None:
@@ -137,14 +137,15 @@ def checked_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int
     given = whole_numbers("the support", support)
     columns = tuple(sorted({*given}))
     if len(columns) != len(given):
-        raise InputError(f"the support {given} names a column twice; give each column once.")
+        raise InputError(f"the support {given} names a feature twice; give each feature once.")
     wrong = next((j for j in columns if not 0 <= j < problem.d), None)
     if wrong is not None:
         raise InputError(
-            f"the support names column {wrong}, but the columns are numbered 0 to {problem.d - 1}; correct the number."
+            f"the support names feature {wrong}, but the features are numbered 0 to {problem.d - 1}; correct the "
+            f"number."
         )
     if len(columns) > problem.k:
         raise InputError(
-            f"the support has {len(columns)} columns, but k is {problem.k}; give at most k columns or raise k."
+            f"the support has {len(columns)} features, but k is {problem.k}; give at most k features or raise k."
         )
     return columns

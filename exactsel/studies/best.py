@@ -183,7 +183,7 @@ def largest_size(k_max: Any, most: int) -> int:
     except TypeError:
         raise InputError(f"k_max is {k_max!r}, but the largest size must be a whole number.") from None
     if largest < 0:
-        raise InputError(f"k_max is {largest}, but the number of columns cannot be negative.")
+        raise InputError(f"k_max is {largest}, but the number of features cannot be negative.")
     return min(largest, most)
 
 

@@ -310,9 +310,11 @@ def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | 
     try:
         values = np.asarray(candidate)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"the candidate is {shown(candidate)}; give a list of columns or of d coefficients.") from None
+        raise InputError(
+            f"the candidate is {shown(candidate)}; give a list of features or of d coefficients."
+        ) from None
     if values.ndim != 1:
-        raise InputError(f"the candidate has {values.ndim} dimensions; give a list of columns or of d coefficients.")
+        raise InputError(f"the candidate has {values.ndim} dimensions; give a list of features or of d coefficients.")
     if values.size == 0 or values.dtype.kind in "biuU":
         return list(values.tolist()), None
     if values.dtype.kind == "f":

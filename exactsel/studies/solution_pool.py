@@ -144,7 +144,9 @@ class NearOptimal(Readable):
     def __str__(self) -> str:
         k, noun, names = self.result.problem["k"], f"{self.result._noun}s", self.feature_names
         if self.complete:
-            what = f"{len(self.models)} sets of {k} {noun} are within {self.tau:g} of the best; there is no other"
+            sets = "1 set" if len(self.models) == 1 else f"{len(self.models)} sets"
+            are = "is" if sets == "1 set" else "are"
+            what = f"{sets} of {k} {noun} {are} within {self.tau:g} of the best; there is no other"
         else:
             what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} {noun} found so far"
         lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.scope or 'all models'}"]

@@ -23,7 +23,7 @@ from exactsel.to_plain import Readable, finite, html_table
 from exactsel.types import FloatArray
 
 TOGETHER = ("fit_intercept", "standardize", "sample_weight", "lam", "force_in", "force_out", "loss", "feature_names")
-"""What else models on the same columns can be asked for, besides the options of a search."""
+"""What else models with the same features can be asked for, besides the options of a search."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +72,7 @@ class TargetModels(Readable):
 
     @property
     def claim_text(self) -> str:
-        """What is proven of models on the same columns, or of each target's, in a sentence each."""
+        """What is proven of models with the same features, or of each target's, in a sentence each."""
         if not self.shared:
             return "\n".join(result.claim_text for result in self.results)
         found = self.results[0]
@@ -126,10 +126,10 @@ def solve_targets(
     X : array or data frame (n, d)
     Y : array or data frame (n, m)
     k : int or sequence of int
-        Largest number of columns of a model, the same for all targets or one for each.
+        Largest number of features of a model, the same for all targets or one for each.
     shared : bool
-        All models on the same columns (at most k of them): the sum of the objectives is minimised, of quadratic loss.
-        Every target has coefficients, and an intercept, of its own.
+        Select the same features for all models, at most k, by the smallest sum of the objectives (quadratic loss). Each
+        target has its own coefficients and intercept.
     **options
         As for :func:`exactsel.solve`; for ``shared`` models those of :data:`TOGETHER` and of the search.
 
@@ -175,7 +175,7 @@ def solve_together(
     apart: Sequence[Problem], names: Sequence[str], *, force_in: Sequence[int | str] = (),
     force_out: Sequence[int | str] = (), **options: Any,
 ) -> TargetModels:  # fmt: skip
-    """One search for models on the same columns: a column's copies for all targets, block by block, are a group.
+    """One search for models with the same features: a column's copies for all targets, block by block, are a group.
 
     Parameters
     ----------
@@ -209,17 +209,17 @@ def solve_together(
 
 
 def refuse_for_shared(asked: Collection[str], loss: str | None) -> None:
-    """:class:`InputError` where something is asked for that models on the same columns do not take."""
+    """:class:`InputError` where something is asked for that models with the same features do not take."""
     other = next((name for name in asked if name not in TOGETHER), None)
     known = [name for name in TOGETHER if name != "feature_names" or either(name, "")]
     if other is not None:
         raise InputError(
-            f"{option(other)} is given, but models on the same columns take only {', '.join(map(option, known))} "
+            f"{option(other)} is given, but models with the same features take only {', '.join(map(option, known))} "
             f"and options of the search; leave it out, or {_apart()}."
         )
     if loss not in (None, "quadratic"):
         raise InputError(
-            f"models on the same columns minimise squared errors; leave {option('loss')} out, or {_apart()}."
+            f"models with the same features minimise squared errors; leave {option('loss')} out, or {_apart()}."
         )
 
 
@@ -255,5 +255,5 @@ def _on_the_same_columns(
 
 def _shared_size(k: int | Sequence[int]) -> int:
     if np.ndim(k) != 0:
-        raise InputError("models on the same columns have one k; give one number, or shared=False.")
+        raise InputError("models with the same features have one k; give one number, or shared=False.")
     return int(k)  # type: ignore[arg-type]

@@ -122,7 +122,7 @@ class TestSolve:
 
     def test_k_beyond_d_warns_in_one_line(self, run):
         shown = run("solve", TWINS, "-k", 77, "--json")
-        assert shown.err.splitlines()[0] == "Warning: k = 77 is more than the 5 columns there are; using k = 5."
+        assert shown.err.splitlines()[0] == "Warning: k = 77 is more than the 5 features there are; using k = 5."
         assert (shown.code, shown.json["k"]) == (0, 5)
 
     @pytest.mark.smoke
@@ -284,7 +284,7 @@ class TestInfo:
         facts = run("info", OUTLIER, "-k", 1, "--lam", 2, "--delta", 4, "--json").json
         assert (facts["k"], facts["lam"], facts["delta"], facts["loss"]) == (1, 2.0, 4.0, "huber")
         shown = run("info", TWINS, "-k", 9)
-        assert shown.err == "Warning: k = 9 is more than the 5 columns there are; using k = 5.\n"
+        assert shown.err == "Warning: k = 9 is more than the 5 features there are; using k = 5.\n"
         assert shown.code == 0
 
 
