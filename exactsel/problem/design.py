@@ -1,4 +1,4 @@
-"""A design matrix that is asked for products and for some columns, and never held as a table.
+"""A design matrix that provides products and single columns, and is never held as a table.
 
 Dense data are numpy arrays: :class:`Objective` and the methods multiply them as they are. Data that no memory holds as
 a table answer the same expressions, ``AT @ b``, ``x @ AT``, ``AT[columns]``, in the transposed layout (d, n) that the
@@ -49,7 +49,7 @@ class DesignColumns(ABC):
     """The columns (d, n) of A, each less its mean where :attr:`means` says so."""
 
     __array_ufunc__ = None
-    """So that ``x @ self`` is asked of this class and not of numpy."""
+    """So that ``x @ self`` calls this class and not numpy."""
 
     ndim = 2
     dtype = np.dtype(np.float64)

@@ -71,9 +71,9 @@ class Selection(Fit):
 def fit_support(objective: Objective, columns: IntArray) -> Fit:
     """Minimise P over models on ``columns`` (ascending, distinct) to a gradient norm of 1e-10 ||grad P(0)||.
 
-    Newton on the data; where its systems are singular, an orthogonal factorisation takes over (minimum-norm
-    solution for lam = 0). Where the gradient is no measure, or comes to no end, Newton's method in rows goes on
-    (:mod:`exactsel.problem.row_newton`); ``converged`` says whether it came to one.
+    Newton on the data; where its systems are singular, an orthogonal factorisation takes over (minimum-norm solution
+    for lam = 0). Where the gradient is no measure, or the iteration does not converge, Newton's method in rows
+    continues (:mod:`exactsel.problem.row_newton`). ``converged`` says whether it converged.
     """
     if objective.on_demand:
         return _of_design(objective, columns)

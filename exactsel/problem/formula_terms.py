@@ -1,4 +1,4 @@
-"""The operators of a formula, with a limit on the terms they may come to.
+"""The operators of a formula, with a limit on the number of terms they produce.
 
 Formulaic multiplies a power out as it stands: ``(a + b + c)**30`` are 3³⁰ products, nearly all of them equal. Here a
 power is a product at a time, until no new term comes, and what would have too many terms is refused beforehand.

@@ -1,4 +1,4 @@
-"""The model for the data as they were given, whatever was done to them before the search."""
+"""The model for the original data, before any transformation for the search."""
 
 from __future__ import annotations
 

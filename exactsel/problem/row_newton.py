@@ -1,4 +1,4 @@
-"""Newton's method by orthogonal factors of the weighted rows, for supports on which normal equations come to no end.
+"""Newton's method by orthogonal factors of the weighted rows, for supports whose normal equations do not converge.
 
 Where row weights lie many decades apart, or curvatures do at the models a step passes through, the Hessian A'WA in
 doubles holds nothing of the light rows. A factor Q R of the rows of W^(1/2) A does, where the heavy rows come first
@@ -69,7 +69,7 @@ class Step(NamedTuple):
     promised: float
     """How far the quadratic falls."""
     whole: bool
-    """Whether no direction was left out in which the quadratic has no minimum."""
+    """Whether the step covers all directions: False where one in which the quadratic has no minimum was excluded."""
 
 
 class RowModel:

@@ -33,7 +33,7 @@ LOOKED_AT = 101
 """Rows that tell, at least, whether it is worth while to look at all of them."""
 
 COLUMNS_AT_ONCE = 1000
-"""Columns of which these rows are looked at at a time."""
+"""Number of columns of which these rows are read at a time."""
 
 
 def raw_data(AT: FloatArray, y: FloatArray, levelled: bool) -> RawData:
@@ -133,7 +133,7 @@ class _Pieces:
             self._stream.flush()
             if not sum(self.sizes):
                 return np.zeros(0, dtype=self._kind)
-            # Of the type that a vector in memory has, which nobody writes to.
+            # Of the type of a vector in memory; nothing writes to it.
             return np.asarray(np.memmap(self._stream, dtype=self._kind, mode="c", shape=(sum(self.sizes),)))
 
 

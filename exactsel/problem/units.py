@@ -103,7 +103,7 @@ class Units:
     grouped: ClassVar[bool] = False
     """Whether a unit may have several columns."""
     named_thing: ClassVar[str] = "column"
-    """What a name may be that of, where units are asked for."""
+    """The things a name may denote, where units are named."""
 
     @classmethod
     def of(
@@ -244,7 +244,7 @@ class Units:
         return named.demanding(*(changes.get(name, own) for name, own in kept.items()))
 
     def number(self, entry: int | str, which: str) -> int:
-        """The unit somebody means in the argument ``which``."""
+        """The unit that ``entry`` names in the argument ``which``."""
         other = self.other_names or ()
         if entry in other and entry not in (self.column_names or ()):
             return other.index(str(entry))
@@ -264,7 +264,7 @@ class Units:
         return places_of(self.names or ())
 
     def chosen(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """Units somebody names for a support, in that order; what may be named twice counts once."""
+        """Units named for a support, in that order; a unit that may be named twice counts once."""
         return tuple(numbers)
 
     def columns_of(self, units: Iterable[int]) -> IntArray:
