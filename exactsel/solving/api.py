@@ -122,17 +122,17 @@ OPTIONS = (
     *settings_of(),
     *(name for name in signature(solve).parameters if name not in ("problem", "y", "k", "verbose", "options")),
 )
-"""What :func:`solve` may be told of a search; the verbs that solve several problems hand it on."""
+"""The options of :func:`solve` that concern a search; verbs that solve several problems pass them on."""
 
 
 def _watching(callback: Any, on_incumbent: Any, on_bound: Any) -> tuple[Callback | None, ...]:
-    """Who is told of events, found to be functions."""
+    """The callbacks for events, checked to be functions."""
     incumbents, bounds = function("on_incumbent", on_incumbent), function("on_bound", on_bound)
     return function("callback", callback), only(IncumbentFound, incumbents), only(LowerBoundRaised, bounds)
 
 
 def _table(verbose: int, problem: SubsetProblem, settings: dict[str, Any]) -> Callback | None:
-    """The progress table on stderr, begun, where it is asked for."""
+    """The progress table on stderr, begun, where ``verbose`` requests it."""
     if teller(verbose) is None:
         return None
     log, checked = ProgressLog(sys.stderr), Settings(**settings)
@@ -177,7 +177,7 @@ def solve_saved(
 
 
 def go_on(result: Result, limits: dict[str, Any]) -> Result:
-    """Go on with the search behind a result, see :meth:`exactsel.Result.resume`."""
+    """Continue the search behind a result, see :meth:`exactsel.Result.resume`."""
     kept, watching = result._kept, (limits.pop("callback", None),)
     signals = limits.pop("signals", (signal.SIGINT,))
     assert kept is not None
@@ -214,7 +214,7 @@ def solve_beside(
     watching: Sequence[Callback | None], *, state: SearchState | None, start: Sequence[int], signals: Sequence[int],
     executor: Executor | None = None,
 ) -> Result:  # fmt: skip
-    """One of several searches that share a checkpoint, begun from a support or gone on with from a state.
+    """One of several searches that share a checkpoint, begun from a support or continued from a state.
 
     Its open nodes stay in the ``store``, and nowhere else. Without ``saving`` it is a room for them only.
     """

@@ -1,7 +1,7 @@
 """Save a search as it goes, and go on from what was saved.
 
-What may change from one run to the next are limits: time, nodes, memory, threads and the tolerance. All else decides
-which tree is searched, so it comes from the checkpoint, and whoever asks for something else is told.
+What may change from one run to the next are limits: time, nodes, memory, threads and the tolerance. All other settings
+decide which tree is searched, so they come from the checkpoint; a request for another value is refused.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OF_ONE_RUN = ("time_limit", "node_limit", "threads")
 """... and those of them that a new run does not take over from the one before."""
 
 SOLVE = "solve"
-"""The command that goes on with a checkpoint of one search."""
+"""The command that continues a checkpoint of one search."""
 
 DESCRIBED = (
     "problem",
@@ -72,7 +72,7 @@ DESCRIBED = (
 
 @dataclass(frozen=True)
 class SearchMode:
-    """How a search is told, which decides on its tree as settings do."""
+    """The options of a search besides its settings that decide on its tree."""
 
     listing: bool
     shown: bool
@@ -89,7 +89,7 @@ Continue = Callable[[Any, dict[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Kept:
-    """A search in memory, to go on with."""
+    """A search in memory that can be continued."""
 
     problem: SubsetProblem
     state: SearchState
@@ -126,7 +126,7 @@ class Store(Room, Protocol):
         ...
 
     def note(self, progress: Mapping[str, Any]) -> None:
-        """Tell how far the search is, to whoever looks on."""
+        """Report the progress of the search to observers."""
         ...
 
 
@@ -159,7 +159,7 @@ class Pace:
         self.noted()
 
     def noted(self) -> None:
-        """It was told how far it is."""
+        """The progress of the search was reported."""
         self._note_due = clock.now() + NOTED_EVERY
 
 
@@ -227,7 +227,7 @@ def begin(
 
 
 def described(problem: SubsetProblem, settings: Settings, what: str) -> dict[str, Any]:
-    """What a checkpoint says of what it was begun with; ``what`` is the command that goes on with it."""
+    """The checkpoint's description of the problem and settings; ``what`` is the command that continues it."""
     return {
         "what": what, "version": __version__, "problem_hash": problem.hash, "problem": _described(problem),
         "names": problem.describe()["feature_names"],
@@ -298,7 +298,7 @@ def take_along(state: SearchState) -> None:
     Raises
     ------
     InputError
-        Where the file has gone, or others have gone on with it.
+        Where the file is missing, or another process has continued it.
     """
     frontier = state.frontier
     if not (isinstance(frontier, Spilling) and isinstance(frontier.room, Checkpoint)):
@@ -367,7 +367,7 @@ def check_about(path: Path, problem: SubsetProblem, about: Mapping[str, Any], wh
 
 
 def check_in_shards(path: str | os.PathLike[str], executor: bool, shard: int | None) -> None:
-    """:class:`InputError` where an ``executor`` is to go on with a search that has no shards."""
+    """:class:`InputError` where an ``executor`` is to continue a search that has no shards."""
     if executor and shard is None:
         raise InputError(
             f"{os.fspath(path)} was begun without an executor, and so not in shards, which decide on the tree; leave "

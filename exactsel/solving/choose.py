@@ -268,7 +268,7 @@ class Methods:
 
     @property
     def _unlimited(self) -> bool:
-        """Whether this is the default search, and nobody counts its nodes."""
+        """Whether this is the default search, without a limit on its nodes."""
         return self._default_search and self.settings.node_limit is None and self.settings.batch is None
 
     @property

@@ -134,7 +134,7 @@ def search_screened(
             columns = _chosen(problem, settings, found, 0 if watch.stopped else min(size, most))
         result = _searched(problem, settings, found, columns, size, watch, signals, searches)
         if best is not None and proof is None:
-            # Whatever table they come from, all lower bounds are about all columns.
+            # Lower bounds from every table concern all columns.
             result = result._claiming(min(max(result.lower, best.lower), result.upper))
         if best is None or proof is None or result.upper - result.lower < best.upper - best.lower:
             best = result if proof is None else proof.take(found.bounds, columns, result)

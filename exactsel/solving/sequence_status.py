@@ -52,7 +52,7 @@ class SequenceStatus(Json):
     begun: float
     """When it began, in seconds since the epoch."""
     told: float
-    """When it told of itself last."""
+    """Time of its last progress report."""
     about: dict[str, Any]
     """The command, version, problem, settings."""
     progress: dict[str, Any]
@@ -102,7 +102,7 @@ class SequenceStatus(Json):
             yield ": ".join([which, "; ".join([*self._bounds(step, going), *_list(step)]) or "not begun"])
 
     def _bounds(self, step: dict[str, Any], going: bool) -> Iterator[str]:
-        """What is known of a problem's optimum; of the search that is ``going`` on what it told last."""
+        """The known bounds of a problem's optimum; for the search that is ``going``, those of its last report."""
         told = {**step, **self.progress} if going and "upper" in self.progress else step
         if "upper" not in told:
             return

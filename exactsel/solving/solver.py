@@ -1,7 +1,7 @@
 """Solve a problem: starting models, then the search, then the result.
 
-:func:`solve` is the short way. :class:`Search` is the same as an iterator of events, for those who want to watch or
-drive it; :func:`solve` does nothing but iterate over it.
+:func:`solve` is the short way. :class:`Search` is the same as an iterator of events, to watch or drive a search;
+:func:`solve` does nothing but iterate over it.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Search:
         self._kernels = "compiled" if ENABLED else "interpreted"
         self._watch: Watch | None = None
         self.has_fallback = False
-        """Whether somebody takes the bound at hand where the time limit comes before the first bound (at_hand.py)."""
+        """Whether the caller uses the fallback bound where the time limit ends before the first bound (fallback.py)."""
 
     @property
     def bound(self) -> PreparedBound | None:
@@ -242,7 +242,7 @@ class Search:
         return self._expander
 
     def _pool(self, watch: Watch) -> Pool | None:
-        """Who works on shards, ready for this search."""
+        """The pool of workers for shards, ready for this search."""
         if self._executor is None:
             return None
         self._executor.begin(job_bytes(self.problem, self.settings))
@@ -382,7 +382,7 @@ class Search:
         )
 
     def _choices(self) -> dict[str, Any]:
-        """What ``auto`` came to."""
+        """The values chosen for ``auto``."""
         methods, expander = self._methods, self._expander
         return {
             "bound": methods.bound.name,
