@@ -33,13 +33,13 @@ class KnownModels:
     sizes: list[int]
     """Those that are compared; models of others are not kept."""
     is_over: Callable[[], bool] = field(repr=False)
-    """Whether there is no time left for more than what cannot be left out."""
+    """Whether no time is left except for the steps that must be done."""
     models: dict[tuple[int, ...], float] = field(default_factory=dict)
     """What the best on each set costs: said of the data as given, and no less than that."""
     guesses: dict[tuple[int, ...], float] = field(default_factory=dict)
-    """What others come to in the numbers that are searched, about; said of the data as given once it matters."""
+    """Approximate objectives of other models in the searched units; stated for the original data once needed."""
     fits: dict[tuple[int, ...], Fit] = field(default_factory=dict)
-    """Best models on sets of columns, where somebody asked."""
+    """Best models on sets of columns, cached once computed."""
     elsewhere: tuple[float, ...] = ()
     """Criteria of models that are known beside these, ascending."""
 

@@ -35,7 +35,7 @@ NOT_REPRODUCIBLE = ("pposs-async",)
 """Methods whose answer may differ from run to run."""
 
 ON_REQUEST = (*NOT_REPRODUCIBLE, "islands")
-"""Methods left out unless asked for, those included that are another one several times over."""
+"""Methods that run only on request, including those that repeat another one several times."""
 
 LIGHT = (
     "forward", "omp", "rfe", "swap", "iht", "lasso",
@@ -323,5 +323,5 @@ def _runs(
 
 
 def default_methods() -> list[str]:
-    """Every method known by name but those that are left out unless asked for."""
+    """Every method known by name except those that run only on request."""
     return [name for name in registry.names("heuristics") if name not in ON_REQUEST]

@@ -88,7 +88,7 @@ def near_optimal(
 
 
 def _resumed(sequence: ProblemSequence, files: Files, tau: float | None, cap: int | None) -> NearOptimal:
-    """Go on with a list that was saved."""
+    """Continue a saved list."""
     if tau is not None:
         check_near(tau, CAP, "tau")
     if cap is not None:

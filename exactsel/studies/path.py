@@ -40,7 +40,7 @@ _DIGITS = {"objective": ".9g", "gap": ".3g"}
 
 @dataclass(frozen=True)
 class ResumablePath:
-    """What a path goes on with: its course, whose searches and lists are in a file where there is one."""
+    """The state a path resumes from: its problem sequence, with searches and lists, in a file where there is one."""
 
     sequence: ProblemSequence
     file: Path | None = None
@@ -60,10 +60,10 @@ class SolutionPath(Readable):
     _broken_off: bool = field(default=False, repr=False)
     """Whether the cross-validation was interrupted."""
     _kept: ResumablePath | None = field(default=None, repr=False, compare=False)
-    """What :meth:`resume` goes on with; not where the path comes from another process."""
+    """The state :meth:`resume` continues from; absent where the path comes from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy for another process has nothing to go on with."""
+        """A copy for another process has no state to resume from."""
         return {**vars(self), "_kept": None}
 
     def resume(self, *, k: int | None = None, **limits: Any) -> SolutionPath:
@@ -355,7 +355,7 @@ def _sizes_of(steps: Iterable[Mapping[str, Any]]) -> tuple[set[int], set[float]]
 def _added(
     problem: Any, file: Any, ks: Iterable[int] | None, lams: Iterable[float] | None, before: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The steps of a path that was saved, and those that are asked for beside them."""
+    """The steps of a saved path, and the steps requested in addition."""
     sizes, weights = _sizes_of(before)
     steps = _steps(problem, sizes if ks is None else ks, (weights or None) if lams is None else lams)
     there = [key_of(changes) for changes in steps]

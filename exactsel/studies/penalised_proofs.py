@@ -80,7 +80,7 @@ class TreeProofs:
 def events_for(
     record: TreeRecord, root: StateArray, size: int, price: float, fitted: Callable[[tuple[int, ...]], ModelPoint]
 ) -> Iterator[Event]:  # fmt: skip
-    """What a search for models of at most ``size`` columns would have told, with the tree's regions and points.
+    """The events of a search for models of at most ``size`` columns, with the tree's regions and points.
 
     ``root`` (d,) is the first region's state, and ``fitted`` gives the point of the best model on some columns.
     """

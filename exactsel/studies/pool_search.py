@@ -1,7 +1,7 @@
 """The listing behind :func:`exactsel.near_optimal`: it finds the sets of k columns within a threshold.
 
-All it knows is a :class:`PoolState`, which can be kept, saved and gone on with. What a stop breaks off leaves no
-trace in it, so a listing that is gone on with bounds the same regions as one nobody stopped.
+Its only state is a :class:`PoolState`, which can be kept, saved and continued. An interrupted step leaves no trace in
+the state, so a resumed listing bounds the same regions as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PoolState:
     tau: float
     """How far above it a model may be."""
     open: list[tuple[StateArray, Any]]
-    """Regions not looked at yet, and what bounding them begins with; the last ones come first."""
+    """Open regions, and the starting point of their bounds; the last ones come first."""
     found: list[NearModel] = field(default_factory=list)
     regions: int = 0
     """Regions that were bounded."""
@@ -173,8 +173,9 @@ class PoolSearch:
             self._divide(regions)
 
     def _drop(self) -> None:
-        """Leave out what a better model has put beyond the threshold since it was found, if a bound says so too; of
-        others, of which none could say so before, that is asked again.
+        """Remove models that a better model has put beyond the threshold since they were found.
+
+        A bound has to confirm it; models whose bound could not confirm it before are bounded again.
         """
         state, kept = self.state, self.state.within(self.problem)
         kept_supports = {model.support for model in kept}

@@ -27,7 +27,7 @@ class Sensitivity:
     """What hangs on each chosen column; None where looking would have taken long."""
     close: Close
     share: float = NEAR
-    """How close a model must come, as a share of the objective, to count among those ``exchanges`` looked at."""
+    """How close a model must come, as a share of the objective, to count among the evaluated ``exchanges``."""
     plain: Result | None = None
     """A plain best-first search, where the problem is small and was solved in one pass."""
 

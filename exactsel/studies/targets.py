@@ -209,7 +209,7 @@ def solve_together(
 
 
 def refuse_for_shared(asked: Collection[str], loss: str | None) -> None:
-    """:class:`InputError` where something is asked for that models on the same columns do not take."""
+    """:class:`InputError` where an option does not apply to models on the same columns."""
     other = next((name for name in asked if name not in TOGETHER), None)
     known = [name for name in TOGETHER if name != "feature_names" or either(name, "")]
     if other is not None:

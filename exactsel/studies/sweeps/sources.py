@@ -44,7 +44,7 @@ class Source:
     generator: Mapping[str, Any] = field(default_factory=dict)
     """``name`` and what else :func:`exactsel.data.generate.generate` takes."""
     reading: Mapping[str, Any] = field(default_factory=dict)
-    """What :func:`exactsel.data.reading.read_data` is told beside the path."""
+    """The arguments of :func:`exactsel.data.reading.read_data` besides the path."""
     target_hash: str = ""
     """sha256 of the file that holds the target, where it is one of its own."""
 
