@@ -83,7 +83,7 @@ class Database:
         """Bytes of the file and what SQLite keeps beside it: no row is longer, and all of them together are not."""
         name = f"{file.absolute().as_uri()}?mode={mode}"
         if mode == "ro" and not os.path.exists(f"{os.path.realpath(file)}-wal"):
-            name += "&immutable=1"  # nobody writes it, and nothing is written beside it
+            name += "&immutable=1"  # no process writes it, and nothing is written beside it
         self.connection = sqlite3.connect(name, uri=True, timeout=30.0, isolation_level=None, check_same_thread=False)
         self._steps = Steps(FIRST_STEPS)
         self._guard()
@@ -139,7 +139,7 @@ class Database:
         self.connection.set_progress_handler(None, LOOK)
 
     def close(self) -> None:
-        """Nobody reads or writes any more."""
+        """Close the file for reading and writing."""
         self.connection.close()
 
 

@@ -49,7 +49,7 @@ class SearchState:
     frontier: Frontier
     incumbent: Fit
     source: str
-    """Who found the incumbent."""
+    """The source of the incumbent."""
     problem_hash: str
     """Of the problem these nodes are regions of."""
     dropped: float = math.inf
@@ -81,9 +81,9 @@ class SearchState:
     rounds: int = 0
     """Rounds that have been committed."""
     counted: WholeProblemAttempt = field(default_factory=WholeProblemAttempt)
-    """What counting all sets by their cells, or bounds of clusters, have come to."""
+    """The outcome of counting all sets by their cells, or of bounds of clusters."""
     unit: float = 1.0
-    """A power of two near the empty model's objective: so the tree hash is the same in whatever units the data are."""
+    """A power of two near the empty model's objective: so the tree hash is the same for the data in any units."""
     reached: Node | None = field(default=None, repr=False)
     """The root at the bound its call was broken off at."""
     guard: MemoryGuard = field(default_factory=MemoryGuard)
@@ -99,9 +99,9 @@ class SearchState:
     pushed: int = field(default=0, repr=False)
     """How many nodes the frontier was given, less those it has given back."""
     opened: list[Node | NodeTable] | None = field(default=None, repr=False)
-    """The nodes opened since whoever wants to know looked last; None where nobody does."""
+    """The nodes opened since an observer last read them; None without an observer."""
     stated: Stated | None = field(default=None, repr=False)
-    """The model of which the most can be said; None until that is asked for."""
+    """The model with the strongest statements; None until it is needed."""
     digest: bytes = field(default=hashlib.sha256().digest(), repr=False)
     """sha256 over the digest before and what was committed last: one that can be saved, and gone on from."""
 
@@ -118,7 +118,7 @@ class SearchState:
         self.told = self.bound
 
     def end(self) -> None:
-        """The search has come to an end: open nodes are in the order asked for."""
+        """The search has ended: sort open nodes into the frontier's order."""
         self._go_on_with(self.guard.release(self.frontier))
 
     def relieve_memory(self) -> None:
@@ -191,7 +191,7 @@ class SearchState:
         self.in_flight, self.begun = [], ()
 
     def open_nodes(self) -> Sequence[Node]:
-        """What is open, nodes in flight first; nodes of the frontier may be made when they are asked for."""
+        """The open nodes, nodes in flight first; node objects of the frontier may be created on demand."""
         if self.reached is not None:
             return (self.reached,)
         return open_nodes(self.frontier, self.in_flight)
