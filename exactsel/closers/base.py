@@ -47,10 +47,10 @@ class RegionSolver(Protocol):
     words: str = ""
     """What results call it; empty for what every search does."""
     after_bounds: bool = False
-    """Whether it is asked for what bounds have left open, of those that are asked before all others else."""
+    """Whether it runs on the nodes that bounds have left open, for a closer that otherwise runs before all others."""
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
-        """Settle the tasks it can, all of them open; :class:`exactsel.closers.visit.Interrupted` when told to stop."""
+        """Settle the tasks it can, all of them open; :class:`exactsel.closers.visit.Interrupted` after a stop."""
         ...
 
     def expected(self, nodes: Sequence[Node], work_budget: WorkBudget) -> FloatArray:
