@@ -1,6 +1,6 @@
 """The regions a round of searches inside the kernel left open: a table from the start, of which nodes are made later.
 
-Most of them wait for long, and many are never looked at again, so what it costs to keep one is a row.
+Most of them wait for long, and many are never read again, so storing one costs only a row.
 """
 
 from __future__ import annotations
