@@ -149,8 +149,10 @@ class SizeEnumeration:
         return None if found is None or watch.stopped else self._note(size, found, level, needed, scope)
 
     def _note(self, size: int, found: _Sets, level: float, needed: float, scope: str) -> bool | None:
-        """Note the models of a list, and the bound it proves for the size where the cap allows for all; None where
-        rounding leaves open whether a model reaches the level.
+        """Note the models of a list and the bound it proves for the size.
+
+        The bound holds where the cap allows for all models; None where rounding leaves open whether a model reaches the
+        level.
         """
         across, problem = self.across, with_free_coefficients(self.across.places[size].problem)
         statement = across.known.statement
