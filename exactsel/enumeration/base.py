@@ -68,7 +68,7 @@ class SubtreeSolver(Protocol):
         Returns
         -------
         list of B
-            None where a node cannot be walked. None instead of the list when told to stop.
+            None where a node cannot be walked. None instead of the list after a stop.
         """
         ...
 

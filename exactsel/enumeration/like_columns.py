@@ -58,7 +58,7 @@ FEW, MANY = 256, 4096
 """Sets whose likeness is worked out at a time, without a table of all cosines and with it."""
 
 MOST_LOOKS = 4e10
-"""Cosines that are looked at for the sake of likeness, in all."""
+"""Cosines that are evaluated for likeness, in all."""
 
 ROOT = 20.0
 """Multiplications that a root and a quotient of a set take, and fetching its likeness."""

@@ -28,7 +28,7 @@ def leave(left: Left, columns: list[int]) -> None:
 
 
 class OpenAfterMinors(NamedTuple):
-    """What a count leaves of a region, and all else it has come to."""
+    """The rest of a region after a count, and the other outcomes of the count."""
 
     left: Left
     rest: int
