@@ -31,7 +31,7 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_ONLY = f"reconstructions with |x_jl| ||a_j|| <= {BOUNDED_RECONSTRUCTION:g} ||a_l|| (nearly dependent columns)"
-"""The scope of a bound where a nearly dependent column was left out of the span of S."""
+"""The scope of a bound where a nearly dependent column was removed from the span of S."""
 
 
 @dataclass(frozen=True)

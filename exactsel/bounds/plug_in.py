@@ -1,4 +1,4 @@
-"""Bounds from elsewhere: what they leave out of the protocol is answered with its defaults, here and nowhere else."""
+"""Adapters for plug-in bounds: members missing from the protocol get their defaults, here and nowhere else."""
 
 from __future__ import annotations
 

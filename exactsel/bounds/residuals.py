@@ -41,7 +41,7 @@ class Residuals:
         self._rounding = 16.0 * (problem.n + problem.d) * UNIT * self.total
 
     def span(self, chosen: IntArray) -> Span:
-        """The span of some columns; copies are recognised in the data, for the rotation may have told them apart."""
+        """The span of some columns; copies are recognised in the data, as the rotation may have made them differ."""
         return span_of(self.columns[np.unique(self.original[chosen])])
 
     def angle(self, span: Span) -> float:

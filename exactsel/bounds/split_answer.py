@@ -32,7 +32,7 @@ class Region(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What the ascent came to."""
+    """The outcome of the ascent."""
 
     point: SplitPoint | None
     """The last N; None where there is none."""
