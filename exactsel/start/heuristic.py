@@ -1,8 +1,8 @@
 """What a heuristic is: a small object that proposes a support for a problem.
 
-A heuristic promises nothing about optimality. Its support is refitted exactly by whoever asked for it, so a proposal
-carries no coefficients and no objective value. To write one, make a frozen dataclass whose fields are its options,
-give it a ``name`` and a ``run`` method, and enter the class in the entry-point group ``exactsel.heuristics``::
+A heuristic promises nothing about optimality. Its caller refits the support exactly, so a proposal carries no
+coefficients and no objective value. To write one, make a frozen dataclass whose fields are its options, give it a
+``name`` and a ``run`` method, and enter the class in the entry-point group ``exactsel.heuristics``::
 
     @dataclass(frozen=True)
     class LargestCorrelations:

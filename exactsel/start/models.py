@@ -21,7 +21,7 @@ from exactsel.start.heuristic import Context, Heuristic
 from exactsel.start.portfolio import AUTO, first_is_enough, first_work, portfolio_for, served_by_first
 
 LOOKS = 8
-"""Units looked at for one place before it stays empty."""
+"""Units tried for one place before it stays empty."""
 
 
 def resolve(heuristics: Sequence[Any]) -> list[Heuristic]:
@@ -113,7 +113,7 @@ def _larger(support: tuple[int, ...], fit: Fit, problem: SubsetProblem) -> Itera
 
 
 def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
-    """A support somebody gave, ascending; :class:`InputError` when it is not one of this problem, or not admissible."""
+    """A user's support, ascending; :class:`InputError` when it is not one of this problem, or not admissible."""
     columns, state = checked_support(support, problem), problem.root_state
     banned = next((j for j in columns if state[j] == OUT), None)
     if banned is not None:

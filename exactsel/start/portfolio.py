@@ -45,11 +45,11 @@ MOST_SELECTED_FROM = 4000
 """With more columns than this their Gram matrix is not formed in column subset selection."""
 
 MOST_COLUMNS = 250
-"""With more columns than this nobody asks for the fit on all of them."""
+"""With more columns than this no heuristic needs the fit on all of them."""
 
 CLOSE = 0.9
-"""Part of the best objective known that the fit on all columns must come to for the first heuristic to do: the search
-is short then, and what it may have missed is found on the way."""
+"""Part of the best objective known that the fit on all columns must reach for the first heuristic to do: the search is
+short then, and finds on the way the models that it may have missed."""
 
 MANY_ENTRIES, ROWS_PER_COLUMN = 5e6, 50
 """It also does where the data have so many entries, and so many rows for each column: each of the others would take
@@ -98,7 +98,7 @@ def first_work(problem: SubsetProblem) -> float:
     n, d = float(problem.n), float(problem.d)
     work, objective = FIRST_WORK + PART_OF_GRAM * n * d * min(n, d), problem.objective
     if problem.coefficient_bounds is not None:
-        if d > n:  # nobody forms it
+        if d > n:  # it is not formed then
             work = FIRST_WORK + PASSES_FIRST * n * d
         work, objective = NODES_FIRST * work, problem.base
     if objective is not None and not objective.is_quadratic:
