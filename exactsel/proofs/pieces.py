@@ -1,4 +1,4 @@
-"""The pieces of a proof, written in the order of the search, and the preorder they are put in at the end."""
+"""The pieces of a proof, written in the order of the search and arranged in preorder at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from exactsel.nodes.node import ROOT_ID
 from exactsel_certificates import container as fmt
 
 FLUSHED = 1 << 16
-"""Words put in order before they are written."""
+"""Words arranged before they are written."""
 
 UNKNOWN = -2
 """In the place of the witness in force, after a piece that names several."""
@@ -71,7 +71,8 @@ class Records:
         return grown.tobytes()
 
     def replay(self, grown: bytes, words: int) -> None:
-        """Enter again what :meth:`growth` told of a spool of so many words; ValueError for pieces it cannot hold."""
+        """Enter again what :meth:`growth` returned for a spool of so many words; ValueError for pieces that do not fit.
+        """
         rows = np.frombuffer(grown, dtype=_ROW)
         sizes = rows["words"].astype(np.int64)
         # Every node but the root is named by a word before it has a piece, or is one of the steps that words tell.

@@ -44,7 +44,7 @@ class Spools:
         return self._open[name].tell()
 
     def growth(self) -> dict[str, bytes]:
-        """What each has grown by since this was last asked; those that have not are left out."""
+        """The bytes added to each spool since the last call; unchanged spools are omitted."""
         grown = {}
         for name, stream in self._open.items():
             first, end = self._told[name], stream.tell()

@@ -172,7 +172,8 @@ class _Selection:
 class _Unchecked:
     """A problem the checker does not know: the objective, and what sums of doubles are off by to first order.
 
-    What is said is about the numbers searched: for a loss of one's own what centring and scaling round is left out.
+    The statement is about the numbers searched: for a loss of one's own it does not cover the rounding of centring and
+    scaling.
     """
 
     def __init__(self, objective: Any) -> None:

@@ -47,7 +47,7 @@ def verify(
     time_limit : float
         Seconds the check may take.
     begin : callable, optional
-        Called with what the proof is known to ask for, and the limit for that, before the first region is looked at.
+        Called with the resources the proof is known to need, and their limit, before the first region is checked.
 
     Returns
     -------
