@@ -37,7 +37,7 @@ def delimiter_of(first: str, second: str = "") -> str:
 
 
 def cut(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """The rows of cells that some lines hold; lines that are empty are left out.
+    """The rows of cells that some lines hold; empty lines are skipped.
 
     Raises
     ------
