@@ -71,8 +71,7 @@ class Records:
         return grown.tobytes()
 
     def replay(self, grown: bytes, words: int) -> None:
-        """Enter again what :meth:`growth` returned for a spool of so many words; ValueError for pieces that do not fit.
-        """
+        """Enter again what :meth:`growth` returned for a spool of so many words; ValueError for invalid pieces."""
         rows = np.frombuffer(grown, dtype=_ROW)
         sizes = rows["words"].astype(np.int64)
         # Every node but the root is named by a word before it has a piece, or is one of the steps that words tell.
