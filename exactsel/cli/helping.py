@@ -85,7 +85,7 @@ class Command(FileCommand):
                 formatter.write_text(FORMATS)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section; the rare ones only where all are asked for."""
+        """Write the options, section by section; the rare ones only in the full help."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         if not ctx.meta.get(SHOW_ALL):
             options = [each for each in options if each.name not in RARE]

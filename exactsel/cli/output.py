@@ -1,4 +1,4 @@
-"""What the commands write: a result reaches the user whatever becomes of the files beside it.
+"""The output of the commands: a result reaches the user even where the files beside it fail.
 
 A file that could not be written is a sentence on stderr and the exit code :data:`UNWRITTEN`. What stdout does not take
 goes to stderr, unless its reader has gone.

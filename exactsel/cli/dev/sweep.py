@@ -21,7 +21,7 @@ EVERY = 5.0
 """Seconds between two lines of progress."""
 
 TOLD = 20
-"""Jobs without a result that are told as they come; all of them are counted."""
+"""Jobs without a result that are printed as they come; all of them are counted."""
 
 
 # The control character keeps the lines of the config apart.
