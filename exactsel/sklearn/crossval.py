@@ -33,7 +33,7 @@ from exactsel.studies.path import SolutionPath
 from exactsel.types import FloatArray
 
 TOTAL_SECONDS = 60.0
-"""A cross-validation of ten sizes may take hours to prove; whoever wants that says so."""
+"""A cross-validation of ten sizes may take hours to prove, so proofs of that length need an explicit limit."""
 
 
 @dataclass(eq=False, repr=False)
