@@ -22,10 +22,10 @@ ROUNDING = 1e-7
 def check_heuristic(heuristic: str | Heuristic, *, reproducible: bool = True) -> None:
     """Assert that a heuristic keeps its contract on small awkward problems of all families.
 
-    It may refuse a problem with :class:`exactsel.errors.UnsupportedError` and a sentence, but not all of them. Where
-    it serves, its support holds at most k columns of the problem, equal seeds give equal proposals, the problem and
-    numpy's global random state are left alone, it returns something valid when told to stop at once, its anytime
-    curve descends and ends no lower than its answer, and :func:`exactsel.heuristics.run` certifies the answer. With an
+    It may refuse a problem with :class:`exactsel.errors.UnsupportedError` and a sentence, but not all of them. Where it
+    serves, its support holds at most k columns of the problem, equal seeds give equal proposals, the problem and
+    numpy's global random state are left alone, it returns something valid after an immediate stop, its anytime curve
+    descends and ends no lower than its answer, and :func:`exactsel.heuristics.run` certifies the answer. With an
     attribute ``portions`` it also does as much with a limit on its work, and hands on valid supports.
 
     Parameters
