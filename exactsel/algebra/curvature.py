@@ -160,7 +160,7 @@ def _evened(H: FloatArray) -> tuple[FloatArray, FloatArray]:
 class _Climb:
     """Newton's method for sum_j log D_j + weight * log det(H - diag(D)); ``D`` (d,) is how far it has come.
 
-    The steps may be taken in single precision: whatever D they lead to is verified in double precision afterwards.
+    The steps may be taken in single precision: any D they lead to is verified in double precision afterwards.
     """
 
     def __init__(self, H: FloatArray, room: float, precision: type[np.floating]) -> None:
