@@ -134,7 +134,7 @@ def own_descriptor(file: str | os.PathLike[str]) -> int | None:
 
 
 def temporary_name(file: str | os.PathLike[str]) -> str:
-    """A name nobody else has for what is to become ``file``, beside it."""
+    """A unique name for what is to become ``file``, beside it."""
     target = _place(file)
     return str(target.parent / f".{target.name[:60]}.{uuid.uuid4().hex[:12]}")
 
@@ -252,7 +252,7 @@ def same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> 
         found = [_state_of(Path(path)) for path in (first, second)]
         if found[0] is None and found[1] is None:
             return _future(first) == _future(second)
-    except (OSError, ValueError):  # a name that no file can have, or a folder that nobody may look into
+    except (OSError, ValueError):  # a name that no file can have, or a folder without permission to read
         return False
     one, other = found
     return one is not None and other is not None and stat.S_ISREG(one.st_mode) and os.path.samestat(one, other)
