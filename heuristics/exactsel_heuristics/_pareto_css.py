@@ -101,7 +101,7 @@ def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int)
     if drops + adds > 1:
         copy_fit(m, columns, K, flips[COLUMNS], scratch.factors[p])
         columns, K = flips[COLUMNS], scratch.factors[p]
-    # From the last place on, so that filling a gap with the last column moves none that is still to be left out.
+    # From the last place on, so that filling a gap with the last column moves none that is still to be removed.
     for number in range(drops - 1, -1, -1):
         i = flips[DROPS, number]
         value += _form(objective, columns, m, K[i]) / K[i, i]

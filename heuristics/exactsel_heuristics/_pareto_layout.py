@@ -16,8 +16,8 @@ SIZE, GROUP, FIRST = 0, 1, 2
 """Places in a row of ``Members.supports``: the size, the group, and the first of the columns, ascending."""
 
 DROPS, ADDS, COLUMNS, COUNTS = 0, 1, 2, 3
-"""Rows of ``Scratch.flips``: places in the parent to take out, columns to put in, the columns after that in any
-order, and how many there are of each."""
+"""Rows of ``Scratch.flips``: places in the parent to remove, columns to add, the columns after that in any order, and
+the number of each."""
 
 CACHE_LINES = 16
 """Numbers in two cache lines: what a thread writes for each offspring is as far from what the next one writes."""

@@ -103,7 +103,7 @@ def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int)
         copy_fit(m, columns, K, flips[COLUMNS], scratch.factors[p])
         columns, K = flips[COLUMNS], scratch.factors[p]
     x = K[K.shape[1]]
-    # From the last place on, so that filling a gap with the last column moves none that is still to be left out.
+    # From the last place on, so that filling a gap with the last column moves none that is still to be removed.
     for number in range(drops - 1, -1, -1):
         i = flips[DROPS, number]
         value += 0.5 * x[i] * x[i] / K[i, i]

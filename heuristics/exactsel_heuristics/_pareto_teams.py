@@ -314,7 +314,7 @@ def work_on_island(
     objective: Any, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch, p: int,
     counter: IntArray, end: int, schedule: IntArray, lock: IntArray, record: FloatArray,
 ) -> None:  # fmt: skip
-    """A worker of asynchronous PPOSS with batches: nobody waits but for the lock, under which islands are merged.
+    """A worker of asynchronous PPOSS with batches: it waits only for the lock under which islands are merged.
 
     The archive has so many slots that one is free beside those that all islands may read.
     """
