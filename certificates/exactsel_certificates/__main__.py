@@ -76,7 +76,7 @@ def _state(work: Estimate, limit: float) -> None:
 
 
 def _printable(text: str) -> str:
-    """The text without anything a terminal would obey: a file may hold whatever it likes."""
+    """The text without control sequences of a terminal: a file may hold any bytes."""
     return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
 
 

@@ -1,8 +1,8 @@
 """Counting: is every principal submatrix of at most r columns of a symmetric matrix positive definite, by elimination?
 
-The matrix is M - F'R but for its diagonal, which is given besides; only entries below the diagonal are looked at. One
-column is eliminated at a time, until pairs are left: with w what is left of the diagonal, (l, j) passes where
-t^2 < w_l w_j, which elimination of a matrix nearer than four roundings confirms. Comparisons are such that nan fails.
+The matrix is M - F'R but for its diagonal, which is given besides; only entries below the diagonal are read. One column
+is eliminated at a time, until pairs are left: with w what is left of the diagonal, (l, j) passes where t^2 < w_l w_j,
+which elimination of a matrix nearer than four roundings confirms. Comparisons are such that nan fails.
 
 Where numba is installed, counts that take long are made by compiled.py, which gives the same answers.
 """
@@ -38,7 +38,7 @@ REGION = 1e5
 """Sets that take about as long as what there is to do for each region besides."""
 
 MOST = 10**18
-"""Nobody counts more sets."""
+"""More sets than any count takes."""
 
 
 def how_many(m: int, r: int) -> int:
@@ -104,7 +104,7 @@ _processor_time: Callable[[], float] = getattr(time, "thread_time", time.process
 class _Work:
     """What this process has been asked to count, in sets.
 
-    Whoever checks a search while it runs asks for a little at a time, and in the end for more than compiling takes.
+    A check beside a running search counts a little at a time, and in the end takes longer than compiling does.
     """
 
     asked_for = 0.0

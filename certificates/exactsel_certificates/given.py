@@ -215,7 +215,7 @@ def _prepared(instance: Instance, x: FloatArray) -> tuple[Instance, FloatArray]:
 
 
 def exactly_above(instance: Instance, coef: FloatArray) -> float:
-    """The same in exact arithmetic, whatever that takes."""
+    """The same in exact arithmetic, at any cost."""
     if not np.any(coef) and fitted_by_none(instance):
         return 0.0
     spend(4.0 * EXACT * instance.y.size * (1 + np.count_nonzero(coef)))

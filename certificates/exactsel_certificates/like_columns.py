@@ -7,7 +7,8 @@ diagonal dominance with weights w gives u'C^-1 u <= sum |R_a u_a|^2 / (1 - t_a) 
     t_a^2 = (sum over the other parts b of w_b L_b) / w_a  x  the likeness of a,
 
 which is the sum of the r - |a| largest |R_a C_aj|^2 over columns j that touch none of the part, and never more than L_a
-times the sums of so many C_ij^2 below tau^2 for i in a. That is looked at first; what stands in the way is worked out.
+times the sums of so many C_ij^2 below tau^2 for i in a. That is tested first; only the columns it does not clear are
+computed in full.
 
 Rounding. Products in double precision are off by some 1e-13 of what is added up; SLACK covers the factors of matrices
 whose inverses are no larger than LARGEST_INVERSE, and all sums. Cosines that are computed twice may differ by
@@ -102,7 +103,7 @@ class LikeColumns:
     most : int
         Places of any region, at most.
     parts : sequence of int arrays
-        All columns, so many as are looked at together.
+        All columns, in blocks that are processed together.
     """
 
     def __init__(self, left: Left, tau: float, most: int, parts: list[Columns]) -> None:

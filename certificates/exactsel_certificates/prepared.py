@@ -79,7 +79,7 @@ def prepare(
 ) -> Prepared:
     """Prepare data A (n, d), y (n,) with weights (n,), of which some are positive and none negative.
 
-    For quadratic loss rows of weight zero stay, as zeros; for the others they are left out. Of columns in a file the
+    For quadratic loss rows of weight zero stay, as zeros; for the others they are removed. Of columns in a file the
     prepared ones are in another, or the same where nothing is done to them.
     """
     quadratic, counted = loss == "quadratic", None

@@ -38,7 +38,7 @@ STEEPEST = 1e6
 """No more is made of a level so near to c that w is larger."""
 
 ROWS = 256
-"""Columns whose products with all others are looked at together."""
+"""Columns whose products with all others are evaluated together."""
 
 LEAST_LEFT = 1e-3
 """Where elimination leaves less of a weak column's square like columns are not taken together."""

@@ -177,7 +177,7 @@ class Transfer:
         made = self.prepared
         error, rest = self._off
         if not (error or rest):
-            # Nothing is off of any column a model may use: then only the target's errors count, whatever the models.
+            # No column a model may use is off: then only the target's errors count, for all models.
             yield made.target_error, made.target_rest
             return
         grown = upper * (1.0 + 2.2 * made.scale_error)

@@ -1,4 +1,4 @@
-"""What comes of a check."""
+"""The verdict of a check."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Verdict:
     lower: float
     """Established: no model with at most k columns, within ``scope``, has a smaller objective."""
     upper: float
-    """Established: the model has no larger objective (inf where the file was rejected before this was looked at)."""
+    """Established: the model has no larger objective (inf where the file was rejected before this was checked)."""
     claimed_lower: float
     claimed_upper: float
     support: tuple[int, ...]

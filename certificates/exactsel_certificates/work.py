@@ -27,7 +27,7 @@ MATRIX = 4.0
 
 
 class TooMuchWorkError(Exception):
-    """The check has come to its limit; the text says in one sentence which."""
+    """The check has reached its limit; the text names the limit in one sentence."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def within(budget: Budget) -> Iterator[Budget]:
-    """A block whose work is taken off a budget."""
+    """A block whose work is subtracted from a budget."""
     token = _current.set(budget)
     try:
         yield budget

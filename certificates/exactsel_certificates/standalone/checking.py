@@ -104,7 +104,7 @@ def check(
 
     ``work_limit`` operations on fractions are done at most, by default what :func:`.estimate.default_limits` makes of
     the sizes of the proof and of the problem; ``time_limit`` is in seconds of the ``clock``. ``begin`` is called with
-    what the proof is known to ask for, and the limit, before the first region is looked at.
+    the resources the proof is known to need, and their limit, before the first region is checked.
 
     Raises
     ------

@@ -30,7 +30,7 @@ MOST_SLOW = 1e8
 
 
 class Asked(NamedTuple):
-    """Work that is known of before a region is looked at; operations on fractions besides."""
+    """Work that is known before a region is checked; operations on fractions besides."""
 
     regions: int
     sets: float
@@ -115,7 +115,7 @@ def default_limits(p: dict[str, Any], problem: Problem) -> Most:
 
 
 def of_set(width: float, places: int) -> float:
-    """What counting a set of groups of that many columns takes; columns are told pair by pair, groups set by set."""
+    """The work of counting a set of groups of that many columns; columns are tested pair by pair, groups set by set."""
     together = width * places
     return 1 / 8 if width == 1.0 else 2 + together**2 + together**3 / 16
 

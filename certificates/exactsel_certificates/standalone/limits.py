@@ -21,7 +21,7 @@ MODEL_RADIUS = 10**4
 """Claims about bounded models speak of those with |x_j| ||a_j|| <= this * ||y||."""
 
 LONG = 10**6
-"""Times the ridge weight of a column: its square from which dual vectors are asked."""
+"""Times the ridge weight of a column: its square from which dual vectors are used."""
 
 CAREFUL = 0.9
 """Part of the room of the slopes that is used."""

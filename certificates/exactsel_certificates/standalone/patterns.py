@@ -26,7 +26,7 @@ HEAVIEST = 2**40
 """With more weight in all f would need more digits."""
 
 ROWS_A_DIGIT = 8000
-"""Rows looked at in the time of one operation."""
+"""Rows processed in the time of one operation."""
 
 STEPS = 50
 
@@ -132,7 +132,7 @@ class Patterns:
                 yield (c, *chosen)
 
     def last(self, splits: list[Split], kinds: Sequence[int], first: int) -> Iterator[int]:
-        """The same for one more kind; most patterns need not be looked at."""
+        """The same for one more kind; most patterns need not be tested."""
         counts = [(minus, plus, self.weight(minus), self.weight(plus)) for minus, plus in splits]
         counts.sort(key=lambda each: -min(each[2:]))
         top, f, weight = self.top + 6 * len(counts), self.f, self.weight
