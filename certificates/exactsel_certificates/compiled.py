@@ -77,8 +77,7 @@ def _rows_hold(q, a, p, l, i):  # type: ignore[no-untyped-def]
     """Whether all triples of pivot i, rows l to l + 3 and the columns before a row pass in single precision.
 
     All columns up to the end of a strip are tested. Those from i on always fail, for there is nan: as many must fail,
-    and no more. Those from i on always fail, for there is nan: as many must fail, and no more. Columns between a row
-    and i make triples that pass or fail with their own rows.
+    and no more. Columns between a row and i make triples that pass or fail with their own rows.
     """
     row_0, row_1, row_2, row_3 = q[l], q[l + 1], q[l + 2], q[l + 3]
     a_0, a_1, a_2, a_3 = a[l], a[l + 1], a[l + 2], a[l + 3]

@@ -189,7 +189,7 @@ def by_cells(
     problem: Problem, classes: Classes, upper: float, work: float, options: BoundOptions,
     restricted: RestrictedSets | None = None,
 ) -> Listed | None:  # fmt: skip
-    """The region of these classes; None where there is none, or after a stop. ``upper`` is U. ``upper`` is U.
+    """The region of these classes; None where there is none, or after a stop. ``upper`` is U.
 
     For a problem whose restrictions were dropped, ``restricted`` gives the costs of its models.
 

@@ -1,9 +1,9 @@
 """Portions of work for heuristics while a search goes on.
 
 A search that takes a while gives a small part of its work to heuristics that can work in portions, so that a better
-model than its roundings find is not missed. Pruning needs good models early, and a user who stops a search wants the
-best one there is. A portion is counted, never timed, and begins at what is known: the incumbent, what relaxations were
-rounded to, and what earlier portions handed on. A method's share grows with what it brings and dies out otherwise.
+model than its roundings find is not missed. Pruning needs good models early, and a stopped search should return the
+best model there is. A portion is counted, never timed, and begins at what is known: the incumbent, what relaxations
+were rounded to, and what earlier portions handed on. A method's share grows with what it brings and dies out otherwise.
 """
 
 from __future__ import annotations
