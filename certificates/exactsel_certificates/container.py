@@ -73,7 +73,7 @@ MOST_LEVELS = 1000
 """Levels of the intercept at which removed columns are bounded."""
 
 FLAGS = ("weights", "intercept", "scale", "bounds", "equalities")
-"""What the problem has besides: true, or left out where it has not."""
+"""What the problem has besides: true, or absent where it has not."""
 
 ENTRIES = (
     "family", "loss", "n", "d", "k", "columns", "groups", "hierarchy", *FLAGS, "problem_hash", "lower", "upper",

@@ -22,7 +22,7 @@ class ConstraintKind:
     name: str
     """Its key in descriptions, in JSON and in the hash of a problem."""
     arguments: Mapping[str, Any]
-    """The arguments of a problem that ask for it, with what they are where none is asked for."""
+    """The problem's arguments that state it, with their values where it is absent."""
     under: Callable[[Units, Mapping[str, Any]], Units]
     """The units under the constraint that the arguments, and ``groups``, ask for; the same units without one."""
     again: Callable[[Any], dict[str, Any]]

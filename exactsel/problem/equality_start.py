@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from exactsel.problem.boxed import BoxedProblem
 
 ROUNDS = 10
-"""Corners looked at, each with costs that make small coefficients of the last one dear."""
+"""Corners evaluated, each with costs that make small coefficients of the last one expensive."""
 
 FEW = 1000
-"""Sets of units that are all looked at where no corner uses few enough."""
+"""Sets of units that are all evaluated where no corner uses few enough."""
 
 SMALL = 1e-3
 """Part of the largest coefficient below which one costs as much as none."""

@@ -62,7 +62,7 @@ class Constraint(Protocol):
         ...
 
     def largest(self, state: StateArray) -> int:
-        """A number of units that no admissible set of those that are not OUT exceeds, whatever k is."""
+        """An upper bound of the size of admissible sets without units that are OUT, for any k."""
         ...
 
     def of_columns(self, units: Units) -> Constraint:
