@@ -1,4 +1,4 @@
-"""What one or two columns more take off the bound of a fit of logistic loss, without a sum over rows for each set.
+"""The decrease of a logistic fit's bound by one or two more columns, without a sum over rows for each set.
 
 The formulas and their names are those of :mod:`exactsel_certificates.leaf_regions`.
 """

@@ -1,4 +1,4 @@
-"""What any r weak columns can take off a fit, those that are much like each other taken together (FORMAT.md, LIKE).
+"""Bounds on the gain of any r weak columns over a fit, with similar columns grouped (FORMAT.md, LIKE).
 
 C holds the cosines of the weak columns, as elimination leaves them. Columns touch where |C_ij| >= tau, and any r of
 them fall into connected parts. With R_a'R_a = C_a^-1 for a part a, and L_a no less than its largest eigenvalue, block

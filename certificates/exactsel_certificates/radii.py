@@ -1,4 +1,4 @@
-"""How large coefficients can be (FORMAT.md, *Limits*): every loss but the quadratic one; without a ridge, Huber,
+"""Limits on the size of coefficients (FORMAT.md, *Limits*): every loss but the quadratic one; without a ridge, Huber,
 logistic and Poisson loss.
 
 Let b be a dual vector in the domain of L*, with v = A'b. A model of an objective of at most L has, by weak duality,

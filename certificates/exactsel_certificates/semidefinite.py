@@ -1,4 +1,4 @@
-"""Whether no model on some columns costs less than a level L, by eliminations in doubles with all rounding allowed for.
+"""The test that no model on some columns costs less than a level L, by eliminations in doubles with allowed rounding.
 
 Quadratic loss: with H = A'A + lam I, b = A'y, c = ||y||^2 / 2 and T = 2 (c - L) > 0, no model on the columns S costs
 less than L if and only if Q = H - b b' / T is positive semidefinite on S (the Schur complement of [[T, b'], [b, H]]).

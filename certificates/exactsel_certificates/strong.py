@@ -1,4 +1,4 @@
-"""Whether no model on some strong columns and a few of all others costs less than a level (FORMAT.md, STRONG).
+"""The test that no model on some strong columns and a few of all others costs less than a level (FORMAT.md, STRONG).
 
 Quadratic loss. K is the matrix of the products of the columns, with the ridge, and of the target, each divided by its
 length: v = b / (r_j sqrt(T)) with T = 2 (c - L), as in semidefinite.py. No model on the columns U costs less than L if

@@ -1,4 +1,4 @@
-"""What a check may take: work is counted as it is done, and the check ends at a limit (FORMAT.md, *Work*).
+"""The work limit of a check: work is counted as it is done, and the check ends at a limit (FORMAT.md, *Work*).
 
 A file of a few bytes can ask for more than any machine does in a year: sets to count, points to evaluate, fits in exact
 arithmetic. Work is counted in elementary operations, about multiplications of doubles. Loops take what they do off the

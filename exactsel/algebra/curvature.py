@@ -1,4 +1,4 @@
-"""How much of the quadratic objective's curvature may be moved into separate terms, one per column.
+"""Splits of the quadratic objective's curvature: the part that may be moved into separate terms, one per column.
 
 With H = A'A + lam I and a diagonal D such that H - diag(D) is positive semidefinite, the objective is a convex
 quadratic plus (1/2) sum D_j x_j^2, and the perspective relaxation strengthens the second part. D = lam is what the

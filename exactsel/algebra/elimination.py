@@ -1,4 +1,4 @@
-"""What a Cholesky factorisation in doubles proves about the exact numbers it was made for.
+"""Statements about exact matrices that a Cholesky factorisation in doubles proves.
 
 For a level L below c = ||y||^2/2 and T = 2 (c - L), no model on the columns S is below L if and only if
 Q = H - b b'/T is positive semidefinite on S, with H = A'A + lam I and b = A'y (the Schur complement of

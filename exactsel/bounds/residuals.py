@@ -1,4 +1,4 @@
-"""What columns that have been chosen leave of a matrix, and how far rounding may have moved that.
+"""Residuals of a matrix after projection on chosen columns, with a bound on their rounding.
 
 Rounding. Everything is computed on orthogonal factors, so errors are absolute, in units of ||A||², except that the span
 of nearly dependent columns is known badly: each bound gives up what the measured condition allows for. No direction is

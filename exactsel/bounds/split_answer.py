@@ -1,4 +1,4 @@
-"""What the split knows of a node on its way to an answer, and the answer."""
+"""The state of the split bound at a node, and its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a parquet or feather file unpacks to, from the headers of its compressed parts, before one is unpacked.
+"""The unpacked size of a parquet or feather file, from the headers of its compressed parts.
 
 A part says how many bytes it takes, and no decompressor writes more than it was promised. These numbers stand in thrift
 (compact protocol) in parquet files, and in flatbuffers or beside the bytes in feather files.

@@ -1,4 +1,4 @@
-"""What walks whole subtrees by itself: one of several ways, by what is known of the problem."""
+"""The interface of subtree enumeration, with one implementation for each kind of problem."""
 
 from __future__ import annotations
 

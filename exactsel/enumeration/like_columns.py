@@ -1,4 +1,4 @@
-"""What any r weak columns can take off a fit, those that are much like each other taken together.
+"""Bounds on the gain of any r weak columns over a fit, with similar columns grouped.
 
 With the strong columns eliminated and each made one long, weak columns have the matrix C of cosines. Say that two of
 them touch where |C_ij| >= tau. Any r columns U fall into connected parts U_1, U_2, ... of that graph, and between parts

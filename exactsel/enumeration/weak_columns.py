@@ -1,4 +1,4 @@
-"""What all columns but some strong ones are like once these are eliminated, and what is left of the target on them.
+"""The weak columns after elimination of the strong ones: their cosines, and the rest of the target on them.
 
 Rounding: computed products are those of a matrix off by some e in every entry, and an elimination of m columns that
 meets positive pivots is that of a matrix off by gamma (Higham 2002, theorem 10.3). On sets of m columns both are less

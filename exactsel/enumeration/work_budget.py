@@ -1,4 +1,4 @@
-"""When to leave a node's subtree to a kernel, and what that has brought so far.
+"""The work budget of subtree enumeration, and the record of what it closed.
 
 Two kernels can search by themselves. The one on the perspective relaxation (kernels/native_search.py) does what the
 search

@@ -1,4 +1,4 @@
-"""Which column to branch on."""
+"""Branching rules: the choice of the column to branch on."""
 
 from __future__ import annotations
 

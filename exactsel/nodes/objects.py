@@ -1,4 +1,4 @@
-"""What the rows of a table refer to, by number: points first, which are packed, then all else as it is.
+"""Objects to which rows of a table refer by number: points first, which are packed, then all others as they are.
 
 -1 stands for None. Numbers from -2 down stand for objects that the reader of the table already has (``known``).
 """

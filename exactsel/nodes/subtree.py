@@ -1,4 +1,4 @@
-"""What closers write down of the subtrees they deal with, and how their results are put together."""
+"""Records of closed subtrees, and the assembly of closers' results."""
 
 from __future__ import annotations
 

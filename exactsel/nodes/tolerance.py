@@ -1,4 +1,4 @@
-"""When two objective values count as equal.
+"""Tolerances for the equality of objective values.
 
 Nothing here depends on the units of the data: where an objective is far below what the data are about, it is measured
 by the objective of the empty model.

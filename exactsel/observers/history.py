@@ -1,4 +1,4 @@
-"""How a search went over time: what reports and plots are made of.
+"""The history of a search over time, the data of reports and plots.
 
 An observer of the events. It measures the time itself, when an event reaches it; nothing in the search depends on it.
 """

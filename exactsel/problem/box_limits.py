@@ -1,4 +1,4 @@
-"""What people say of limits on coefficients, checked: numbers for each column, or some columns named with theirs."""
+"""Validation of coefficient limits: numbers for each column, or some columns named with theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the columns of a model are computed from those of a table, so that a model predicts from rows as they come."""
+"""The coding of a model's columns from those of a table, so that a model predicts from raw rows."""
 
 from __future__ import annotations
 

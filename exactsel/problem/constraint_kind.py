@@ -1,4 +1,4 @@
-"""What a kind of constraint tells those that read, show and repeat a problem."""
+"""The interface of a kind of constraint for code that reads, shows and repeats a problem."""
 
 from __future__ import annotations
 

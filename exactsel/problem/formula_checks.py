@@ -1,4 +1,4 @@
-"""What a formula may be made of: columns, numbers, arithmetic and known calls, so that any can be run."""
+"""The grammar of formulas: columns, numbers, arithmetic and known calls, so that a valid formula can be evaluated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes two problems the same: a hash over everything that defines one, as FORMAT.md lays it down."""
+"""The identity of a problem: a hash over everything that defines it, as FORMAT.md specifies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the search knows of a problem: a limit on the number of columns, and how to evaluate a choice of them."""
+"""The problem as the search sees it: a limit on the number of columns, and the evaluation of a choice of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is chosen: columns one by one, or groups of columns (:mod:`exactsel.problem.groups`), and what is demanded.
+"""Units of selection: single columns, or groups of columns (:mod:`exactsel.problem.groups`), with their constraints.
 
 A problem counts, names and decides about units; its objective speaks of columns. Units are numbered from 0.
 """

@@ -1,4 +1,4 @@
-"""What a proof is made of while the search goes on: nameless files on the disk its own file will be on."""
+"""Temporary parts of a proof during the search: nameless files on the disk of the proof's own file."""
 
 from __future__ import annotations
 

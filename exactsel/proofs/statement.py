@@ -1,4 +1,4 @@
-"""What may be said of the data as they were given, once something is known of the numbers that were searched.
+"""Bounds for the original data, derived from bounds for the numbers that were searched.
 
 A search works on prepared numbers and compares objectives as doubles. What is *said* is more: ``lower`` is no larger
 than the true optimum, ``upper`` no smaller than the objective of the coefficients that are shown, for the exact values

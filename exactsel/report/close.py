@@ -1,4 +1,4 @@
-"""Which columns the models close to the best have in common, as a section of a page."""
+"""The section of a page on columns that the models close to the best have in common."""
 
 from __future__ import annotations
 

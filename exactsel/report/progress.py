@@ -1,4 +1,4 @@
-"""How a solve went, as a section of a page: bounds that meet, or one pass, and where the models came from."""
+"""The section of a page on the course of a solve: bounds that meet, or one pass, and the sources of the models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies around the answer, as sections of a page: what hangs on each column, and which models come close."""
+"""Sections of a page on sensitivity: exchanges of each column, and models that come close."""
 
 from __future__ import annotations
 

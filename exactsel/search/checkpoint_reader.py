@@ -1,4 +1,4 @@
-"""What a checkpoint holds, read as a file that may come from anywhere.
+"""The contents of a checkpoint, read as an untrusted file.
 
 Its tables must be those that a checkpoint is made with, all rows together no longer than the file, every row of the
 type it is written as, all JSON of the shape it is written in, and everything under its hash. What the packed nodes mean

@@ -1,4 +1,4 @@
-"""What the kernel's searches below several nodes brought, in arrays that hold one after the other.
+"""Results of the kernel's searches below several nodes, packed in arrays that hold one after the other.
 
 The reader checks all entries at once; each search is then a slice of every array.
 """

@@ -1,4 +1,4 @@
-"""What the estimators share: preparing the data, solving, and the attributes that say what is proven."""
+"""The base class of the estimators: data preparation, solving, and the attributes that state the bounds."""
 
 from __future__ import annotations
 

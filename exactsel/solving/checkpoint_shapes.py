@@ -1,4 +1,4 @@
-"""What a checkpoint of a search may say in its JSON, asked before anything of it is used."""
+"""The JSON schema of a search's checkpoint, validated before any of it is used."""
 
 from __future__ import annotations
 

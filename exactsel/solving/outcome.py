@@ -1,4 +1,4 @@
-"""How a search ended: why it stopped, what is proven, and the sentence that says so."""
+"""The outcome of a search: the reason for its end, its bounds, and the sentence that states them."""
 
 from __future__ import annotations
 

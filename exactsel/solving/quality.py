@@ -1,4 +1,4 @@
-"""How well a model fits the rows it was made from, in the words statisticians use."""
+"""Goodness of fit of a model on its own rows, in the terms of statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a solve returns: the model, the proven bound, and in which words the two may be spoken of."""
+"""The result of a solve: the model, the proven bound, and the claim they support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a course of searches is that saves itself, such as a path: read from its checkpoint, also while it runs."""
+"""The progress of a problem sequence with a checkpoint, such as a path, also while it runs."""
 
 from __future__ import annotations
 

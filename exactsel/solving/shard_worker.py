@@ -1,4 +1,4 @@
-"""What a worker must know to expand nodes of a search: the problem, the settings, and nothing else."""
+"""The data a worker needs to expand nodes of a search: the problem, the settings, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which problems are begun without the compiler."""
+"""The criterion for problems that are begun without the compiler."""
 
 from __future__ import annotations
 

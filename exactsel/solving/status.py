@@ -1,4 +1,4 @@
-"""How far a search is that saves itself: read from its checkpoint, also while it runs."""
+"""The progress of a search with a checkpoint, also while it runs."""
 
 from __future__ import annotations
 

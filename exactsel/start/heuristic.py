@@ -1,4 +1,4 @@
-"""What a heuristic is: a small object that proposes a support for a problem.
+"""The interface of a heuristic: a small object that proposes a support for a problem.
 
 A heuristic promises nothing about optimality. Its caller refits the support exactly, so a proposal carries no
 coefficients and no objective value. To write one, make a frozen dataclass whose fields are its options, give it a

@@ -1,4 +1,4 @@
-"""How to choose a size: information criteria and held-out error beside every result of a path.
+"""Criteria for the choice of a size: information criteria and held-out error beside every result of a path.
 
 AIC, BIC and EBIC are those of ``exactsel best`` (:mod:`exactsel.studies.size_criterion`), of the likelihood that the
 objective stands for: with lam > 0 the penalised one. Every column counts as one parameter; with groups of columns the

@@ -1,4 +1,4 @@
-"""How much hangs on each chosen column: the models that differ from the answer in one column."""
+"""Exchanges: the models that differ from the answer in one column, as a measure of each column's importance."""
 
 from __future__ import annotations
 

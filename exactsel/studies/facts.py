@@ -1,4 +1,4 @@
-"""What an instance holds, as plain data."""
+"""The description of an instance as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one tree over all sizes proves of each size, as proofs of models of at most so many columns.
+"""Bounds of one tree over all sizes, as proofs for models of at most so many columns.
 
 At every dual vector b and for every region, bound (4) less the price of k columns is no larger than bound (2) of the
 models of at most k columns in that region: the r largest q_j / (2 lam) sum up to no more than the r largest

@@ -1,4 +1,4 @@
-"""What lies around an answer: models that differ in one column, models that come close, and a plain search for it."""
+"""Sensitivity of an answer: models that differ in one column, models that come close, and a plain search for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkpoint of a course may say of its steps, asked before anything of it is used."""
+"""The JSON schema of a sequence's steps in a checkpoint, validated before any of it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bound must keep: above all, never to lie above the best model of a region."""
+"""Conformance checks for bounds: above all, no bound may lie above the best model of a region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a heuristic must keep."""
+"""Conformance checks for heuristics."""
 
 from __future__ import annotations
 

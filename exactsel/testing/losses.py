@@ -1,4 +1,4 @@
-"""What a loss must keep: convex, smooth, and every function consistent with its value."""
+"""Conformance checks for losses: convex, smooth, and every function consistent with its value."""
 
 from __future__ import annotations
 

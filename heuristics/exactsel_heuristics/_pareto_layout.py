@@ -1,4 +1,4 @@
-"""Where the kernels of Pareto optimisation keep things: few arrays with one slot per support or worker.
+"""The memory layout of Pareto optimisation in kernels: few arrays with one slot per support or worker.
 
 Compiled code carries every array through every call, so related numbers share an array. w is the largest size of a
 support, n the number of rows of the data for objectives that need them, else 0.

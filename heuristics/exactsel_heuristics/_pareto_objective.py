@@ -1,4 +1,4 @@
-"""What an objective of Pareto optimisation is, and how kernels call it.
+"""The interface of an objective of Pareto optimisation, and the calls that kernels make.
 
 An objective is a named tuple of arrays with three static methods, which compiled code finds by the tuple's type:
 

@@ -1,4 +1,4 @@
-"""Whether a file proves its claim about a problem.
+"""The check of a file's claim about a problem, for the second checker.
 
 Bounds are exact rational numbers; only logarithms are rounded, outwards. Claims about column subset selection with a
 scope are beyond this checker.

@@ -1,4 +1,4 @@
-"""Whether no model on some columns costs less than a level, in whole numbers, for the second checker.
+"""The test that no model on some columns costs less than a level, in whole numbers, for the second checker.
 
 With T = 2 (c - level) > 0 that is so if and only if T (G + ridge) - b b' is positive semidefinite on them. One
 elimination without fractions (Bareiss) takes S off a region; then floats look for sets of columns whose determinants

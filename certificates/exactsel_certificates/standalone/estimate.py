@@ -1,4 +1,4 @@
-"""What a proof asks for, as far as its tree tells, and how much is done for it at most, for the second checker."""
+"""The work that a proof needs, as far as its tree shows, and its limit, for the second checker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large coefficients can be, for the second checker (every loss but the quadratic one).
+"""Limits on the size of coefficients, for the second checker (every loss but the quadratic one).
 
 Doubles say which dual vectors to look at; what these show is worked out in fractions. With v = A'b every model of an
 objective of at most L has v'x <= L + L*(b), so one with v = t e_j and little else limits x_j. A ridge limits

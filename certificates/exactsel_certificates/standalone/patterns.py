@@ -1,4 +1,4 @@
-"""Whether logistic loss stays above a level by the covariate patterns of every set of columns, for the second checker.
+"""The bound of logistic loss by the covariate patterns of every set of columns, for the second checker.
 
 All rows with the same entries in the columns of a model get the same prediction, so that p and m of them with either
 label cost at least f(p + m) - f(p) - f(m), with f(x) = x log x. Sets of rows are the bits of whole numbers; f is a

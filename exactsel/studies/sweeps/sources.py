@@ -1,4 +1,4 @@
-"""Where the instances of a sweep come from, what each is known by (a hash of its content), and how it is read."""
+"""Sources of a sweep's instances, their identity (a hash of the content), and the way to read them."""
 
 from __future__ import annotations
 
