@@ -27,7 +27,7 @@ def never_stop() -> BoolArray:
 
 @dataclass(frozen=True)
 class BoundOptions:
-    """What a search tells its bound solver."""
+    """Options that a search passes to its bound solver."""
 
     threads: int = 1
     warm_start: bool = True
@@ -66,7 +66,7 @@ class Cheaper:
     bound: PreparedBound
     budget: Callable[[StateArray, float, float, float], int]
     """Iterations it may take in all, given the state (d,) of the first node, the bound it found there, the cut-off and
-    the best objective known; 0 where the dearer one will not be asked."""
+    the best objective known; 0 where the expensive one will not run."""
     before_all: bool = False
     """Whether it is so much cheaper that it comes before what else may close the first node."""
 

@@ -41,7 +41,7 @@ from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray
 
 MOST_INTERVALS = 48
-"""Intervals of c: each asks for a few passes over vectors of d numbers."""
+"""Intervals of c: each needs a few passes over vectors of d numbers."""
 
 
 class ColumnBounds(NamedTuple):
@@ -76,7 +76,7 @@ def column_bounds(
     coef : array (d,)
         A good model, whose residuals are one of the dual vectors.
     should_stop : callable
-        Asked between passes.
+        Called between passes.
     value, enough : float, int
         No gradient steps on the relaxation are taken, where there is a ridge, once so few columns have a bound below
         that value. They continue until a stop.

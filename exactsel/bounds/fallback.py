@@ -56,7 +56,7 @@ def fallback_bound(problem: Problem, coef: FloatArray, should_stop: Callable[[],
         Over single columns, with lam > 0.
     coef : array (d,)
     should_stop : callable
-        Asked after each step.
+        Called after each step.
 
     Returns
     -------

@@ -33,7 +33,7 @@ class _PreparedElsewhere(PreparedBound):
 
     @property
     def scope(self) -> str:
-        """What the bounds met so far are restricted to, so asked anew each time."""
+        """The restriction of the bounds so far, so read anew each time."""
         return str(getattr(self._prepared, "scope", ""))
 
     def tighten(

@@ -1,4 +1,4 @@
-"""The closers of a round: each settles the nodes it can, the others go on to the next.
+"""The closers of a round: each settles the nodes it can, and the next one receives the others.
 
 A closer either settles a task (its outcome is then fixed), or leaves it, perhaps with a better region. A further
 way to close regions is one more closer in the list of search/expand.py.

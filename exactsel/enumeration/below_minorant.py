@@ -98,7 +98,7 @@ class Listed:
     nodes: int
     """Regions the listing examined."""
     points: ListedPoints | None = None
-    """What proves it, where that was asked for."""
+    """Its proof, on request."""
 
 
 class ListedSets(NamedTuple):

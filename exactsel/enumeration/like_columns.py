@@ -64,7 +64,7 @@ ROOT = 20.0
 """Multiplications that a root and a quotient of a set take, and fetching its likeness."""
 
 BRIEF = 3
-"""Looks at sets that stand in the way, where the region can be divided as well."""
+"""Passes over sets that stand in the way, where the region can be divided as well."""
 
 MARGIN = 1e-6
 """Part of what is left of the target that must be left over still, so that no rounding of a checker matters."""
@@ -179,7 +179,7 @@ class LikeColumns:
         return {m: self._factorised(each, pairs, cosines) for m, each in found.items()}
 
     def _factorised(self, members: NDArray[np.int32], pairs: IntArray, cosines: FloatArray) -> Sets:
-        """Sets of one size with their factors, and likeness as far as squares tell."""
+        """Sets of one size with their factors, and likeness as far as squares determine it."""
         count, m = members.shape
         roots, spread = np.empty((count, m * (m + 1) // 2)), np.empty(count)
         factorise_sets(members, pairs, cosines, len(self._weak.weak), roots, spread)

@@ -10,7 +10,7 @@ of its columns. Each q, by its ellipsoid {q <= U}, also cuts the intervals. A mo
 At last, for logistic loss, what is left is closed as soon as a Newton step or two come near its best models
 (kernels/listing_close.py).
 
-It goes on as long as the fits that are saved would take more work than that; work is counted, not timed.
+It continues as long as the fits that are saved would take more work than that; work is counted, not timed.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ ELIMINATED, MOST_PLACES = 4, 5
 (:mod:`exactsel.enumeration.minors_by_candidate`)."""
 
 WORK = 3e8
-"""Blocks of eight by eight that one call looks at (about a second), or those of one pivot where that is more."""
+"""Blocks of eight by eight that one call evaluates (about a second), or those of one pivot where that is more."""
 
 AT_ONCE = 1e9
 """With no more blocks than this a region is counted before anything else is tried ..."""
@@ -198,7 +198,7 @@ class MinorTest:
         return self._problem.k - int(np.count_nonzero(state == IN))
 
     def work(self, state: StateArray) -> float:
-        """Blocks of eight by eight to look at."""
+        """Blocks of eight by eight to evaluate."""
         columns, places = float(np.count_nonzero(state == FREE)), self.places(state)
         blocks = columns**3 / (6 * LANES**2)
         for eliminated in range(ELIMINATED, places + 1):

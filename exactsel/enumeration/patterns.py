@@ -1,9 +1,9 @@
 """Count all sets of columns of two values by the cells they divide the rows into, and fit those that are left.
 
-For logistic loss and any coefficients (kernels/cell_counting.py). It asks neither what the ridge is nor how much the
-columns have to do with each other, so it closes what no relaxation sees: 0/1 data that a few columns divide almost
-without a fault, with a small ridge. What it takes is known beforehand, and the search waits until it has itself spent
-as much. Where too many sets are left it is given up, early: parents are counted in a random order.
+For logistic loss and any coefficients (kernels/cell_counting.py). It depends neither on the ridge nor on the
+correlation of the columns, so it closes what no relaxation sees: 0/1 data that a few columns divide almost without a
+fault, with a small ridge. What it takes is known beforehand, and the search waits until it has itself spent as much.
+Where too many sets are left it is given up, early: parents are counted in a random order.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ and l together capture
 
     H_jj / G_jj + |G_l - t G_j|² / (G_ll - t G_jl),    t = G_jl / G_jj,    |G_l - t G_j|² = H_ll - 2 t H_jl + t² H_jj,
 
-so one product of matrices tells all pairs. Regions with two places left are closed by that. Those with more are closed
+so one product of matrices gives all pairs. Regions with two places left are closed by that. Those with more are closed
 by their eigenvalues (bounds/eigenvalue.py), or divided by the columns that capture most, each without those before it.
 
 Rounding. Entries of G and H are sums of at most m + d products, of sizes |e_j| |e_l| and |e_j| |e_l| ||E||². What they
@@ -220,7 +220,7 @@ class _Walk:
                 tails.append(tail)
                 counted = counted and tail is _COUNTED
             state[column] = OUT
-        if counted:  # in one word, which asks for no more
+        if counted:  # in one word, which needs no more
             return _COUNTED
         closed = _Closed([*moves, *last.moves], [*last.open])
         for tail in reversed(tails):

@@ -50,8 +50,8 @@ MOST_COUNTED, QUICKLY_COUNTED = 3e7, 1e6
 """Sets of columns counted before a bound call that takes eigenvalues (some 10 ms), or one of iterations only."""
 
 WORTH_KEEPING = 0.1
-"""Part of the supports of a region that an unfinished walk may leave open for its outcome to be used: what it leaves
-is cut up by the weaker bound, and worse to go on from than the region itself."""
+"""Part of the supports of a region that an unfinished walk may leave open for its outcome to be used: the open part is
+cut up by the weaker bound, and a worse start than the region itself."""
 
 MOST_COLUMNS = 400
 """With more columns than this setting up a walk costs more than many rounds."""

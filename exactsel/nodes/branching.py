@@ -20,9 +20,9 @@ class BranchingView:
     indicator: FloatArray
     """Relaxed indicators in [0, 1]."""
     bound_in: FloatArray
-    """Bound of the child that puts the column in."""
+    """Bound of the child that fixes the column to 1."""
     bound_out: FloatArray
-    """Bound of the child that leaves the column out."""
+    """Bound of the child that fixes the column to 0."""
 
 
 class Branching(Protocol):

@@ -128,5 +128,5 @@ class MadeObjects:
 
 
 def _key(one: Any) -> Any:
-    """What tells an object from others."""
+    """The key that distinguishes an object from others."""
     return type(one) if holds_nothing(one) else id(one)

@@ -124,7 +124,7 @@ class NodeDivided:
     children: tuple[Region, ...]
     """One for each of the columns."""
     rest: Region
-    """What leaves all the columns out."""
+    """The child that fixes all the columns to 0."""
     unused_walk: int | None = None
     unused_work: float = 0.0
     """As in :class:`NodeKept`."""

@@ -44,7 +44,7 @@ class Tree(Protocol):
 
 
 class BinaryTree:
-    """Put one column in, or leave it out: the bound decides which."""
+    """Fix one column to 1, or to 0: the bound decides which."""
 
     name = "binary"
     eager = False

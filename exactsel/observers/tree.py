@@ -47,7 +47,7 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
 
 
 def _add_parts(graph: nx.DiGraph, node: int, open_ids: tuple[int, ...]) -> None:
-    """Nodes made of the parts a closer tells of below a node; the node itself stays where nothing was done to it."""
+    """Nodes for the parts that a closer reports below a node; an untouched node stays."""
     for child in open_ids:
         if child != node:
             graph.add_node(child, bound=graph.nodes[node]["bound"], status="open", fixed_in=[], fixed_out=[])

@@ -24,9 +24,9 @@ class ConstraintKind:
     arguments: Mapping[str, Any]
     """The problem's arguments that state it, with their values where it is absent."""
     under: Callable[[Units, Mapping[str, Any]], Units]
-    """The units under the constraint that the arguments, and ``groups``, ask for; the same units without one."""
+    """The units under the constraint that the arguments, and ``groups``, state; the same units without one."""
     again: Callable[[Any], dict[str, Any]]
-    """The arguments that ask for a constraint of this kind again, units by their positions; ``groups`` may be one."""
+    """The arguments that state a constraint of this kind again, units by their positions; ``groups`` may be one."""
     text: Callable[[Entry, Callable[[int], str]], str]
     """An entry in words, units by their labels."""
     flags: Callable[[Entry], Sequence[str]]

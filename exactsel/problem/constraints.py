@@ -20,7 +20,7 @@ ARGUMENTS: dict[str, Any] = {name: usual for kind in KINDS for name, usual in ki
 
 
 def under(units: Units, asked: Mapping[str, Any]) -> Units:
-    """The units under the constraint that some arguments ask for, ``groups`` among them for limits on groups.
+    """The units under the constraint that some arguments state, ``groups`` among them for limits on groups.
 
     Raises
     ------

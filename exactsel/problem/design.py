@@ -31,7 +31,7 @@ MOST_PART_BYTES = 2**30
 
 
 class Summary(NamedTuple):
-    """What one pass over the numbers of a matrix tells."""
+    """Statistics from one pass over the numbers of a matrix."""
 
     unusable: int
     """Entries that are no finite numbers."""
@@ -99,7 +99,7 @@ class DesignColumns(ABC):
 
     @abstractmethod
     def summed_up(self) -> Summary:
-        """What one pass over the numbers as given tells."""
+        """Statistics from one pass over the original numbers."""
 
     @property
     def summary(self) -> Summary:

@@ -31,7 +31,7 @@ FEW_ROWS = 20_000
 """Rows up to which products of the columns of one fit are formed from all of them."""
 
 RECENT = 64
-"""Fits an objective keeps: a search, and the next one on the same data, asks for the same few again and again ..."""
+"""Fits an objective keeps: a search, and the next one on the same data, needs the same few again and again ..."""
 
 RECENT_UP_TO = 2000
 """... over so many columns at most, so that they take little memory."""
@@ -158,7 +158,7 @@ def _nearly_dependent(objective: Objective, columns: IntArray) -> bool:
 
 
 def _is_better(candidate: Fit, best: Fit) -> bool:
-    """Whether a fit costs less, or as much as far as rounding tells and has the smaller gradient."""
+    """Whether a fit costs less, or the same up to rounding and has the smaller gradient."""
     if not abs(candidate.value - best.value) <= ALIKE * abs(best.value):
         return candidate.value < best.value or not np.isfinite(best.value)
     return candidate.gradient_norm < best.gradient_norm

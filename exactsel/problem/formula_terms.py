@@ -16,11 +16,11 @@ from exactsel.arguments import LONGEST, shown
 from exactsel.errors import InputError
 
 MOST_PRODUCTS = 10_000
-"""The most products of terms that one operator may ask for."""
+"""The most products of terms that one operator may form."""
 
 
 class _Limited(DefaultOperatorResolver):  # type: ignore[misc]
-    """Formulaic's operators; those that multiply terms look at how many there would be first."""
+    """Formulaic's operators; those that multiply terms count the products first."""
 
     @property
     def operators(self) -> list[Operator]:

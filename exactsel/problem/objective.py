@@ -352,7 +352,7 @@ class Objective:
 
     @cached_property
     def recent_fits(self) -> dict[bytes, Fit]:
-        """Fits that were asked for lately, by their columns (see :func:`exactsel.problem.fit.fit_support`)."""
+        """Recent fits, by their columns (see :func:`exactsel.problem.fit.fit_support`)."""
         return {}
 
     @cached_property

@@ -111,7 +111,7 @@ class Preparation:
 
     @property
     def asked(self) -> bool:
-        """Whether anything was asked to be done to the data, beyond columns of even length
+        """Whether the data are to be prepared in any way, beyond columns of even length
         (exactsel.problem.column_scales).
         """
         return self.centred or self.scaled or self.weights is not None

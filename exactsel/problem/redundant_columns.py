@@ -1,4 +1,4 @@
-"""Columns that bring nothing new to others: what a region need not look at where lam = 0 and columns are dependent.
+"""Redundant columns, which a region can ignore where lam = 0 and columns are dependent.
 
 Where column a_j is within e ||a_j|| of the span of the columns S, a model that uses S and a_j has a neighbour that does
 without a_j: its coefficient goes to S, and the residual moves by at most e ||a_j|| |x_j|. So among models with |x_j|

@@ -35,7 +35,7 @@ SHORTEST = 2.0**-40
 """Step length at which a direction is given up."""
 
 LONG_ENOUGH = 0.05
-"""A shorter step asks for more curvature in the next one."""
+"""A shorter step requires more curvature in the next one."""
 
 BLENDS = (0.0, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 1.0)
 """Parts of the curvature above the loss that may take the place of the loss's own."""
@@ -44,7 +44,7 @@ SPREAD = 1e3
 """Ratio of weights, lengths, or objectives, from which on gradients are no measure of a fit."""
 
 ENOUGH = 2
-"""Up to this blend curvature added tells a minimum from a model that can be improved."""
+"""Up to this blend added curvature distinguishes a minimum from a model that can be improved."""
 
 REFINEMENTS, ROUNDED = 3, 4e-15
 """Full steps at a minimum, which may raise the objective by this part of it."""

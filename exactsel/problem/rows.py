@@ -43,7 +43,7 @@ CONVERGED = 1e-11
 
 
 class Unusable(Exception):
-    """What was asked of the rows is not to be had: a singular matrix, or a flag that says stop."""
+    """The rows cannot give the requested quantity: a singular matrix, or a stop."""
 
 
 class Rows:

@@ -30,7 +30,7 @@ FEW_EQUAL = 0.3
 """... and where all its entries are equal, so that it needs no values."""
 
 LOOKED_AT = 101
-"""Rows that tell, at least, whether it is worth while to look at all of them."""
+"""Rows that are sampled to decide whether it is worth while to read all of them."""
 
 COLUMNS_AT_ONCE = 1000
 """Number of columns of which these rows are read at a time."""

@@ -62,7 +62,7 @@ class Records:
         self._last[node] = record
 
     def growth(self) -> bytes:
-        """What was entered since this was last asked."""
+        """The entries since the last call."""
         first, end = self._told, len(self._owner)
         grown = np.empty(end - first, dtype=_ROW)
         grown["node"], grown["mixed"] = self._owner[first:], self._mixed[first:]
@@ -74,7 +74,7 @@ class Records:
         """Enter again what :meth:`growth` returned for a spool of so many words; ValueError for invalid pieces."""
         rows = np.frombuffer(grown, dtype=_ROW)
         sizes = rows["words"].astype(np.int64)
-        # Every node but the root is named by a word before it has a piece, or is one of the steps that words tell.
+        # Every node but the root is named by a word before it has a piece, or is one of the steps that words state.
         sound = np.all(rows["node"] >= 0) and np.all(rows["node"] <= words + MOST_AHEAD) and np.all(sizes > 0)
         if not (sound and self._words + sizes.sum() <= words):
             raise ValueError("pieces that the proof has no words for")

@@ -15,7 +15,7 @@ CHUNK = 1 << 20
 
 
 class Spools:
-    """Files that grow, by name; what each has grown by can be asked for, so that a checkpoint writes only that."""
+    """Files that grow, by name; the growth of each is available, so that a checkpoint writes only that."""
 
     def __init__(self, path: Path, names: Iterable[str]) -> None:
         self._path = path

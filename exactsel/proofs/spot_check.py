@@ -1,4 +1,4 @@
-"""Look at what a worker says of some nodes before it is committed: regions, and bounds by what is said to prove them.
+"""Spot checks of a worker's results before they are committed: regions, and bounds by their witnesses.
 
 Every bound a worker sends is evaluated anew from its witness, and the regions it makes of a node must divide that node.
 The subtrees that a kernel closed below a node by itself are proofs of many steps: a part of them is checked in full.
@@ -41,7 +41,7 @@ REASONS = (None, "inherited", "bound", "incumbent", "solved", "excluded")
 
 SAMPLED = 1 / 8
 """Part of the regions that a walk has closed, in the checked subtrees, whose bounds are evaluated: that takes several
-times as long as all that the kernel did there. That these regions are all there are is always seen to."""
+times as long as all that the kernel did there. That these regions are complete is always checked."""
 
 
 class SpotCheck:
@@ -52,7 +52,7 @@ class SpotCheck:
     problem : SubsetProblem
         One the checker knows; :class:`exactsel.errors.UnsupportedError` for others.
     expander : Expander
-        The search's own, to tell what kernels did.
+        The search's own, to read the kernels' steps.
     stopped : callable
         Whether the search is to stop.
     share : int

@@ -28,7 +28,7 @@ from exactsel_certificates.given import GivenInstance, objective_above
 from exactsel_certificates.selections import selection_objective_above
 
 KEPT = 64
-"""Numbers kept of what has been said: observers ask for the same ones at every event."""
+"""Statements kept: observers need the same ones at every event."""
 
 KEPT_UP_TO = 2000
 """Columns up to which what models cost is kept."""

@@ -43,7 +43,7 @@ def verify(
 
     work_limit : float, optional
         Elementary operations the check may take; ``math.inf`` for any number. By default the limit is in proportion to
-        the sizes of the proof and of the problem: at least ten times what the proofs of searches were seen to take.
+        the sizes of the proof and of the problem: at least ten times the measured work of proofs of searches.
     time_limit : float
         Seconds the check may take.
     begin : callable, optional

@@ -87,8 +87,8 @@ class ProofWriter:
     UnsupportedError
         For a loss the checker cannot know.
     InputError
-        When the folder cannot be written. Where the disk is full later on, ``failure`` says so, the temporary files go,
-        and the search goes on unobserved; :meth:`finish` then raises that error.
+        When the folder cannot be written. Where the disk is full later on, ``failure`` says so, the temporary files are
+        removed, and the search continues unobserved; :meth:`finish` then raises that error.
     """
 
     def __init__(self, problem: SubsetProblem, path: str | os.PathLike[str]) -> None:
@@ -171,7 +171,7 @@ class ProofWriter:
         return max(0.0, lower - margin)
 
     def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, scope: str) -> None:
-        """Put everything in preorder and write the file.
+        """Arrange everything in preorder and write the file.
 
         ``coef`` (d,) are the coefficients for the data as given; none for column subset selection. :class:`OutputError`
         where the disk is full.

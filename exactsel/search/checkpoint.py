@@ -1,9 +1,9 @@
-"""A file from which a search goes on after anything: SQLite, one transaction for each state that is saved.
+"""A checkpoint file from which a search resumes after any end: SQLite, one transaction for each saved state.
 
 What a search is begun with (``about``) is written once. A state is some parts that replace those of the state before,
 and what the spools of its proof have grown by, which is appended. Between states the file can take *chunks*, nodes that
-memory has no room for (spilling.py): they count as soon as a state names them. Hashes over everything tell damage, and
-a mark of the process at work tells when another one has taken over.
+memory has no room for (spilling.py): they count as soon as a state names them. Hashes over everything reveal damage,
+and a mark of the process at work shows when another one has taken over.
 
 All of it is the private state of one version of exactsel; what proves something is the proof file. A file may come from
 anywhere all the same: what is read of one is bounded and checked before it is used (database.py, json_shapes.py).

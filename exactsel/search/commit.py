@@ -75,7 +75,7 @@ def prune(state: SearchState, expander: Expander) -> Iterator[Event]:
 
 
 def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bool) -> Iterator[Event]:
-    """Commit what became of one node; ``details`` tells also what the kernels did one by one."""
+    """Commit the outcome of one node; with ``details`` also the kernels' steps one by one."""
     node, region = outcome.node, outcome.region
     yield from _commit_visits(state, node.id, region)
     if region.fixings:

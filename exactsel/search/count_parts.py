@@ -1,5 +1,4 @@
-"""Have parts of a count (enumeration/minors.py) carried out elsewhere, as bytes, and look at a share of what comes
-back.
+"""Dispatch of parts of a count (enumeration/minors.py) as bytes, and the check of a share of their results.
 
 The parts are those of one call of the walker, so the tree is the same for every executor. A part closes all sets that
 its answer does not name as left over, and the only evidence for that is the count itself. So a share of it is counted

@@ -22,7 +22,7 @@ STEPS_A_BYTE = 1
 """... and how many more for each byte of the file; reading a row takes fewer than it has bytes."""
 
 LOOK = 1000
-"""Steps between two looks at how many are left."""
+"""Steps between two checks of how many are left."""
 
 FIRST_STEPS = 10_000
 """Steps until it is known that the tables are the ones expected: those of ours take a hundred."""
@@ -159,7 +159,7 @@ def _size(file: Path) -> int:
 
 
 def _check_companions(file: Path) -> None:
-    """Refuse files beside a database that SQLite would stumble over, or that would make it change or remove others."""
+    """Refuse files beside a database that would disturb SQLite, or that would make it change or remove others."""
     for ending in (*COMPANIONS, JOURNAL):
         beside = f"{os.path.realpath(file)}{ending}"
         try:

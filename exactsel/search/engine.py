@@ -53,7 +53,7 @@ class Limits:
     memory_limit: float = math.inf
     """MiB of open nodes above which those that come last wait on a disk (memory.py)."""
     details: bool = False
-    """Tell also what the kernels did one by one (the steps of searches below a node)."""
+    """Report also the kernels' steps one by one (the steps of searches below a node)."""
     shard: int | None = None
     """Nodes of a shard, where rounds are divided (pool.py)."""
 

@@ -89,7 +89,7 @@ class Expander:
         return np.asarray(np.max([closer.expected(nodes, work_budget) for closer in self.closers], axis=0))
 
     def counts(self, nodes: Sequence[Node]) -> bool:
-        """Whether a count goes on at one of the nodes."""
+        """Whether a count continues at one of the nodes."""
         return any(closer.alone(nodes) for closer in self.closers)
 
     @property

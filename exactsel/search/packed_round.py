@@ -166,7 +166,7 @@ def _fixing_arrays(fixings: Sequence[Fixing], proofs: Sequence[int]) -> dict[str
 
 
 def unpacked_round(packed: Packed, nodes: Sequence[Node], problem: SubsetProblem) -> Round:
-    """The outcome for these nodes; a worker's word for what it was given is not asked for.
+    """The outcome for these nodes; the worker's statement of its input is not used.
 
     Raises
     ------

@@ -53,10 +53,10 @@ SHARE = 64
 """One in so many results that a worker reports without evidence is checked in full."""
 
 WAIT = 0.05
-"""Seconds between two looks at whether the search is to stop."""
+"""Seconds between two reads of the stop flag."""
 
 ALLOWED = 3
-"""Times a shard is given out before it is given up."""
+"""Times a shard is dispatched before it is given up."""
 
 
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, AssertionError, OverflowError)
@@ -68,7 +68,7 @@ class WorkerFailureError(Exception):
 
 
 class ShardFuture(Protocol):
-    """A shard that has been given out."""
+    """A dispatched shard."""
 
     def result(self, timeout: float) -> bytes:
         """The answer; TimeoutError where it is not there yet, :class:`WorkerFailureError` where none will come."""
@@ -98,7 +98,7 @@ class Executor(Protocol):
 
 
 class Check(Protocol):
-    """Looks at answers before they are committed."""
+    """Checks answers before they are committed."""
 
     def __call__(self, nodes: Sequence[Node], done: Round) -> str:
         """What is wrong with the outcome for some nodes, in words; empty where nothing is."""
@@ -149,7 +149,7 @@ def shards(
     """The nodes of a round in parts of at most ``size``, each with its part of what a limit on nodes leaves.
 
     A part also ends before the ``expected`` work (m,) exceeds the work of one shard, or one part in DIVIDED of all
-    work. So no worker goes on for long when the others have nothing left to do.
+    work. So no worker is busy for long when the others have nothing left to do.
     """
     ends, first, load = list[int](), 0, 0.0
     most = max(WORTH, float(np.sum(expected)) / max(DIVIDED, len(nodes) / size))

@@ -25,7 +25,7 @@ from exactsel.search.pool import Pool, ShardFuture, first_sound, merged, round_f
 
 
 def _answer(pool: Pool, nodes: Sequence[Node], ticket: ShardFuture) -> Round:
-    """The outcome of a shard that has been given out, once there is an answer that can be right."""
+    """The outcome of a dispatched shard, once there is an answer that can be right."""
 
     def look(data: bytes) -> Round:
         done = round_from_bytes(data, nodes, pool.problem)
@@ -63,7 +63,7 @@ class Rounds:
 
     @property
     def waiting(self) -> int:
-        """How many rounds there are whose outcomes have not been asked for."""
+        """How many rounds there are whose outcomes have not been fetched."""
         return len(self._waiting)
 
     def begin(self, nodes: Sequence[Node], upper: float, work_budget: WorkBudget) -> None:

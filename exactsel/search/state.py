@@ -44,7 +44,7 @@ class Begun(NamedTuple):
 
 @dataclass
 class SearchState:
-    """What must be kept to go on later; nothing else in a search outlives a round."""
+    """The state from which a search can be resumed; nothing else in a search outlives a round."""
 
     frontier: Frontier
     incumbent: Fit
@@ -89,11 +89,11 @@ class SearchState:
     guard: MemoryGuard = field(default_factory=MemoryGuard)
     """Which order the open nodes are kept in while they take too much memory."""
     seconds: Seconds = field(default_factory=Seconds)
-    """Time that went into the rounds of the search that is going on."""
+    """Time that went into the rounds of the current search."""
     objects_bytes: int = 0
     """Estimated memory of the open nodes while they are in a frontier that does not estimate it."""
     told: float = -math.inf
-    """The bound when it was last asked whether it has risen."""
+    """The bound when it was last compared."""
     highest: float = field(default=-math.inf, repr=False)
     """The highest :attr:`floor` so far (see invariants.py)."""
     pushed: int = field(default=0, repr=False)
@@ -106,7 +106,7 @@ class SearchState:
     """sha256 over the digest before and what was committed last: one that can be saved, and gone on from."""
 
     def begin(self, memory_limit: float, node_limit: int | None) -> None:
-        """A search begins, or goes on: nodes of a round that cannot be begun again as it was are open again.
+        """Begin or resume a search: nodes of a round that cannot be begun again as it was are open again.
 
         With a limit on nodes a round is begun with what that leaves, which may be another number now.
         """
@@ -122,7 +122,7 @@ class SearchState:
         self._go_on_with(self.guard.release(self.frontier))
 
     def relieve_memory(self) -> None:
-        """Go on in the order that suits the memory the open nodes take."""
+        """Switch to the order that suits the memory the open nodes take."""
         self._go_on_with(self.guard.choose(self.frontier, self.open_bytes))
 
     def _go_on_with(self, frontier: Frontier) -> None:
@@ -176,7 +176,7 @@ class SearchState:
         return list(map(id, self.in_flight)) == [id(node) for begun in self.begun for node in begun.nodes]
 
     def note_reached(self, reached: Reached | None) -> None:
-        """The bound call of the root was broken off at a bound: that one is shown, and no longer once it goes on."""
+        """The bound call of the root was broken off at a bound: that one is shown until the call continues."""
         if reached is None or self.nodes > 0 or len(self.in_flight) != 1 or len(self.frontier) > 0:
             return
         root = self.in_flight[0]
@@ -216,7 +216,7 @@ class SearchState:
             raise
 
     def drop(self, bound: float, again: Callable[[], Node | None] | None) -> None:
-        """A region was closed at a bound; ``again`` makes the node to open where a finer tolerance asks for it.
+        """A region was closed at a bound; ``again`` makes the node to open where a finer tolerance requires it.
 
         It makes none where the region holds no model.
         """
@@ -257,7 +257,7 @@ class SearchState:
         return min(self.dropped, self.frontier.lower(), flying)
 
     def bound_has_risen(self) -> bool:
-        """Whether the bound is higher than when this was last asked."""
+        """Whether the bound is higher than at the last call."""
         before, self.told = self.told, max(self.told, self.bound)
         return self.told > before
 

@@ -152,7 +152,7 @@ def solve_saved(
     watching: Sequence[Callback | None], *,
     start: Sequence[int] | None, signals: Sequence[int], record: bool, executor: Executor | None,
 ) -> Result:  # fmt: skip
-    """A solve that is saved as it goes, or goes on from what was saved; arguments as :func:`solve` has them."""
+    """A solve with a checkpoint, begun or resumed; arguments as :func:`solve` has them."""
     if files.resume is None:
         checked = Settings(**settings)
         assert files.checkpoint is not None
@@ -202,7 +202,7 @@ def _finished(run: Search, *watched: Any) -> Result:
 
 
 def reopened(state: SearchState, settings: Settings, problem: SubsetProblem) -> bool:
-    """Open again what is closed within a coarser tolerance than the settings ask for; False where that is lost."""
+    """Open again what is closed within a coarser tolerance than the settings'; False where that is lost."""
     statement = state.statement or statement_of(problem)
     tolerance = settings.tolerance.of(problem).for_search(statement.taken)
     cutoff = state.value - tolerance.absolute(state.value)

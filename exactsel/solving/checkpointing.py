@@ -1,4 +1,4 @@
-"""Save a search as it goes, and go on from what was saved.
+"""Checkpoints of a search: saving its state, and resuming from it.
 
 What may change from one run to the next are limits: time, nodes, memory, threads and the tolerance. All other settings
 decide which tree is searched, so they come from the checkpoint; a request for another value is refused.
@@ -131,7 +131,7 @@ class Store(Room, Protocol):
 
 
 class Pace:
-    """How often to save and to tell.
+    """The intervals between checkpoints, and between progress reports.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class Pace:
 
     @property
     def note_due(self) -> bool:
-        """Whether it is time to tell."""
+        """Whether a progress report is due."""
         return clock.now() >= self._note_due
 
     def saved(self, began: float) -> None:
@@ -166,7 +166,7 @@ class Pace:
 class Checkpointer:
     """An observer that saves the search every so many seconds, and when it ends.
 
-    Where the disk takes no more, the search goes on unsaved, and a warning says so.
+    Where the disk is full, the search continues unsaved, and a warning says so.
     """
 
     def __init__(self, checkpoint: Store, writer: ProofWriter | None, every: float, before: float = 0.0) -> None:
@@ -176,7 +176,7 @@ class Checkpointer:
         self._proof: dict[str, Any] | None = None
 
     def __call__(self, event: Event, state: SearchState) -> None:
-        """Save, or tell how far it is, where that is due."""
+        """Save, or report the progress, where that is due."""
         if self.checkpoint is None or not isinstance(event, Started | RoundEnded | Finished):
             return
         ended = event.termination if isinstance(event, Finished) else None
@@ -240,7 +240,7 @@ def resume(
     path: str | os.PathLike[str], problem: SubsetProblem, given: Mapping[str, Any],
     proof: str | os.PathLike[str] | None, how: SearchMode,
 ) -> ResumedSearch:  # fmt: skip
-    """Take a search from its checkpoint; ``given`` are the settings asked for now, ``how`` what is known of that.
+    """Take a search from its checkpoint; ``given`` are the settings of this call, ``how`` the other options.
 
     Raises
     ------
@@ -282,7 +282,7 @@ def resume(
 
 
 def take_up(going_on: ResumedSearch, writer: ProofWriter | None) -> None:
-    """Begin to write where a search goes on: to its checkpoint, and to its proof."""
+    """Begin to write where a search is resumed: to its checkpoint, and to its proof."""
     if going_on.state is not None:
         with closing(going_on.checkpoint.spooled()) as spooled:
             if writer is not None and going_on.proof_state is not None:
@@ -293,7 +293,7 @@ def take_up(going_on: ResumedSearch, writer: ProofWriter | None) -> None:
 
 
 def take_along(state: SearchState) -> None:
-    """Let a search in memory go on without its checkpoint, which has been closed: open nodes that are there are copied.
+    """Let a search in memory continue without its closed checkpoint: open nodes that are there are copied.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A last look at a proof just written: where its checker establishes less than it claims, the claim comes down.
+"""A final check of a new proof: where its checker establishes less than it claims, the claim is lowered.
 
 A run must never claim more than its own proof shows. Only proofs that are quick to check, by counted work, are checked,
 so that the outcome does not depend on the speed of the machine.

@@ -179,7 +179,7 @@ class DaskExecutor:
 
 
 class _ShardFuture:
-    """A shard that has been given out."""
+    """A dispatched shard."""
 
     def __init__(self, executor: DaskExecutor, shard: bytes) -> None:
         self._executor, self._shard, self._tries, self._waited = executor, shard, 0, 0.0

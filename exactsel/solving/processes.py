@@ -1,4 +1,7 @@
-"""Work on shards in processes of this machine; one that dies, hangs or lies is replaced, its shard given out again."""
+"""Executor of shards in processes of this machine.
+
+A process that dies, hangs or lies is replaced, its shard dispatched again.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ LOOK = 0.2
 
 @dataclass(eq=False)
 class _Task:
-    """A shard that has been given out."""
+    """A dispatched shard."""
 
     shard: bytes
     waiting: queue.SimpleQueue[_Task | None]

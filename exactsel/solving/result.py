@@ -129,7 +129,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
 
     @property
     def tolerance(self) -> Tolerance:
-        """The gap that was asked for."""
+        """The requested gap."""
         asked = self.settings["eps"], self.settings["rel_eps"]
         return Tolerance(*asked, self.null_objective, self.problem.get("loss", ""))
 
@@ -152,7 +152,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
 
     @property
     def reached(self) -> bool:
-        """Whether the tolerance asked for is proven."""
+        """Whether the requested tolerance is proven."""
         return self.claim.reached
 
     @property

@@ -56,7 +56,7 @@ class TableSearches:
         To write, or to continue.
     how : How
     given : mapping
-        The settings asked for, by name.
+        The settings of the call, by name.
     """
 
     def __init__(self, problem: AnyRegression, files: Files, how: SearchMode, given: Mapping[str, Any]) -> None:

@@ -39,7 +39,7 @@ COURSE_PROGRESS = both(
     ),
     together("upper", *TOLD),
 )
-"""What a course tells of how far it is."""
+"""The entries of a sequence's progress report."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class SequenceStatus(Json):
     about: dict[str, Any]
     """The command, version, problem, settings."""
     progress: dict[str, Any]
-    """``seconds``, ``ended``, ``place`` and ``steps``, and of what is going on the numbers it tells."""
+    """``seconds``, ``ended``, ``place`` and ``steps``, and the numbers that the current search or listing reports."""
 
     @property
     def run(self) -> str:

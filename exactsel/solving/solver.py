@@ -160,7 +160,7 @@ class Search:
 
     @cached_property
     def state(self) -> SearchState:
-        """Open nodes and incumbent; made when first asked for, because that already loads kernels."""
+        """Open nodes and incumbent; made on first use, because that already loads kernels."""
         if self._given_state is not None:
             return self._given_state
         frontier = make("frontiers", self.settings.frontier)
@@ -291,7 +291,7 @@ class Search:
         models = starting_models(self.problem, settings.heuristics, state.incumbent, context)
         steps = dispensable_steps(models)
         # The search often needs no more than the other half; if it does, they come when kernels are compiled. One that
-        # was asked for by name is run to its end.
+        # the settings name is run to its end.
         for fit, source in steps_leaving_half(steps, self._postpone) if settings.heuristics == AUTO else steps:
             yield from self._take(fit, source)
         self.times["heuristics"] = time.perf_counter() - began

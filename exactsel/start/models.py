@@ -34,9 +34,9 @@ def starting_models(
 ) -> Iterator[tuple[Fit, str]]:
     """Run the heuristics in turn; yield each model better than ``best`` and all before, with its finder's name.
 
-    Every proposal is refitted from the data. Local searches start from the best model so far. Heuristics of the
-    default portfolio (``"auto"``) that cannot serve the problem are passed over, and those that work in portions get
-    a small one; one that was asked for by name is run to its end, and is an error where it cannot serve.
+    Every proposal is refitted from the data. Local searches start from the best model so far. Heuristics of the default
+    portfolio (``"auto"``) that cannot serve the problem are passed over, and those that work in portions get a small
+    one; one that the settings name is run to its end, and is an error where it cannot serve.
     """
     default = tuple(heuristics) == AUTO
     work = first_work(problem) if default else math.inf

@@ -1,4 +1,4 @@
-"""The heuristics a search begins with, and those that get portions of work while it goes on."""
+"""The heuristics a search begins with, and those that get portions of work during the search."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ def first_work(problem: SubsetProblem) -> float:
 
 
 def served_by_first(problem: SubsetProblem) -> bool:
-    """Whether the first heuristic is worth a look at what it found: for losses without a closed form."""
+    """Whether the result of the first heuristic is worth checking: for losses without a closed form."""
     return _suitable(problem) is OTHER_LOSSES and cast("Problem", problem).lam > 0
 
 
 def first_is_enough(problem: SubsetProblem, best: float) -> bool:
-    """Whether to go on to the search after the first heuristic, with a model of this objective."""
+    """Whether to begin the search after the first heuristic, with a model of this objective."""
     objective = cast("Problem", problem).objective
     if objective.n * objective.d >= MANY_ENTRIES and objective.n >= ROWS_PER_COLUMN * objective.d:
         return True

@@ -1,4 +1,4 @@
-"""Portions of work for heuristics while a search goes on.
+"""Portions of work for heuristics during a search.
 
 A search that takes a while gives a small part of its work to heuristics that can work in portions, so that a better
 model than its roundings find is not missed. Pruning needs good models early, and a stopped search should return the
@@ -57,7 +57,7 @@ class Portions:
     """How far they have come; part of the state of a search."""
 
     number: int = 0
-    """Times that portions were given out; each has a seed of its own."""
+    """Number of portions so far; each has a seed of its own."""
     due: float = FIRST_DUE
     """Multiplications of the search at which the next ones are."""
     shares: dict[int, float] = field(default_factory=dict)

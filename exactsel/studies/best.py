@@ -188,7 +188,7 @@ def largest_size(k_max: Any, most: int) -> int:
 
 
 def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
-    """The sizes to look at, ascending.
+    """The sizes to examine, ascending.
 
     Raises
     ------

@@ -109,8 +109,9 @@ class KnownModels:
     def firm(
         self, count: int, sizes: Iterable[int] | None = None, below: float = -math.inf, *, to_the_end: bool = False
     ) -> None:
-        """Look at guesses until none of the best ``count`` models (of these sizes), nor of those up to a criterion, is
-        one; or there is no time left, unless it is to be done ``to_the_end``.
+        """Fit guesses until none of the best ``count`` models (of these sizes), nor of those up to a criterion, is one.
+
+        It stops when no time is left, unless it is to be done ``to_the_end``.
         """
         among = {*(self.sizes if sizes is None else sizes)}
         guessed = sorted((self.criterion.value(v, len(s)), s) for s, v in self.guesses.items() if len(s) in among)

@@ -77,7 +77,7 @@ class BestList:
 
     @property
     def threshold(self) -> float:
-        """The criterion up to which models are listed; inf where there are fewer models than were asked for."""
+        """The criterion up to which models are listed; inf where there are fewer models than requested."""
         nth = self.across.known.nth_best(self.top)
         if self.within is None:
             return nth

@@ -93,7 +93,7 @@ class BestModels(Readable):
     """One for each examined size, ascending."""
     lower: float
     threshold: float
-    """The criterion up to which the list goes; that of the best model where only that was asked for."""
+    """The largest criterion of the list; that of the best model where only that was requested."""
     complete: bool
     claim: Claim
     """What is proven of the best model, among all sizes."""
@@ -147,7 +147,7 @@ class BestModels(Readable):
 
     @property
     def reached(self) -> bool:
-        """Whether the best model is proven best over all sizes, to the tolerance asked for."""
+        """Whether the best model is proven best over all sizes, to the requested tolerance."""
         return self.claim.reached
 
     @property

@@ -45,12 +45,12 @@ PATIENCE = 5
 """Sizes in a row without a better criterion after which no more good models are looked for beforehand."""
 
 MOST_COLUMNS, MOST_WITHIN_LIMITS, MOST_WIDE = 5000, 500, 1000
-"""With more columns than this the search does not ask for the fit on all of them; nor with more than the second where
+"""With more columns than this the search does not compute the fit on all of them; nor with more than the second where
 coefficients have limits (measured: 140 s for 3,000 columns, and no time limit ends it), and the third where there are
 fewer rows, as that fit says little then (3,000 columns: 16 s past a limit of 10 s)."""
 
 FINER = 1e-3
-"""Part of the relative tolerance asked for that searches aim at: what is left of it is N times as large in a criterion,
+"""Part of the requested relative tolerance that searches aim at: what is left of it is N times as large in a criterion,
 and a gap that rounding makes unreachable is no failure."""
 
 SLIGHTLY_LESS = 1.0 - 2.0**-20
@@ -281,7 +281,7 @@ class AcrossSizes:
         return finest
 
     def settled(self, size: int) -> bool:
-        """Whether no model of this size is better than the best known, to the tolerance asked for."""
+        """Whether no model of this size is better than the best known, to the requested tolerance."""
         return self.settles(size, self.lower_of(size)[0])
 
     def settles(self, size: int, lower: float) -> bool:

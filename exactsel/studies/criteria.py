@@ -60,7 +60,7 @@ class Compared(Json):
 
     @property
     def chosen(self) -> tuple[Result, str]:
-        """The result a page tells of, and why: one standard error, else BIC, else the last one."""
+        """The result that a page shows, and the reason: one standard error, else BIC, else the last one."""
         if self.validation is not None:
             lam, k = self.validation.one_standard_error
             same = [r for r in self.path.results if (r.problem.get("lam"), r.problem["k"]) == (lam, k)]

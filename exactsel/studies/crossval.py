@@ -42,11 +42,11 @@ class ValidationErrors:
     errors: FloatArray
     """(folds, lams, ks)"""
     stopped: frozenset[Termination] = frozenset()
-    """Why searches of the folds stopped short of the tolerance asked for."""
+    """Why searches of the folds stopped short of the requested tolerance."""
 
     @property
     def proven(self) -> bool:
-        """Whether every model of every fold reached the tolerance asked for."""
+        """Whether every model of every fold reached the requested tolerance."""
         return not self.stopped
 
     @property

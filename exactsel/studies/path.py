@@ -52,11 +52,11 @@ class SolutionPath(Readable):
 
     results: tuple[Result, ...]
     near: tuple[NearOptimal, ...] | None = None
-    """For each result the models close to it, when they were asked for."""
+    """For each result the models close to it, when they were requested."""
     near_share: float | None = None
     """How close: their objectives exceed the result's by at most this share of it."""
     validation: ValidationErrors | None = None
-    """The held-out error of every size and ridge weight, where ``cv`` asked for it."""
+    """The held-out error of every size and ridge weight, where ``cv`` requests it."""
     _broken_off: bool = field(default=False, repr=False)
     """Whether the cross-validation was interrupted."""
     _kept: ResumablePath | None = field(default=None, repr=False, compare=False)
@@ -100,7 +100,7 @@ class SolutionPath(Readable):
 
     @property
     def reached(self) -> bool:
-        """Whether the tolerance asked for is proven for every problem."""
+        """Whether the requested tolerance is proven for every problem."""
         return all(result.reached for result in self.results)
 
     def __repr__(self) -> str:
@@ -129,7 +129,7 @@ class SolutionPath(Readable):
 
     @property
     def complete(self) -> bool:
-        """Whether every list of near-optimal models that was asked for is complete."""
+        """Whether every requested list of near-optimal models is complete."""
         return self.near is None or (len(self.near) == len(self.results) and all(n.complete for n in self.near))
 
     @property

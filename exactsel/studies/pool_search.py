@@ -54,7 +54,7 @@ class PoolState:
     regions: int = 0
     """Regions that were bounded."""
     undecided: list[tuple[int, ...]] = field(default_factory=list)
-    """Sets that are beyond the threshold as far as a fit can tell, while no bound says so."""
+    """Sets that are beyond the threshold up to rounding of a fit, while no bound confirms it."""
     restriction: str = ""
     """A scope some bound met while listing came with."""
 
@@ -96,7 +96,7 @@ class PoolSearch:
     problem, bound, branching
         What is listed, and by what means.
     state : PoolState
-        Where it begins; it is changed as the listing goes on.
+        Where it begins; the listing changes it.
     cap : int
         Models after which it ends.
     scope : str
@@ -163,7 +163,7 @@ class PoolSearch:
                 state.open[length - len(tail) :] = tail
 
     def _take(self, count: int) -> None:
-        """Look at the regions that come next."""
+        """Bound the regions that come next."""
         state = self.state
         taken = state.open[-count:]
         del state.open[-count:]

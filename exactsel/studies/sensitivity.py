@@ -41,7 +41,7 @@ def surroundings(problem: SubsetProblem, result: Result, signals: Sequence[int] 
 
 
 def _plain(problem: SubsetProblem, result: Result, signals: Sequence[int]) -> Result | None:
-    """The plain search that tells how such a problem is solved, where the one made has nothing to tell."""
+    """The plain search that shows how such a problem is solved, where the search made has no events to show."""
     small = problem.units.columns <= MOST_COLUMNS and problem.n * problem.units.columns <= MOST_ENTRIES
     if not small or not result.reached or result.history is None or not result.history.one_pass:
         return None

@@ -30,7 +30,7 @@ from exactsel.studies.pool_search import PoolState
 from exactsel.studies.solution_pool import CAP, NearOptimal, ResumablePool, check_cap, list_of, list_on
 
 OF_A_RUN = ("signals", "callback")
-"""What else may be said when a course goes on."""
+"""The other options of a resumed sequence."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _listed(reach: Reach, step: Step, keeper: Keeper, place: int, problem: Any, 
 
 
 def finished(result: Result, settings: Settings) -> bool:
-    """Whether a search need not go on: the tolerance is proven, or all that can be with the one it had."""
+    """Whether a search is complete: the tolerance is proven, or all that can be with the one it had."""
     if result.termination is Termination.INTERRUPTED:
         return False
     now = replace(result.tolerance, eps=settings.eps, rel_eps=settings.rel_eps)
@@ -219,7 +219,7 @@ def walk_in_memory(sequence: ProblemSequence) -> ProblemSequence:
 
 
 def limit(sequence: ProblemSequence, limits: dict[str, Any]) -> None:
-    """Give a course that goes on other limits.
+    """Set other limits for a resumed sequence.
 
     The limits of one run are gone unless they are given again; ``cap`` goes to the lists.
 

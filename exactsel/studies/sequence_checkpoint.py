@@ -102,7 +102,7 @@ def _begun(sequence: ProblemSequence, files: Files, what: str) -> SequenceFile:
 
 
 def _taken_up(sequence: ProblemSequence, files: Files, what: str, asked: Asked) -> SequenceFile:
-    """The file of a course that goes on; its steps become those of the course."""
+    """The file of a resumed sequence; its steps become those of the sequence."""
     assert files.resume is not None
     path, checkpoint = Path(files.resume), Checkpoint.open(files.resume)
     try:
@@ -196,7 +196,7 @@ def _kept(near: NearOptimal, state: PoolState) -> NearOptimal:
 
 
 class _InFile:
-    """Keeps results and states in a file, and in memory what is going on alone."""
+    """Keeps results and states in a file, and in memory only those of the current step."""
 
     def __init__(self, sequence: ProblemSequence, file: SequenceFile, files: Files, executor: Executor | None) -> None:
         self._course, self._file, self._every, self._executor = sequence, file, files.every, executor
@@ -259,7 +259,7 @@ def _progress(state: PoolState) -> dict[str, Any]:
 
 @contextmanager
 def _told_if_lost() -> Iterator[None]:
-    """Where the disk takes no more, the course goes on unsaved, and a warning says so."""
+    """Where the disk is full, the sequence continues unsaved, and a warning says so."""
     try:
         yield
     except InputError as error:

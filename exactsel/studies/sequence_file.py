@@ -87,7 +87,7 @@ class SequenceFile:
         self.keep(SEARCH, parts, progress, progress["ended"] is not None, spilled=chunks)
 
     def note(self, progress: Mapping[str, Any]) -> None:
-        """Tell how far it is."""
+        """Write the progress."""
         self.file.note(self._told(progress, None))
 
     # --- the course ---

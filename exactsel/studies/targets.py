@@ -23,7 +23,7 @@ from exactsel.to_plain import Readable, finite, html_table
 from exactsel.types import FloatArray
 
 TOGETHER = ("fit_intercept", "standardize", "sample_weight", "lam", "force_in", "force_out", "loss", "feature_names")
-"""What else models on the same columns can be asked for, besides the options of a search."""
+"""The other options of models on the same columns, besides those of a search."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -71,7 +71,7 @@ class Sweep(Readable):
 
     @property
     def reached(self) -> bool:
-        """Whether every job was run, and proved the tolerance asked for."""
+        """Whether every job was run, and proved the requested tolerance."""
         return all(self.records.get(job.key, {}).get("row", {}).get("reached") for job in self.jobs)
 
     @property
