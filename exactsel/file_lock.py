@@ -19,7 +19,7 @@ PAUSE = 0.02
 def turn(file: Path) -> Iterator[None]:
     """Hold the lock ``file``, which exists while a process holds it; without a lock where the system has none to give.
 
-    It is for work that is done twice at worst. A process that holds it already must not ask again.
+    It is for work that is done twice at worst. A process that holds it already must not take it again.
     """
     descriptor = _locked(file)
     try:

@@ -105,7 +105,7 @@ def is_special(file: str | os.PathLike[str]) -> bool:
 
 
 def open_special(file: str | os.PathLike[str]) -> IO[bytes]:
-    """A stream into a special file; into one that is open in this process it goes on where that is."""
+    """A stream into a special file; into one that is open in this process it continues at its position."""
     descriptor = own_descriptor(file)
     if descriptor is None:
         return open(file, "wb")
@@ -267,7 +267,7 @@ def _is_behind_stdout(file: str | os.PathLike[str]) -> bool:
 
 
 def _future(file: str | os.PathLike[str]) -> tuple[object, str]:
-    """What tells a file that is not there yet from others: its folder, and its name as the folder has it."""
+    """The identity of a file that is not there yet: its folder, and its name as the folder has it."""
     place = _place(file)
     folder = _state_of(place.parent)
     known: object = place.parent if folder is None else (folder.st_dev, folder.st_ino)

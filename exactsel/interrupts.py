@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 POLL = 0.05
-"""Seconds between two looks at the stop flag while a kernel is compiled."""
+"""Seconds between two reads of the stop flag while a kernel is compiled."""
 
 LOADS = 3
-"""Looks at the stop flag that a needed kernel may take; enough to load one from the disk cache."""
+"""Reads of the stop flag that a needed kernel may take; enough to load one from the disk cache."""
 
 STACK = 64 * 2**20
 """Bytes of stack for a thread that compiles; some systems give threads far less than the compiler needs."""
@@ -88,7 +88,7 @@ def waited() -> float:
 
 
 def compiles_on() -> bool:
-    """Whether a compilation that was given up still goes on, so that the process would wait for it at its end."""
+    """Whether a compilation that was given up still runs, so that the process would wait for it at its end."""
     return not all(done.is_set() for done in _given_up)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from exactsel.interrupts import end_now, leave_to_others
 
 LOOK = 0.1
-"""Seconds between two looks at whether everything is to end."""
+"""Seconds between two checks whether everything is to end."""
 
 LAST_WORDS = 5.0
 """Seconds a process that says nothing any more has to end by itself, so that its exit code is its own."""
@@ -202,7 +202,7 @@ def _keep_busy(
     helper: Helper, waiting: queue.SimpleQueue[tuple[int, str, float | None]], answers: queue.SimpleQueue[Answer],
     ending: threading.Event, tries: int,
 ) -> None:  # fmt: skip
-    """Ask one question after the other, as long as there are any."""
+    """Send one question after the other, as long as there are any."""
     with contextlib.suppress(queue.Empty), contextlib.closing(helper):
         while not ending.is_set():
             asked = waiting.get_nowait()

@@ -2,8 +2,8 @@
 
 This file is optional: without numba, or with EXACTSEL_JIT=0, all is counted in numpy. Regions are closed one by one. S
 is eliminated, as a Cholesky factor with rows R, on a stack; what the region before had eliminated too stays. Where
-there are more than three places pivots go on the stack as if they were in S, so that in the end single columns, pairs
-and triples are counted.
+there are more than three places, pivots are pushed on the stack as if they were in S, so that in the end single
+columns, pairs and triples are counted.
 
 **Triples.** With M = Q - mu I - R'R in doubles, mu as in semidefinite.py, it is to be shown that M, as it stands, is
 positive semidefinite on any three columns: then these and S have a factor whose error is what mu allows for. Scaled to

@@ -102,7 +102,7 @@ _processor_time: Callable[[], float] = getattr(time, "thread_time", time.process
 
 
 class _Work:
-    """What this process has been asked to count, in sets.
+    """The work that counts have requested of this process, in sets.
 
     A check beside a running search counts a little at a time, and in the end takes longer than compiling does.
     """
@@ -123,7 +123,7 @@ def without_twin() -> Iterator[None]:
 def compiled(sets: float, regions: int) -> Callable[..., None] | None:
     """The compiled twin, which takes all regions at once; None without numba, or where compiling would take longer.
 
-    That is where these sets of so many regions, and all that were asked for before, are few and have not taken long.
+    That is where these sets of so many regions, and all earlier ones, are few and have not taken long.
     """
     _Work.asked_for += sets + REGION * regions
     known = "numba" in sys.modules  # importing it takes as long as many a proof

@@ -207,7 +207,7 @@ def _constraint(given: Constraint | None) -> Constraint | None:
 
 
 def _box(instance: Instance | SparseInstance) -> Box:
-    """Its limits as doubles, which may be infinite; :func:`.formula.check_box` looks at their number and signs."""
+    """Its limits as doubles, which may be infinite; :func:`.formula.check_box` checks their number and signs."""
     scale = bool(getattr(instance, "scale", False))
     sides = [np.asarray(side) for side in instance.box or ()]
     _need(all(side.dtype == np.float64 for side in sides), "the limits on coefficients are no doubles.")

@@ -100,7 +100,7 @@ class _Closed(NamedTuple):
 
 
 def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
-    """What the tree of a proof about this problem asks for; :class:`MalformedError` where it is none."""
+    """The work that the tree of a proof about this problem needs; :class:`MalformedError` where it is none."""
     n, d = instance.A.shape
     k = instance.k
     regression = isinstance(instance, Instance)
@@ -185,7 +185,7 @@ class WorkLimits(NamedTuple):
     """Elementary operations a check takes at most."""
 
     known: float
-    """What the tree may be seen to ask for before the check begins."""
+    """The work that the tree shows to be needed before the check begins."""
     total: float
     """All there may be in the end, exact arithmetic included."""
 

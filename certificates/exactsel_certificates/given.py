@@ -153,9 +153,9 @@ class GivenInstance(Instance):
         return sum((int(v) * row for v, row in zip(w.values, rows, strict=True)), Fraction(0)) * weight
 
     def _levelled(self, rows: Scaled, residuals: int) -> Scaled:
-        """Predictions, or ``residuals``, with the intercept added that is best for them, as far as doubles tell.
+        """Predictions, or ``residuals``, with the intercept added that is best for them, up to rounding.
 
-        What they have in common is taken off first, exactly, so that doubles tell much.
+        Their common part is subtracted first, exactly, so that doubles keep many digits.
         """
         if not self.intercept:
             return rows

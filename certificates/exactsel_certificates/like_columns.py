@@ -39,7 +39,7 @@ MOST_PLACES = 12
 """Places up to which columns are taken together."""
 
 MOST_NUMBERS = 80_000_000
-"""Numbers that are kept of all connected sets, at most; a proof that asks for more proves nothing."""
+"""Numbers that are kept of all connected sets, at most; a proof that needs more proves nothing."""
 
 MOST_EDGES = 64
 """Pairs of columns that touch, at most, by the columns there are."""

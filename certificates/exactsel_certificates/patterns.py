@@ -2,7 +2,7 @@
 
 Rows that agree in the columns of a model have one prediction. With weights p and m of the rows of either label that
 share a pattern these cost at least f(p + m) - f(p) - f(m), f(x) = x log x, and a model no less than the sum. More
-columns divide the rows further, which costs less: only sets that fill all places tell anything.
+columns divide the rows further, which costs less: only sets that fill all places give a bound.
 
 Columns that divide the rows alike are one *class*. For a prefix of classes the weights of the rows that hold the rarer
 value of i and of j are known for every pattern, label and later pair i, j; a further class takes those apart that hold

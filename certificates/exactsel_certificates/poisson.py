@@ -17,7 +17,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 U = 2.0**-53
 
 FAR = 300.0
-"""Slopes are never asked for beyond this prediction: larger ones prove nothing of use."""
+"""Slopes are never computed beyond this prediction: larger ones prove nothing of use."""
 
 SMALL = 1e-200
 """Part of the count below which a mean counts as zero: the part of -l* that this omits is positive."""

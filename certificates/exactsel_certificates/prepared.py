@@ -204,7 +204,7 @@ def _along_intercept(rows: FloatArray, weights: FloatArray | None) -> FloatArray
 
 def _prepared_target(y: FloatArray, loss: str, weights: FloatArray | None, intercept: bool) -> _Centred:
     row = y[None]
-    if not intercept or loss not in ("quadratic", "huber"):  # only these two are known to look at z - y alone
+    if not intercept or loss not in ("quadratic", "huber"):  # only these two are known to depend on z - y alone
         return _untouched(row)
     if loss == "quadratic":
         return _without_means(row, weights)

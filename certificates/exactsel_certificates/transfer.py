@@ -131,7 +131,7 @@ class Transfer:
             reached = self._reached(needed, upper, bounded)
             if reached >= claim:
                 return needed
-            # Where rounding takes everything there is no telling how far to go.
+            # Where rounding takes everything the necessary distance is unknown.
             further = needed + 1.01 * (claim - reached) if reached > 0.0 else max(LEAP * needed, TINY)
             needed = max(further, math.nextafter(needed, math.inf))
         return math.inf

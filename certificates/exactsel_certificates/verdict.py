@@ -38,11 +38,11 @@ class Verdict:
     """The problem, in words: the caller's."""
     assumed: tuple[str, ...]
     unfinished: bool = False
-    """Whether the check ended at a limit of work or time before it could tell: neither verified nor rejected."""
+    """Whether the check ended at a limit of work or time before a verdict: neither verified nor rejected."""
     operations: float = 0.0
     """Elementary operations counted."""
     estimate: Estimate | None = None
-    """What the proof was known to ask for before it was begun."""
+    """The known work of the proof before it was begun."""
 
     @property
     def gap(self) -> float:

@@ -69,7 +69,7 @@ def closed_regions(
 ) -> Iterator[Leaves]:
     """The closed regions below the region ``root``, at most ``batch`` at a time.
 
-    Where decisions have consequences, ``implied`` tells them, and regions without models are passed over.
+    Where decisions have consequences, ``implied`` gives them, and regions without models are passed over.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def _leaves(states: list[bytes], witnesses: list[int], d: int) -> Leaves:
 
 
 def _words(tree: NDArray[np.int32], units: int = 0) -> Iterator[int]:
-    """The words one by one; each may take a look at so many ``units``."""
+    """The words one by one; each may evaluate so many ``units``."""
     for first in range(0, len(tree), CHUNK):
         spend(min(CHUNK, len(tree) - first) * (STEP + 16.0 * units))
         yield from tree[first : first + CHUNK].tolist()

@@ -36,7 +36,7 @@ DENSE_FROM = 200
 fewer steps more than a better D is worth."""
 
 GROWN = 0.9
-"""Part of what is left to the boundary, as iterations tell, that D grows by in the end."""
+"""Part of the rest to the boundary, as estimated by iterations, by which D grows in the end."""
 
 POWERS = 20
 """Iterations for a largest eigenvalue that needs no digits."""
@@ -63,7 +63,7 @@ def best_curvature(
     seconds : float, optional
         The time limit of the search, of which this may take no more than :data:`SHARE_OF_TIME`.
     should_stop : callable
-        Asked between steps; once it returns True the D reached is taken.
+        Called between steps; once it returns True the D reached is taken.
     """
     kind = affordable(len(H), seconds)
     if kind is None:
@@ -114,7 +114,7 @@ def balanced_curvature(
     roundings : int
         How exact the entries of A'A are, see :class:`exactsel.kernels.forms.GramData`.
     should_stop : callable
-        Asked between steps; once it returns True the D reached is taken.
+        Called between steps; once it returns True the D reached is taken.
 
     Returns
     -------
@@ -200,14 +200,14 @@ class _Climb:
         return inverse
 
     def may_grow(self) -> float:
-        """A factor that D may be multiplied by, as far as iterations tell."""
+        """A factor that D may be multiplied by, as estimated by iterations."""
         return 1.0
 
     def step(self, weight: float) -> float:
         """One damped step; the squared Newton decrement before it, 0 where there is no way on."""
         D, K = self.D, self.inverse
         if K is None:
-            return 0.0  # on the boundary, as far as rounding can tell
+            return 0.0  # on the boundary, up to rounding
         gradient = 1.0 / D - weight * np.diagonal(K).astype(float)
         # In units of D, so that columns of very different curvature are alike.
         system = weight * (K * D[:, None].astype(K.dtype) * D.astype(K.dtype) * K)

@@ -1,6 +1,6 @@
 """``exactsel``: the commands, loaded when used, and the exit codes.
 
-Exit codes: 0 the asked tolerance is proven; 1 finished honestly with a gap left; 2 wrong usage or unreadable input;
+Exit codes: 0 the requested tolerance is proven; 1 finished honestly with a gap left; 2 wrong usage or unreadable input;
 3 a proof was rejected; 4 a proof was not verified, as a limit of work or time ended the check; 70 internal error; 74
 the result is whole, but a file or stream could not be written; 130 interrupted, with the result of that moment still
 written.

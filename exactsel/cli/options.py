@@ -43,7 +43,7 @@ OF_REGRESSION = (
 
 
 ALL_COLUMNS = "all"
-"""The k of a command that looks at all sizes: as many columns as the instance has."""
+"""The k of a command for all sizes: as many columns as the instance has."""
 
 
 class Seconds(click.FloatRange):

@@ -64,5 +64,5 @@ def command(
 
 
 def _state(work: Any, limit: float) -> None:
-    """Say what a proof asks for."""
+    """State the work that a proof needs."""
     say_line(f"Work: {work} (limit {limit:.3g}).")

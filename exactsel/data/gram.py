@@ -147,7 +147,7 @@ _Any = TypeVar("_Any", bound=_Taking)
 
 
 def _check(missing: str | None, threads: int | None, loss: str, out: Any, delta: float | None) -> None:
-    """:class:`InputError` for unknown words, and where the loss asks for another way than was taken."""
+    """:class:`InputError` for unknown words, and where the loss requires another way than was taken."""
     if missing not in (None, "drop-rows"):
         raise InputError(f"missing is '{missing}', but of blocks of rows only 'drop-rows' is known; fill gaps before.")
     if threads is not None and threads < 1:

@@ -77,7 +77,7 @@ def _check_on(method: Heuristic, problem: SubsetProblem, reproducible: bool, whe
 
 
 def _check_portion(method: Heuristic, problem: SubsetProblem, known: Proposal, where: str) -> None:
-    """A little work from a known support: a valid answer, the same every time, and supports to go on from."""
+    """A little work from a known support: a valid answer, the same every time, and supports to start from later."""
     context = Context(seed=4, start=known.support or None, supports=known.others, work=1e5)
     portion = method.run(problem, context)
     _check_proposal(portion, problem, f"{where}, a portion of work")

@@ -67,7 +67,7 @@ class _Descent:
             if norm <= tolerance:
                 break
             (loss_majorizer if majorise else loss_curvature)(self._loss, self._z, self._y, bends)
-            # A better direction as the gradient falls, so that Newton's speed is kept, but no better than asked for.
+            # A better direction as the gradient falls, so that Newton's speed is kept, but no better than requested.
             share = max(min(0.25, np.sqrt(norm / self._scale)), 0.3 * tolerance / norm)
             step = self._direction(gradient, bends, share, should_stop)
             if step is None:

@@ -2,8 +2,8 @@
 
 With H = A'A + lam I, b = A'y and S the support, K = H_SS^{-1} and x = K b_S:
 
-* putting in j: w = K H_Sj, pivot s = H_jj - H_jS w, and the objective falls by (b_j - H_jS x)^2 / (2 s);
-* leaving out i: the objective rises by x_i^2 / (2 K_ii).
+* adding j: w = K H_Sj, pivot s = H_jj - H_jS w, and the objective falls by (b_j - H_jS x)^2 / (2 s);
+* removing i: the objective rises by x_i^2 / (2 K_ii).
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def check_batch(method: str, batch: int | None, isolation: str) -> None:
 
 
 def default_iterations(d: int, k: int, processors: int = 1) -> int:
-    """floor(2 e k^2 d / processors): what the theorems of the papers ask for."""
+    """floor(2 e k^2 d / processors), the number in the theorems of the papers."""
     return int(2.0 * math.e * k * k * d / processors)
 
 
@@ -195,7 +195,7 @@ def run_synchronously(
     ----------
     task : Task
     context : Context
-        Asked whether to stop before each piece of the run.
+        Called before each piece of the run, to decide whether to stop.
     iterations : int, optional
         Offspring of each processor; :func:`default_iterations` when None.
     processors, threads : int
@@ -254,7 +254,7 @@ def _piece(task: Task, team: int, offspring: int) -> int:
 
 
 def _schedule(task: Task, processors: int, batch: int | None, largest: int, end: int) -> IntArray:
-    """Batches that grow from one offspring, or that stay as they were asked for."""
+    """Batches that grow from one offspring, or that keep the requested size."""
     if batch is not None:
         return new_schedule(largest, largest, 0, end)
     return new_schedule(1, largest, _shared(task, processors, TURNS_WORK), end)
@@ -295,7 +295,7 @@ def _held(task: Task, processors: int) -> int:
 
 
 def _affordable(task: Task, processors: int, batch: int) -> int:
-    """The batch asked for, or as much of it as is made between two questions whether to stop.
+    """The requested batch, or as much of it as is made between two reads of the stop flag.
 
     Raises
     ------

@@ -93,7 +93,7 @@ def evaluate(problem: Problem, supports: IntArray, should_stop: Callable[[], boo
     supports : array (m, width) of int
         One support per row, padded with -1.
     should_stop : callable
-        Asked before each batch but the first.
+        Called before each batch but the first.
 
     Returns
     -------

@@ -62,7 +62,7 @@ class WeightedLasso:
         return cls(problem.loss, np.ascontiguousarray(A.T), np.ascontiguousarray(y), problem.lam)
 
     def move_to(self, x: FloatArray) -> None:
-        """Go on from another point (d,)."""
+        """Continue from another point (d,)."""
         self.x, self._z = x.copy(), x @ self.AT
 
     def gradient(self) -> FloatArray:

@@ -35,7 +35,7 @@ class DualIterativeHardThresholding:
     max_steps : int
         Number of ascent steps.
     refit_every : int
-        Number of steps between two looks at the support.
+        Number of steps between two checks of the support.
 
     References
     ----------

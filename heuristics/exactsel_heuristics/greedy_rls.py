@@ -37,7 +37,7 @@ class GreedyRegularizedLeastSquares:
 
     Starting from the empty model, each step adds the column with which ridge regression (regularised least squares,
     RLS) has the smallest sum of leave-one-out losses; k steps take O(k n d + k³) time. Columns are added also when that
-    makes the error larger, until there are k; :attr:`Proposal.criterion` tells where it was smallest.
+    makes the error larger, until there are k; :attr:`Proposal.criterion` holds where it was smallest.
 
     The leave-one-out predictions are always those of the squared loss, for every loss of the problem: y is taken as a
     number, labels as -1 and +1. The caller refits the support under the problem's own loss.

@@ -46,9 +46,9 @@ class Neighbours:
 class SwapLocalSearch:
     """Local search over single exchanges (Miller 2002; Hazimeh and Mazumder 2020).
 
-    Each pass looks at every exchange of one column of the support for one outside, and at every addition while the
-    support has fewer than k columns, and makes the best move; it ends at a support no single move improves.
-    Quadratic loss scores all moves of a pass in closed form. Other losses refit all of them while there are at most
+    Each pass evaluates every exchange of one column of the support for one outside, and every addition while the
+    support has fewer than k columns, and makes the best move; it ends at a support no single move improves. Quadratic
+    loss scores all moves of a pass in closed form. Other losses refit all of them while there are at most
     ``exhaustive``, and otherwise, for each leaving column, the ``shortlist`` entering columns of largest guaranteed
     decrease. Within limits of coefficients refits keep to them, and quadratic loss refits all. A move is made only
     after an exact refit confirms it.

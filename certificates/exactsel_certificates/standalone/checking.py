@@ -289,7 +289,7 @@ def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
 
 
 def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -> Semidefinite | Patterns:
-    """What tells whether regions hold nothing below the claim."""
+    """The test that regions hold nothing below the claim."""
     if r.loss == "logistic" and not p["minorant_point"]:
         return Patterns(r, claim, demands)
     touched, widths = p["minorant_point"], p["minorant_width"]

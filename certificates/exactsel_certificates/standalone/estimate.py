@@ -23,7 +23,7 @@ SPARE, SPARE_COUNTS = 20, 900
 """Words, and words that count, a proof is taken to have besides."""
 
 FEW, USUAL = 3, 150
-"""Columns in sets that each word may have counted, and columns of eliminations that each word may ask for."""
+"""Columns in sets that each word may have counted, and columns of eliminations that each word may need."""
 
 MOST_SLOW = 1e8
 """What counting may take of it, and improving points (some minutes each)."""
@@ -90,7 +90,7 @@ class Most(NamedTuple):
     """Operations a check does at most."""
 
     known: float
-    """What the tree may be seen to ask for before it is begun."""
+    """The work that the tree shows to be needed before it is begun."""
     total: float
     """All there may be in the end."""
 

@@ -35,7 +35,7 @@ Split = tuple[int, int]
 
 
 class Logarithms(dict[int, int]):
-    """f in units, as far as it has been asked for."""
+    """f in units, cached once computed."""
 
     def __missing__(self, x: int) -> int:
         with localcontext(DIGITS):
@@ -47,7 +47,7 @@ class Patterns:
     """Bound to one problem and one level."""
 
     def __init__(self, r: Regression, level: F, demands: Demands | None = None) -> None:
-        """``demands`` tell which sets of columns may be chosen, where not all may."""
+        """``demands`` say which sets of columns may be chosen, where not all may."""
         self.r, self.level, self.demands = r, level, demands
         self.usable = r.loss == "logistic" and r.lam > 0 and all(len(group) == 1 for group in r.groups)
         self.usable &= all(w.denominator == 1 for w in r.weights) and r.weight <= HEAVIEST

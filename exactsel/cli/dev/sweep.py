@@ -97,7 +97,7 @@ def _list_jobs(found: Sweep, as_json: bool) -> None:
 
 
 def _progress() -> Callable[[Sweep, Job, Mapping[str, Any]], None]:
-    """What tells of jobs without a result as they come, and now and then how far it is."""
+    """A reporter of jobs without a result as they come, and of the progress now and then."""
     last, told = time.monotonic(), 0
 
     def tell(found: Sweep, job: Job, record: Mapping[str, Any]) -> None:
