@@ -111,9 +111,7 @@ class Preparation:
 
     @property
     def asked(self) -> bool:
-        """Whether the data are to be prepared in any way, beyond columns of even length
-        (exactsel.problem.column_scales).
-        """
+        """Whether the data are to be prepared, beyond columns of even length (exactsel.problem.column_scales)."""
         return self.centred or self.scaled or self.weights is not None
 
     @property

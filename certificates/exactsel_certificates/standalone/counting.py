@@ -39,8 +39,7 @@ class Semidefinite:
     def __init__(
         self, r: Regression, Q: Matrix, demands: Demands | None = None, strong: StrongColumns | None = None
     ) -> None:
-        """``demands`` say which sets of columns may be chosen, where not all may; ``strong`` describes strong columns.
-        """
+        """``demands`` say which sets of columns may be chosen, if not all may; ``strong`` describes strong columns."""
         self.demands, self.strong = demands, strong
         self.k, self.squares, self.Q = r.k, r.squares, Q
         self.groups, self.single = r.groups, all(len(group) == 1 for group in r.groups)
