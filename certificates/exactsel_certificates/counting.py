@@ -98,7 +98,7 @@ def _product(F: FloatArray, R: FloatArray) -> FloatArray:
 
 
 _processor_time: Callable[[], float] = getattr(time, "thread_time", time.process_time)
-"""Seconds of this thread, or of the process where threads are not told apart, as in a browser."""
+"""Seconds of this thread, or of the process where the system does not separate threads, as in a browser."""
 
 
 class _Work:

@@ -170,7 +170,7 @@ class Watch:
         interrupts.leave(self)
         if self._thread is None:
             return
-        # The thread ends for certain, however full the pipe is and whoever else holds a copy of it.
+        # The thread ends for certain, even if the pipe is full and another process holds a copy of it.
         with contextlib.suppress(OSError):
             self._wakeup_writer.shutdown(socket.SHUT_RDWR)
         self._thread.join()

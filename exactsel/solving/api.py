@@ -74,7 +74,7 @@ def solve(
     Returns
     -------
     Result
-        Its lower bound holds, whatever ended the search.
+        Its lower bound holds for every end of the search.
 
     Raises
     ------

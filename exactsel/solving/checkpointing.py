@@ -186,7 +186,7 @@ class Checkpointer:
             elif self._pace.note_due:
                 self.checkpoint.note(self._progress(state, None))
                 self._pace.noted()
-        except InputError as error:  # a full disk, a file somebody else took over or destroyed
+        except InputError as error:  # a full disk, or a file that another process took over or destroyed
             warn(f"{error} The search continues without it.", OutputWarning)
             self.close()
 
