@@ -47,7 +47,7 @@ def admissible_support(problem: BoxedProblem, k: int) -> tuple[int, ...]:
 
 
 def _supports(problem: BoxedProblem, k: int) -> Iterator[tuple[int, ...]]:
-    """Sets of units to look at: those of force_in, those with the largest terms, and those of corners."""
+    """Sets of units to evaluate: those of force_in, those with the largest terms, and those of corners."""
     force_in = tuple(problem.force_in)
     yield force_in
     fits = problem.equalities

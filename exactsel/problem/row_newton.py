@@ -169,8 +169,9 @@ def misjudged(objective: Objective, columns: IntArray, value: float) -> bool:
 
 
 def improved(objective: Objective, columns: IntArray, start: FloatArray) -> tuple[FloatArray, bool]:
-    """A model (m,) on these columns, no worse than the start as far as rounding tells, and whether no step promises
-    anything any more.
+    """A model (m,) on these columns that is no worse than the start up to rounding.
+
+    The flag says whether no further step promises a decrease.
 
     For all losses; ``start`` is (m,).
     """

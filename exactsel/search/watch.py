@@ -24,7 +24,7 @@ from exactsel.types import BoolArray
 LONGEST_WAIT = 3600.0
 
 HAS_THREADS = sys.platform not in ("emscripten", "wasi")
-"""Whether threads can be started. A browser has none: there a search looks at the clock between rounds."""
+"""Whether threads can be started. A browser has none: there a search reads the clock between rounds."""
 
 
 class Watch:

@@ -33,7 +33,7 @@ PORTION = 4e9
 
 ALMOST = 0.1
 """... as long as no more than this part of the distance from the root's bound to the cut-off is left, and half of what
-was left before. Within limits searches of sizes have no bound that is better, so it goes on in any case (measured:
+was left before. Within limits searches of sizes have no bound that is better, so it continues in any case (measured:
 10,000 columns, limits five times too large, 20 s: 46 % are left where 53 % are with the sizes, 80 % without the tree).
 """
 
