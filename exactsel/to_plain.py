@@ -47,7 +47,7 @@ class Readable(Json):
     """What a notebook or an IPython session shows as the text people read, not as a list of fields."""
 
     def __repr__(self) -> str:
-        """One line, whatever the number of columns."""
+        """One line, for any number of columns."""
         return f"<{type(self).__name__} {' '.join(str(self).partition(chr(10))[0].split())}>"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:

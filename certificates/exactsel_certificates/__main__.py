@@ -72,13 +72,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _state(work: Estimate, limit: float) -> None:
-    """Say what a proof asks for."""
+    """State the work that a proof needs."""
     sys.stderr.write(f"Work: {work} (limit {limit:.3g}).\n")
     sys.stderr.flush()
 
 
 def _printable(text: str) -> str:
-    """The text without anything a terminal would obey: a file may hold whatever it likes."""
+    """The text without control sequences of a terminal: a file may hold any bytes."""
     return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
 
 

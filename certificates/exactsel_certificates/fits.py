@@ -1,4 +1,4 @@
-"""Least-squares fits of many regions at once, by plain floating-point linear algebra that nobody need trust.
+"""Least-squares fits of many regions at once, by plain floating-point linear algebra that need not be trusted.
 
 A fit is only a point to put into formula (3).
 """
@@ -36,7 +36,7 @@ class Fits:
 
     @cached_property
     def unit(self) -> FloatArray:
-        """The columns, each divided by its length; made for whoever fits: other losses have no use for it."""
+        """The columns, each divided by its length; made for fits only: other losses have no use for it."""
         with np.errstate(all="ignore"):
             return self.bounds.A / self.scale
 

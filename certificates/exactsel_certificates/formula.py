@@ -181,7 +181,7 @@ def summed_loss(instance: Instance, z: Long) -> Any:
 
 
 def row_values(instance: Instance, z: Long) -> Long:
-    """The loss of each row at z, both (n,), whatever its weight."""
+    """The loss of each row at z, both (n,), for any row weights."""
     parts = (_some_values(instance, z[rows], long_doubles(instance.y[rows])) for rows in row_slices(len(z)))
     return np.concatenate([*parts])
 

@@ -23,7 +23,7 @@ BALANCED = 1e-15
 """Part of their total size at which the sum of the slopes counts as zero."""
 
 BLOCK = 65_536
-"""Rows looked at together: what is made of them is small beside vectors of all rows."""
+"""Rows processed together: what is made of them is small beside vectors of all rows."""
 
 TOO_SMALL = 1e-200
 """Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""

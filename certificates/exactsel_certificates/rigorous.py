@@ -349,7 +349,7 @@ def each_runs(stack: FloatArray) -> NDArray[np.bool_]:
 
 
 def _values_above(instance: Instance, z: FloatArray, y: FloatArray, error: FloatArray) -> FloatArray:
-    """The loss of some rows (m,), whatever their weights, at predictions that are off by ``error`` at most."""
+    """The loss of some rows (m,), without their weights, at predictions that are off by ``error`` at most."""
     if instance.loss == "logistic":
         t = -y * z + error
         return np.asarray(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))

@@ -19,7 +19,7 @@ LIBRARIES = ("scipy.linalg",)
 
 
 class _Held:
-    """Libraries held to one thread until the last of those who asked for it is done."""
+    """Libraries held to one thread until the last of their users is done."""
 
     def __init__(self) -> None:
         self._inside = 0

@@ -199,7 +199,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         if not self._decided:
             answers.status[:] = UNFINISHED
         points /= scale
-        if not grouped:  # lengths of groups are to branch by, in whatever variables
+        if not grouped:  # lengths of groups serve for branching, in any variables
             answers.x[:] /= scale
         return answers, points
 

@@ -37,7 +37,7 @@ def instance_of_data(
     data : data frame, array or sparse matrix (n, d)
         In an array nan is a missing value.
     y : array (n,), optional
-        The target; rows without it are left out where ``missing`` says anything. None where a formula names it.
+        The target; rows without it are dropped where ``missing`` names any method. None where a formula names it.
     coding, missing, drop, sample_weight : optional
         As for :func:`exactsel.data.tables.instance_from`.
     offset : array (n,) or str, optional

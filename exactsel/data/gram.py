@@ -32,7 +32,7 @@ from exactsel.types import FloatArray
 
 
 class _Block(NamedTuple):
-    """Some rows, not looked at yet."""
+    """Some rows, not processed yet."""
 
     A: FloatArray
     y: FloatArray
@@ -71,7 +71,7 @@ def gram(
     y : array (n,), optional
         The target of an array, or what is sliced like one.
     target, drop : optional
-        The column to predict (name, number from 0, or a file; ``y`` by default), and columns to leave out.
+        The column to predict (name, number from 0, or a file; ``y`` by default), and columns to drop.
     sample_weight : str, int, path or array (n,), optional
         A column, a file, or numbers: the weights of the rows, not negative.
     fit_intercept : bool
@@ -79,7 +79,7 @@ def gram(
     k, lam : optional
         Stored in the instance.
     missing : str, optional
-        ``drop-rows``: rows with a missing value are left out; they are refused by default.
+        ``drop-rows``: rows with a missing value are dropped; they are refused by default.
     feature_names, decimal, encoding : optional
         Names of columns that have none; decimal mark and encoding of a text.
     threads : int, optional
@@ -115,7 +115,7 @@ def gram(
 def _parts_of(data: Any, y: Any, target: Any, drop: Any, weights: Any, decimal: Any, encoding: Any) -> _Parts:
     """Where blocks of these data come from."""
     check_rows(data, y=y, sample_weight=weights)
-    # Of the class: a lazy frame that is asked for its columns works them out.
+    # Of the class: a lazy frame computes its columns when they are read.
     if isinstance(data, str | os.PathLike) or hasattr(data, "shape") or hasattr(type(data), "columns"):
         return _of_table(rows_of(data, decimal, encoding), y, target, drop, weights)
     if y is not None or target is not None or drop or weights is not None:
@@ -136,7 +136,7 @@ def _in_file(
 
 
 class _Taking(Protocol):
-    """Who takes rows."""
+    """A consumer of rows."""
 
     def take(self, A: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> None: ...
 
@@ -147,7 +147,7 @@ _Any = TypeVar("_Any", bound=_Taking)
 
 
 def _check(missing: str | None, threads: int | None, loss: str, out: Any, delta: float | None) -> None:
-    """:class:`InputError` for unknown words, and where the loss asks for another way than was taken."""
+    """:class:`InputError` for unknown words, and where the loss requires another way than was taken."""
     if missing not in (None, "drop-rows"):
         raise InputError(f"missing is '{missing}', but of blocks of rows only 'drop-rows' is known; fill gaps before.")
     if threads is not None and threads < 1:
@@ -167,7 +167,7 @@ def _check(missing: str | None, threads: int | None, loss: str, out: Any, delta:
 def _taken(
     parts: _Parts, names: Sequence[str] | None, missing: str | None, begin: Callable[[int], _Any]
 ) -> Iterator[tuple[_Any, tuple[str, ...] | None]]:
-    """Who has taken all rows, begun with the number of columns, and the names of these; closed at the end."""
+    """The consumer after all rows, begun with the number of columns, and the names of these; closed at the end."""
     taker, first, gone, named = None, 0, 0, None
     try:
         for number, given in enumerate(parts.blocks):

@@ -15,7 +15,7 @@ ending                             what it holds
 =================================  =============================================================================
 
 Only ``.npz`` can say what k, lam and loss are; elsewhere they come from options. Models of an instance file have an
-intercept where it says so, those of all other files unless told otherwise.
+intercept where it says so, those of all other files by default.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def _refuse_coding(coding: Coding, missing: str | None, file: Path) -> None:
 def read_columns(
     path: str | os.PathLike[str], decimal: str | None = None, encoding: str | None = None
 ) -> list[Column] | None:
-    """The columns of a table with names, whatever they hold; None for a file of another kind.
+    """The columns of a table with names, with any content; None for a file of another kind.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the rows of a table refer to, by number: points first, which are packed, then all else as it is.
+"""Objects to which rows of a table refer by number: points first, which are packed, then all others as they are.
 
 -1 stands for None. Numbers from -2 down stand for objects that the reader of the table already has (``known``).
 """
@@ -128,5 +128,5 @@ class MadeObjects:
 
 
 def _key(one: Any) -> Any:
-    """What tells an object from others."""
+    """The key that distinguishes an object from others."""
     return type(one) if holds_nothing(one) else id(one)

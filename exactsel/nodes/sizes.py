@@ -1,4 +1,4 @@
-"""What open nodes take in memory, estimated from the nodes alone, so that it is the same on every machine."""
+"""The memory of open nodes, estimated from the nodes alone, so that it is the same on every machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress in Python: what a verb says on stderr when it is asked to (``verbose=1``), a line for each thing done.
+"""Progress of a verb on stderr from Python (``verbose=1``), a line for each step that is done.
 
 In a notebook it stands below the cell.
 """

@@ -1,4 +1,4 @@
-"""What may enter a problem: data, k, lam, names and losses, each refused in one sentence or returned in clean form."""
+"""Validation of a problem's input: data, k, lam, names and losses, refused in one sentence or returned clean."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class CodedFormula:
 
     @classmethod
     def from_dict(cls, plain: Any) -> CodedFormula:
-        """The formula that :meth:`as_dict` has told of; KeyError, TypeError or ValueError for anything else."""
+        """The formula that :meth:`as_dict` has written; KeyError, TypeError or ValueError for anything else."""
         levels, categories = (
             {str(k): _levels_in(v) for k, v in plain[key].items()} for key in ("levels", "categories")
         )

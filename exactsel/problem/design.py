@@ -1,4 +1,4 @@
-"""A design matrix that is asked for products and for some columns, and never held as a table.
+"""A design matrix that provides products and single columns, and is never held as a table.
 
 Dense data are numpy arrays: :class:`Objective` and the methods multiply them as they are. Data that no memory holds as
 a table answer the same expressions, ``AT @ b``, ``x @ AT``, ``AT[columns]``, in the transposed layout (d, n) that the
@@ -31,7 +31,7 @@ MOST_PART_BYTES = 2**30
 
 
 class Summary(NamedTuple):
-    """What one pass over the numbers of a matrix tells."""
+    """Statistics from one pass over the numbers of a matrix."""
 
     unusable: int
     """Entries that are no finite numbers."""
@@ -49,7 +49,7 @@ class DesignColumns(ABC):
     """The columns (d, n) of A, each less its mean where :attr:`means` says so."""
 
     __array_ufunc__ = None
-    """So that ``x @ self`` is asked of this class and not of numpy."""
+    """So that ``x @ self`` calls this class and not numpy."""
 
     ndim = 2
     dtype = np.dtype(np.float64)
@@ -99,7 +99,7 @@ class DesignColumns(ABC):
 
     @abstractmethod
     def summed_up(self) -> Summary:
-        """What one pass over the numbers as given tells."""
+        """Statistics from one pass over the original numbers."""
 
     @property
     def summary(self) -> Summary:

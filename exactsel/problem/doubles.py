@@ -38,7 +38,7 @@ DIGITS = 17
 is read as the nearest double and nothing is lost of what was written."""
 
 MOST_EXPONENT, MOST_DIGITS = 400, 10_000
-"""Texts of larger numbers, or with more digits, are not looked at: no double comes near them, or they are no data."""
+"""Texts of larger numbers, or with more digits, are not evaluated: no double comes near them, or they are no data."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def _of_long_double(entry: Any) -> Fraction | None:
 
 
 def rounding_between(exact: Iterable[Fraction | None], nearest: FloatArray, ends: bool = False) -> Rounding | None:
-    """What numbers lose as doubles; None among them stands for one that is a double, or is not looked at.
+    """The rounding errors of numbers stored as doubles; None stands for a number that is a double or is not examined.
 
     With ``ends`` there is an answer where nothing is lost, too, for the least and the largest of a part of a column.
     """

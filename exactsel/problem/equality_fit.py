@@ -97,7 +97,7 @@ def _decomposed(rows: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatA
 def _solved(
     matrix: FloatArray, target: FloatArray, constraints: Constraints, scale: FloatArray
 ) -> FloatArray | None:  # fmt: skip
-    """The fit under the equalities, limits left out; None where they have no solution, or only by rounding."""
+    """The fit under the equalities, without limits; None where they have no solution, or only by rounding."""
     rows, right = constraints.rows, constraints.right
     lengths, U, s, Vt, rank = _decomposed(rows, scale)
     wanted = U.T @ (right / lengths)

@@ -1,4 +1,4 @@
-"""Which terms of a formula others need: the largest that divide them."""
+"""Heredity of a formula's terms: each term requires the largest terms that divide it."""
 
 from __future__ import annotations
 

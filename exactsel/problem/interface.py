@@ -1,4 +1,4 @@
-"""What the search knows of a problem: a limit on the number of columns, and how to evaluate a choice of them."""
+"""The problem as the search sees it: a limit on the number of columns, and the evaluation of a choice of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SubsetProblem(Protocol):
     family: str
     """``regression``, ``css``, ``grouped`` or ``boxed``: how files and reports call it.
 
-    Whatever serves some problems only asks :meth:`has`.
+    Code that serves only some problems calls :meth:`has`.
     """
     units: Units
     """What is chosen, and what is demanded of the choice."""
@@ -48,7 +48,7 @@ class SubsetProblem(Protocol):
 
     @property
     def base(self) -> Objective | None:
-        """The same, coefficient bounds left out: what is minimised over all models, admissible or not."""
+        """The same objective without coefficient bounds: it is minimised over all models, admissible or not."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Columns whose names are whole numbers, as pandas calls them where nobody does, and what a number then means.
+"""Columns whose names are whole numbers, as pandas numbers unnamed ones, and the meaning of a number as a name.
 
 A number is the position of a column, and a text its name. Where names are numbers, 2 may mean the third column or the
 one called 2: where these are two columns a number is refused, and the text ``'2'`` says which is meant.

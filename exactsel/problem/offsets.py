@@ -1,8 +1,8 @@
 """Offsets: what is known of a row's prediction beforehand, put into the data.
 
-A model then predicts z + o for a row with the offset o. For the losses that look at z - y alone (quadratic, Huber) that
-is the target y - o. For Poisson loss, where o is the logarithm of an exposure E, it is the rate y / E with the weight
-E:
+A model then predicts z + o for a row with the offset o. For the losses that depend on z - y alone (quadratic, Huber)
+that is the target y - o. For Poisson loss, where o is the logarithm of an exposure E, it is the rate y / E with the
+weight E:
 
     E ( exp(z) - (y/E) z + (y/E) log(y/E) - y/E )  =  exp(z + o) - y (z + o) + y log y - y,
 

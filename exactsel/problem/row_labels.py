@@ -52,7 +52,7 @@ def check_rows(rows: Any, **others: Any) -> None:
 def _check(first: str, expected: Any, name: str, found: Any) -> None:
     """:class:`InputError` where two sets of labels do not pair the rows as their positions do."""
     if len(expected) != len(found) or expected.equals(found):
-        return  # other lengths are refused by who counts rows
+        return  # the check of row counts refuses other lengths
     way_on = f"give {name}.to_numpy() if rows go by their position"
     if _same_in_another_order(expected, found):
         whose = "X.index" if first == "the data" else f"{first}.index"

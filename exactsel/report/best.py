@@ -18,7 +18,7 @@ MOST_COLUMNS = 30
 def best_table(best: BestModels, width: int | None = None) -> str:
     """What is proven, the models, what is known of each size, and how often columns occur among the best models.
 
-    In a terminal of some ``width`` columns of the tables that do not fit are left out.
+    In a terminal of some ``width`` columns of the tables that do not fit are dropped.
     """
     parts = [str(best), _models(best, width), _sizes(best, width)]
     if len(best.models) > 1 and best.has_weights:

@@ -21,7 +21,7 @@ MOST_DRAWN = 20
 """Columns in the picture of the models close to the best."""
 
 LESS_IMPORTANT = ("nodes", "time", "claim", "lam", "ebic", "aic", "bic", "gap", "cv_error")
-"""Columns left out, the first first, in a terminal that is too narrow for all."""
+"""Columns dropped, in this order, in a terminal that is too narrow for all."""
 
 ONE_ERROR = "smallest model within one standard error of the smallest held-out loss"
 
@@ -31,7 +31,7 @@ TITLES = {"aic": "AIC", "bic": "BIC", "ebic": "EBIC", "cv_error": "held-out loss
 def path_table(compared: Compared, width: int | None = None) -> str:
     """One line per problem, with the criteria there are and which model each prefers.
 
-    In a terminal of some ``width`` the columns that do not fit beside each other are left out, and that is said.
+    In a terminal of some ``width`` the columns that do not fit beside each other are dropped, with a note.
     """
     rows = [compared.row(result) for result in compared.path.results]
     several = len({result.problem.get("lam") for result in compared.path.results}) > 1

@@ -34,7 +34,7 @@ from exactsel.to_plain import finite
 from exactsel.types import StateArray
 
 MOST_NODES, MOST_COLUMNS = 400, 60
-"""A tree, and nodes, that can still be looked at."""
+"""A tree, and nodes, small enough to be viewed."""
 
 Step = dict[str, Any]
 
@@ -45,7 +45,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
     Raises
     ------
     InputError
-        When the search was not recorded, or is too large to be looked at.
+        When the search was not recorded, or is too large to be viewed.
     """
     if result.events is None:
         raise InputError("the search was not recorded; call solve(problem, record=True, subtrees=False).")
@@ -193,7 +193,7 @@ class Steps:
         return step | more
 
     def _shown(self, node: int) -> dict[str, Any]:
-        """What the player shows of a node: S, C, the columns left out, places left, bound."""
+        """The player's data of a node: S, C, the columns fixed to 0, places left, bound."""
         state = self._states[node]
         inside, free, out = (np.flatnonzero(state == kind).tolist() for kind in (IN, FREE, OUT))
         return {

@@ -1,4 +1,4 @@
-"""JSON from a file that may come from anywhere: how it is read, and what is asked of it before it is believed."""
+"""JSON from an untrusted file: reading it, and validating its shape before its values are used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search knows beside its nodes as plain arrays, and back: for another process, or for a file.
+"""The state of a search besides its nodes as plain arrays, and back: for another process, or for a file.
 
 What is packed is a table for each type of record, an array for each of its fields, and a header that JSON can hold.
 Records refer to each other by number, so what several share is packed once and shared again afterwards. A model is

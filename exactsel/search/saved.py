@@ -1,4 +1,4 @@
-"""The whole state of a search as plain data, from which another process can go on."""
+"""The complete state of a search as plain data, from which another process can resume it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _STATE = RECORDS | {
 
 
 def pack_state(state: SearchState) -> Packed:
-    """Everything needed to go on later but the nodes that wait in the frontier, for which see :func:`state_parts`.
+    """Everything needed to resume later but the nodes that wait in the frontier, for which see :func:`state_parts`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the estimators share: preparing the data, solving, and the attributes that say what is proven."""
+"""The base class of the estimators: data preparation, solving, and the attributes that state the bounds."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
 
 @dataclass(eq=False, repr=False)
 class GivenSize(BestSubsetBase):
-    """The part of an estimator that is told k and lam."""
+    """Base class of estimators with parameters k and lam."""
 
     k: int = 5
     lam: float | None = None

@@ -33,7 +33,7 @@ from exactsel.studies.path import SolutionPath
 from exactsel.types import FloatArray
 
 TOTAL_SECONDS = 60.0
-"""A cross-validation of ten sizes may take hours to prove; whoever wants that says so."""
+"""A cross-validation of ten sizes may take hours to prove, so proofs of that length need an explicit limit."""
 
 
 @dataclass(eq=False, repr=False)
@@ -48,7 +48,7 @@ class ChoosingBase(BestSubsetBase):
         ``k``, ``lam``, ``mean_error``, ``standard_error`` (one entry per pair) and ``errors`` (folds, pairs): mean loss
         of a held-out row, for quadratic loss half the mean squared error.
     cv_proven_ : bool
-        Whether every model of every fold reached the tolerance asked for.
+        Whether every model of every fold reached the requested tolerance.
     """
 
     ks: Sequence[int] | None = None

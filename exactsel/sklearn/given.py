@@ -1,4 +1,4 @@
-"""What the estimators are given: sparse matrices, names that are numbers, labels of two classes."""
+"""Input of the estimators: sparse matrices, names that are numbers, labels of two classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody asks for in one call: a problem made before, or data and what to choose from them.
+"""The arguments of one call that state a problem: an existing problem, or data and the columns to choose from.
 
 Every verb goes through :func:`problem_asked`, so that each takes data by the same words and with the same defaults.
 """
@@ -45,11 +45,11 @@ OF_PROBLEM = (
 OF_GROUPS = ("groups", "per_group")
 
 OF_SEARCH = {"random_state": "seed", "n_jobs": "threads"}
-"""Fields of :class:`exactsel.Settings` that have another name for whoever calls a verb."""
+"""Fields of :class:`exactsel.Settings` that have another name in the arguments of a verb."""
 
 
 EVERY_COLUMN = 2**31
-"""More columns than there are, for who looks at models of all sizes."""
+"""More columns than there are, for calls that concern models of all sizes."""
 
 
 ELSEWHERE = {
@@ -139,7 +139,7 @@ def gaps_asked(data: Any, y: Any, options: Mapping[str, Any]) -> Gaps | None:
 
 
 def _problem_of(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> AnyRegression:
-    """The problem of data, their columns encoded and filled first where that is asked for."""
+    """The problem for data, their columns encoded and imputed first where the options request it."""
     limits = {name: chosen.pop(name) for name in OF_COEFFICIENTS if name in chosen}
     problem = _unlimited(data, y, k, chosen)
     return boxed(problem, **limits) if any(map(_is_asked, limits.values())) else problem

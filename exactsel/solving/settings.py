@@ -23,7 +23,7 @@ class Setting:
     kind: type
     """float, int, bool, or str for what may be an object as well as a name."""
     text: str
-    """For people who ask what it is."""
+    """The help text."""
     holds: Callable[[Any], bool] = lambda value: True
     """Whether a value of the right kind may be taken ..."""
     demand: str = ""

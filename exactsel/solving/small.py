@@ -1,4 +1,4 @@
-"""Which problems are begun without the compiler."""
+"""The criterion for problems that are begun without the compiler."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_IN_TURN = 50_000
 """... where the loss is evaluated row by row, ..."""
 
 MOST_COLUMNS = 120
-"""... and columns, with which the Python text of kernels comes to an end soon enough."""
+"""... and columns, for which the Python text of kernels terminates soon enough."""
 
 WITHOUT_COMPILER = sys.platform == "emscripten"
 """In a browser nothing is compiled: every problem counts as small, and the allowance has no end."""

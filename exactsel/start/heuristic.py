@@ -1,8 +1,8 @@
-"""What a heuristic is: a small object that proposes a support for a problem.
+"""The interface of a heuristic: a small object that proposes a support for a problem.
 
-A heuristic promises nothing about optimality. Its support is refitted exactly by whoever asked for it, so a proposal
-carries no coefficients and no objective value. To write one, make a frozen dataclass whose fields are its options,
-give it a ``name`` and a ``run`` method, and enter the class in the entry-point group ``exactsel.heuristics``::
+A heuristic promises nothing about optimality. Its caller refits the support exactly, so a proposal carries no
+coefficients and no objective value. To write one, make a frozen dataclass whose fields are its options, give it a
+``name`` and a ``run`` method, and enter the class in the entry-point group ``exactsel.heuristics``::
 
     @dataclass(frozen=True)
     class LargestCorrelations:
@@ -52,7 +52,7 @@ class Context:
     start : tuple of int, optional
         A support to improve, for a local search; other heuristics ignore it.
     should_stop : callable
-        Asked between steps; once it returns True the heuristic returns the best support it has.
+        Called between steps; once it returns True the heuristic returns the best support it has.
     supports : tuple of tuple of int
         Further supports of at most k columns to begin from: what relaxations were rounded to, or what an earlier run
         handed on. For methods that work in portions; others ignore them.
@@ -62,7 +62,7 @@ class Context:
     threads : int, optional
         Threads to use; all there are when None. The answer does not depend on it.
     relaxed : tuple of tuple of int
-        For methods that look at larger supports, too: the columns of largest coefficients in relaxations the search has
+        For methods that use larger supports, too: the columns of largest coefficients in relaxations the search has
         rounded, at most 2k - 1 of each, the largest first.
     """
 
@@ -75,7 +75,7 @@ class Context:
     relaxed: tuple[tuple[int, ...], ...] = ()
 
     def rng(self) -> np.random.Generator:
-        """A new random generator at :attr:`seed`; ask once per run and keep it."""
+        """A new random generator at :attr:`seed`; call once per run and keep it."""
         return np.random.default_rng(self.seed)
 
 
@@ -97,7 +97,7 @@ class Proposal:
     curve : tuple of (int, float)
         The anytime curve: (evaluations, best objective so far) at each improvement, for methods that keep one.
     others : tuple of tuple of int
-        Further good supports, to go on from in a later run (:attr:`Context.supports`).
+        Further good supports, to start from in a later run (:attr:`Context.supports`).
     """
 
     support: tuple[int, ...]

@@ -57,7 +57,7 @@ def best_model(
     Parameters
     ----------
     problem : Problem, GroupedProblem or BoxedProblem; or array, sparse matrix or data frame (n, d)
-        Data come with ``y`` and options of :meth:`exactsel.Problem.prepared`. The k of a problem is not looked at.
+        Data come with ``y`` and options of :meth:`exactsel.Problem.prepared`. The k of a problem is ignored.
     y : array (n,), optional
     criterion : str
         ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or with ``penalty`` ``custom`` or
@@ -129,7 +129,7 @@ class _Told:
 
 
 def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
-    """Search, list what is asked for, and say what has come of it."""
+    """Search, list the requested models, and return the outcome."""
     began = clock.now()
     signals, asked = across.options.get("signals", ()), listing.top > 1 or listing.within is not None
     with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
@@ -171,7 +171,7 @@ def _over_terms(
 
 
 def largest_size(k_max: Any, most: int) -> int:
-    """The largest size that is asked for, at most as many as there are.
+    """The largest requested size, at most the number of units.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def largest_size(k_max: Any, most: int) -> int:
 
 
 def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
-    """The sizes to look at, ascending.
+    """The sizes to examine, ascending.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion,
 def _asked(
     problem: Any, y: Any, options: dict[str, Any], k_max: int | None
 ) -> tuple[Problem | BoxedProblem, dict[str, Any]]:  # fmt: skip
-    """The problem, whatever its k, and the options for the search."""
+    """The problem, for any k, and the options for the search."""
     # What larger models could do, such as separate classes, does no harm.
     most = EVERY_COLUMN if k_max is None else largest_size(k_max, EVERY_COLUMN)
     asked, left = problem_asked(problem, y, None, options, at_most=most)
@@ -289,7 +289,8 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     size = len(support)
     place = across.places[size]
     result = place.result
-    # A constraint may leave the best model of at most so many columns with fewer, which a list of one size leaves out.
+    # Under a constraint the best model of at most so many columns may have fewer, which a list of one size does not
+    # contain.
     free = place.problem.units.constraint is None
     floor = min(across.lower_of(k)[0] for k in across.sizes if k == size or (k < size and not free))
     if result is None:

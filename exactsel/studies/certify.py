@@ -1,4 +1,4 @@
-"""How far is somebody's answer from optimal?"""
+"""Certification of a given model: a bound on its gap to the optimum."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Certified(Readable, Gap):
     model: Model | None = field(default=None, repr=False)
     """The candidate for the data as they were given."""
     converged: bool = True
-    """Whether the refit came to an end: else rounding may leave better coefficients on the support."""
+    """Whether the refit converged: else rounding may leave better coefficients on the support."""
 
     @property
     def coef(self) -> FloatArray:
@@ -84,7 +84,7 @@ class Certified(Readable, Gap):
 
     @property
     def reached(self) -> bool:
-        """Whether the candidate is proven to be within the tolerance asked for."""
+        """Whether the candidate is proven to be within the requested tolerance."""
         return self.claim.reached
 
     def as_dict(self) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _proofs(target: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _delivered(result: Result, target: Any) -> Result:
-    """The result, its proof in the file that was asked for; where that cannot be written the result comes without."""
+    """The result, with its proof in the requested file; where that cannot be written the result comes without."""
     if result.proof is None or Path(result.proof) == Path(target):
         return result
     try:
@@ -289,7 +289,7 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
 
 
 def _size_of(candidate: Any) -> int:
-    """How many columns a candidate has, as far as that can be told without a problem."""
+    """The number of columns of a candidate, as far as it is known without a problem."""
     fitted = _from_model(candidate)
     if fitted is not None:
         support, coef = fitted
@@ -300,7 +300,7 @@ def _size_of(candidate: Any) -> int:
 
 
 def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None]:
-    """Tell a support from a coefficient vector."""
+    """Distinguish a support from a coefficient vector."""
     fitted = _from_model(candidate)
     if fitted is not None:
         support, coef = fitted

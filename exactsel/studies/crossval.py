@@ -42,11 +42,11 @@ class ValidationErrors:
     errors: FloatArray
     """(folds, lams, ks)"""
     stopped: frozenset[Termination] = frozenset()
-    """Why searches of the folds stopped short of the tolerance asked for."""
+    """Why searches of the folds stopped short of the requested tolerance."""
 
     @property
     def proven(self) -> bool:
-        """Whether every model of every fold reached the tolerance asked for."""
+        """Whether every model of every fold reached the requested tolerance."""
         return not self.stopped
 
     @property
@@ -217,7 +217,7 @@ def cross_validate(
     verbose : int
         1 says a line on stderr for each fold.
     executor, workers, scheduler : optional
-        Who expands the nodes of each search, as for :func:`exactsel.solve`.
+        Executor that expands the nodes of each search, as for :func:`exactsel.solve`.
     **options
         As for :func:`exactsel.solve`; limits hold for each problem.
 
@@ -245,7 +245,7 @@ def validated(
     problem: Any, gaps: Gaps | None, cv: Any, ks: Sequence[int], lams: Sequence[float], options: dict[str, Any],
     hired: Workers, progress: Progress | None = None,
 ) -> ValidationErrors:  # fmt: skip
-    """:func:`cross_validate` for who has a problem and knows which entries of its table were missing."""
+    """:func:`cross_validate` for a given problem and the known missing entries of its table."""
     data = _Data(of_a_target(problem), gaps)
     with hired.engaged() as executor:
         shares = _Shares(None, progress, options | {"executor": executor})
@@ -285,7 +285,7 @@ def folds_of(cv: Any, problem: Problem | BoxedProblem, seed: int = 0) -> list[tu
     if isinstance(cv, str) and cv.casefold() in LEAVE_ONE_OUT:
         return random_folds(len(target), len(target), seed)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        return random_folds(len(target), int(cv), seed)  # a problem's n leaves out rows of weight 0
+        return random_folds(len(target), int(cv), seed)  # a problem's n does not count rows of weight 0
     splits = callable(getattr(cv, "split", None)) and not isinstance(cv, str)
     parts = cv.split(problem.A, target) if splits else cv
     try:
@@ -318,7 +318,7 @@ def _validated(
         with _told_of_fold(len(errors) + 1):
             kept = data.columns_of(train)
             fold = data.fold(train, kept)
-            left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
+            left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for the solve on all rows
             limits = _share(shares.total, clock.now() - began, left)
             path = solve_path(fold, ks=sizes, lams=ridges, **shares.options | limits)
         stopped.update(result.termination for result in path.results if not result.reached)

@@ -268,7 +268,7 @@ def _bounded(
     interrupted: bool,
     signals: Sequence[int],
 ) -> Result:
-    """Search from the support while there is time, or only bound the root where nobody limits that."""
+    """Search from the support while there is time, or only bound the root where there is no time limit."""
     first = dataclasses.replace(settings, time_limit=0.0) if interrupted else settings
     if is_on_demand(problem):
         spent = clock.now() - began
@@ -305,7 +305,7 @@ def _as_method_result(
     problem: SubsetProblem, fit: Fit, heuristic: Heuristic, options: dict[str, Any], proposal: Proposal, bound: Result,
     seconds: float, total: float,
 ) -> MethodResult:  # fmt: skip
-    """The search's result, told of the method's own model."""
+    """The search's result, restated for the method's own model."""
     inherited = {entry.name: getattr(bound, entry.name) for entry in dataclasses.fields(Result)}
     refuse_unattained(problem, fit)
     upper, model = statement_of(problem).upper(fit), Model.of(problem, fit.coef)

@@ -1,7 +1,7 @@
 """More than the optimum: every set of k columns that comes within tau of it.
 
-From the complete list follows what a single model cannot tell: whether the optimum is unique within tau, which columns
-all good models share, and which ones none of them needs.
+The complete list shows what a single model cannot: whether the optimum is unique within tau, which columns all good
+models share, and which ones none of them needs.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def near_optimal(
 
 
 def _resumed(sequence: ProblemSequence, files: Files, tau: float | None, cap: int | None) -> NearOptimal:
-    """Go on with a list that was saved."""
+    """Continue a saved list."""
     if tau is not None:
         check_near(tau, CAP, "tau")
     if cap is not None:

@@ -40,7 +40,7 @@ _DIGITS = {"objective": ".9g", "gap": ".3g"}
 
 @dataclass(frozen=True)
 class ResumablePath:
-    """What a path goes on with: its course, whose searches and lists are in a file where there is one."""
+    """The state a path resumes from: its problem sequence, with searches and lists, in a file where there is one."""
 
     sequence: ProblemSequence
     file: Path | None = None
@@ -52,18 +52,18 @@ class SolutionPath(Readable):
 
     results: tuple[Result, ...]
     near: tuple[NearOptimal, ...] | None = None
-    """For each result the models close to it, when they were asked for."""
+    """For each result the models close to it, when they were requested."""
     near_share: float | None = None
     """How close: their objectives exceed the result's by at most this share of it."""
     validation: ValidationErrors | None = None
-    """The held-out error of every size and ridge weight, where ``cv`` asked for it."""
+    """The held-out error of every size and ridge weight, where ``cv`` requests it."""
     _broken_off: bool = field(default=False, repr=False)
     """Whether the cross-validation was interrupted."""
     _kept: ResumablePath | None = field(default=None, repr=False, compare=False)
-    """What :meth:`resume` goes on with; not where the path comes from another process."""
+    """The state :meth:`resume` continues from; absent where the path comes from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy for another process has nothing to go on with."""
+        """A copy for another process has no state to resume from."""
         return {**vars(self), "_kept": None}
 
     def resume(self, *, k: int | None = None, **limits: Any) -> SolutionPath:
@@ -100,7 +100,7 @@ class SolutionPath(Readable):
 
     @property
     def reached(self) -> bool:
-        """Whether the tolerance asked for is proven for every problem."""
+        """Whether the requested tolerance is proven for every problem."""
         return all(result.reached for result in self.results)
 
     def __repr__(self) -> str:
@@ -129,7 +129,7 @@ class SolutionPath(Readable):
 
     @property
     def complete(self) -> bool:
-        """Whether every list of near-optimal models that was asked for is complete."""
+        """Whether every requested list of near-optimal models is complete."""
         return self.near is None or (len(self.near) == len(self.results) and all(n.complete for n in self.near))
 
     @property
@@ -355,7 +355,7 @@ def _sizes_of(steps: Iterable[Mapping[str, Any]]) -> tuple[set[int], set[float]]
 def _added(
     problem: Any, file: Any, ks: Iterable[int] | None, lams: Iterable[float] | None, before: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The steps of a path that was saved, and those that are asked for beside them."""
+    """The steps of a saved path, and the steps requested in addition."""
     sizes, weights = _sizes_of(before)
     steps = _steps(problem, sizes if ks is None else ks, (weights or None) if lams is None else lams)
     there = [key_of(changes) for changes in steps]
@@ -370,7 +370,7 @@ def _added(
 
 
 def _steps(problem: SubsetProblem, ks: Iterable[int] | None, lams: Iterable[float] | None) -> list[dict[str, Any]]:
-    """What :meth:`replace` is told at each step of the path, in its order; :class:`InputError` where there is none."""
+    """The arguments of :meth:`replace` at each step of the path, in order; :class:`InputError` where there is none."""
     smallest = max(1, problem.fewest, len(problem.units.completed(problem.units.force_in, problem.k) or ()))
     sizes = sorted({min(int(k), problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:

@@ -1,4 +1,4 @@
-"""Walk a course that is saved as it goes, or go on with one that was saved: :func:`walk_saved`."""
+"""Runs of a problem sequence with a checkpoint, begun or resumed: :func:`walk_saved`."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from exactsel.studies.solution_pool import NearOptimal, ResumablePool, list_of, 
 from exactsel.to_plain import finite
 
 WATCHING = ("callback", "on_incumbent", "on_bound")
-"""What a search of a course that is saved is told beside its settings, and the signals."""
+"""Arguments of a search of a saved sequence besides its settings and the signals."""
 
 Steps = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a course that goes on, None where nothing is said."""
+    """The options for a resumed sequence, None where they are not given."""
 
     tau: float | None = None
     share: float | None = None
@@ -51,12 +51,12 @@ class Asked:
 
 
 def walk_saved(sequence: ProblemSequence, files: Files, what: str, asked: Asked | None = None) -> ProblemSequence:
-    """Walk a course with a checkpoint, and return it; with ``asked`` it goes on with that of ``files.resume``.
+    """Run a sequence with a checkpoint, and return it; with ``asked`` it continues that of ``files.resume``.
 
     Parameters
     ----------
     what : str
-        The command that goes on with it.
+        The command that continues it.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def _begun(sequence: ProblemSequence, files: Files, what: str) -> SequenceFile:
 
 
 def _taken_up(sequence: ProblemSequence, files: Files, what: str, asked: Asked) -> SequenceFile:
-    """The file of a course that goes on; its steps become those of the course."""
+    """The file of a resumed sequence; its steps become those of the sequence."""
     assert files.resume is not None
     path, checkpoint = Path(files.resume), Checkpoint.open(files.resume)
     try:
@@ -196,7 +196,7 @@ def _kept(near: NearOptimal, state: PoolState) -> NearOptimal:
 
 
 class _InFile:
-    """Keeps results and states in a file, and in memory what is going on alone."""
+    """Keeps results and states in a file, and in memory only those of the current step."""
 
     def __init__(self, sequence: ProblemSequence, file: SequenceFile, files: Files, executor: Executor | None) -> None:
         self._course, self._file, self._every, self._executor = sequence, file, files.every, executor
@@ -253,13 +253,13 @@ def _save(file: SequenceFile, state: PoolState, termination: str, ended: bool) -
 
 
 def _progress(state: PoolState) -> dict[str, Any]:
-    """How far a listing is, for whoever looks on."""
+    """The progress of a listing, for reports."""
     return {"regions": state.regions, "open": len(state.open), "found": len(state.found), "best": finite(state.best)}
 
 
 @contextmanager
 def _told_if_lost() -> Iterator[None]:
-    """Where the disk takes no more, the course goes on unsaved, and a warning says so."""
+    """Where the disk is full, the sequence continues unsaved, and a warning says so."""
     try:
         yield
     except InputError as error:

@@ -216,8 +216,9 @@ class SizeCriterion:
         return deviance + penalty - self.likelihood.rounding(deviance) - ROUNDING * abs(penalty)
 
     def level(self, value: float, size: int) -> float:
-        """The objective at which so many columns come to a criterion of ``value``, rounded up: every model of this size
-        with a larger objective has a larger criterion.
+        """The objective at which so many columns have a criterion of ``value``, rounded up.
+
+        Every model of this size with a larger objective has a larger criterion.
         """
         if self.name in LINEAR:
             constant = self._constant(size)

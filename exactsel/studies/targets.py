@@ -23,7 +23,7 @@ from exactsel.to_plain import Readable, finite, html_table
 from exactsel.types import FloatArray
 
 TOGETHER = ("fit_intercept", "standardize", "sample_weight", "lam", "force_in", "force_out", "loss", "feature_names")
-"""What else models with the same features can be asked for, besides the options of a search."""
+"""The other options of models with the same features, besides those of a search."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -209,7 +209,7 @@ def solve_together(
 
 
 def refuse_for_shared(asked: Collection[str], loss: str | None) -> None:
-    """:class:`InputError` where something is asked for that models with the same features do not take."""
+    """:class:`InputError` where an option does not apply to models with the same features."""
     other = next((name for name in asked if name not in TOGETHER), None)
     known = [name for name in TOGETHER if name != "feature_names" or either(name, "")]
     if other is not None:

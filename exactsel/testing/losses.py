@@ -1,4 +1,4 @@
-"""What a loss must keep: convex, smooth, and every function consistent with its value."""
+"""Conformance checks for losses: convex, smooth, and every function consistent with its value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = T
     targets : array, optional
         Targets to try; by default some numbers, -1 and +1 where the loss wants labels, or counts.
     search : bool
-        False leaves out the search, for which kernels are compiled (half a minute for a loss that is not built in).
+        False skips the search, for which kernels are compiled (half a minute for a loss that is not built in).
     """
     values = _targets(loss) if targets is None else np.asarray(targets, dtype=np.float64)
     made = make_loss(loss, None, values)

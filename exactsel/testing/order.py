@@ -1,4 +1,4 @@
-"""What branching rules, frontiers and trees must keep."""
+"""Conformance checks for branching rules, frontiers and trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled exchange descent: take each column of a support out in turn and put the best one in, until nothing changes.
+"""Compiled exchange descent: remove each column of a support in turn and add the best one, until nothing changes.
 
 Let G be a positive semidefinite matrix (d, d), S the m columns chosen and K = (G_SS)^{-1}. What is kept, and changed in
 O(m d) when a column joins or leaves, is the table T = K G_S (m, d), which writes every column in terms of the chosen

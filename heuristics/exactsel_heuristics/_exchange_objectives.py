@@ -117,7 +117,7 @@ class Descents:
         return START_WORK * rounds.size + float(np.sum(rounds)) * self._round_work
 
     def evaluations_of(self, rounds: IntArray) -> int:
-        """Supports whose objective that told."""
+        """The number of supports whose objective the rounds computed."""
         return int(np.sum(rounds)) * self.k * max(self.d - self.k, 0)
 
 

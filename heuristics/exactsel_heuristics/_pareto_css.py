@@ -2,8 +2,8 @@
 
 With G = A'A, M = G G, S the support and K = G_SS^{-1}, f(S) = ||A - S S⁺ A||_F^2 = tr G - tr(K M_SS), and
 
-* putting in j: w = K G_Sj, s = G_jj - G_jS w, and f falls by (M_jj - 2 w'M_Sj + w'M_SS w) / s;
-* leaving out i: with k_i the column of K, f rises by k_i'M_SS k_i / K_ii.
+* adding j: w = K G_Sj, s = G_jj - G_jS w, and f falls by (M_jj - 2 w'M_Sj + w'M_SS w) / s;
+* removing i: with k_i the column of K, f rises by k_i'M_SS k_i / K_ii.
 
 The lemmas of the paper (``tests/fixtures/pocss_lemmas.py``) say the same in terms of the data, at O(n d) a flip.
 """
@@ -101,7 +101,7 @@ def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int)
     if drops + adds > 1:
         copy_fit(m, columns, K, flips[COLUMNS], scratch.factors[p])
         columns, K = flips[COLUMNS], scratch.factors[p]
-    # From the last place on, so that filling a gap with the last column moves none that is still to be left out.
+    # From the last place on, so that filling a gap with the last column moves none that is still to be removed.
     for number in range(drops - 1, -1, -1):
         i = flips[DROPS, number]
         value += _form(objective, columns, m, K[i]) / K[i, i]

@@ -121,7 +121,7 @@ def create_some(
 ) -> None:  # fmt: skip
     """A thread's share of an iteration's offspring, one per processor: those whose number it draws from ``ticket``.
 
-    Their values are infinite before. Once somebody raises ``stop`` the rest of them is not made.
+    Their values are infinite before. Once ``stop`` is set the rest of them is not made.
     """
     while not stop[0]:
         p = atomic_add(ticket, 0, 1)
@@ -208,8 +208,9 @@ def run_alone(
     objective: Any, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, first: int, end: int,
     record: FloatArray, stop: BoolArray,
 ) -> int:  # fmt: skip
-    """``run_serial`` with one processor, POSS, without what only several need; the same result. Ends early where told
-    to ``stop``.
+    """``run_serial`` with one processor, POSS, without what only several need; the same result.
+
+    Ends early where ``stop`` is set.
     """
     for iteration in range(first, end):
         if stop[0] or archive.live[0] >= archive.order.size:

@@ -58,7 +58,7 @@ class LossObjective(NamedTuple):
 
 
 def loss_objective(problem: Problem) -> LossObjective:
-    """The objective of a problem with lam > 0, whatever its loss."""
+    """The objective of a problem with lam > 0, for any loss."""
     return LossObjective(
         problem.row_loss, problem.raw.AT, problem.y, problem.lam, problem.objective.gradient_tolerance(TOLERANCE)
     )  # fmt: skip
@@ -85,7 +85,7 @@ def _start(objective: Any, source: Any, slot: int, scratch: Any, p: int) -> int:
     z, b, weights = scratch.rows[p, 0], scratch.rows[p, 1], scratch.rows[p, 2]
     copy_fit(m, source.supports[slot, FIRST:], source.factors[slot], columns, K)
     drops, adds = flips[COUNTS, DROPS], flips[COUNTS, ADDS]
-    # From the last place on, so that filling a gap with the last column moves none that is still to be left out.
+    # From the last place on, so that filling a gap with the last column moves none that is still to be removed.
     for number in range(drops - 1, -1, -1):
         i = flips[DROPS, number]
         factor = x[i] / K[i, i]

@@ -1,4 +1,4 @@
-"""What an objective of Pareto optimisation is, and how kernels call it.
+"""The interface of an objective of Pareto optimisation, and the calls that kernels make.
 
 An objective is a named tuple of arrays with three static methods, which compiled code finds by the tuple's type:
 
@@ -9,7 +9,7 @@ An objective is a named tuple of arrays with three static methods, which compile
     Compute the factor of the support in that slot from the data, so that no rounding accumulates from member to
     member; returns the value.
 ``adopt(objective, members, slot)``
-    Told about each new member of the archive, by one thread at a time.
+    Called for each new member of the archive, by one thread at a time.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 With H = A'A + lam I, b = A'y and S the support, K = H_SS^{-1} and x = K b_S:
 
-* putting in j: w = K H_Sj, pivot s = H_jj - H_jS w, and the objective falls by (b_j - H_jS x)^2 / (2 s);
-* leaving out i: the objective rises by x_i^2 / (2 K_ii).
+* adding j: w = K H_Sj, pivot s = H_jj - H_jS w, and the objective falls by (b_j - H_jS x)^2 / (2 s);
+* removing i: the objective rises by x_i^2 / (2 K_ii).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int)
         copy_fit(m, columns, K, flips[COLUMNS], scratch.factors[p])
         columns, K = flips[COLUMNS], scratch.factors[p]
     x = K[K.shape[1]]
-    # From the last place on, so that filling a gap with the last column moves none that is still to be left out.
+    # From the last place on, so that filling a gap with the last column moves none that is still to be removed.
     for number in range(drops - 1, -1, -1):
         i = flips[DROPS, number]
         value += 0.5 * x[i] * x[i] / K[i, i]

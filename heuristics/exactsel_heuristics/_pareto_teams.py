@@ -38,7 +38,7 @@ COUNT, GENERATION, TICKET, SLOT = 0, 64, 128, 192
 processor, and the parent's slot."""
 
 SPINS = 100
-"""Looks at the barrier before a thread lets others run: there may be more threads than cores."""
+"""Reads of the barrier before a thread lets others run: there may be more threads than cores."""
 
 BATCH, SMALLEST, LARGEST, SHARED, RETURN_BELOW, RETURN_ABOVE, END = 0, 1, 2, 3, 4, 5, 6
 """Places of a schedule (CACHE_LINES,): the batch, its limits, the smallest that processors share (they take turns in
@@ -67,7 +67,7 @@ class Islands(NamedTuple):
 
 LIVE, LISTED, USED, TAKEN = 0, 1, 2, 3
 """Places in ``Islands.counts``: the live slots, all that an island lists, its own among these, and how many threads
-have asked for it since the last merge: the first has it."""
+have requested it since the last merge: the first has it."""
 
 
 NO_LIMIT = 2**62
@@ -314,7 +314,7 @@ def work_on_island(
     objective: Any, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch, p: int,
     counter: IntArray, end: int, schedule: IntArray, lock: IntArray, record: FloatArray,
 ) -> None:  # fmt: skip
-    """A worker of asynchronous PPOSS with batches: nobody waits but for the lock, under which islands are merged.
+    """A worker of asynchronous PPOSS with batches: it waits only for the lock under which islands are merged.
 
     The archive has so many slots that one is free beside those that all islands may read.
     """

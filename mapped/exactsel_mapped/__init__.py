@@ -1,7 +1,7 @@
 """Columns that stay in a file: memory maps, and room of the same kind for what is made of them.
 
-The operating system reads a page of a map when it is needed, and forgets it when memory is. So whoever takes data that
-are mapped looks at some columns, or at some rows, at a time, and makes nothing of their size but in another map.
+The operating system reads a page of a map when it is needed, and forgets it when memory is. So code for mapped data
+reads some columns, or some rows, at a time, and makes nothing of their size but in another map.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 AT_ONCE = 1_000_000
-"""Numbers looked at together, or those of one column where they are more."""
+"""Numbers processed together, or those of one column where they are more."""
 
 
 def is_mapped(array: Any) -> bool:
@@ -31,7 +31,10 @@ def file_of(array: Any) -> str | None:
 
 
 def is_kept(array: Any) -> bool:
-    """Whether an array (n, d) is a table of doubles in a file, column by column and read-only: nobody copies that."""
+    """Whether an array (n, d) is a table of doubles in a file, column by column and read-only.
+
+    Such a table is not copied.
+    """
     known = isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype == np.float64 and array.dtype.isnative
     return known and array.flags.f_contiguous and not array.flags.writeable and array.flags.aligned and is_mapped(array)
 

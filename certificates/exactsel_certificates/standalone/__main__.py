@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _state(work: Asked, limit: float) -> None:
-    """Say what a proof asks for."""
+    """State the work that a proof needs."""
     sys.stderr.write(f"Work: {work} (limit {limit:.3g})\n")
     sys.stderr.flush()
 

@@ -1,6 +1,6 @@
 """Linear equalities on coefficients, for the second checker: C x = c for the data as given, and their weights.
 
-With t_i > 0 the rows t_i C_i and the targets t_i c_i may be appended to the data of quadratic loss, whatever t is: of a
+With t_i > 0 the rows t_i C_i and the targets t_i c_i may be appended to the data of quadratic loss, for any t: of a
 model that meets the equalities they change no objective, and others only gain. They have no part in an intercept.
 """
 

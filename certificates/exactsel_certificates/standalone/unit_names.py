@@ -1,4 +1,4 @@
-"""What names mean in the lines people write about units, for the second checker."""
+"""The meaning of names in text lines about units, for the second checker."""
 
 from __future__ import annotations
 

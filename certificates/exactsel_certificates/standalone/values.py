@@ -17,7 +17,7 @@ def refuse(name: str, found: Any, expected: str) -> NoReturn:
 
 
 def shown(value: Any) -> str:
-    """A value in a few letters, whatever it is."""
+    """A value of any type in a few letters."""
     if isinstance(value, float) or (whole(value) is not None and abs(value) < 10**20):
         return repr(value)
     return ascii(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"

@@ -227,7 +227,7 @@ def _made(method: Mapping[str, Any], table: Mapping[str, Any], where: str) -> di
     except (InputError, TypeError) as error:
         said = str(error) if isinstance(error, InputError) else f"the settings of '{name}' cannot be used ({error})."
         raise InputError(f"{where}, {said}") from None
-    limits.pop("node_limit", None)  # the bound of a heuristic is the root's, or what it comes to in its time
+    limits.pop("node_limit", None)  # the bound of a heuristic is the root's, or what the search proves in its time
     return {"method": name, "options": own, "settings": {"threads": 1, **limits}}
 
 
