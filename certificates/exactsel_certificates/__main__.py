@@ -172,7 +172,7 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
         if name not in stored:
             raise ValueError(f"the instance has no {name}; give an archive that holds one.")
 
-    def given(name: str, default: Any = None) -> Any:
+    def given(name: str, default: object = None) -> Any:
         value = getattr(options, name)
         if value is None:
             value = stored[name].item() if name in stored else default

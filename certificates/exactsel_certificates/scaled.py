@@ -25,7 +25,7 @@ class Scaled(NamedTuple):
         return self.values * (1 << (self.exponent - exponent))
 
 
-def scaled(numbers: Any) -> Scaled:
+def scaled(numbers: object) -> Scaled:
     """Doubles as integers times a common power of two."""
     array = np.asarray(numbers, dtype=np.float64)
     mantissa, exponents = np.frexp(array)

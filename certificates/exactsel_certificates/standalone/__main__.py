@@ -148,7 +148,7 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _width(A: Any) -> int:
+def _width(A: object) -> int:
     """The columns of a table; none of anything else, which is the check's to refuse."""
     if isinstance(A, Sparse):
         return len(A.rows)

@@ -101,13 +101,13 @@ def problem_of(
     )  # fmt: skip
 
 
-def _flags(level: Any, scale: Any) -> None:
+def _flags(level: object, scale: object) -> None:
     for name, flag in (("intercept", level), ("scale", scale)):
         if not isinstance(flag, bool):
             _refuse(name, flag, "True or False")
 
 
-def _refuse(name: str, found: Any, expected: str) -> NoReturn:
+def _refuse(name: str, found: object, expected: str) -> NoReturn:
     raise Outside(f"{name} is {_shown(found)}, but {expected} was expected.")
 
 
@@ -118,11 +118,11 @@ def _shown(value: Any) -> str:
     return ascii(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
 
 
-def _whole(value: Any) -> int | None:
+def _whole(value: object) -> int | None:
     return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     """A double: the value itself, or the whole number it is equal to; None where there is none within the limits."""
     if isinstance(value, float):
         return float(value) if abs(value) <= LARGEST else None
@@ -130,7 +130,7 @@ def _number(value: Any) -> float | None:
     return float(whole) if whole is not None and abs(whole) <= LARGEST and float(whole) == whole else None
 
 
-def _listed(name: str, values: Any) -> Sequence[Any]:
+def _listed(name: str, values: object) -> Sequence[Any]:
     if not isinstance(values, list | tuple):
         _refuse(name, values, "a list")
     return values
@@ -169,21 +169,21 @@ def _table(A: Any) -> list[list[float]]:
     return rows
 
 
-def _ridge(lam: Any) -> float:
+def _ridge(lam: object) -> float:
     number = _number(lam)
     if number is None or not (number >= SMALLEST or number == 0):
         _refuse("lam", lam, f"0 or a number from {SMALLEST:g} to {LARGEST:g}")
     return number
 
 
-def _threshold(delta: Any) -> float:
+def _threshold(delta: object) -> float:
     number = _number(delta)
     if number is None or not number >= SMALLEST:
         _refuse("delta", delta, f"a number from {SMALLEST:g} to {LARGEST:g}")
     return number
 
 
-def _row_weights(weights: Any, n: int) -> list[float]:
+def _row_weights(weights: object, n: int) -> list[float]:
     numbers = _numbers("weights", weights, n)
     if not any(numbers) or not all(v == 0 or LIGHTEST <= v <= HEAVIEST for v in numbers):
         raise Outside(
@@ -200,7 +200,7 @@ def _choice(name: str, units: Any, count: int) -> list[int]:
     return numbers
 
 
-def _partition(groups: Any, d: int) -> list[list[int]]:
+def _partition(groups: object, d: int) -> list[list[int]]:
     """Groups in the order of their first columns, every column in one of them; empty where there are none."""
     held = [_choice("a group", group, d) for group in _listed("groups", groups)]
     if held and (not all(held) or sorted(j for group in held for j in group) != [*range(d)]):
@@ -210,7 +210,7 @@ def _partition(groups: Any, d: int) -> list[list[int]]:
     return held
 
 
-def checked_bounds(bounds: Any, d: int, scale: bool) -> list[list[float]]:
+def checked_bounds(bounds: object, d: int, scale: bool) -> list[list[float]]:
     """The limits of coefficients, lower ones and upper ones."""
     sides = _listed("the bounds", bounds)
     if len(sides) != 2 or not all(isinstance(v, float) and v == v for side in sides for v in _listed("bounds", side)):
@@ -227,7 +227,7 @@ def checked_bounds(bounds: Any, d: int, scale: bool) -> list[list[float]]:
     return [lower, upper]
 
 
-def _limited(groups: list[list[int]], per_group: Any) -> Limits | None:
+def _limited(groups: list[list[int]], per_group: object) -> Limits | None:
     """The limits on groups; None where no group has more columns."""
     most = _whole(per_group)
     if most is None or most < 1 or not groups:
@@ -236,7 +236,7 @@ def _limited(groups: list[list[int]], per_group: Any) -> Limits | None:
     return Limits(most, larger) if larger else None
 
 
-def _related(parents: Any, kind: Any, count: int) -> Hierarchy | None:
+def _related(parents: object, kind: object, count: int) -> Hierarchy | None:
     """Who needs whom, from pairs of a unit and its parents; None where there are no pairs."""
     if not isinstance(kind, str) or kind not in KINDS:
         _refuse("the kind of the hierarchy", kind, " or ".join(KINDS))

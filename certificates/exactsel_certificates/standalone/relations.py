@@ -39,7 +39,7 @@ def relations(lines: Any, labels: list[str], columns: Any, d: int) -> dict[str, 
     return {"hierarchy": sorted((j, own) for j, own in held.items() if own), "kind": kind or KINDS[0]}
 
 
-def _texts(values: Any) -> bool:
+def _texts(values: object) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
