@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
-from typing import Any
 
 from exactsel import clock
 from exactsel.errors import TimeLimitError, option
@@ -30,7 +29,7 @@ _ends = _Ends()
 
 
 @contextmanager
-def within(seconds: Any) -> Iterator[None]:
+def within(seconds: object) -> Iterator[None]:
     """A block in which :func:`ask` raises soon after so many seconds, or never where None; what else is no number of
     seconds is refused by whoever it is for.
     """
