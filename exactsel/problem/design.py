@@ -126,7 +126,7 @@ class DesignColumns(ABC):
     def feed(self, digest: Any) -> None:
         """Have a hash take in what defines the columns as given."""
 
-    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+    def __array__(self, *_: object, **__: Any) -> NDArray[Any]:
         raise _as_table(self.shape)
 
     def __matmul__(self, b: FloatArray) -> FloatArray:
@@ -139,7 +139,7 @@ class DesignColumns(ABC):
         combined = self.combined(x)
         return combined if self.means is None else combined - float(self.means @ x)
 
-    def __getitem__(self, key: Any) -> FloatArray:
+    def __getitem__(self, key: object) -> FloatArray:
         """``self[j]`` (n,), ``self[columns]`` (m, n) or ``self[columns, rows]``, as tables."""
         columns, rows = key if isinstance(key, tuple) else (key, slice(None))
         if isinstance(columns, slice):
@@ -290,10 +290,10 @@ class DesignMatrix:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+    def __array__(self, *_: object, **__: Any) -> NDArray[Any]:
         raise _as_table(self.shape)
 
-    def __getitem__(self, key: Any) -> FloatArray:
+    def __getitem__(self, key: object) -> FloatArray:
         """``self[:, columns]`` (n, m), or ``self[:, j]`` (n,), as tables; rows of all columns are refused."""
         if not isinstance(key, tuple):
             raise _as_table(self.shape)
@@ -322,7 +322,7 @@ def _as_table(shape: tuple[int, ...]) -> UnsupportedError:
     )
 
 
-def is_design(data: Any) -> bool:
+def is_design(data: object) -> bool:
     """Whether data are not held as a table."""
     return isinstance(data, DesignColumns | DesignMatrix)
 
@@ -333,7 +333,7 @@ def with_table_for(asked: Iterable[Any], data: Any, names: Any) -> tuple[Any, An
     return data.table() if needed else data, names
 
 
-def refuse_design(AT: Any, what: str) -> None:
+def refuse_design(AT: object, what: str) -> None:
     """:class:`UnsupportedError` where data (d, n) are not held as a table."""
     if isinstance(AT, DesignColumns):
         raise UnsupportedError(

@@ -31,7 +31,7 @@ class FrozenProblem:
     _of_models: ClassVar[Capability]
     """What its models are like, whatever the units."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if getattr(self, "_frozen", False):
             kind = type(self).__name__
             raise AttributeError(f"a {kind} is frozen; make a new one instead of changing '{name}'.")

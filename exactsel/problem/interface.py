@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from exactsel.problem.box_limits import CoefficientBounds
 from exactsel.problem.capabilities import Capability
@@ -106,6 +106,11 @@ class SubsetProblem(Protocol):
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""
         ...
+
+
+def is_problem(value: object) -> TypeGuard[SubsetProblem]:
+    """Whether a value is a problem, and not data from which to make one."""
+    return hasattr(value, "units")
 
 
 class Statement(Protocol):

@@ -17,7 +17,7 @@ LIBRARIES = ("pandas", "modin", "cudf")
 """Libraries whose frames and series have labels of rows."""
 
 
-def labels_of_rows(values: Any) -> Any:
+def labels_of_rows(values: object) -> Any:
     """The labels of the rows, or None for data that have none; labels themselves are their own."""
     library = type(values).__module__.partition(".")[0]
     if library in LIBRARIES and type(values).__name__.endswith("Index"):
@@ -26,7 +26,7 @@ def labels_of_rows(values: Any) -> Any:
     return None if index is None or callable(index) else index
 
 
-def check_rows(rows: Any, **others: Any) -> None:
+def check_rows(rows: object, **others: Any) -> None:
     """Refuse data whose rows are labelled in another way than those of others they are to be used with.
 
     Parameters
@@ -89,7 +89,7 @@ def _shown(labels: Any, others: Any) -> str:
     return text if len(text) <= 40 else text[:40] + "…"
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(one: object, other: object) -> bool:
     try:
         return bool(one == other)
     except (TypeError, ValueError):
