@@ -135,7 +135,7 @@ class Certified(Readable, Gap):
 
 @begun_without_compiler
 def certify(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, candidate: Any = None,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, candidate: Any = None,
     support: Sequence[int | str] | None = None, coef: ArrayLike | None = None, **options: Any,
 ) -> Certified:  # fmt: skip
     """Prove how far a model is from optimal: ``certify(X, y, candidate=lasso)``, ``certify(problem, support=[2, 3])``.
@@ -287,7 +287,7 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
         ) from None
 
 
-def _size_of(candidate: Any) -> int:
+def _size_of(candidate: object) -> int:
     """How many columns a candidate has, as far as that can be told without a problem."""
     fitted = _from_model(candidate)
     if fitted is not None:
@@ -298,7 +298,7 @@ def _size_of(candidate: Any) -> int:
     return int(np.count_nonzero(values)) if counted else values.size
 
 
-def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None]:
+def _recognise(problem: SubsetProblem, candidate: object) -> tuple[Sequence[Any] | None, FloatArray | None]:
     """Tell a support from a coefficient vector."""
     fitted = _from_model(candidate)
     if fitted is not None:
@@ -336,7 +336,7 @@ def _from_model(candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None
     return None, coef.reshape(-1)
 
 
-def _check_labels(coef: Any, names: Sequence[str] | None) -> None:
+def _check_labels(coef: object, names: Sequence[str] | None) -> None:
     """:class:`InputError` for coefficients that are labelled by the columns, but in another order."""
     labels = labels_of_rows(coef)
     given = None if labels is None else [str(label) for label in labels]
