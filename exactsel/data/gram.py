@@ -54,8 +54,8 @@ def gram(
     data: Any, y: ArrayLike | None = None, *, target: Choice | None = None, drop: Sequence[Choice] = (),
     sample_weight: ArrayLike | str | None = None, fit_intercept: bool = True, k: int | None = None,
     lam: float | None = None, missing: str | None = None, feature_names: Sequence[str] | None = None,
-    decimal: str | None = None, encoding: str | None = None, threads: int | None = None, loss: str = "quadratic", delta: float | None = None,
-    out: str | os.PathLike[str] | None = None,
+    decimal: str | None = None, encoding: str | None = None, threads: int | None = None,
+    loss: str = "quadratic", delta: float | None = None, out: str | os.PathLike[str] | None = None,
 ) -> Instance:  # fmt: skip
     """Read rows once, in blocks, and make an instance of them that memory holds.
 
