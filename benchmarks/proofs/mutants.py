@@ -28,8 +28,8 @@ from benchmarks.proofs.probes import PACKAGE, PROBES
 from benchmarks.proofs.relations import RELATIONS
 
 MODULES = (
-    "container", "walk", "hierarchy", "hierarchy_text", "rigorous", "fits", "counting", "semidefinite", "exact",
-    "points", "regions", "selections", "identity", "verdict", "checking",
+    "container", "walk", "constraint", "hierarchy", "unit_names", "admissible", "rigorous", "fits", "counting",
+    "semidefinite", "exact", "points", "regions", "selections", "identity", "verdict", "checking",
 )  # fmt: skip
 
 NAMED = PROBES | EDGES | RELATIONS

@@ -22,14 +22,14 @@ SMALL: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...] = (
 
 
 def _hierarchies() -> list[Any]:
-    return [loaded("formula").Hierarchy(kind, parents) for kind in ("strong", "weak") for parents in SMALL]
+    return [loaded("hierarchy").Hierarchy(kind, parents) for kind in ("strong", "weak") for parents in SMALL]
 
 
 def regions() -> str:
     """What follows in every region of each hierarchy, from all decisions and from one."""
     parts: list[Any] = []
     for hierarchy, k in product(_hierarchies(), (0, 1, 2, 4)):
-        rule = loaded("hierarchy").Rule(hierarchy, k)
+        rule = loaded("hierarchy").HierarchyRule(hierarchy, k)
         for state in map(bytes, product(range(3), repeat=4)):
             parts += [rule.implied(state, range(4)), rule.implied(state, [1]), [*rule.orphans(state)]]
     return repr(parts)
@@ -46,7 +46,7 @@ def trees() -> str:
         [split_in, split_in, close, split_out, close, close, 8 * 2 + put_in, 8 * 2 + leave_out, close],
     )  # fmt: skip
     for hierarchy, k, tree in product(_hierarchies(), (1, 2, 3), words):
-        rule = loaded("hierarchy").Rule(hierarchy, k)
+        rule = loaded("hierarchy").HierarchyRule(hierarchy, k)
         try:
             for leaf in walk.closed_regions(np.array(tree, dtype=np.int32), b"\1\1\1\1", k, 2, rule.implied):
                 parts.append((leaf.states.tolist(), leaf.witness.tolist()))
@@ -69,8 +69,8 @@ def models() -> str:
     for hierarchy, changes in product(_hierarchies(), demands):
         instance = _about(hierarchy, **changes)
         listed = [[j for j in range(4) if number >> j & 1] for number in range(16)]
-        parts += [loaded("hierarchy").inadmissible(instance, columns) for columns in listed]
-    return repr([*parts, loaded("hierarchy").inadmissible(_about(None), [0, 1])])
+        parts += [loaded("admissible").inadmissible(instance, columns) for columns in listed]
+    return repr([*parts, loaded("admissible").inadmissible(_about(None), [0, 1])])
 
 
 def files() -> str:
@@ -109,8 +109,8 @@ def files() -> str:
 
 def texts() -> str:
     """Lines that are a hierarchy, and lines that are none."""
-    module, parts = loaded("hierarchy_text"), list[Any]()
-    names = module.meant([[0, 2], [1], [3]], ["g", "", "g"], ["a", "b", "c", "d", "e"])
+    parts = list[Any]()
+    names = loaded("unit_names").meant([[0, 2], [1], [3]], ["g", "", "g"], ["a", "b", "c", "d", "e"])
     parts.append(names)
     single = (
         "g: b", "a:1", "g: b,d", "b:c: d", "a: b: c", "1: 2", "2: 3", "1: g, g", "g: g", "1:", "x: 1", "# 1: 2", "1 2",
@@ -119,7 +119,7 @@ def texts() -> str:
     whole = (["1: 2", "1: g"], ["1: 2", "weak"], ["1: 2", "0: 1"], ["weak"], ["strong", "2: 1"])
     for lines in (*([line] for line in single), *(["weak", line] for line in single), *whole):
         try:
-            parts.append(module.read_hierarchy(lines, names, 3))
+            parts.append(loaded("hierarchy").read(lines, names, 3))
         except ValueError as error:
             parts.append(str(error))
     return repr(parts)

@@ -4,13 +4,14 @@ INSTANCE may be a sparse matrix: an .npz file of scipy.sparse, a Matrix Market (
 the file that --target names where INSTANCE holds none. It stays sparse.
 
 INSTANCE is a .npz file with A (rows x columns), y, and optionally k, lam, loss, delta, weights (of the rows), intercept
-(1 for one), scale (1 for scaled columns), groups (a label for each column, empty for a column on its own) and hierarchy
-(the lines of a file as --hierarchy takes it); options override the file. With groups, k counts groups, and groups are
-forced in or out.
+(1 for one), scale (1 for scaled columns), groups (a label for each column, empty for a column on its own), hierarchy
+and not_both (the lines of a file as --hierarchy and --not-both take it); options override the file. With groups, k
+counts groups, and groups are forced in or out.
 
 A hierarchy is a text with a line ``child: parent, parent`` for each column that is chosen only together with others,
 ``weak`` in the first line where one parent is enough; ``#`` begins a comment. Columns are named by number from 0 or by
 the instance's feature_names; with groups these are groups, named by number, label or one of their columns.
+Pairs that exclude each other are a text with lines ``unit, unit``, units named in the same way.
 With --per-group k counts columns again: they are chosen one by one, at most so many from each group.
 Limits of coefficients are a text with lines ``column,lower,upper``, a side left empty where there is none, and columns
 named by number or by feature_names.
@@ -36,13 +37,16 @@ from exactsel_certificates.archive import MOST_BYTES, read_archive
 from exactsel_certificates.bounds_text import read_box
 from exactsel_certificates.checking import AnyInstance, verify
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.constraint import Constraint
+from exactsel_certificates.constraints import READERS
 from exactsel_certificates.container import MalformedError, read_proof
 from exactsel_certificates.entries import SparseInstance
 from exactsel_certificates.estimate import Estimate
-from exactsel_certificates.formula import Box, Hierarchy, Instance, Limits
+from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.given import GivenInstance
-from exactsel_certificates.hierarchy_text import meant, read_hierarchy
+from exactsel_certificates.group_limits import Limits
 from exactsel_certificates.sparse_files import ENDINGS, SparseFile, is_archive, of_archive, read_text
+from exactsel_certificates.unit_names import meant
 
 VERIFIED, MALFORMED, REJECTED, UNFINISHED = 0, 2, 3, 4
 
@@ -87,7 +91,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lam", type=float, help="ridge weight of (lam/2)||x||^2")
     parser.add_argument("--delta", type=float, help="Huber threshold")
     parser.add_argument("--groups", type=_groups, help="columns chosen together, by number: 0,1,2;4,5")
-    parser.add_argument("--hierarchy", help="text file, lines of child: parent, parent; first line weak or strong")
+    for name, (_, lines) in READERS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", help=f"text file, {lines}")
     parser.add_argument("--per-group", type=int, help="choose columns one by one, at most so many from each group")
     parser.add_argument("--force-in", type=_columns, default=(), help="columns forced in, by number: 0,4")
     parser.add_argument("--force-out", type=_columns, default=(), help="columns forced out, by number: 1,2")
@@ -145,10 +150,10 @@ def _weights(path: str) -> Any:
 
 def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     """The caller's problem on a sparse matrix, from the options."""
-    asked = ("groups", "hierarchy", "per_group", "weights")
+    asked = ("groups", *READERS, "per_group", "weights")
     if any(getattr(options, name) is not None for name in asked) or options.scale or options.problem == "css":
         raise ValueError(
-            "proofs about sparse matrices know no groups, hierarchy, weights or scaled columns; make a table."
+            "proofs about sparse matrices know no groups, hierarchy, pairs, weights or scaled columns; make a table."
         )
     y = found.y if options.target is None else _weights(options.target)
     if y is None or options.k is None:
@@ -190,8 +195,9 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
         groups = ()
     k = min(operator.index(given("k")), len(groups) or A.shape[1])
     box = _box(options, A.shape[1])
-    if options.problem == "css" and (options.hierarchy is not None or box is not None):
-        raise ValueError("column subset selection knows no hierarchy, signs or bounds; leave them out.")
+    related = any(getattr(options, name) is not None for name in READERS)
+    if options.problem == "css" and (related or box is not None):
+        raise ValueError("column subset selection knows no hierarchy, pairs, signs or bounds; leave them out.")
     if options.problem == "css":
         return ColumnInstance(A, k)
     loss = str(given("loss", "quadratic"))
@@ -201,7 +207,7 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     forced = (options.force_in, options.force_out)
     scale = options.scale or bool(stored.get("scale", False))
     weights = stored.get("weights") if options.weights is None else _weights(options.weights)
-    hierarchy = _hierarchy(options, stored, groups) if limits is None else limits if limits.groups else None
+    hierarchy = _constraint(options, stored, groups) if limits is None else limits if limits.groups else None
     # What lies outside the domain is the checker's to reject.
     if intercept or scale or weights is not None:
         return GivenInstance(
@@ -228,28 +234,36 @@ def _limits(options: argparse.Namespace, groups: Sequence[Sequence[int]], stored
     """The limits on groups that the option names, without groups where none is larger; None without the option."""
     if options.per_group is None:
         return None
-    if options.problem == "css" or options.hierarchy is not None or "hierarchy" in stored or options.per_group < 1:
-        raise ValueError("--per-group is at least 1 and goes with neither a hierarchy nor column subset selection.")
+    others = [name for name in READERS if getattr(options, name) is not None or name in stored]
+    if options.problem == "css" or others or options.per_group < 1:
+        raise ValueError("--per-group is at least 1 and goes with no hierarchy, pairs or column subset selection.")
     if not groups:
         raise ValueError("--per-group is given, but no groups; give --groups too.")
     return Limits(options.per_group, tuple(tuple(group) for group in groups if len(group) > options.per_group))
 
 
-def _hierarchy(
+def _constraint(
     options: argparse.Namespace, stored: dict[str, Any], groups: Sequence[Sequence[int]]
-) -> Hierarchy | None:
-    """The hierarchy of the option's file, or of the instance."""
-    if options.hierarchy is not None:
-        with open(options.hierarchy, encoding="utf-8-sig") as file:
-            lines = file.read(options.most_bytes).splitlines()
-    elif "hierarchy" in stored:
-        lines = [str(line) for line in np.atleast_1d(stored["hierarchy"])]
-    else:
-        return None
-    columns = read_archive(options.instance, options.most_bytes, "feature_names").get("feature_names", ())
-    labels = stored.get("groups", ()) if options.groups is None else ()
-    units = groups or [(j,) for j in range(stored["A"].shape[1])]
-    return read_hierarchy(lines, meant(units, [*map(str, labels)], [*map(str, columns)]), len(units))
+) -> Constraint | None:
+    """The constraint of the lines in an option's file, or in the instance; None where there is none."""
+    found: list[Constraint] = []
+    for name, (read, _) in READERS.items():
+        path = getattr(options, name)
+        if path is not None:
+            with open(path, encoding="utf-8-sig") as file:
+                lines = file.read(options.most_bytes).splitlines()
+        elif name in stored:
+            lines = [str(line) for line in np.atleast_1d(stored[name])]
+        else:
+            continue
+        columns = read_archive(options.instance, options.most_bytes, "feature_names").get("feature_names", ())
+        labels = stored.get("groups", ()) if options.groups is None else ()
+        units = groups or [(j,) for j in range(stored["A"].shape[1])]
+        said = read(lines, meant(units, [*map(str, labels)], [*map(str, columns)]), len(units))
+        found += [] if said is None else [said]
+    if len(found) > 1:
+        raise ValueError(f"there are a {found[0].name} and {found[1].name}, but one of the two was expected.")
+    return found[0] if found else None
 
 
 if __name__ == "__main__":

@@ -14,15 +14,16 @@ from typing import TypeAlias
 
 import numpy as np
 
+from exactsel_certificates.admissible import inadmissible
 from exactsel_certificates.boxes import outlier
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import EIGENVALUES, MalformedError, Proof
 from exactsel_certificates.entries import SparseInstance
+from exactsel_certificates.equalities import refused
 from exactsel_certificates.estimate import Estimate, WorkLimits, default_limits, estimate
 from exactsel_certificates.exact import RADIUS
-from exactsel_certificates.formula import FloatArray, Instance, Limits
+from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
-from exactsel_certificates.hierarchy import inadmissible, rule_of
 from exactsel_certificates.identity import problem_hash
 from exactsel_certificates.points import shown_radii
 from exactsel_certificates.radii import MODEL_RADIUS, of_allowed_columns
@@ -192,7 +193,8 @@ def _refused(proof: Proof, instance: SearchedInstance, coef: FloatArray) -> str:
     reason = _inadmissible(instance, (proof.model_index if related else np.flatnonzero(coef)).tolist())
     if not reason and isinstance(instance, Instance) and instance.box is not None:
         reason = str(outlier(instance.box, coef) or "")
-    return reason
+    met = instance.equalities if isinstance(instance, GivenInstance) else None
+    return reason if reason or met is None else refused(met, coef, proof.dual_value.size)
 
 
 def _outside(proof: Proof, reason: str) -> Verdict:
@@ -279,7 +281,7 @@ def _bounds(proof: Proof, instance: SearchedInstance, exact_limit: float) -> Ite
         return
     regions = AllRegions(instance, proof, exact_limit)
     root = first_region(instance.units, instance.force_in, instance.force_out)
-    implied = None if instance.hierarchy is None else rule_of(instance.hierarchy, instance.k).implied
+    implied = None if instance.hierarchy is None else instance.hierarchy.rule(instance.k).implied
     for leaves in closed_regions(proof.tree, root, instance.k, batch, implied):
         yield regions.bounds(leaves), regions.exact_regions
 
@@ -298,8 +300,10 @@ def _selection_bounds(selections: SelectionBounds, leaves: Leaves) -> FloatArray
 
 FLAG_WORDS = {
     "weights": "row weights", "intercept": "an intercept", "scale": "scaled columns",
-    "bounds": "limits on coefficients",
+    "bounds": "limits on coefficients", "equalities": "linear equalities on coefficients",
 }  # fmt: skip
+
+OPTIONS = {"bounds": "--nonnegative, --bounds and --max-coef", "equalities": "--sum-to and --equality"}
 
 
 class _About:
@@ -326,13 +330,13 @@ class _About:
             ("intercept", proof.intercept, getattr(self.instance, "intercept", False)),
             ("scale", proof.scale, getattr(self.instance, "scale", False)),
             ("bounds", proof.bounds, self.bounds),
+            ("equalities", proof.equalities, getattr(self.instance, "equalities", None) is not None),
         ):  # fmt: skip
             if theirs != ours and isinstance(ours, bool):
                 has, asks = ("has", "leave out") if theirs is False else ("lacks", "give")
-                option = "--nonnegative, --bounds and --max-coef" if name == "bounds" else f"--{name}"
                 return (
                     f"the proof is about another problem: this one {has} {FLAG_WORDS[name]}, unlike that of the proof; "
-                    f"{asks} {option} as for the solve."
+                    f"{asks} {OPTIONS.get(name, f'--{name}')} as for the solve."
                 )
             if theirs != ours:
                 return f"the proof is about another problem: its {name} is {theirs!r}, not {ours!r}."
@@ -374,13 +378,13 @@ class _About:
             columns = getattr(instance, name)
             loss += f", {name}={','.join(map(str, columns))}" if columns else ""
         limit = f"on at most k of {self.groups} groups of columns" if self.groups else "with at most k non-zeros"
-        if isinstance(instance.hierarchy, Limits):
-            loss += f", at most {instance.hierarchy.most} from each of {len(instance.hierarchy.groups)} larger groups"
-        elif instance.hierarchy is not None:
-            loss += f", {self.hierarchy} hierarchy ({len(instance.hierarchy.parents)} with parents)"
+        if instance.hierarchy is not None:
+            loss += f", {instance.hierarchy.words()}"
         if instance.box is not None:
             limited = int(np.count_nonzero(np.isfinite(instance.box.lower) | np.isfinite(instance.box.upper)))
             loss += f", coefficients of {limited} columns within limits"
+        if isinstance(instance, GivenInstance) and instance.equalities is not None:
+            loss += f", linear equalities of coefficients: {len(instance.equalities.right)}"
         ridge = "||Sx||^2, S the columns' sizes," if getattr(instance, "scale", False) else "||x||^2"
         return f"L({model}) + (lam/2){ridge} over x {limit}, {loss}, {size}"
 

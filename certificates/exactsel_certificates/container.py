@@ -39,6 +39,7 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "point_value": ("<f8", "<f4"),
     "dual_value": ("<f8",),
     "split_scale": ("<f8",),
+    "equality_size": ("<f8",),
     "model_index": ("<i4",),
     "point_size": ("<i4",),
     "tree": ("<i4",),
@@ -58,7 +59,7 @@ ARRAYS: dict[str, tuple[str, ...]] = {
 
 VALUES = (
     "curvature", "model_value", "point_value", "dual_value", "split_scale", "split_value", "minorant_width",
-    "screen_level",
+    "screen_level", "equality_size",
 )  # fmt: skip
 """Those that hold real numbers."""
 
@@ -71,10 +72,8 @@ MOST_TOUCHED = 8
 MOST_LEVELS = 1000
 """Levels of the intercept at which columns left out are bounded."""
 
-FLAGS = ("weights", "intercept", "scale", "bounds")
+FLAGS = ("weights", "intercept", "scale", "bounds", "equalities")
 """What the problem has besides: true, or left out where it has not."""
-
-HIERARCHIES = ("strong", "weak", "limits")
 
 ENTRIES = (
     "family", "loss", "n", "d", "k", "columns", "groups", "hierarchy", *FLAGS, "problem_hash", "lower", "upper",
@@ -138,8 +137,12 @@ class Proof:
     point_index: NDArray[Any]
     bounds: bool = False
     """Whether there are limits on coefficients."""
+    equalities: bool = False
+    """Whether coefficients meet linear equalities."""
+    equality_size: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """What the rows that stand for these are multiplied by, powers of two."""
     hierarchy: str | None = None
-    """``strong`` or ``weak`` where units are chosen only together with others, else None."""
+    """What the file calls the constraint on which units go together; None where there is none."""
     split_size: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     split_column: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.int32))
     split_scale: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
@@ -284,7 +287,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("family", "loss", "problem_hash"), (lambda value: isinstance(value, str), "not a text")),
     "groups": (lambda value: value is None or _is_size(value, 1), "neither null nor a number of groups"),
     "columns": (lambda value: value is None or _is_size(value, 1), "neither null nor a number of columns"),
-    "hierarchy": (lambda value: value in (None, *HIERARCHIES), f"neither null nor {' nor '.join(HIERARCHIES)}"),
+    "hierarchy": (lambda value: value is None or isinstance(value, str), "neither null nor a text"),
     "scope": (lambda value: value in SCOPES, "which this format does not know"),
 }
 

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.constraint import Constraint
+from exactsel_certificates.constraints import KINDS
 from exactsel_certificates.entries import SparseInstance
 from exactsel_certificates.formula import (
     CLASSES,
@@ -21,9 +23,7 @@ from exactsel_certificates.formula import (
     WITHOUT_RIDGE,
     Box,
     FloatArray,
-    Hierarchy,
     Instance,
-    Limits,
     check_box,
 )
 from exactsel_mapped import column_blocks, is_kept
@@ -98,7 +98,7 @@ def _regression(instance: Instance) -> Instance:
         instance, A=A, y=y, k=_limit(instance.k, d), lam=lam, delta=delta, intercept=bool(instance.intercept),
         weights=None if instance.weights is None else _weights(instance.weights, n),
         force_in=_numbers(instance.force_in), force_out=_numbers(instance.force_out),
-        groups=tuple(_numbers(group) for group in instance.groups), hierarchy=_hierarchy(instance.hierarchy),
+        groups=tuple(_numbers(group) for group in instance.groups), hierarchy=_constraint(instance.hierarchy),
         box=None if instance.box is None else _box(instance),
     )  # fmt: skip
 
@@ -198,15 +198,12 @@ def _number(name: str, given: Any) -> float:
     return value
 
 
-def _hierarchy(given: Hierarchy | Limits | None) -> Hierarchy | Limits | None:
+def _constraint(given: Constraint | None) -> Constraint | None:
     """The same in plain numbers."""
     if given is None:
         return None
-    if isinstance(given, Limits):
-        return Limits(_whole("a limit", given.most), tuple(_numbers(group) for group in given.groups))
-    kind, parents = given
-    _need(isinstance(kind, str), f"the kind of the hierarchy is {kind!r}, no text.")
-    return Hierarchy(kind, tuple((_whole("a unit", j), _numbers(own)) for j, own in parents))
+    _need(isinstance(given, tuple(KINDS.values())), f"the constraint is {given!r}, of no kind that is known.")
+    return given.plain()
 
 
 def _box(instance: Instance | SparseInstance) -> Box:

@@ -98,7 +98,7 @@ def sparse_of(instance: Instance) -> SparseInstance | None:
     """The same problem on sparse data; None where it has what sparse problems do not."""
     if instance.weights is not None or instance.groups or instance.hierarchy is not None:
         return None
-    if getattr(instance, "scale", False):
+    if getattr(instance, "scale", False) or getattr(instance, "equalities", None) is not None:
         return None
     return SparseInstance(
         Entries.of_table(instance.A), instance.y, instance.k, instance.loss, instance.lam, instance.delta,

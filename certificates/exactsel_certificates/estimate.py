@@ -16,7 +16,6 @@ from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIRST_STRONG, FIT, INFIMUM, Proof
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.group_counting import BY_NORMS_UP_TO
-from exactsel_certificates.hierarchy import rule_of
 from exactsel_certificates.leaf_regions import MOST_PLACES
 from exactsel_certificates.patterns import MOST_ENTRIES, by_patterns
 from exactsel_certificates.walk import BY_COUNTING, LEAF_CLOSED, first_region, region_sizes
@@ -178,7 +177,7 @@ def _regions(proof: Proof, instance: AnyInstance) -> Iterator[tuple[int, int, in
     if not isinstance(instance, Instance):
         return region_sizes(proof.tree, first_region(instance.A.shape[1]), instance.k)
     root = first_region(instance.units, instance.force_in, instance.force_out)
-    implied = None if instance.hierarchy is None else rule_of(instance.hierarchy, instance.k).implied
+    implied = None if instance.hierarchy is None else instance.hierarchy.rule(instance.k).implied
     return region_sizes(proof.tree, root, instance.k, implied)
 
 

@@ -7,15 +7,15 @@ most machines and as many on the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exactsel_certificates.constraint import Constraint
 from exactsel_certificates.levels import find_levels, row_slices
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -28,36 +28,6 @@ CLASSES = ("logistic", "squared_hinge")
 
 WITHOUT_RIDGE = ("quadratic", "huber", "logistic", "poisson")
 """Losses with which lam may be 0."""
-
-KINDS = ("strong", "weak")
-"""Hierarchies: with every unit all of its parents are chosen, or at least one."""
-
-
-LIMITS = "limits"
-"""What a file says in place of a kind of hierarchy where there are :class:`Limits`."""
-
-
-class Hierarchy(NamedTuple):
-    """Which units (groups, or columns where there are none) are chosen only together with others."""
-
-    kind: str
-    """``strong`` or ``weak``."""
-    parents: tuple[tuple[int, tuple[int, ...]], ...]
-    """The units that have parents, ascending, each with these, ascending."""
-
-
-class Limits(NamedTuple):
-    """At most so many columns of each group, in place of a hierarchy; only where columns are chosen one by one."""
-
-    most: int
-    """Columns of a group that are chosen at most, at least 1."""
-    groups: tuple[tuple[int, ...], ...]
-    """The groups with more columns than that, each ascending, in the order of their first columns."""
-
-    @property
-    def kind(self) -> str:
-        """What a file calls it."""
-        return LIMITS
 
 
 class Box(NamedTuple):
@@ -106,10 +76,9 @@ class Instance:
     groups: tuple[tuple[int, ...], ...] = ()
     """Where columns are chosen in groups: the columns of each, ascending, in the order of their first columns, every
     column in one. Then k, force_in, force_out and all regions speak of groups, by number. None: every column is one."""
-    hierarchy: Hierarchy | Limits | None = field(default=None, kw_only=True)
-    """Where units are chosen only together with their parents: a model's columns must lie in a set of at most k units
-    that holds all parents (strong) of each of its units, or one of them (weak), and what force_in and force_out ask.
-    Or limits on groups, in its place."""
+    hierarchy: Constraint | None = field(default=None, kw_only=True)
+    """Which units go together, where that is not free: a model's columns must lie in a set of at most k units that this
+    allows, and that holds what force_in and force_out ask. A hierarchy, or a constraint of another kind."""
     box: Box | None = field(default=None, kw_only=True)
     """Limits on coefficients; lam > 0. With scaled columns all of them are 0 or infinite."""
 
@@ -128,33 +97,10 @@ class Instance:
         forced = (*self.force_in, *self.force_out)
         if len({*forced}) < len(forced) or not {*forced} <= {*range(self.units)} or len(self.force_in) > self.k:
             raise ValueError("force_in and force_out must be different columns of A, no more than k of them forced in.")
-        if isinstance(self.hierarchy, Limits):
-            self._check_limits(*self.hierarchy)
-        elif self.hierarchy is not None:
-            self._check_hierarchy(*self.hierarchy)
+        if self.hierarchy is not None:
+            self.hierarchy.check(self.units, bool(self.groups))
         if self.box is not None:
             check_box(self.box, self.A.shape[1])
-
-    def _check_limits(self, most: int, groups: tuple[tuple[int, ...], ...]) -> None:
-        """:class:`ValueError` for limits that are not as :class:`Limits` says."""
-        held = [j for group in groups for j in group]
-        if self.groups or most < 1 or not groups or not {*held} <= {*range(self.units)} or len({*held}) < len(held):
-            raise ValueError("limits must be at least 1 and about groups of different columns, chosen one by one.")
-        if not all(len(group) > most and _rising(group) for group in groups) or not _rising([g[0] for g in groups]):
-            raise ValueError("limits must name the groups with more columns than that, in the order of their columns.")
-
-    def _check_hierarchy(self, kind: str, parents: tuple[tuple[int, tuple[int, ...]], ...]) -> None:
-        """:class:`ValueError` for a hierarchy that is not as :class:`Hierarchy` says."""
-        if kind not in KINDS:
-            raise ValueError(f"the hierarchy is '{kind}', but it must be {' or '.join(KINDS)}.")
-        children, units = [j for j, _ in parents], range(self.units)
-        if not parents or not _rising(children) or not {*children} <= {*units}:
-            raise ValueError(
-                "the hierarchy must hold the units that have parents, ascending; leave it out if none have."
-            )
-        for j, own in parents:
-            if not own or not _rising(own) or not {*own} <= {*units} or j in own:
-                raise ValueError(f"the parents of unit {j} must be different other units, ascending.")
 
     def _check_rows(self) -> None:
         """:class:`ValueError` for weights, or an intercept, that the formulas do not know."""
@@ -191,10 +137,6 @@ class Instance:
         """The groups some columns belong to; the same numbers where there are none."""
         wanted = {*columns}
         return {g for g, group in enumerate(self.groups) if wanted & {*group}} if self.groups else wanted
-
-
-def _rising(numbers: Sequence[int]) -> bool:
-    return all(low < high for low, high in pairwise(numbers))
 
 
 def objective(instance: Instance, x: object) -> float:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from exactsel_certificates.equalities import Equalities, appended, check_equalities
 from exactsel_certificates.exact import ExactBounds, float_above, hinge_loss, logistic_loss, nearest
 from exactsel_certificates.exact_poisson import poisson_loss
 from exactsel_certificates.formula import Box, FloatArray, Instance, objective_at, predicted
@@ -41,6 +42,8 @@ class GivenInstance(Instance):
 
     scale: bool = False
     """Whether the ridge term is about columns divided by the root of their (weighted) mean square."""
+    equalities: Equalities | None = None
+    """What coefficients of the data as given must meet; quadratic loss."""
 
     def _check_rows(self) -> None:
         w = self.weights
@@ -48,11 +51,16 @@ class GivenInstance(Instance):
             w.shape == self.y.shape and np.all(np.isfinite(w)) and np.all(w >= 0) and np.any(w > 0)
         ):
             raise ValueError("the weights must be finite numbers, one for each row, none negative and not all zero.")
+        if self.equalities is not None:
+            check_equalities(self.equalities, self.A.shape[1])
+            if self.loss != "quadratic":
+                raise ValueError("equalities go with quadratic loss.")
 
     @cached_property
     def prepared(self) -> Prepared:
         """The prepared data."""
-        return prepare(self.A, self.y, self.loss, self.weights, self.intercept, self.scale)
+        made = prepare(self.A, self.y, self.loss, self.weights, self.intercept, self.scale)
+        return made if self.equalities is None else appended(made, self.equalities)
 
     def take(self, prepared: Prepared) -> None:
         """Believe that these are the prepared data: for the solver, which has just made them."""

@@ -1,4 +1,4 @@
-"""What a hierarchy implies: which units a region must hold or cannot, and whether it holds any set at all.
+"""A hierarchy: units that are chosen only together with their parents.
 
 With every j that has parents, a set of units must hold all of them (strong) or one of them (weak). A region stands for
 the admissible sets T with S in T, T in S and C, and at most k units. Two things follow from a region's decisions, again
@@ -6,21 +6,73 @@ and again until nothing new does: a unit that can no longer have the parents it 
 S needs for certain are in. Both take no set away; so the region may be replaced by what is left of it, whatever order
 they were found in. Nothing is left where a unit would be in and out, where more than k are in, and where k are in and
 one of them has none of its parents among them.
-
-Limits on groups are of the same kind: where a group has as many columns in as it may have, its others are out, and
-nothing is left where it has more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
-from exactsel_certificates.formula import Hierarchy, Instance, Limits
-from exactsel_certificates.walk import FREE, IN, OTHER, OUT, first_region
-from exactsel_certificates.work import STEP, spend
+from exactsel_certificates.constraint import rising, whole, wholes
+from exactsel_certificates.unit_names import lines_of, unit_named
+from exactsel_certificates.walk import FREE, IN, OTHER, OUT
+
+KINDS = ("strong", "weak")
+"""With every unit all of its parents are chosen, or at least one."""
 
 
-class Rule:
+class Hierarchy(NamedTuple):
+    """Which units (groups, or columns where there are none) are chosen only together with others."""
+
+    kind: str
+    """``strong`` or ``weak``."""
+    parents: tuple[tuple[int, tuple[int, ...]], ...]
+    """The units that have parents, ascending, each with these, ascending."""
+
+    @property
+    def name(self) -> str:
+        """See :class:`.constraint.Constraint`, as for all that follow."""
+        return "hierarchy"
+
+    @property
+    def allows(self) -> str:
+        """Its verb phrase."""
+        return "the hierarchy allows"
+
+    def entry(self) -> dict[str, Any]:
+        """What the hash of a problem has of it."""
+        return self._asdict()
+
+    def check(self, units: int, grouped: bool) -> None:
+        """:class:`ValueError` for a hierarchy that is not as the class says."""
+        if self.kind not in KINDS:
+            raise ValueError(f"the hierarchy is '{self.kind}', but it must be {' or '.join(KINDS)}.")
+        children, every = [j for j, _ in self.parents], {*range(units)}
+        if not self.parents or not rising(children) or not {*children} <= every:
+            raise ValueError(
+                "the hierarchy must hold the units that have parents, ascending; leave it out if none have."
+            )
+        for j, own in self.parents:
+            if not own or not rising(own) or not {*own} <= every or j in own:
+                raise ValueError(f"the parents of unit {j} must be different other units, ascending.")
+
+    def plain(self) -> Hierarchy:
+        """The same in plain numbers."""
+        if not isinstance(self.kind, str):
+            raise ValueError(f"the kind of the hierarchy is {self.kind!r}, no text.")
+        return Hierarchy(self.kind, tuple((whole(j), wholes(own)) for j, own in self.parents))
+
+    def rule(self, k: int) -> HierarchyRule:
+        """What it makes of regions."""
+        return HierarchyRule(self, k)
+
+    def words(self) -> str:
+        """The constraint for people."""
+        return f"{self.kind} hierarchy ({len(self.parents)} with parents)"
+
+
+class HierarchyRule:
     """A hierarchy, and the limit k on what is chosen."""
 
     def __init__(self, hierarchy: Hierarchy, k: int) -> None:
@@ -66,60 +118,38 @@ class Rule:
             if state[j] == IN and not any(state[parent] == IN for parent in parents):
                 yield j
 
-
-class LimitRule:
-    """At most so many columns of each group, and the limit k on what is chosen."""
-
-    def __init__(self, limits: Limits, k: int) -> None:
-        self.k, self.most = k, limits.most
-        self.group = {j: group for group in limits.groups for j in group}
-
-    def implied(self, state: bytes, changed: Iterable[int]) -> bytes | None:
-        """The state of every column where those of full groups are out; None where nothing is left.
-
-        All that follows from decisions on other columns than ``changed`` must be there already.
-        """
-        now = bytearray(state)
-        for group in {self.group[j] for j in changed if j in self.group}:
-            inside = sum(now[j] == IN for j in group)
-            if inside > self.most:
-                return None
-            for j in group if inside == self.most else ():
-                if now[j] == FREE:
-                    now[j] = OUT
-        return None if now.count(IN) > self.k else bytes(now)
-
-    def orphans(self, state: bytes | bytearray) -> Iterator[int]:
-        """None: no column needs another one."""
-        return iter(())
+    def crowded(self, units: Sequence[int]) -> list[int]:
+        """None: units of a region may be chosen together."""
+        return []
 
 
-def rule_of(demanded: Hierarchy | Limits, k: int) -> Rule | LimitRule:
-    """What a hierarchy, or limits on groups, make of regions."""
-    return LimitRule(demanded, k) if isinstance(demanded, Limits) else Rule(demanded, k)
+def read(lines: Iterable[str], called: Mapping[str, Set[int]], units: int) -> Hierarchy | None:
+    """The hierarchy some lines ``child: parent, parent`` say; None where they name no parents.
 
+    Parameters
+    ----------
+    lines : iterable of str
+        ``#`` begins a comment. The first line may say ``weak`` or ``strong``, without which it is strong.
+    called : mapping from str to set of int
+        The units of each name; a text that is no name of one unit, but a number below ``units``, is that one.
 
-def may_choose(instance: Instance, columns: Iterable[int]) -> bool:
-    """Whether a model may choose these columns and no others; of groups nothing is said."""
-    if instance.hierarchy is None or instance.groups:
-        return True
-    spend(STEP + 32.0 * instance.units)
-    everything = range(instance.units)
-    state = first_region(instance.units, [*columns], [*{*everything}.difference(columns)])
-    return rule_of(instance.hierarchy, instance.k).implied(state, everything) is not None
-
-
-def inadmissible(instance: Instance, listed: Iterable[int]) -> str:
-    """Why the set of units that are listed or forced in, with all it implies, is not admissible; empty when it is."""
-    if instance.hierarchy is None:
-        return ""
-    rule, what = rule_of(instance.hierarchy, instance.k), "group" if instance.groups else "column"
-    inside = {*listed, *instance.force_in}
-    state = rule.implied(first_region(instance.units, [*inside], instance.force_out), range(instance.units))
-    if state is None:
-        allows = "limits on groups allow" if isinstance(rule, LimitRule) else "hierarchy allows"
-        return f"the model's {what}s lie in no set of at most {instance.k} that the {allows}."
-    alone = next(rule.orphans(state), None)
-    if alone is None:
-        return ""
-    return f"the model holds {what} {alone} without a parent; list the parent that was chosen, with coefficient 0."
+    Raises
+    ------
+    ValueError
+        When the lines are none of a hierarchy, in one sentence.
+    """
+    said = lines_of(lines)
+    kind = said.pop(0) if said and said[0] in KINDS else KINDS[0]
+    parents: dict[int, tuple[int, ...]] = {}
+    for text in said:
+        # Names may hold colons; the one that ends the child is followed by a blank, or is the only one.
+        found = re.fullmatch(r"(.*?):(?:\s+(.*))?", text) or re.fullmatch(r"([^:]*):([^:]*)", text)
+        if found is None:
+            raise ValueError(f"the hierarchy holds the line {text!r}, but 'child: parent, parent' was expected.")
+        child = unit_named(found[1], called, units, "the hierarchy")
+        own = [unit_named(name, called, units, "the hierarchy") for name in (found[2] or "").split(",") if name.strip()]
+        if child in parents or child in own or len({*own}) < len(own):
+            raise ValueError(f"the hierarchy names {found[1].strip()!r} or one of its parents twice; name each once.")
+        parents[child] = tuple(sorted(own))
+    listed = tuple(sorted((child, own) for child, own in parents.items() if own))
+    return Hierarchy(kind, listed) if listed else None

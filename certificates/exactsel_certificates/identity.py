@@ -10,7 +10,7 @@ import numpy as np
 
 from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.entries import SparseInstance
-from exactsel_certificates.formula import LIMITS, Instance, Limits, row_blocks
+from exactsel_certificates.formula import Instance, row_blocks
 
 AnyInstance: TypeAlias = Instance | ColumnInstance | SparseInstance
 
@@ -31,10 +31,11 @@ def problem_hash(instance: AnyInstance) -> str:
         header |= {"scale": True} if getattr(instance, "scale", False) else {}
         header |= {"groups": instance.groups} if instance.groups else {}
         if instance.hierarchy is not None:
-            name = LIMITS if isinstance(instance.hierarchy, Limits) else "hierarchy"
-            header |= {name: instance.hierarchy._asdict()}
+            header |= {instance.hierarchy.name: instance.hierarchy.entry()}
         if instance.box is not None:
             header |= {"bounds": [[float(v).hex() for v in side] for side in instance.box]}
+        equalities = getattr(instance, "equalities", None)
+        header |= {} if equalities is None else {"equalities": equalities.entry()}
     text = json.dumps(header, sort_keys=True).encode()
     if isinstance(instance, SparseInstance):
         digest = hashlib.sha256(b"exactsel-design-v1\0" + text)

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.container import FIRST_POINT, Proof
-from exactsel_certificates.formula import Box, FloatArray, Instance, Limits
-from exactsel_certificates.hierarchy import rule_of
+from exactsel_certificates.formula import Box, FloatArray, Instance
 from exactsel_certificates.patterns import BeyondRoomError, patterns_of
 from exactsel_certificates.regions import RegressionRegions
 from exactsel_certificates.rigorous import model_objective
@@ -128,7 +127,7 @@ def admissible_parts(instance: Instance, inside: Sequence[int], chosen: Sequence
     if instance.hierarchy is None:
         yield [*inside, *chosen]
         return
-    rule, everything, seen = rule_of(instance.hierarchy, instance.k), range(instance.units), set[bytes]()
+    rule, everything, seen = instance.hierarchy.rule(instance.k), range(instance.units), set[bytes]()
     state = bytearray([OUT]) * instance.units
     for j in chosen:
         state[j] = FREE
@@ -142,20 +141,10 @@ def admissible_parts(instance: Instance, inside: Sequence[int], chosen: Sequence
             continue
         seen.add(state_left)
         left = [j for j in everything if state_left[j] != OUT]
-        over = _too_many(instance, left)
+        over = rule.crowded(left)
         if not over:
             yield left
         waiting += [state_left[:j] + bytes([OUT]) + state_left[j + 1 :] for j in over if state_left[j] == FREE]
-
-
-def _too_many(instance: Instance, columns: Sequence[int]) -> list[int]:
-    """Columns of a group that holds more of them than its limit."""
-    if isinstance(instance.hierarchy, Limits):
-        for group in instance.hierarchy.groups:
-            held = [j for j in columns if j in group]
-            if len(held) > instance.hierarchy.most:
-                return held
-    return []
 
 
 def fitted(instance: Instance) -> FloatArray:

@@ -88,6 +88,9 @@ def as_stated(proof: Proof, instance: AnyInstance) -> AnyInstance:
                 "which no such proof knows."
             )
         return sparse
+    if isinstance(instance, GivenInstance) and instance.equalities is not None:
+        sizes = proof.equality_size.astype(np.float64)
+        return replace(instance, equalities=instance.equalities._replace(sizes=sizes))
     return instance
 
 

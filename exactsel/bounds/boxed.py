@@ -27,6 +27,7 @@ from exactsel.bounds.base import BoundOptions, BoundSolver, Tightened, stack_poi
 from exactsel.bounds.boxed_fit import PreparedBoxedFit
 from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.newton_fit import beginning_at_fits, may_lead
+from exactsel.bounds.rows_in_box import bound_from_rows, polished
 from exactsel.bounds.witness import ModelPoint
 from exactsel.bounds.working_set import KnownProducts, WorkingSet, many_columns
 from exactsel.errors import UnsupportedError, option
@@ -132,10 +133,10 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         lower, upper = problem.lower, problem.upper
         if curvature is not None:
             lower, upper = outwards(lower, scale, -np.inf), outwards(upper, scale, np.inf)
-        box: Any = Box(lower, upper, lam, ridge, problem.null_objective)
+        box: Any = Box(lower, upper, lam, ridge, problem.base.at_zero)
         if problem.units.grouped:
             spans = problem.units.spans
-            box = GroupedBox(lower, upper, lam, ridge, problem.null_objective, spans.members, spans.first)
+            box = GroupedBox(lower, upper, lam, ridge, problem.base.at_zero, spans.members, spans.first)
         perspective = Perspective(free.row_loss, data, box, lam, problem.k, self.rules)
         self._form = KernelForm(perspective, scale)
         self._working: WorkingSet | None = None
@@ -167,7 +168,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
                 move_to_fits(self._near.G, self._near.b, self.problem.lam, lower, upper, states[relaxed], starts)
             for at, row in enumerate(relaxed if self._near is None else ()):
                 if (self._fits_all or (begun[at] is None and self._begins_at_fit)) and not options.stop[0]:
-                    starts[at] = self.problem.fit(np.flatnonzero(states[row] != OUT)).coef
+                    starts[at] = self.problem.fit_in_box(np.flatnonzero(states[row] != OUT)).coef
                 elif leads and begun[at] is None:
                     starts[at] = self._root_fit
             target = cutoff if options.force_quit else np.inf
@@ -207,15 +208,19 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         problem = self.problem
         if self._flat_fit is not None:
             return self._flat_fit.solve(chosen, answers, row)
-        coef = problem.fit(chosen).coef
+        coef = polished(problem, problem.fit_in_box(chosen).coef, problem.units.columns_of(chosen))
         bound = -np.inf
         if problem.lam > 0.0:
             base, q = problem.dual(coef, chosen)
             bound = float(node_bound(base, q, chosen.size, 0, problem.base.lam, np.empty(1)))
-        point = ModelPoint.from_dense(coef)
+        point, columns = ModelPoint.from_dense(coef), problem.units.columns_of(chosen)
+        if problem.equalities is not None and problem.lam > 0.0:
+            bound = max(bound, bound_from_rows(problem, coef, columns, np.full(coef.size, problem.base.lam)))
         if self.curvature is not None and bound < cutoff:
             loss, data, box, lam = self._form.perspective[:4]
             curved = solved_bound(loss, data, box, lam, chosen, coef * self._form.scale)
+            if problem.equalities is not None:
+                curved = max(curved, bound_from_rows(problem, coef, columns, self.curvature))
             if curved > bound:
                 bound, point = float(curved), self.as_point(coef)
         write_solved(answers, row, chosen, problem.units.sizes(coef)[chosen], bound)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
+from exactsel.bounds.rows_in_box import polished
 from exactsel.bounds.witness import ModelPoint
 from exactsel.kernels.dual import node_bound
 from exactsel.kernels.grouped import spans_of, unit_sums
@@ -109,7 +110,8 @@ class PreparedBoxedFit(PreparedBound):
 
     def _fitted(self, chosen: IntArray) -> tuple[ModelPoint, FloatArray, float, FloatArray]:
         """The fit on some units, how much it uses each, and what it says of what they take."""
-        coef = self.problem.fit(chosen).coef
+        columns = self.problem.units.columns_of(chosen)
+        coef = polished(self.problem, self.problem.fit_in_box(chosen).coef, columns)
         base, q = self._dual(coef, chosen)
         return ModelPoint.from_dense(coef), self.problem.units.sizes(coef * self.problem.base.norms)[chosen], base, q
 
@@ -124,7 +126,9 @@ class PreparedBoxedFit(PreparedBound):
         b = x @ A - y
         unit = np.finfo(LONG).eps * (base.n + columns.size + 32)
         # A checker that knows no prepared data has those as given, from which they are a rounding away.
-        off = unit if base.preparation is None else unit + 2 * UNIT
+        made = base.preparation
+        rounded = made is not None and (base.equalities is None or bool(np.any(made.made.column_error)))
+        off = unit + 2 * UNIT if rounded else unit
         size = np.abs(x) @ base.norms[columns] + np.linalg.norm(base.y)
         value = -0.5 * (b @ b) - y @ b
         value -= unit * (b @ b + np.abs(y) @ np.abs(b)) + unit * size * size

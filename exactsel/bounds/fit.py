@@ -53,6 +53,17 @@ class FitBound(BoundSolver):
 
 
 @dataclass(frozen=True)
+class RelaxedFitBound(FitBound):
+    """The same of a problem whose coefficients have no bounds, but meet equalities, which its rows stand for."""
+
+    family = "boxed"
+
+    def prepare(self, problem: Any, options: BoundOptions) -> PreparedFit:
+        """Bind to the problem without equalities."""
+        return super().prepare(problem.without_coefficient_bounds, options)
+
+
+@dataclass(frozen=True)
 class FitTightened(Tightened):
     """The answer of the fit, which knows which of its child bounds are drop costs."""
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import click
 from click.core import ParameterSource
 
+from exactsel.cli.constraint_options import NAMES as CONSTRAINTS
+
 PROBLEM = (
     "instance",
     "problem",
@@ -20,6 +22,8 @@ PROBLEM = (
     "nonnegative",
     "bounds",
     "max_coef",
+    "sum_to",
+    "equality",
     "target",
     "drop",
     "factors",
@@ -27,9 +31,7 @@ PROBLEM = (
     "missing",
     "decimal",
     "encoding",
-    "groups",
-    "per_group",
-    "hierarchy",
+    *CONSTRAINTS,
     "intercept",
     "scale",
     "weights",

@@ -11,15 +11,18 @@ if TYPE_CHECKING:
 
 
 def within_bounds(problem: Problem, arguments: dict[str, Any], instance: Instance) -> SubsetProblem:
-    """The problem with the limits on coefficients that --nonnegative, --bounds and --max-coef name."""
+    """The problem with the limits on coefficients, and equalities, that the options name."""
     nonnegative, bounds, most = arguments["nonnegative"], arguments["bounds"], arguments["max_coef"]
-    if nonnegative is None and bounds is None and most is None:
+    texts, total = arguments["equality"], arguments["sum_to"]
+    if nonnegative is None and bounds is None and most is None and not texts and total is None:
         return problem
     from exactsel.data.bounds import read_bounds
+    from exactsel.data.equalities import read_equality
     from exactsel.problem.boxed import ALL, boxed
 
     named = ALL if nonnegative is not None and nonnegative.strip() == ALL else columns_in(nonnegative, instance)
-    return boxed(problem, named, [] if bounds is None else read_bounds(bounds), most)
+    equalities = [read_equality(text) for text in texts or ()]
+    return boxed(problem, named, [] if bounds is None else read_bounds(bounds), most, equalities, total)
 
 
 def groups_in(text: str | None, instance: Instance) -> Any:
@@ -39,17 +42,15 @@ def labels_of_groups(text: str, instance: Instance) -> tuple[str, ...]:
     return tuple(label or "" for label in labels)
 
 
-def hierarchy_in(text: str | None, instance: Instance) -> dict[str, Any]:
-    """The hierarchy --hierarchy names, as a problem takes it; nothing where it is not given."""
-    if text is None:
-        return {}
-    from exactsel.data.hierarchy import read_hierarchy
+def constraint_in(arguments: dict[str, Any], instance: Instance) -> dict[str, Any]:
+    """The constraint that --hierarchy and --not-both name, as a problem takes it; nothing where neither is given."""
+    from exactsel.data.constraint_lines import constraint_options
 
-    return read_hierarchy(text, instance.feature_names).as_options()
+    return constraint_options(arguments, instance.feature_names)
 
 
 def columns_in(text: str | None, instance: Instance) -> list[Any]:
     """Columns separated by commas: names, or numbers where no column is called so."""
-    from exactsel.data.tables import meant
+    from exactsel.data.column_lists import meant
 
     return [] if text is None else meant([text.strip()] if text.strip() else [], instance.feature_names or ())

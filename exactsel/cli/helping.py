@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.constraint_options import NAMES as CONSTRAINTS
 from exactsel.cli.named_files import FileCommand
 from exactsel.cli.talk import say
 
@@ -13,8 +14,8 @@ SECTIONS = {
     "Data": ("target", "shared", "drop", "factors", "formula", "missing", "decimal", "encoding", "weights", "offset"),
     "Problem": (
         "problem", "k", "k_max", "ks", "criterion", "gamma", "penalty", "loss", "lam", "lams", "delta", "intercept",
-        "scale", "groups", "per_group", "hierarchy", "force_in", "force_out",
-        "nonnegative", "bounds", "max_coef",
+        "scale", *CONSTRAINTS, "force_in", "force_out",
+        "nonnegative", "bounds", "max_coef", "sum_to", "equality",
     ),
     "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),
     "Workers": ("executor", "workers", "scheduler", "shard"),
@@ -27,8 +28,9 @@ SECTIONS = {
 """Parameters by what they are about; all others are about what comes out."""
 
 RARE = {
-    "shared", "decimal", "encoding", "weights", "offset", "delta", "scale", "groups", "per_group", "hierarchy",
-    "nonnegative", "bounds", "max_coef", "eps", "node_limit", "memory_limit", "seed", "checkpoint_every", "trace",
+    "shared", "decimal", "encoding", "weights", "offset", "delta", "scale", *CONSTRAINTS,
+    "nonnegative", "bounds", "max_coef", "sum_to", "equality", "eps", "node_limit", "memory_limit", "seed",
+    "checkpoint_every", "trace",
     "log_interval", *SECTIONS["Workers"], *SECTIONS["Search"],
 }  # fmt: skip
 """Options that most people do not need: --help leaves them out, --help-all shows them."""

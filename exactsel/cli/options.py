@@ -15,7 +15,9 @@ import click
 
 from exactsel import interrupts
 from exactsel.cli.compiling import tell_of_compiling
-from exactsel.cli.demands import columns_in, groups_in, hierarchy_in, within_bounds
+from exactsel.cli.constraint_options import NAMES as CONSTRAINTS
+from exactsel.cli.constraint_options import constraint_options
+from exactsel.cli.demands import columns_in, constraint_in, groups_in, within_bounds
 from exactsel.cli.named_files import FileOrText, InputFile, OutputFile
 from exactsel.cli.status import InstanceOrStatus
 from exactsel.cli.talk import say_line
@@ -33,8 +35,8 @@ SIGNALS = interrupts.ending_signals()
 Decorated = Callable[..., Any]
 
 OF_REGRESSION = (
-    "groups", "per_group", "hierarchy", "loss", "lam", "delta", "force_in", "force_out", "nonnegative",
-    "bounds", "max_coef", "intercept", "scale", "weights", "offset",
+    *CONSTRAINTS, "loss", "lam", "delta", "force_in", "force_out", "nonnegative", "bounds",
+    "max_coef", "sum_to", "equality", "intercept", "scale", "weights", "offset",
 )  # fmt: skip
 """Options that column subset selection has no use for."""
 
@@ -60,7 +62,7 @@ KNOW_LIMITS = ("solve", "best", "path", "near", "certify", "heuristic", "compare
 
 def _where_known(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """Refuse limits on coefficients wherever they would not be kept to."""
-    if value is not None and context.info_name not in KNOW_LIMITS:
+    if value not in (None, ()) and context.info_name not in KNOW_LIMITS:
         known = f"{', '.join(KNOW_LIMITS[:-1])} and {KNOW_LIMITS[-1]}"
         raise click.UsageError(f"{parameter.opts[0]} is known to {known} alone so far; leave it out.", context)
     return value
@@ -71,10 +73,14 @@ def _limits() -> list[Any]:
     signs = "Columns whose coefficients may not be negative: names, numbers, patterns, or all."
     boxes = "File of bounds of coefficients: lines column,lower,upper."
     most = "No coefficient is larger than M in size (big-M); what is proven is about such models."
+    total = "Make all coefficients add up to this, as 1 for a portfolio (quadratic loss)."
+    equality = "Meet a linear equality of coefficients: 'a + b - 2*c = 1' (quadratic loss)."
     return [
         click.option("--nonnegative", metavar="COLUMNS|all", callback=_where_known, help=signs),
         click.option("--bounds", type=InputFile(), callback=_where_known, help=boxes),
         click.option("--max-coef", type=float, metavar="M", callback=_where_known, help=most),
+        click.option("--sum-to", type=float, metavar="NUMBER", callback=_where_known, help=total),
+        click.option("--equality", multiple=True, metavar="TEXT", callback=_where_known, help=equality),
     ]
 
 
@@ -119,19 +125,7 @@ def problem_options(function: Decorated) -> Decorated:
         [
             click.argument("instance", cls=InstanceOrStatus, type=InputFile()),
             *_reading(),
-            click.option(
-                "--groups",
-                type=FileOrText(),
-                help="Groups of columns that count once: a .json or .csv file, or 'NAME=COLUMN,COLUMN;NAME=PATTERN*'.",
-            ),
-            click.option("--per-group", type=int, metavar="N", help="Choose columns, at most N from each group."),
-            click.option(
-                "--hierarchy",
-                type=FileOrText(),
-                metavar="FILE",
-                help="Columns (or groups) only together with their parents: lines 'child: parent, parent', first line "
-                "weak where one parent is enough; or 'names' for columns called a*b, a:b, a^2.",
-            ),
+            *constraint_options(),
             click.option(
                 "--problem",
                 type=click.Choice(["regression", "css"]),
@@ -321,10 +315,10 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
                 **{name: columns_in(arguments[name], labelled) for name in ("force_in", "force_out")},
                 intercept=arguments["intercept"], scale=arguments["scale"],
                 offset=offset,
-                **hierarchy_in(arguments["hierarchy"], labelled),
+                **constraint_in(arguments, labelled),
             )  # fmt: skip
             return within_bounds(stated, arguments, labelled)
-        foreign = [name for name in OF_REGRESSION if arguments[name] not in (None, False)]
+        foreign = [name for name in OF_REGRESSION if arguments[name] not in (None, False, ())]
         if foreign:
             option = foreign[0].replace("_", "-")
             raise InputError(f"--{option} is given, but column subset selection has no {option}; leave it out.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from exactsel.cli.constraint_options import NAMES as CONSTRAINTS
 from exactsel.cli.options import SIGNALS, catch_signals, exit_code, read_problem, search_settings
 from exactsel.cli.talk import say
 from exactsel.cli.workers import workers_of
@@ -17,14 +18,14 @@ OF_ONE_SEARCH = ("proof", "trace", "checkpoint", "resume", "report", "audit")
 """Options that are about one search."""
 
 REFUSED_SHARED = (
-    "factors", "formula", "groups", "per_group", "hierarchy", "nonnegative", "bounds", "max_coef", "offset"
+    "factors", "formula", *CONSTRAINTS, "nonnegative", "bounds", "max_coef", "sum_to", "equality", "offset"
 )  # fmt: skip
 """Options that models on the same columns do not take."""
 
 
 def targets_of(arguments: dict[str, Any]) -> tuple[str, ...]:
     """The targets that are given one by one, or as a list of columns with commas between them."""
-    from exactsel.data.tables import meant
+    from exactsel.data.column_lists import meant
     from exactsel.files import is_file
 
     given = arguments["target"]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from exactsel.data.column_lists import Choice
 from exactsel.data.instance import Instance
-from exactsel.data.tables import Choice, Coding, instance_from, with_offset_read
+from exactsel.data.tables import Coding, instance_from, with_offset_read
 from exactsel.errors import InputError
 from exactsel.problem.doubles import to_doubles
 from exactsel.problem.frames import Column, frame_columns, frame_matrix, is_frame

@@ -15,12 +15,13 @@ from exactsel import registry
 from exactsel.arguments import with_aliases
 from exactsel.data.arrays import read_vector
 from exactsel.data.blocks import ArrayRows, Rows, rows_of
+from exactsel.data.column_lists import Choice, meant
 from exactsel.data.columns import ColumnFile
 from exactsel.data.instance import Instance, read_instance
 from exactsel.data.long_data import Reducer
 from exactsel.data.lost import WEIGHTS, Lost
 from exactsel.data.npz import npz_name, storable
-from exactsel.data.tables import Choice, meant, place_of, target_place
+from exactsel.data.tables import place_of, target_place
 from exactsel.errors import InputError, option, warn_of_data
 from exactsel.files import is_file, named_files, refuse_shared
 from exactsel.problem.checks import LARGEST_ENTRY, checked_names

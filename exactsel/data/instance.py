@@ -14,6 +14,7 @@ weights        (n,)                weights of the rows
 intercept      one number          1 for an unpenalised intercept, 0 (as where it is not said) for none
 groups         (d,) texts          the group of each column, empty for a column on its own
 hierarchy      (m,) texts          lines of a hierarchy (:mod:`exactsel.data.hierarchy`)
+not_both       (m,) texts          lines of pairs that exclude each other (:mod:`exactsel.data.not_both`)
 tall_...       numbers             what is known of the rows that these stand for (:mod:`exactsel.problem.reduction`)
 columns_stay   one number          1 where A lies column by column, to stay on disk (:mod:`exactsel.data.columns`)
 ============== =================== ==========================================================
@@ -27,7 +28,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -38,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from exactsel.arguments import shown, switch, with_aliases
 from exactsel.data.arrays import read_member, refusing_damage
 from exactsel.data.columns import MARK, map_columns, write_array, write_columns
-from exactsel.data.hierarchy import hierarchy_in
+from exactsel.data.constraint_lines import MEMBERS, constraint_asked
 from exactsel.data.npz import check_readable, how_to_write, npz_name, storable
 from exactsel.data.sizes import Budget
 from exactsel.errors import InputError, either, option
@@ -47,6 +48,7 @@ from exactsel.losses.base import Loss
 from exactsel.problem.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
 from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.constraints import ARGUMENTS
 from exactsel.problem.design import is_design
 from exactsel.problem.doubles import as_array
 from exactsel.problem.frames import SHOWN, frame_matrix
@@ -58,7 +60,7 @@ from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows, labels_of_rows
 from exactsel_mapped import is_kept
 
-_KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups", "hierarchy", *TALL)
+_KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups", *MEMBERS, *TALL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,8 @@ class Instance:
         The group of each column, where groups count once; empty for a column on its own.
     hierarchy : sequence of str, optional
         Lines ``child: parent, parent`` of units that are chosen only together, see :mod:`exactsel.data.hierarchy`.
+    not_both : sequence of str, optional
+        Lines ``a, b`` of units that exclude each other.
     tall : Reduction, optional
         The rows that these stand for, where :func:`exactsel.gram` has reduced them.
     coding : ColumnCoding, optional
@@ -115,6 +119,7 @@ class Instance:
     intercept: bool | str | None = None
     groups: tuple[str, ...] | None = None
     hierarchy: tuple[str, ...] | None = None
+    not_both: tuple[str, ...] | None = None
     tall: Reduction | None = None
     coding: ColumnCoding | None = None
     _rows: ClassVar[Any] = None
@@ -137,7 +142,7 @@ class Instance:
             "weights": _array,
             "intercept": _yes_or_no,
             "groups": list_of_texts,
-            "hierarchy": list_of_texts,
+            **dict.fromkeys(MEMBERS, list_of_texts),
         }
         for name, check in checks.items():
             value = getattr(self, name)
@@ -167,17 +172,17 @@ class Instance:
         standardize: bool = False,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        hierarchy: Mapping[Any, Any] | None = None,
-        hierarchy_kind: str = "strong",
+        **constraint: Any,
     ) -> Problem:
         """The problem this instance states, an argument that is given taking precedence over the instance.
 
         Parameters
         ----------
-        k, lam, loss, delta, force_in, force_out, fit_intercept, standardize, sample_weight, offset, hierarchy,
-        hierarchy_kind
+        k, lam, loss, delta, force_in, force_out, fit_intercept, standardize, sample_weight, offset
             As for :class:`exactsel.Problem` and its ``prepared``; quadratic loss when neither side names one. The
             instance's own ``delta`` is for Huber loss only, so that another loss can be tried on the same file.
+        **constraint
+            ``hierarchy``, ``hierarchy_kind`` and ``not_both`` of :class:`exactsel.Problem`.
 
         Returns
         -------
@@ -208,7 +213,7 @@ class Instance:
             fit_intercept=(self.intercept or False) if fit_intercept is None else fit_intercept,
             standardize=standardize, sample_weight=self.weights if sample_weight is None else sample_weight,
             offset=offset,
-            **self._hierarchy(hierarchy, hierarchy_kind),
+            **constraint_asked(constraint, vars(self), self.feature_names),
         )  # fmt: skip
         if self.coding is not None:
             units = dataclasses.replace(problem.units, coding=self.coding)
@@ -228,29 +233,19 @@ class Instance:
             f"which needs none."
         )
 
-    def _hierarchy(self, hierarchy: Mapping[Any, Any] | None, kind: str) -> dict[str, Any]:
-        """The hierarchy that is given, or the instance's own, as a problem takes it."""
-        if hierarchy is not None:
-            return {"hierarchy": hierarchy, "hierarchy_kind": kind}
-        if self.hierarchy is None:
-            return {}
-        return hierarchy_in(self.hierarchy, "the instance's hierarchy").as_options()
-
     def grouped_problem(
         self,
         *,
         groups: GroupSpec | None = None,
         force_in: Sequence[int | str] = (),
         force_out: Sequence[int | str] = (),
-        hierarchy: Mapping[Any, Any] | None = None,
-        hierarchy_kind: str = "strong",
         per_group: int | None = None,
         **options: Any,
     ) -> Problem:
         """The problem of choosing at most k groups of columns, see :class:`exactsel.GroupedProblem`.
 
         With ``per_group`` that of choosing columns, at most so many from each group (:class:`exactsel.Problem`).
-        ``groups``, ``force_in``, ``force_out`` and ``hierarchy`` are as for the class, and groups and hierarchy those
+        ``groups``, ``force_in``, ``force_out`` and constraints are as for the class, and groups and constraints those
         of the instance by default; ``options``, and the errors raised, as for :meth:`problem`.
         """
         chosen: GroupSpec | None = groups
@@ -261,12 +256,13 @@ class Instance:
                 f"the instance names no groups of columns; give {option('groups')}{either(', or use problem()', '')}."
             )
         if per_group is not None:
-            demands: dict[str, Any] = {"force_in": force_in, "force_out": force_out, "hierarchy": hierarchy}
-            return self.problem(**demands, **options).limited(chosen, per_group)
-        columns = dataclasses.replace(self, hierarchy=None).problem(**options)
-        return GroupedProblem(
-            columns, chosen, force_in=force_in, force_out=force_out, **self._hierarchy(hierarchy, hierarchy_kind)
-        )
+            return self.problem(force_in=force_in, force_out=force_out, **options).limited(chosen, per_group)
+        asked = {name: options.pop(name) for name in ARGUMENTS if name in options}
+        nothing: dict[str, Any] = dict.fromkeys(MEMBERS)
+        columns = dataclasses.replace(self, **nothing).problem(**options)
+        names = {label for label in self.groups or () if label} | {*(self.feature_names or ())}
+        constraint = constraint_asked(asked, vars(self), sorted(names))
+        return GroupedProblem(columns, chosen, force_in=force_in, force_out=force_out, **constraint)
 
     def columns_problem(self, *, k: int | None = None) -> ColumnSubsetProblem:
         """The column subset selection problem on this instance's matrix; its target, if there is one, is ignored.

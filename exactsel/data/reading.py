@@ -21,7 +21,7 @@ intercept where it says so, those of all other files unless told otherwise.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -31,13 +31,14 @@ from numpy.typing import ArrayLike
 
 from exactsel.arguments import entries, shown, with_aliases
 from exactsel.data.arrays import map_npy_file, read_npy_file, refusing_damage
+from exactsel.data.column_lists import Choice
 from exactsel.data.foreign import FOREIGN, read_foreign
 from exactsel.data.instance import Instance, read_instance
 from exactsel.data.shipped import no_such_file
 from exactsel.data.sizes import Budget
 from exactsel.data.sparse import is_sparse_archive, read_matrix_market, read_sparse_archive
 from exactsel.data.svmlight import read_svmlight
-from exactsel.data.tables import Choice, Coding, Factors, choose_columns, instance_from, with_labels
+from exactsel.data.tables import Coding, Factors, choose_columns, instance_from, with_labels
 from exactsel.data.text import Written, read_text_table
 from exactsel.errors import InputError, option, warn_of_data
 from exactsel.files import is_file
@@ -62,8 +63,9 @@ def load(
     lam: float | None = None, loss: str | Loss | None = None, delta: float | None = None,
     groups: GroupSpec | None = None, factors: Factors = (), missing: str | None = None,
     decimal: str | None = None, encoding: str | None = None, hierarchy: Mapping[Any, Any] | None = None,
-    hierarchy_kind: str = "strong", per_group: int | None = None, offset: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None, fit_intercept: bool | None = None, formula: str | None = None,
+    hierarchy_kind: str = "strong", per_group: int | None = None, not_both: Iterable[Any] | None = None,
+    offset: ArrayLike | None = None, sample_weight: ArrayLike | None = None, fit_intercept: bool | None = None,
+    formula: str | None = None,
 ) -> Problem | GroupedProblem:  # fmt: skip
     """Read a file of one of the :data:`FORMATS`, or a pandas, polars, pyarrow, ... frame, as a problem.
 
@@ -81,12 +83,11 @@ def load(
         Columns to replace by 0/1 columns that count once (:func:`exactsel.problem.factors.factor_columns`); "auto" for
         all that hold text or that a frame calls categorical.
     missing : str, optional, what to do about gaps (:data:`exactsel.data.missing.WAYS`); they are refused by default
-    decimal, encoding : str, optional
-        Decimal mark and encoding of a text, where they cannot be told or are taken wrong.
+    decimal, encoding : str, optional, the decimal mark and the encoding of a text, where they are guessed wrong
     hierarchy, hierarchy_kind : optional
         What is chosen only together with others, see :class:`exactsel.Problem`; takes precedence over the file's.
-    per_group : int, optional
-        Choose columns one by one, at most so many from each group.
+    per_group, not_both : optional
+        See :class:`exactsel.Problem`; ``not_both`` takes precedence over the file's.
     offset : array (n,), optional
         A known part of each prediction, see :class:`exactsel.Problem`.
     sample_weight : array (n,), optional
@@ -107,13 +108,13 @@ def load(
     """
     check_rows(source, sample_weight=sample_weight, offset=offset)
     coding = Coding(factors, needs_all_levels(fit_intercept, loss), formula)
-    chosen: dict[str, Any] = {"target": target, "drop": drop, "coding": coding}
-    chosen |= {"missing": missing, "sample_weight": sample_weight}
+    chosen: dict[str, Any] = {"target": target, "drop": drop, "coding": coding, "missing": missing}
+    chosen |= {"sample_weight": sample_weight}
     chosen |= {} if is_frame(source) else {"decimal": decimal, "encoding": encoding}
     instance = with_labels((instance_from if is_frame(source) else _read)(source, **chosen), loss)
     _warn_of_loss(instance, loss)
-    options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "offset": offset}
-    options |= {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "fit_intercept": fit_intercept}
+    options: dict[str, Any] = {"k": k, "lam": lam, "loss": loss, "delta": delta, "fit_intercept": fit_intercept}
+    options |= {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "not_both": not_both, "offset": offset}
     if groups is not None or instance.groups is not None or per_group is not None:
         return instance.grouped_problem(groups=groups, per_group=per_group, **options)
     return instance.problem(**options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from numpy.typing import ArrayLike
 from exactsel.arguments import entries, shown, with_aliases
 from exactsel.data.arrays import read_vector
 from exactsel.data.coded import CodedTable, as_taken, coded_factors, coded_terms
+from exactsel.data.column_lists import Choice, meant
+from exactsel.data.constraint_lines import CALLED
 from exactsel.data.instance import Instance
 from exactsel.data.missing import of_rows_left, without_gaps
 from exactsel.errors import InputError, did_you_mean, escaped, option
@@ -34,8 +35,6 @@ from exactsel_mapped import some_columns
 
 DEFAULT_TARGET = "y"
 """The column taken as the target when none is named."""
-
-Choice = str | int
 
 Factors = str | Sequence[Choice]
 """Columns that become factors; "auto" for all that hold text or that a frame calls categorical."""
@@ -191,26 +190,6 @@ def _all_told(trouble: Sequence[str], where: str, no_target: bool) -> str:
     return " ".join([first, *(text[0].upper() + text[1:] for text in later)])
 
 
-def meant(choices: Sequence[Choice], names: Sequence[str]) -> list[Choice]:
-    """The columns one by one: a text that is no name may list several, separated by commas, those in double quotes
-    with commas of their own.
-    """
-    found: list[Choice] = []
-    for choice in choices:
-        if not isinstance(choice, str) or choice in names or "," not in choice:
-            found.append(choice)
-        else:
-            found += [name.strip() for name in _listed(choice) if name.strip()]
-    return found
-
-
-def _listed(text: str) -> list[str]:
-    try:
-        return next(csv.reader([text], skipinitialspace=True))
-    except csv.Error as error:
-        raise InputError(f"the columns {text!r} are no list of names with commas between them ({error}).") from None
-
-
 def choose_columns(
     instance: Instance, *, target: Choice | None = None, drop: Sequence[Choice] = (), where: str
 ) -> Instance:
@@ -235,9 +214,10 @@ def choose_columns(
         raise InputError(f"{where} has no columns left; drop fewer.")
     if instance.tall is not None and target is not None:
         raise InputError(f"{where} stands for rows that are gone, so its target stays; name it to exactsel data gram.")
-    if instance.hierarchy is not None and len(kept) < d:
+    stored = next((what for name, what in CALLED.items() if getattr(instance, name) is not None), None)
+    if stored is not None and len(kept) < d:
         raise InputError(
-            f"{where} holds a hierarchy of all its columns, so none can be left out; use {option('force_out')}."
+            f"{where} holds {stored} of all its columns, so none can be left out; use {option('force_out')}."
         )
     known = None if instance.feature_names is None else tuple(names[j] for j in kept)
     labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)

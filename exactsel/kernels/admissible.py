@@ -1,7 +1,8 @@
 """Which sets of units are admissible, where that is restricted: what decisions imply, for a search inside a kernel.
 
-The slow twins are ``implied`` of :class:`exactsel.problem.hierarchy.Hierarchy` and of
-:class:`exactsel.problem.limits.GroupLimits`, which say what the rules are.
+The slow twins are ``implied`` of :class:`exactsel.problem.hierarchy.Hierarchy`, of
+:class:`exactsel.problem.limits.GroupLimits` and of :class:`exactsel.problem.not_both.NotBoth`, which say what the rules
+are.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from exactsel._jit import njit
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.types import IntArray, StateArray
 
-ALL_SETS, STRONG, WEAK, LIMITED = 0, 1, 2, 3
-"""Kinds of restrictions: none, a hierarchy of either kind, limits on groups."""
+ALL_SETS, STRONG, WEAK, LIMITED, NOT_BOTH = 0, 1, 2, 3, 4
+"""Kinds of restrictions: none, a hierarchy of either kind, limits on groups, pairs that exclude each other."""
 
 
 class Sets(NamedTuple):
@@ -23,10 +24,10 @@ class Sets(NamedTuple):
 
     kind: int
     members: IntArray
-    """With a hierarchy the parents of every unit, one unit after the other; with limits the group of every unit, -1 for
-    none."""
+    """With a hierarchy the parents of every unit, one unit after the other; with pairs those that each excludes;
+    with limits the group of every unit, -1 for none."""
     first: IntArray
-    """(d + 1,) with a hierarchy: unit j has the parents members[first[j]:first[j + 1]]."""
+    """(d + 1,) with a hierarchy or pairs: those of unit j are members[first[j]:first[j + 1]]."""
     most: int
     """With limits: units of a group there may be."""
 
@@ -43,6 +44,8 @@ def imply(sets: Sets, state: StateArray, k: int) -> bool:
         return True
     if sets.kind == LIMITED:
         return bool(_imply_limits(sets, state, k))
+    if sets.kind == NOT_BOTH:
+        return bool(_imply_not_both(sets, state, k))
     inside = 0
     while True:
         settled = _one_pass(sets, state)
@@ -118,6 +121,20 @@ def _imply_limits(sets: Sets, state: StateArray, k: int) -> bool:
         if state[j] == FREE and sets.members[j] >= 0 and inside[sets.members[j]] == sets.most:
             state[j] = OUT
     return True
+
+
+@njit
+def _imply_not_both(sets: Sets, state: StateArray, k: int) -> bool:
+    inside = 0
+    for j in range(state.size):
+        if state[j] != IN:
+            continue
+        inside += 1
+        for at in range(sets.first[j], sets.first[j + 1]):
+            if state[sets.members[at]] == IN:
+                return False
+            state[sets.members[at]] = OUT
+    return inside <= k
 
 
 @njit

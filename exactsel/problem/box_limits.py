@@ -37,6 +37,11 @@ class CoefficientBounds:
         """Whether every coefficient has finite bounds on both sides."""
         return bool(np.all(np.isfinite(self.lower) & np.isfinite(self.upper)))
 
+    @cached_property
+    def none(self) -> bool:
+        """Whether no coefficient has a bound, so that equalities are all there is."""
+        return not bool(np.any(np.isfinite(self.given_lower) | np.isfinite(self.given_upper)))
+
     def entry(self) -> list[list[str]]:
         """What a problem's hash holds of them."""
         return [[float(v).hex() for v in side] for side in (self.given_lower, self.given_upper)]
@@ -70,7 +75,9 @@ def checked_limits(given: ArrayLike, d: int, side: str) -> FloatArray:
     return limits
 
 
-def gains_within(lower: FloatArray, upper: FloatArray, lam: float, slopes: FloatArray) -> FloatArray:
+def gains_within(
+    lower: FloatArray, upper: FloatArray, lam: float | FloatArray, slopes: FloatArray
+) -> FloatArray:  # fmt: skip
     """max of s w - (lam/2) w^2 over the box of each column, to double precision; infinite where nothing limits it."""
     with np.errstate(all="ignore"):
         free = np.where(slopes == 0.0, 0.0, slopes / lam)

@@ -13,7 +13,7 @@ where a free column gains s^2 / (2 lam). With w >= 0 that is max(0, s)^2 / (2 la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,9 @@ from exactsel.problem.box_limits import (
 )
 from exactsel.problem.boxed_fit import flat_least_squares_in_box, least_squares_in_box, minima_in_box, newton_in_box
 from exactsel.problem.capabilities import COEFFICIENTS
+from exactsel.problem.equalities import named_equalities, with_equalities
+from exactsel.problem.equality_fit import EqualityFits
+from exactsel.problem.equality_start import admissible_support
 from exactsel.problem.fit import Fit, among_all, on_columns
 from exactsel.problem.frozen import FrozenRegression
 from exactsel.problem.groups import matching
@@ -45,6 +48,7 @@ from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units, ascending
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel_certificates.equalities import Equalities, within_equalities
 
 ALL = "all"
 """In place of names: every column."""
@@ -62,6 +66,8 @@ class BoxedProblem(FrozenRegression):
         coefficient is limited on both sides, and about bounded models (``scope`` of a result) elsewhere.
     lower, upper : array (columns,)
         -inf and inf where there is no limit; lower <= 0 <= upper.
+    equalities : (C, c), optional
+        Arrays (m, columns) and (m,): models meet C x = c (:mod:`exactsel.problem.equalities`).
 
     Raises
     ------
@@ -76,12 +82,20 @@ class BoxedProblem(FrozenRegression):
     """Nothing that knows an objective of free coefficients may take this one for it; see :attr:`base`."""
     infimum = 0.0
 
-    def __init__(self, problem: Problem, lower: ArrayLike, upper: ArrayLike) -> None:
+    def __init__(
+        self, problem: Problem, lower: ArrayLike, upper: ArrayLike,
+        equalities: tuple[FloatArray, FloatArray] | Equalities | None = None,
+    ) -> None:  # fmt: skip
         _check_kind(problem)
+        if equalities is not None:
+            problem = Problem.of(with_equalities(problem.objective, *equalities), problem.units, problem.k)
         self.given_lower = checked_limits(lower, problem.units.columns, "lower")
         """(columns,) the limits as they were given, read-only."""
         self.given_upper = checked_limits(upper, problem.units.columns, "upper")
         """(columns,) read-only."""
+        if equalities is not None and not (problem.preparation is not None and problem.preparation.scaled):
+            implied = within_equalities(*equalities[:2], self.given_lower, self.given_upper)
+            self.given_upper = checked_limits(implied, problem.units.columns, "upper")
         lower, upper = self.given_lower, self.given_upper
         wrong = np.flatnonzero(~((lower <= 0.0) & (upper >= 0.0)))
         if wrong.size:
@@ -90,7 +104,7 @@ class BoxedProblem(FrozenRegression):
                 f"the bounds of column {j} are {lower[j]:g} and {upper[j]:g}, but 0, the coefficient of a "
                 f"column that is not chosen, must lie between them; correct them."
             )
-        if not np.any(np.isfinite(lower) | np.isfinite(upper)):
+        if equalities is None and not np.any(np.isfinite(lower) | np.isfinite(upper)):
             raise InputError("the bounds limit no coefficient; name columns with their limits, or leave bounds out.")
         made = problem.preparation
         if (
@@ -114,6 +128,10 @@ class BoxedProblem(FrozenRegression):
         self.lower, self.upper = np.maximum(self.given_lower * even, -most), np.minimum(self.given_upper * even, most)
         """(columns,) limits of the coefficients of the columns as they are searched."""
         self.coefficient_bounds = CoefficientBounds(self.given_lower, self.given_upper, self.lower, self.upper)
+        self.equalities = None if self.base.equalities is None else EqualityFits(self.base, self.lower, self.upper)
+        """How models are fitted that meet linear equalities; None where there are none."""
+        if self.equalities is not None:
+            self.first_support = admissible_support(self, self.k)
         self._frozen = True
 
     def __repr__(self) -> str:
@@ -131,6 +149,24 @@ class BoxedProblem(FrozenRegression):
         limited = int(np.count_nonzero(np.isfinite(self.lower) | np.isfinite(self.upper)))
         chosen = f", x on at most k of {self.d} groups of columns" if self.units.grouped else ""
         return f"{self.base.text}{chosen}, coefficients of {limited} columns within bounds"
+
+    @property
+    def null_objective(self) -> float:
+        """The size of the objective of the empty model, which the rows of equalities have no part in."""
+        return super().null_objective if self.equalities is None else self.equalities.null_objective
+
+    @cached_property
+    def fewest(self) -> int:
+        """The least number of units of an admissible model that is known."""
+        if self.equalities is None:
+            return 0
+        fewest = len(self.first_support or ())
+        while fewest > 0:
+            try:
+                fewest = len(admissible_support(self, fewest - 1))
+            except InputError:
+                break
+        return fewest
 
     @property
     def unit(self) -> float:
@@ -160,7 +196,17 @@ class BoxedProblem(FrozenRegression):
         return float(value), taken
 
     def fit(self, columns: Iterable[int]) -> Fit:
-        """The best model in the box that uses only ``columns``; where groups are chosen, these groups."""
+        """The best admissible model that uses only ``columns``; where groups are chosen, these groups."""
+        if self.equalities is None:
+            return self.fit_in_box(columns)
+        chosen = ascending(columns)
+        return self.units.fitted(chosen, self.equalities.fit(self.units.columns_of(chosen)))
+
+    def fit_in_box(self, columns: Iterable[int]) -> Fit:
+        """The best model in the box that uses only ``columns``, whether or not it meets equalities.
+
+        It minimises :attr:`base`, so it proves a bound where a model that meets equalities does not.
+        """
         base, chosen, coef = self.base, ascending(columns), np.zeros(self.base.d)
         if not base.is_quadratic:
             free = self.without_coefficient_bounds.fit(chosen)  # a hundredth of the time, where no bound is met
@@ -284,8 +330,10 @@ def boxed(
     positive: bool | str | Sequence[int | str] = (),
     bounds: Sequence[tuple[Any, float | None, float | None]] = (),
     max_coef: float | None = None,
+    equalities: Sequence[tuple[Mapping[Any, float], float]] = (),
+    sum_to: float | None = None,
 ) -> BoxedProblem:
-    """The problem with limits on its coefficients.
+    """The problem with limits on its coefficients, and equalities that they meet.
 
     Parameters
     ----------
@@ -300,6 +348,11 @@ def boxed(
         No coefficient of any column is larger than this, or smaller than its negative; the intercept may be. What is
         proven is then about such models (the big-M of mixed-integer formulations): a limit that is not known to hold
         changes the problem.
+    equalities : sequence of (terms, right-hand side), optional
+        Linear equalities on coefficients of the features as given, for quadratic loss: ``({"a": 1, "b": -2}, 0.5)``
+        for a - 2 b = 0.5 (:mod:`exactsel.problem.equalities`). The intercept has no part in them.
+    sum_to : float, optional
+        What all coefficients add up to.
 
     Raises
     ------
@@ -321,4 +374,4 @@ def boxed(
             several = problem.units.columns_of(problem.units.called(entry)).tolist() or None
         for j in [columns.number(entry, "nonnegative")] if several is None else several:
             lower[j] = max(lower[j], 0.0)
-    return BoxedProblem(problem, lower, upper)
+    return BoxedProblem(problem, lower, upper, named_equalities(columns, equalities, sum_to))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from exactsel.problem.box_limits import CoefficientBounds
 from exactsel.problem.capabilities import SINGLE_COLUMNS, Capability
+from exactsel.problem.constraints import NAMES
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import has_offset
 from exactsel.problem.preparing import Preparation
@@ -28,6 +29,8 @@ class FrozenProblem:
     """Number of rows."""
     coefficient_bounds: CoefficientBounds | None = None
     """None where coefficients are free, or where there are none."""
+    first_support: tuple[int, ...] | None = None
+    """Units a search begins with where the empty model is not admissible; None where it is, or force_in's are."""
     _of_models: ClassVar[Capability]
     """What its models are like, whatever the units."""
 
@@ -36,6 +39,11 @@ class FrozenProblem:
             kind = type(self).__name__
             raise AttributeError(f"a {kind} is frozen; make a new one instead of changing '{name}'.")
         super().__setattr__(name, value)
+
+    @property
+    def fewest(self) -> int:
+        """The least number of units of an admissible model that is known."""
+        return 0
 
     def has(self, needed: Capability) -> bool:
         """Whether the problem has all of these properties."""
@@ -91,18 +99,19 @@ class FrozenRegression(FrozenProblem):
     def hash(self) -> str:
         """sha256 over everything that defines the problem (names excluded)."""
         bounds = self.coefficient_bounds
-        limited = {} if bounds is None else {"bounds": bounds.entry()}
+        limited = {} if bounds is None or bounds.none else {"bounds": bounds.entry()}
         return self.base.hash_with(**{"k": self.k} | self.units.entries() | limited)
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays. Where groups are chosen, ``d`` counts them."""
         base, made, bounds = self.base, self.preparation, self.coefficient_bounds
         return {
-            "problem": self.family, "n": self.n, "d": self.d, "k": self.k, "loss": base.loss.name,
+            "problem": self.family, "n": base.observations, "d": self.d, "k": self.k, "loss": base.loss.name,
             "loss_parameters": base.loss_parameters, "lam": base.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "force_in": self.force_in, "force_out": self.force_out,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weighted, "offset": has_offset(base),
-            "bounds": None if bounds is None else bounds.describe(), **self.units.describe(),
+            "bounds": None if bounds is None or bounds.none else bounds.describe(), **dict.fromkeys(NAMES),
+            **self.units.describe(), "equalities": None if base.equalities is None else base.equalities.describe(),
             "tall": None if base.tall is None else base.tall.describe(),
         }  # fmt: skip

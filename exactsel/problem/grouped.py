@@ -8,12 +8,12 @@ its own. What the search chooses are the groups: its supports, states and k spea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from exactsel.kernels.grouped import Groups
+from exactsel.problem.constraints import under
 from exactsel.problem.groups import GroupedFit, GroupedUnits, GroupSpec, one_by_one
-from exactsel.problem.hierarchy import under_hierarchy
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray
 
@@ -38,6 +38,8 @@ class GroupedProblem(Problem):
         Further groups that every model holds, or none may hold.
     hierarchy, hierarchy_kind : optional
         Groups chosen only together with others, as for :class:`exactsel.Problem`.
+    not_both : sequence of pairs, optional
+        Groups that exclude each other, as for :class:`exactsel.Problem`.
 
     Raises
     ------
@@ -56,9 +58,11 @@ class GroupedProblem(Problem):
         force_out: Sequence[int | str] = (),
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
+        not_both: Iterable[Any] | None = None,
     ) -> None:
         units = GroupedUnits.of_columns(problem.units, groups, force_in, force_out)
-        units = one_by_one(under_hierarchy(units, hierarchy, hierarchy_kind))
+        asked = {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "not_both": not_both}
+        units = one_by_one(under(units, asked))
         self._settle(problem.objective, units, units.limited(problem.k))
 
     @property

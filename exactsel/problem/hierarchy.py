@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 
 from exactsel.arguments import shown
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.kernels.admissible import STRONG, WEAK, Sets
 from exactsel.kernels.node import IN, OUT
+from exactsel.problem.constraint_kind import SHOWN, ConstraintKind, Entry
+from exactsel.problem.numbered import Position
 from exactsel.problem.units import Units
 from exactsel.types import BoolArray, IntArray, StateArray
 
@@ -173,6 +175,19 @@ class Hierarchy:
             kept = kept if more is None else more
         return () if kept is None else kept
 
+    def largest(self, state: StateArray) -> int:
+        """All units that are not OUT: parents may be had for each."""
+        return int(np.count_nonzero(state != OUT))
+
+    def of_columns(self, units: Units) -> Hierarchy:
+        """The same, where a wide unit is in with all its columns or with none."""
+        above = [tuple(units.columns_of(self.parents[g]).tolist()) for g in range(units.d)]
+        return Hierarchy(tuple(above[g] for g in units.unit_of.tolist()), self.kind)
+
+    def clash(self, inside: Sequence[int]) -> tuple[int, ...]:
+        """None: units of any hierarchy go together where there is room for what they need."""
+        return ()
+
     def for_kernels(self) -> Sets:
         """See :class:`exactsel.problem.units.Constraint`."""
         members = np.array([parent for those in self.parents for parent in those], dtype=np.int64)
@@ -298,18 +313,34 @@ def _factor(part: str, columns: set[str]) -> str:
     return part if part in columns else power[1] if power and power[1] in columns else ""
 
 
-def under_hierarchy(units: Units, spec: Mapping[Any, Any] | None, kind: str = "strong") -> Units:
-    """The units under the hierarchy somebody gave (:func:`hierarchy_of`), or as they are where none was given."""
+def _under(units: Units, asked: Mapping[str, Any]) -> Units:
+    """The units under the hierarchy that is asked for (:func:`hierarchy_of`)."""
+    spec = asked.get("hierarchy")
     if spec is None:
         return units
+    kind = asked.get("hierarchy_kind", KINDS[0])
     hierarchy = hierarchy_of(spec, kind, units.d, lambda entry: units.number(entry, "hierarchy"))
     return units.under(hierarchy) if any(hierarchy.parents) else units
 
 
-def hierarchy_options(units: Units) -> dict[str, Any]:
-    """What makes a problem on other rows have the hierarchy of these units; nothing where they have none."""
-    constraint = units.constraint
-    if not isinstance(constraint, Hierarchy):
-        return {}
-    parents = {j: list(above) for j, above in enumerate(constraint.parents) if above}
-    return {"hierarchy": parents, "hierarchy_kind": constraint.kind}
+def _again(hierarchy: Hierarchy) -> dict[str, Any]:
+    parents = {Position(j): [*map(Position, above)] for j, above in enumerate(hierarchy.parents) if above}
+    return {"hierarchy": parents, "hierarchy_kind": hierarchy.kind}
+
+
+def _text(entry: Entry, label: Callable[[int], str]) -> str:
+    """In words; one that is long by its first units."""
+    joined, parents = " and " if entry["kind"] == "strong" else " or ", entry["parents"]
+    said = [f"{label(j)} only with {joined.join(map(label, above))}" for j, above in parents[:SHOWN]]
+    more = f", and so on for {len(parents) - SHOWN} more" if len(parents) > SHOWN else ""
+    return f"{entry['kind']} hierarchy: {', '.join(said)}{more}"
+
+
+KIND = ConstraintKind(
+    name="hierarchy",
+    arguments={"hierarchy": None, "hierarchy_kind": KINDS[0]},
+    under=_under,
+    again=_again,
+    text=_text,
+    flags=lambda entry: [f"{option('hierarchy')} FILE"],
+)

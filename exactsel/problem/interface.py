@@ -29,8 +29,15 @@ class SubsetProblem(Protocol):
     d: int
     k: int
     feature_names: tuple[str, ...] | None
+    first_support: tuple[int, ...] | None
+    """Units a search begins with where the empty model is not admissible."""
     scope: str
     """The models in words that bounds are about, where the data do not limit coefficients; else empty."""
+
+    @property
+    def fewest(self) -> int:
+        """The least number of units of an admissible model that is known."""
+        ...
 
     @property
     def objective(self) -> Objective | None:

@@ -8,18 +8,18 @@ matroid, cut off at k), so a greedy choice is a best one wherever columns have w
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.kernels.admissible import LIMITED, Sets
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem.groups import GroupedUnits, GroupSpec, one_by_one
-from exactsel.problem.hierarchy import under_hierarchy
+from exactsel.problem.constraint_kind import ConstraintKind, Entry
+from exactsel.problem.groups import GroupedUnits, GroupSpec
 from exactsel.problem.units import Units
 from exactsel.types import BoolArray, IntArray, StateArray
 
@@ -85,6 +85,20 @@ class GroupLimits:
                 room[group] -= 1
         return tuple(sorted(kept))
 
+    def largest(self, state: StateArray) -> int:
+        """The size of the largest admissible set of columns that are not OUT, whatever k is."""
+        inside = self._count(state != OUT)
+        return int(np.sum(np.minimum(inside[:-1], self.most)) + inside[-1])
+
+    def of_columns(self, units: Units) -> GroupLimits:
+        """The same: limits are about columns."""
+        return self
+
+    def clash(self, inside: Sequence[int]) -> tuple[int, ...]:
+        """The columns of one group that are more than its limit; none where there are no such."""
+        held = ([j for j in inside if self._group_of[j] == number] for number in range(len(self.groups)))
+        return next((tuple(some) for some in held if len(some) > self.most), ())
+
     def for_kernels(self) -> Sets:
         """See :class:`exactsel.problem.units.Constraint`."""
         groups = np.where(self._group_of < len(self.groups), self._group_of, -1)
@@ -124,8 +138,7 @@ def limited_units(columns: Units, groups: GroupSpec | None, per_group: Any) -> U
     Raises
     ------
     InputError
-        For a limit that is none, for groups as :class:`exactsel.GroupedProblem` refuses them, and for columns under
-        another constraint.
+        For a limit that is none, and for groups as :class:`exactsel.GroupedProblem` refuses them.
     """
     try:
         most = operator.index(per_group)
@@ -135,18 +148,17 @@ def limited_units(columns: Units, groups: GroupSpec | None, per_group: Any) -> U
         raise InputError(f"per_group is {per_group!r}, but a whole number of at least 1 was expected; correct it.")
     if groups is None:
         raise InputError("per_group is given, but no groups; name the groups of which so many columns may be chosen.")
-    if columns.constraint is not None:
-        raise InputError(f"per_group does not go with a {columns.constraint}; leave one of them out.")
     known = GroupedUnits.of_columns(Units(columns.columns, columns.column_names), groups)
     larger = tuple(group for group in known.groups if len(group) > most)
     return columns.under(GroupLimits(most, larger, columns.columns)) if larger else columns
 
 
-def limit_options(units: Units) -> dict[str, Any]:
-    """What makes a problem on other rows have the limits of these units; nothing where they have none."""
-    limits = units.constraint
-    if not isinstance(limits, GroupLimits):
-        return {}
+def _under(units: Units, asked: Mapping[str, Any]) -> Units:
+    per_group = asked.get("per_group")
+    return units if per_group is None else limited_units(units, asked.get("groups"), per_group)
+
+
+def _again(limits: GroupLimits) -> dict[str, Any]:
     labels: list[str | None] = [None] * limits.d
     for number, group in enumerate(limits.groups):
         for j in group:
@@ -154,17 +166,16 @@ def limit_options(units: Units) -> dict[str, Any]:
     return {"groups": labels, "per_group": limits.most}
 
 
-def units_of(
-    columns: int, names: Sequence[str] | None, force_in: Sequence[int | str] = (),
-    force_out: Sequence[int | str] = (), groups: GroupSpec | None = None, hierarchy: Mapping[Any, Any] | None = None,
-    hierarchy_kind: str = "strong", per_group: int | None = None,
-) -> Units:  # fmt: skip
-    """What is chosen among some columns, as the arguments of :class:`exactsel.Problem` have it."""
-    if per_group is not None:
-        columns_alone = under_hierarchy(Units.of(columns, names, force_in, force_out), hierarchy, hierarchy_kind)
-        return limited_units(columns_alone, groups, per_group)
-    if groups is None:
-        units = Units.of(columns, names, force_in, force_out)
-    else:
-        units = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups, force_in, force_out)
-    return one_by_one(under_hierarchy(units, hierarchy, hierarchy_kind))
+def _text(entry: Entry, label: Callable[[int], str]) -> str:
+    many = len(entry["groups"])
+    return f"at most {entry['most']} from each group ({many} group{'s' * (many > 1)} of more columns)"
+
+
+KIND = ConstraintKind(
+    name="limits",
+    arguments={"per_group": None},
+    under=_under,
+    again=_again,
+    text=_text,
+    flags=lambda entry: [f"{option('groups')} FILE {option('per_group', entry['most'])}"],
+)

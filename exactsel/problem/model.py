@@ -16,6 +16,7 @@ from exactsel.errors import InputError, did_you_mean
 from exactsel.files import write_bytes
 from exactsel.problem.checks import checked_names
 from exactsel.problem.coding import ColumnCoding
+from exactsel.problem.constraints import told
 from exactsel.problem.design import is_design
 from exactsel.problem.frames import Column, frame_matrix, is_frame, numeric_matrix, table_columns
 from exactsel.problem.interface import SubsetProblem
@@ -25,9 +26,6 @@ from exactsel.types import FloatArray, IntArray
 
 FORMAT = 1
 """Of the files of :meth:`Model.save`."""
-
-SHOWN = 3
-"""Units of a hierarchy that are told one by one."""
 
 
 @dataclass(frozen=True)
@@ -253,29 +251,13 @@ def demands_text(problem: dict[str, Any]) -> str:
         for which, what in (("force_in", "in every model:"), ("force_out", "in no model:"))
         if problem.get(which)
     ]
-    if problem.get("hierarchy"):
-        words.append(_hierarchy_text(problem["hierarchy"], names))
-    if problem.get("limits"):
-        limits = problem["limits"]
-        many = len(limits["groups"])
-        words.append(f"at most {limits['most']} from each group ({many} group{'s' * (many > 1)} of more columns)")
+    words += told(problem, lambda unit: label(unit, names))
     flags: tuple[tuple[str, str], ...]
     flags = (("intercept", "intercept, not penalised"), ("scale", "columns scaled"), ("weights", "rows weighted"))
     flags += (("offset", "predictions with an offset"),)
     if problem.get("left_side"):
         words.append(f"the target is {problem['left_side']}")
     return "; ".join([*words, *(what for which, what in flags if problem.get(which))])
-
-
-def _hierarchy_text(hierarchy: dict[str, Any], names: Sequence[str] | None) -> str:
-    """A hierarchy (``Constraint.entry``) in words; one that is long by its first units."""
-    joined = " and " if hierarchy["kind"] == "strong" else " or "
-    parents = hierarchy["parents"]
-    said = [
-        f"{label(j, names)} only with {joined.join(label(i, names) for i in above)}" for j, above in parents[:SHOWN]
-    ]
-    more = f", and so on for {len(parents) - SHOWN} more" if len(parents) > SHOWN else ""
-    return f"{hierarchy['kind']} hierarchy: {', '.join(said)}{more}"
 
 
 def label(column: int, names: Sequence[str] | None, named: str = "{name} ({number})", plain: str = "{number}") -> str:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from exactsel._jit import interpreted
 from exactsel.algebra.spectrum import DENSE_UP_TO, lanczos_largest, largest_eigenvalue
 from exactsel.algebra.triangle import triangle
+from exactsel.errors import UnsupportedError
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.dual import dual_at_point, node_bound
 from exactsel.kernels.forms import GramData
@@ -29,7 +30,7 @@ from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
-from exactsel.problem.checks import checked_lam, make_loss
+from exactsel.problem.checks import checked_lam, make_loss, name_of_loss
 from exactsel.problem.design import freeze, is_design, squared_lengths
 from exactsel.problem.gram_data import gram_data, multiplied
 from exactsel.problem.identity import data_hash, prepared_hash
@@ -39,6 +40,7 @@ from exactsel.problem.ridge_limits import RidgeLimits
 from exactsel.problem.storing import raw_data
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel_certificates.equalities import Equalities
 
 if TYPE_CHECKING:
     from exactsel.problem.fit import Fit
@@ -88,6 +90,8 @@ class Objective:
     even: FloatArray | None = None
     """(d,) the powers of two that columns are divided by, see :mod:`exactsel.problem.column_scales`; None where they
     are not."""
+    equalities: Equalities | None = None
+    """Linear equalities that the last rows stand for, see :mod:`exactsel.problem.equalities`."""
     shared: dict[Any, Any] = field(default_factory=dict)
     """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
 
@@ -134,6 +138,8 @@ class Objective:
             self.preparation.check_loss(arguments["loss"])
         if self.tall is not None:
             self.tall.refuse(arguments["loss"])
+        if self.equalities is not None and name_of_loss(arguments["loss"]) != "quadratic":
+            raise UnsupportedError("equalities go with quadratic loss; make a new problem without them.")
         new = Objective.of(self.AT, self.y, **arguments)
         kept = {name: self.__dict__[name] for name in _DATA_ONLY if name in self.__dict__}
         replaced = replace(self, loss=new.loss, lam=new.lam)
@@ -154,6 +160,11 @@ class Objective:
     def n(self) -> int:
         """Number of rows."""
         return self.y.size
+
+    @property
+    def observations(self) -> int:
+        """Number of rows of the data, without those of equalities."""
+        return self.n - (0 if self.equalities is None else self.equalities.right.size)
 
     @property
     def asked_lam(self) -> float:
@@ -238,6 +249,7 @@ class Objective:
             "n": self.n, "d": self.d, "lam": float(self.asked_lam).hex(), **entries,
         }  # fmt: skip
         made = self.preparation
+        header |= {} if self.equalities is None else {"equalities": self.equalities.entry()}
         return data_hash(header, self.AT, self.y) if made is None else prepared_hash(header, made)
 
     @cached_property

@@ -22,11 +22,11 @@ from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
 from exactsel.problem.capabilities import COEFFICIENTS, FREE_COEFFICIENTS
 from exactsel.problem.checks import checked_data, checked_k, default_delta, name_of_loss, row_numbers
+from exactsel.problem.constraints import under, units_of
 from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.frozen import FrozenRegression
 from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
-from exactsel.problem.limits import limited_units, units_of
 from exactsel.problem.minima import minima
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import knowing, with_offset
@@ -81,6 +81,8 @@ class Problem(FrozenRegression):
         ``strong`` (with all their parents) or ``weak`` (with one of them at least).
     per_group : int, optional
         Columns are chosen one by one, at most so many of each of the ``groups`` (:mod:`exactsel.problem.limits`).
+    not_both : sequence of pairs, optional
+        Units that exclude each other, by number or name: ``[("a", "b"), ("b", "c")]``; of more than two at most one.
 
     Raises
     ------
@@ -107,13 +109,15 @@ class Problem(FrozenRegression):
         hierarchy: Mapping[Any, Any] | None = None,
         hierarchy_kind: str = "strong",
         per_group: int | None = None,
+        not_both: Iterable[Any] | None = None,
     ) -> None:
         name_of_loss(loss)
         check_rows(A, y=y)
         AT, target, names = checked_data(A, labels_for(loss, y), feature_names, groups, hierarchy)
         k = checked_k(k, len(AT))
         objective = Objective.of(AT, target, loss=loss, lam=lam, delta=delta)
-        units = units_of(len(AT), names, force_in, force_out, groups, hierarchy, hierarchy_kind, per_group)
+        related = {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "per_group": per_group}
+        units = units_of(len(AT), names, force_in, force_out, groups, **related, not_both=not_both)
         self._settle(objective, units, units.limited(k))
 
     @classmethod
@@ -181,7 +185,7 @@ class Problem(FrozenRegression):
 
     def limited(self, groups: GroupSpec | None, per_group: int) -> Problem:
         """The same problem with at most ``per_group`` columns from each of the groups, see the class."""
-        return self.of(self.objective, limited_units(self.units, groups, per_group), self.k)
+        return self.of(self.objective, under(self.units, {"groups": groups, "per_group": per_group}), self.k)
 
     def standing_for(self, tall: Reduction) -> Problem:
         """The same problem, its rows known to stand for others (:mod:`exactsel.problem.reduction`)."""

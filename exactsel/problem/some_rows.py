@@ -48,4 +48,9 @@ def on_rows(
     if limits is None:
         return stated
     within = slice(None) if kept is None else kept
-    return BoxedProblem(stated, limits.given_lower[within], limits.given_upper[within])
+    met = given.equalities
+    if met is None:
+        return BoxedProblem(stated, limits.given_lower[within], limits.given_upper[within])
+    if kept is not None and kept.size < met.rows.shape[1]:
+        raise UnsupportedError("terms cannot be left out of equalities; give columns that are their own terms.")
+    return BoxedProblem(stated, limits.given_lower, limits.given_upper, met[:2])

@@ -34,8 +34,7 @@ class Constraint(Protocol):
     """Which units go together: what a set of at most k units must fulfil besides its size.
 
     A model is admissible when its columns lie in an admissible set, so the constraint only takes models away and every
-    bound of a region holds with it too. :class:`exactsel.problem.hierarchy.Hierarchy` and
-    :class:`exactsel.problem.limits.GroupLimits` are such. In all methods ``state``
+    bound of a region holds with it too. :mod:`exactsel.problem.constraints` lists the kinds. In all methods ``state``
     (d,) is a region, units OUT, FREE or IN, which is left as it is, and k the most units of a set.
     """
 
@@ -60,6 +59,18 @@ class Constraint(Protocol):
 
     def restricted(self, support: Sequence[int], k: int, state: StateArray) -> tuple[int, ...]:
         """An admissible set of the region made of a support, most wanted units first."""
+        ...
+
+    def largest(self, state: StateArray) -> int:
+        """A number of units that no admissible set of those that are not OUT exceeds, whatever k is."""
+        ...
+
+    def of_columns(self, units: Units) -> Constraint:
+        """The same about the columns of these units, so that the columns of each admissible set are one, too."""
+        ...
+
+    def clash(self, inside: Sequence[int]) -> tuple[int, ...]:
+        """Some of these units that no admissible set holds together; empty where none are known."""
         ...
 
     def for_kernels(self) -> Sets:
@@ -197,6 +208,12 @@ class Units:
         count = len(self.force_in)
         if count > k:
             raise InputError(f"force_in names {count} {self.noun}s, but k is {k}; raise k or name at most {k}.")
+        together = () if self.constraint is None else self.constraint.clash(self.force_in)
+        if together:
+            raise InputError(
+                f"force_in names {' and '.join(map(self.label, together))}, but the {self.constraint} does not allow "
+                f"them together; leave one of them out."
+            )
         if self.completed((), k) is None:
             raise InputError(
                 f"no set of at most {k} {self.noun}s was found that meets what is demanded under the "
@@ -284,8 +301,5 @@ class Units:
     def describe(self) -> dict[str, Any]:
         """The units as plain data; names and demands are the problem's."""
         target = None if self.coding is None else self.coding.target
-        return {"groups": None, "unit": self.noun, "left_side": target} | self.told_constraint()
-
-    def told_constraint(self) -> dict[str, Any]:
-        """The constraint as plain data; nothing said where there is none."""
-        return {"hierarchy": None, "limits": None} | ({} if self.constraint is None else self.constraint.entry())
+        told = {} if self.constraint is None else self.constraint.entry()
+        return {"groups": None, "unit": self.noun, "left_side": target} | told

@@ -14,16 +14,15 @@ from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.losses.squared_hinge import SquaredHinge
 from exactsel.problem.design import SparseColumns, refuse_design
-from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.limits import GroupLimits
 from exactsel.problem.objective import Objective
+from exactsel.problem.units import Units
 from exactsel_certificates.checking import AnyInstance, SearchedInstance
 from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.constraint import Constraint
+from exactsel_certificates.constraints import constraint_of
 from exactsel_certificates.entries import Entries, SparseInstance
 from exactsel_certificates.formula import Box, Instance
-from exactsel_certificates.formula import Hierarchy as CheckedHierarchy
-from exactsel_certificates.formula import Limits as CheckedLimits
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.radii import within_box
 
@@ -43,7 +42,7 @@ def searched_instance_of(problem: SubsetProblem) -> SearchedInstance:
     searched = replace(instance.plain, lam=objective.lam)
     # Where the ridge all but vanishes, what is known of coefficients is part of the limits that are searched within.
     limits = problem.coefficient_bounds
-    return searched if limits is None else replace(searched, box=Box(limits.lower, limits.upper))
+    return searched if limits is None or limits.none else replace(searched, box=Box(limits.lower, limits.upper))
 
 
 def take_prepared(instance: GivenInstance, objective: Objective) -> None:
@@ -88,7 +87,7 @@ def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
 
 def _given_box(problem: SubsetProblem) -> Box | None:
     limits = problem.coefficient_bounds
-    return None if limits is None else Box(limits.given_lower, limits.given_upper)
+    return None if limits is None or limits.none else Box(limits.given_lower, limits.given_upper)
 
 
 def _refuse_unknown(objective: Objective) -> None:
@@ -98,6 +97,16 @@ def _refuse_unknown(objective: Objective) -> None:
             f"a proof file cannot speak of '{objective.loss.name}', which its checker does not know; leave the proof "
             f"out, or use a loss that comes with exactsel."
         )
+
+
+def _checked_constraint(units: Units) -> Constraint | None:
+    """The constraint on which units go together, as the checker takes it."""
+    if units.constraint is None:
+        return None
+    found = [constraint_of(name, entry) for name, entry in units.constraint.entry().items()]
+    if len(found) != 1 or found[0] is None:
+        raise UnsupportedError("a proof file cannot speak of this constraint, which its checker does not know.")
+    return found[0]
 
 
 def instance_of(problem: SubsetProblem) -> SearchedInstance:
@@ -113,16 +122,13 @@ def instance_of(problem: SubsetProblem) -> SearchedInstance:
         "k": problem.k, "loss": objective.loss.name, "lam": objective.asked_lam,
         "delta": objective.loss_parameters.get("delta", np.inf),
         "force_in": units.force_in, "force_out": units.force_out, "groups": units.groups, "box": box,
+        "hierarchy": _checked_constraint(units),
     }  # fmt: skip
-    if isinstance(units.constraint, Hierarchy):
-        above = tuple((j, parents) for j, parents in enumerate(units.constraint.parents) if parents)
-        chosen["hierarchy"] = CheckedHierarchy(units.constraint.kind, above)
-    elif isinstance(units.constraint, GroupLimits):
-        chosen["hierarchy"] = CheckedLimits(units.constraint.most, units.constraint.groups)
-    elif units.constraint is not None:
-        raise UnsupportedError("a proof file cannot speak of this constraint, which its checker does not know.")
     if made is None:
         return Instance(objective.A, objective.y, **chosen)
-    if not made.asked and objective.ridge_limits is None:
+    if not made.asked and objective.ridge_limits is None and objective.equalities is None:
         return Instance(made.AT.T, made.y, **chosen)
-    return GivenInstance(made.AT.T, made.y, **chosen, weights=made.weights, intercept=made.centred, scale=made.scaled)
+    return GivenInstance(
+        made.AT.T, made.y, **chosen, weights=made.weights, intercept=made.centred, scale=made.scaled,
+        equalities=objective.equalities,
+    )  # fmt: skip

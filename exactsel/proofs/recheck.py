@@ -30,7 +30,6 @@ from exactsel.search.events import Discarded, Divided, Event, Finished, Fixed, R
 from exactsel.search.state import SearchState
 from exactsel_certificates import container as fmt
 from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.hierarchy import rule_of
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, regions
 
 AT_ONCE = 64
@@ -63,7 +62,7 @@ class Recheck:
         self._k, self._null, self._size = problem.k, problem.null_objective, problem.n + problem.d
         self._css = isinstance(instance, ColumnInstance)
         hierarchy = None if isinstance(instance, ColumnInstance) else instance.hierarchy
-        self._rule = None if hierarchy is None else rule_of(hierarchy, problem.k).implied
+        self._rule = None if hierarchy is None else hierarchy.rule(problem.k).implied
         self._regions: dict[int, bytes | None] = {}
         self._claims: list[Claim] = []
         self._least = math.inf

@@ -63,7 +63,7 @@ class SpotCheck:
         self, problem: SubsetProblem, expander: Expander, stopped: Callable[[], bool], share: int = SHARE
     ) -> None:
         self._problem, self._expander, self._stopped, self._share = problem, expander, stopped, share
-        self._empty = problem.fit(problem.root_state[:0].nonzero()[0])
+        self._empty = problem.fit(problem.first_support or ())
         self._salt, self._random = secrets.randbelow(2**31), random.Random(secrets.randbits(64))
         self._evaluator = Evaluator(problem, UNTRUSTED)
         self.bounds = 0

@@ -242,7 +242,7 @@ class ProofWriter:
             "model_index": used.astype("<i4"),
             "minorant_point": point.astype("<i4"), "minorant_width": widths.astype("<f4"),
             "limit_point": limit.astype("<i4"),
-            "curvature_split": witnesses.named_split,
+            "curvature_split": witnesses.named_split, "equality_size": self._equality_sizes,
         }  # fmt: skip
         kinds = {name: allowed[0] for name, allowed in fmt.ARRAYS.items() if name not in fmt.SCREENING}
         kinds |= dict.fromkeys(INDICES, witnesses.index_type)
@@ -309,11 +309,18 @@ class ProofWriter:
                 "hierarchy": None if about.hierarchy is None else about.hierarchy.kind,
                 "weights": about.weights is not None, "intercept": about.intercept,
                 "scale": isinstance(about, GivenInstance) and about.scale, "bounds": about.box is not None,
+                "equalities": isinstance(about, GivenInstance) and about.equalities is not None,
             }  # fmt: skip
         return {
             **entries, "n": about.A.shape[0], "d": self._d, "k": problem.k, "problem_hash": problem.hash,
             "lower": lower.hex(), "upper": upper.hex(), "scope": "bounded models" if scope else "",
         }  # fmt: skip
+
+    @property
+    def _equality_sizes(self) -> FloatArray:
+        """What rows of equalities are multiplied by."""
+        known = None if self.problem.base is None else self.problem.base.equalities
+        return np.zeros(0) if known is None else known.sizes.astype("<f8")
 
     def _note(self, node: int, use: int, *words: int) -> None:
         """Words of a node under a witness (-1: they need none); those of one node under one witness make one piece."""

@@ -6,6 +6,7 @@ import math
 from html import escape
 
 from exactsel.observers.history import CLOSERS, History
+from exactsel.problem.constraints import NAMES
 from exactsel.problem.model import demands_text
 from exactsel.report.model import FORCED
 from exactsel.report.page import Cell, Raw, paragraph, section, table, tiles
@@ -44,7 +45,7 @@ def answer_text(result: Result) -> str:
     """What is proven, in words."""
     d, k, noun = result.problem["d"], result.problem["k"], result._noun
     inside, outside = (result.problem.get(name, ()) for name in ("force_in", "force_out"))
-    related = any(result.problem.get(name) is not None for name in ("hierarchy", "limits"))
+    related = any(result.problem.get(name) is not None for name in NAMES)
     count = "" if related else f" ({_supports(d - len(inside) - len(outside), k - len(inside))} choices of {k})"
     demanded = " that the demands allow" if inside or outside or related else ""
     scope = f" This holds for {result.scope}." if result.scope else ""
@@ -119,7 +120,7 @@ def model_section(result: Result) -> str:
     shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
     notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
     if made is not None:
-        done = demands_text({**result.problem, "force_in": (), "force_out": (), "hierarchy": None, "limits": None})
+        done = demands_text({**result.problem, "force_in": (), "force_out": (), **dict.fromkeys(NAMES)})
         said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
         notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
     return section("The model", _groups(result), shown, *notes)

@@ -18,6 +18,7 @@ from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
 from exactsel.problem.checks import default_delta
 from exactsel.problem.coding import ColumnCoding
+from exactsel.problem.constraints import ARGUMENTS
 from exactsel.problem.preparing import checked_weights, wants_intercept
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
@@ -82,8 +83,10 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     hierarchy = cast("Any", None)
     hierarchy_kind = "strong"
     per_group = cast("int | None", None)
+    not_both = cast("Any", None)
     positive = False
     max_coef = cast("float | None", None)
+    sum_to = cast("float | None", None)
     criterion = cast("str | None", None)
     penalty = cast("float | None", None)
     class_weight = cast("Any", None)
@@ -230,12 +233,11 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         size = min(k, X.shape[1]) if isinstance(k, int | np.integer) else k
         problem = Problem.prepared(
             X, y, size, loss=self.loss, lam=lam, delta=self._delta(y, weights), weights=weights,
-            intercept=self._intercept(), scale=switch("standardize", self.standardize),
-            feature_names=self._names,
+            intercept=self._intercept(), scale=switch("standardize", self.standardize), feature_names=self._names,
         )  # fmt: skip
         problem = knowing_coding(problem, self._coding)
-        problem = constrained(problem, self._groups, self.per_group, self.hierarchy, self.hierarchy_kind)
-        chosen: Any = within_limits(problem, switch("positive", self.positive), self.max_coef)
+        problem = constrained(problem, self._groups, {name: getattr(self, name) for name in ARGUMENTS})
+        chosen: Any = within_limits(problem, switch("positive", self.positive), self.max_coef, self.sum_to)
         result = self._searched(chosen, self._options() | limits)
         self._note(result)
         assert result.model is not None
@@ -272,8 +274,10 @@ class GivenSize(BestSubsetBase):
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
     per_group: int | None = None
+    not_both: Any = None
     positive: bool = False
     max_coef: float | None = None
+    sum_to: float | None = None
     criterion: str | None = None
     penalty: float | None = None
 

@@ -22,8 +22,8 @@ from exactsel import clock
 from exactsel.arguments import mapping, numbers, shown, switch, whole_numbers
 from exactsel.errors import InputError, warn
 from exactsel.losses.base import CLASSES
+from exactsel.problem.constraints import ARGUMENTS, asked_again, under
 from exactsel.problem.groups import GroupedUnits, labels_of
-from exactsel.problem.hierarchy import hierarchy_options, under_hierarchy
 from exactsel.problem.units import Units
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor, Self
 from exactsel.solving.outcome import Termination
@@ -60,6 +60,7 @@ class ChoosingBase(BestSubsetBase):
     factors: Any = None
     hierarchy: Any = None
     hierarchy_kind: str = "strong"
+    not_both: Any = None
     positive: bool = False
 
     def fit(self: Self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
@@ -113,13 +114,13 @@ class ChoosingBase(BestSubsetBase):
             del options["time_limit"]
         columns = Units.of(X.shape[1], self._names, (), ())
         units = columns if self._groups is None else GroupedUnits.of_columns(columns, self._groups)
-        units = under_hierarchy(units, self.hierarchy, self.hierarchy_kind)
+        units = under(units, {name: getattr(self, name) for name in ARGUMENTS})
         groups = None if self._groups is None else labels_of(self._groups, X.shape[1], self._names)
         found = cross_validate(
             X, y, cv=folds, ks=ks, lams=lams, loss=self.loss, delta=self._delta(y, weights),
             standardize=switch("standardize", self.standardize), fit_intercept=self._intercept(),
             sample_weight=weights, total=total, positive=switch("positive", self.positive), groups=groups,
-            progress=partial(_say, len(folds)) if says else None, **hierarchy_options(units), **options,
+            progress=partial(_say, len(folds)) if says else None, **asked_again(units), **options,
         )  # fmt: skip
         self.lam_, self.k_ = found.best
         self.cv_proven_ = found.proven
@@ -170,7 +171,8 @@ class BestSubsetCV(LinearRegressor, ChoiceOfLoss, ChoosingBase):
         :class:`sklearn.exceptions.ConvergenceWarning` says where that was too little to prove all models best.
     verbose : int
         1 prints a line for each fold.
-    delta, fit_intercept, standardize, rel_eps, groups, factors, hierarchy, hierarchy_kind, positive, solver_options
+    delta, fit_intercept, standardize, rel_eps, groups, factors, hierarchy, hierarchy_kind, not_both, positive,
+    solver_options
         See :class:`exactsel.sklearn.BestSubsetRegressor`.
 
     Notes
@@ -191,7 +193,7 @@ class BestSubsetClassifierCV(LinearClassifier, ChoosingBase):
     loss : str
         ``"logistic"`` or ``"squared_hinge"``.
     ks, lams, cv, time_limit, verbose, class_weight, fit_intercept, standardize, rel_eps, groups, factors, hierarchy,
-    hierarchy_kind, positive, solver_options
+    hierarchy_kind, not_both, positive, solver_options
         See :class:`BestSubsetCV` and :class:`exactsel.sklearn.BestSubsetClassifier`.
 
     Notes

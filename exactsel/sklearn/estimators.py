@@ -56,6 +56,8 @@ class BestSubsetRegressor(LinearRegressor, ChoiceOfLoss, GivenSize):
         parents count towards k. See :class:`exactsel.Problem`.
     hierarchy_kind : str
         ``"strong"``: with all their parents; ``"weak"``: with one of them at least.
+    not_both : sequence of pairs, optional
+        Columns (or groups) of which the model holds at most one: ``[("a", "b"), ("b", "c")]``, by number or name.
     per_group : int, optional
         Columns are chosen one by one, at most so many of each of the ``groups``.
     positive : bool
@@ -63,6 +65,8 @@ class BestSubsetRegressor(LinearRegressor, ChoiceOfLoss, GivenSize):
     max_coef : float, optional
         No coefficient is larger than this in size; what is proven is about such models. With many more columns than
         rows that is what makes proofs short (:func:`exactsel.boxed`).
+    sum_to : float, optional
+        What all coefficients add up to, as 1 for the weights of a portfolio; quadratic loss.
     criterion : str, optional
         ``"aic"``, ``"aicc"``, ``"bic"``, ``"ebic"``, ``"hqic"``, ``"cp"``, ``"adjr2"``, or ``"l0"`` with a
         ``penalty``: the best model of any size up to k by it, proven over these sizes, too
@@ -85,7 +89,7 @@ class HuberBestSubsetRegressor(LinearRegressor, HuberThreshold, GivenSize):
     Parameters
     ----------
     k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, max_coef, criterion, penalty, solver_options
+    hierarchy_kind, not_both, per_group, positive, max_coef, sum_to, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -108,7 +112,7 @@ class PoissonBestSubsetRegressor(LinearRegressor, GivenSize):
         Ridge weight; 1 by default. It is n times ``alpha`` of :class:`sklearn.linear_model.PoissonRegressor`, which
         takes the mean over rows.
     fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, criterion, penalty, solver_options
+    hierarchy_kind, not_both, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -157,7 +161,7 @@ class BestSubsetClassifier(LinearClassifier, GivenSize):
     class_weight : mapping or "balanced", optional
         How much the rows of each class count, as in scikit-learn; multiplied by ``sample_weight``.
     fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, max_coef, criterion, penalty, solver_options
+    hierarchy_kind, not_both, per_group, positive, max_coef, sum_to, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
 
     Notes
@@ -179,7 +183,7 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
     Parameters
     ----------
     k, lam, delta, fit_intercept, standardize, rel_eps, time_limit, groups, factors, hierarchy,
-    hierarchy_kind, per_group, positive, max_coef, criterion, penalty, solver_options
+    hierarchy_kind, not_both, per_group, positive, max_coef, sum_to, criterion, penalty, solver_options
         See :class:`BestSubsetRegressor`.
     loss : str
         ``"quadratic"``, ``"huber"``, or ``"logistic"`` or ``"squared_hinge"`` for labels of two classes.

@@ -52,8 +52,7 @@ def solve(
     Parameters
     ----------
     problem : Problem, ColumnSubsetProblem or GroupedProblem; or array, sparse matrix or data frame (n, d)
-        Data have ``y``, ``k`` and an intercept; ``options`` of :data:`exactsel.solving.problem_arguments.OF_PROBLEM`,
-        too.
+        Data need ``y`` and ``k``, have an intercept, and take the options of :class:`exactsel.Problem`.
     y, k : array (n,), int, optional
         Target of the data; largest number of columns.
     callback, on_incumbent, on_bound : callable, optional

@@ -16,6 +16,7 @@ from exactsel.bounds.base import BoundOptions, BoundSolver, Cheaper, PreparedBou
 from exactsel.bounds.boxed import BoxedBound
 from exactsel.bounds.boxed_fit import BoxedFitBound
 from exactsel.bounds.eigenvalue import PreparedEigenvalue
+from exactsel.bounds.fit import RelaxedFitBound
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.bounds.split_point import SPLIT_UP_TO
@@ -62,6 +63,8 @@ def _bound_in_box(problem: Any) -> BoundSolver:
     # Of groups the relaxation does not know finite limits, which are all there is without a ridge.
     known = problem.coefficient_bounds.all_finite and not problem.units.grouped
     flat = problem.lam == 0 and not known and not independent(problem.without_coefficient_bounds)
+    if flat and problem.coefficient_bounds.none and not problem.units.grouped:
+        return RelaxedFitBound()
     return BoxedFitBound() if flat else BoxedBound()
 
 

@@ -60,7 +60,8 @@ class Likelihood:
         if not problem.has(FREE_COEFFICIENTS):
             raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
         made, tall = problem.preparation, problem.objective.tall
-        rows, least = float(problem.n), problem.n
+        base = problem.base
+        rows, least = float(base.observations), base.observations
         if tall is not None:
             rows, least = float(tall.weight), int(tall.rows)
         elif made is not None and made.row_weights is not None:
@@ -72,9 +73,12 @@ class Likelihood:
             constant = 2.0 * rows * math.log(_huber_integral(problem.loss_parameters["delta"]))
         if problem.loss.name == "poisson":
             constant = _of_counts(problem)
+        null = problem.null_objective
+        if base.equalities is not None:
+            null = 0.5 * float(np.sum(base.y[: base.observations] ** 2))
         return cls(
             problem.loss.name, rows, least, intercept, problem.objective.asked_lam > 0, constant,
-            EXACT_FIT * problem.null_objective,
+            EXACT_FIT * null,
         )  # fmt: skip
 
     @property

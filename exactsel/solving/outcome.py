@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from exactsel.nodes.tolerance import Tolerance, relative_gap, rounded
+from exactsel.problem.constraints import NAMES
 
 OPTIMAL_GAP, NOISY_GAP = 1e-9, 1e-6
 """Times |upper|: the largest gap at which a model is called optimal, and that where rounding leaves no less."""
@@ -120,7 +121,7 @@ def _rounded_up(value: float, digits: int) -> str:
 
 def restricted(problem: dict[str, Any]) -> bool:
     """Whether models must meet more than a limit on their size; ``problem`` is the problem as plain data."""
-    return any(problem.get(name) for name in ("force_in", "force_out", "hierarchy", "limits", "bounds"))
+    return any(problem.get(name) for name in ("force_in", "force_out", *NAMES, "bounds", "equalities"))
 
 
 def _models(problem: dict[str, Any]) -> str:

@@ -35,8 +35,8 @@ class UnknownOptionError(InputError, TypeError):
 OF_TABLES = ("factors", "missing", "formula", "drop")
 """What is done to columns of data first, see :func:`exactsel.load`."""
 
-OF_COEFFICIENTS = ("positive", "bounds", "max_coef")
-"""Limits on coefficients, see :func:`exactsel.boxed`."""
+OF_COEFFICIENTS = ("positive", "bounds", "max_coef", "equalities", "sum_to")
+"""Limits on coefficients, and equalities, see :func:`exactsel.boxed`."""
 
 OF_PROBLEM = (
     "fit_intercept", "standardize", "sample_weight", "offset", *(Problem.__init__.__kwdefaults__ or {}), *OF_TABLES,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, UnsupportedError, either, option
 from exactsel.nodes.tolerance import Gap, Tolerance
+from exactsel.problem.constraints import flags as constraint_flags
 from exactsel.problem.model import Model, PreparedModel, demands_text
 from exactsel.solving.fitted import FittedModel
 from exactsel.solving.full_data import FullDataBounds, FullDataStatement
@@ -337,16 +338,13 @@ class Result(FittedModel, Summarised, Readable, Gap):
     def _check_of_proof(self) -> str:
         """How the reader checks the proof."""
         flags = [option(name, True) for name in ("fit_intercept", "standardize") if self.problem.get(WORDS[name])]
-        flags += [f"{option(name)} FILE" for name in ("sample_weight", "hierarchy") if self.problem.get(WORDS[name])]
-        limits = self.problem.get("limits")
-        flags += [f"{option('groups')} FILE {option('per_group', limits['most'])}"] if limits else []
+        flags += [f"{option('sample_weight')} FILE"] if self.problem.get("weights") else []
+        flags += constraint_flags(self.problem)
         command = " ".join(["exactsel verify", str(self.proof), "INSTANCE", *flags])
         return either(f"exactsel.verify(problem, {self.proof!r})", command)
 
 
-WORDS = {
-    "fit_intercept": "intercept", "standardize": "scale", "sample_weight": "weights", "hierarchy": "hierarchy",
-}  # fmt: skip
+WORDS = {"fit_intercept": "intercept", "standardize": "scale"}
 """What arguments are called where a problem is described."""
 
 _PREPARED = ("intercept", "scale", "weights")

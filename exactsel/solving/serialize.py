@@ -11,12 +11,12 @@ import numpy as np
 from exactsel.data.instance import Instance
 from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.constraints import asked_again
 from exactsel.problem.grouped import GroupedProblem
-from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.limits import GroupLimits, limit_options
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
+from exactsel_certificates.equalities import Equalities
 
 CSS = "css"
 """What ``loss`` says of column subset selection."""
@@ -31,18 +31,15 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
             [v if math.isfinite(v) else None for v in side.tolist()]
             for side in (limits.given_lower, limits.given_upper)
         ]
-        return instance, about | {"bounds": sides}
+        met = problem.base.equalities if problem.base is not None else None
+        told = {} if met is None else {"equalities": [part.tolist() for part in met]}
+        return instance, about | {"bounds": sides} | told
     objective, units = problem.objective, problem.units
     entries: dict[str, Any] = {
         "k": problem.k, "loss": CSS, "lam": 0.0, "delta": 1.0, "intercept": False, "scale": False,
         "force_in": list(units.force_in), "force_out": list(units.force_out), "groups": _labels(problem),
-        "hierarchy": [], "hierarchy_kind": "strong", "limits": {},
+        "constraint": asked_again(units),
     }  # fmt: skip
-    if isinstance(units.constraint, Hierarchy):
-        entries["hierarchy_kind"] = units.constraint.kind
-        entries["hierarchy"] = [[j, list(map(int, above))] for j, above in enumerate(units.constraint.parents) if above]
-    if isinstance(units.constraint, GroupLimits):
-        entries["limits"] = limit_options(units)
     if objective is None:
         return Instance(problem.A, np.zeros(problem.n), k=problem.k), entries
     made = objective.preparation
@@ -83,10 +80,7 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
     if entries["loss"] == CSS:
         return ColumnSubsetProblem(A, entries["k"])
     demands: dict[str, Any] = {"force_in": entries["force_in"], "force_out": entries["force_out"]}
-    if entries["hierarchy"]:
-        demands["hierarchy"] = {int(unit): tuple(above) for unit, above in entries["hierarchy"]}
-        demands["hierarchy_kind"] = entries["hierarchy_kind"]
-    demands |= entries.get("limits", {})
+    demands |= entries["constraint"]
     grouped = entries["groups"] is not None
     plain = Problem.prepared(
         A, y, entries["k"], intercept=entries["intercept"], scale=entries["scale"], weights=weights,
@@ -98,6 +92,8 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
     if not entries.get("bounds"):
         return plain
     lower, upper = entries["bounds"]
+    met = entries.get("equalities")
     return BoxedProblem(
-        plain, [-math.inf if v is None else v for v in lower], [math.inf if v is None else v for v in upper]
-    )
+        plain, [-math.inf if v is None else v for v in lower], [math.inf if v is None else v for v in upper],
+        None if met is None else Equalities(*(np.array(part, dtype=np.float64) for part in met)),
+    )  # fmt: skip

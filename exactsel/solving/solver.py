@@ -167,11 +167,11 @@ class Search:
         frontier = make("frontiers", self.settings.frontier)
         root = root_node(self.problem.root_state, self.problem.infimum)
         with interpreted(self._small):
-            empty = self.problem.fit(root.support)
+            first = self.problem.fit(self.problem.first_support or root.support)
+        source = "first admissible model" if self.problem.first_support else "empty model"
         state = SearchState(
-            frontier, empty, "empty model", self.problem.hash, statement=statement_of(self.problem),
-            unit=2.0 ** math.frexp(self.problem.null_objective)[1],
-            scope=self.problem.scope,
+            frontier, first, source, self.problem.hash, statement=statement_of(self.problem),
+            unit=2.0 ** math.frexp(self.problem.null_objective)[1], scope=self.problem.scope,
         )  # fmt: skip
         state.push(root)
         return state

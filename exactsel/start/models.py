@@ -125,6 +125,10 @@ def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, 
             f"no set of at most {problem.k} units with the support was found that the {problem.units.constraint} "
             f"allows; add what it needs, or drop some."
         )
+    if problem.first_support is not None and not math.isfinite(problem.fit(columns).value):
+        raise InputError(
+            "no model on the support meets the equalities within the bounds of coefficients; add columns to it."
+        )
     return columns
 
 

@@ -19,7 +19,6 @@ from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.observers.lines import Say, teller
 from exactsel.problem.boxed import BoxedProblem
-from exactsel.problem.limits import GroupLimits
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.problem.some_columns import is_regression
@@ -208,9 +207,10 @@ def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: i
     else:
         largest = largest_size(k_max, free)
         criterion.check_size(largest)
-    if isinstance(units.constraint, GroupLimits) and (region := units.region(units.d)) is not None:
-        largest = min(largest, len(units.constraint.restricted(range(units.d), units.d, region)))
-    sizes = [k for k in range(len(units.force_in), largest + 1) if units.completed((), k) is not None]
+    if units.constraint is not None and (region := units.region(units.d)) is not None:
+        largest = min(largest, units.constraint.largest(region))
+    smallest = max(problem.fewest, len(units.force_in))
+    sizes = [k for k in range(smallest, largest + 1) if units.completed((), k) is not None]
     if not sizes:
         raise InputError(
             f"no model of at most {largest} columns meets what is demanded, or has a {criterion.title}; raise k_max, "
@@ -222,7 +222,7 @@ def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: i
 def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion, sizes: list[int]) -> list[int]:
     """The sizes whose columns alone do not cost as much as the smallest model, so that one of them may be the best."""
     smallest = problem.replace(k=sizes[0])
-    support = smallest.units.completed(smallest.units.force_in, sizes[0]) or ()
+    support = smallest.first_support or smallest.units.completed(smallest.units.force_in, sizes[0]) or ()
     known = criterion.value(statement_of(smallest).upper(smallest.fit(support)), len(support))
     return [size for size in sizes if size == sizes[0] or criterion.below(problem.infimum, size) < known]
 

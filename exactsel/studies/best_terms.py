@@ -24,7 +24,6 @@ from exactsel import clock
 from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.boxed import BoxedProblem
-from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.proofs.statement import statement_of
@@ -235,20 +234,12 @@ class AcrossTerms:
             units.columns, units.column_names,
             tuple(units.columns_of({*units.force_in, *inside}).tolist()),
             tuple(units.columns_of({*units.force_out, *outside}).tolist()),
-            self._hierarchy_of_columns(), coding=units.coding,
+            None if units.constraint is None else units.constraint.of_columns(units), coding=units.coding,
         )  # fmt: skip
         most = units.columns - len(made.force_out)
         if {*made.force_in} & {*made.force_out} or made.region(most) is None:
             return None
         return self.problem.choosing(made, most)
-
-    def _hierarchy_of_columns(self) -> Hierarchy | None:
-        """The same hierarchy: a wide term is in with all its columns or with none."""
-        own, units = self.units.constraint, self.units
-        if not isinstance(own, Hierarchy):
-            return None
-        above = [tuple(units.columns_of(own.parents[g]).tolist()) for g in range(units.d)]
-        return Hierarchy(tuple(above[g] for g in units.unit_of.tolist()), own.kind)
 
     def _by_weight(self) -> list[int]:
         """The wide terms, those first without which the fit on all others is worst; a first good model, too."""

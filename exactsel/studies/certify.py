@@ -32,6 +32,7 @@ from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.models import given_support
 from exactsel.to_plain import Readable, facts_of, finite, html_line, html_table, html_view
 from exactsel.types import FloatArray
+from exactsel_certificates.equalities import violated
 
 
 @dataclass(frozen=True, repr=False)
@@ -370,4 +371,7 @@ def checked_coef(problem: SubsetProblem, coef: ArrayLike) -> FloatArray:
             f"the coefficient of column {j} is {vector[j]:g}, but between {limits.given_lower[j]:g} and "
             f"{limits.given_upper[j]:g} was expected; give a model within the bounds, or a support to be fitted."
         )
+    equalities = None if problem.base is None else problem.base.equalities
+    if equalities is not None and (missed := violated(equalities, vector)):
+        raise InputError(f"{missed.removesuffix('.')}; give a model that meets it, or a support to be fitted.")
     return vector

@@ -49,8 +49,7 @@ def near_optimal(
     time_limit : float, optional
         Seconds for finding the optimum and listing together.
     checkpoint : path, optional
-        File to save search and listing to when they end, and every ``checkpoint_every`` seconds, as
-        :func:`exactsel.solve` does.
+        File for search and listing, written when they end and every ``checkpoint_every`` seconds.
     resume : path, optional
         Such a file, to go on from and to save to. Limits may be others, ``cap`` too; all else stays.
     signals, verbose : sequence of int, int
@@ -83,9 +82,8 @@ def near_optimal(
         raise InputError(f"tau, how far above the best objective a model may be, is missing; give {option('tau')}.")
     cap = CAP if cap is None else cap
     check_near(tau, cap, "tau")
-    sequence = ProblemSequence(
-        problem, [Step({})], options, Reach(tau=tau, cap=cap), together=True, log=log, workers=hired
-    )
+    reach = Reach(tau=tau, cap=cap)
+    sequence = ProblemSequence(problem, [Step({})], options, reach, together=True, log=log, workers=hired)
     if checkpoint is None:
         return list_at(walk_in_memory(sequence), 0)
     return _in_file(walk_saved(sequence, files, "near"), checkpoint)

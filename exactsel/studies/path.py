@@ -377,7 +377,7 @@ def _added(
 
 def _steps(problem: SubsetProblem, ks: Iterable[int] | None, lams: Iterable[float] | None) -> list[dict[str, Any]]:
     """What :meth:`replace` is told at each step of the path, in its order; :class:`InputError` where there is none."""
-    smallest = max(1, len(problem.units.completed(problem.units.force_in, problem.k) or ()))
+    smallest = max(1, problem.fewest, len(problem.units.completed(problem.units.force_in, problem.k) or ()))
     sizes = sorted({min(int(k), problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:
         raise InputError("the path has no sizes; give at least one k.")

@@ -99,6 +99,8 @@ def unit_of(problem: Any, name: str) -> float:
         raise InputError(
             f"{title} is of least squares, but lam is {objective.asked_lam:g}; give {option('lam', 0)}, or take bic."
         )
+    if objective.equalities is not None:
+        raise UnsupportedError(f"{title} takes a variance of models without equalities; take aic or bic.")
     likelihood = Likelihood.of(problem)
     columns, fixed = problem.units.columns, int(likelihood.intercept)
     if name == "adjr2":

@@ -11,6 +11,7 @@ from exactsel.kernels.admissible import admits, all_sets, imply
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.hierarchy import Hierarchy
 from exactsel.problem.limits import GroupLimits
+from exactsel.problem.not_both import NotBoth
 
 D = 7
 
@@ -20,6 +21,9 @@ def drawn(kind, rng):
         groups = np.array_split(rng.permutation(D), int(rng.integers(2, 5)))
         most = int(rng.integers(1, 3))
         return GroupLimits(most, tuple(tuple(sorted(group.tolist())) for group in groups if group.size > most), D)
+    if kind == "not both":
+        pairs = [pair for pair in combinations(range(D), 2) if rng.random() < 0.2]
+        return NotBoth(tuple(pairs or [(0, 1)]), D)
     parents = []
     for j in range(D):  # circles too
         others = [i for i in range(D) if i != j]
@@ -28,7 +32,7 @@ def drawn(kind, rng):
     return Hierarchy(tuple(parents), kind)
 
 
-@pytest.mark.parametrize("kind", ["strong", "weak", "limits"])
+@pytest.mark.parametrize("kind", ["strong", "weak", "limits", "not both"])
 def test_kernels_imply_what_the_rules_say(kind):
     emptied = changed = 0
     for seed in range(400):
@@ -46,7 +50,7 @@ def test_kernels_imply_what_the_rules_say(kind):
     assert changed > 30
 
 
-@pytest.mark.parametrize("kind", ["strong", "weak", "limits"])
+@pytest.mark.parametrize("kind", ["strong", "weak", "limits", "not both"])
 def test_sets_are_admitted_by_their_definition(kind):
     counts = [0, 0]
     for seed in range(20):
@@ -55,6 +59,8 @@ def test_sets_are_admitted_by_their_definition(kind):
         for chosen in (some for size in range(k + 2) for some in combinations(range(D), size)):
             if kind == "limits":
                 wanted = all(len({*chosen} & {*group}) <= constraint.most for group in constraint.groups)
+            elif kind == "not both":
+                wanted = not any({*pair} <= {*chosen} for pair in constraint.pairs)
             else:
                 enough = all if kind == "strong" else any
                 wanted = all(

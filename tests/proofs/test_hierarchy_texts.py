@@ -10,10 +10,11 @@ from hand_written import strong_file
 from tiny_problems import Case, optimum
 
 from exactsel_certificates.__main__ import main
-from exactsel_certificates.formula import Hierarchy
-from exactsel_certificates.hierarchy_text import meant, read_hierarchy
+from exactsel_certificates.hierarchy import Hierarchy, read
 from exactsel_certificates.standalone.__main__ import main as second
-from exactsel_certificates.standalone.relations import Unclear, relations
+from exactsel_certificates.standalone.hierarchy import read as relations
+from exactsel_certificates.standalone.unit_names import Unclear
+from exactsel_certificates.unit_names import meant
 
 NAMES = ["a", "b", "a:b", "c d", "2", "e"]
 
@@ -26,7 +27,7 @@ def both(lines, labels=(), names=NAMES):
         held.setdefault((labels[j] if j < len(labels) else "") or j, []).append(j)
     units = [*held.values()]
     try:
-        found = read_hierarchy(lines, meant(units, labels, names), len(units))
+        found = read(lines, meant(units, labels, names), len(units))
     except ValueError:
         with pytest.raises(Unclear, match=r"^(the line|').*\.$"):
             relations([*lines], [*labels], [*names], d)

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from boxed_cases import enumerated_fit
-from boxed_files import claiming, random_proof, relations_of
+from boxed_files import claiming, random_proof
 from corrupted import check
 from recorded import second_opinion
+from related_units import relations_of
 from samples import sample
 from scipy.optimize import lsq_linear, nnls
 

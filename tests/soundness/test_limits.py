@@ -39,7 +39,7 @@ def test_no_checker_takes_a_model_or_a_proof_of_other_limits(tmp_path):
         assert second_checker(words) == code
     # A file that says what the problem is, but shows the model of another one.
     from exactsel_certificates.standalone.domain import problem_of
-    from exactsel_certificates.standalone.hierarchy import Limits
+    from exactsel_certificates.standalone.group_limits import Limits
 
     problem = problem_of(A.tolist(), y.tolist(), 2, "quadratic", 0.1, 1.0, groups=[[0, 1, 2], [3, 4]], per_group=1)
     assert isinstance(problem.hierarchy, Limits)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boxed_files import relations_of
 from recorded import instance_of as searched_instance
 from recorded import second_opinion, witness_of
+from related_units import relations_of
 from samples import sample
 
 from exactsel import Problem, solve

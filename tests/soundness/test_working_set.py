@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from boxed_files import relations_of
 from recorded import second_opinion
+from related_units import relations_of
 from samples import sample
 
 from exactsel import Problem, boxed, solve

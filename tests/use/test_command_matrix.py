@@ -63,8 +63,9 @@ def words(command: str, case: Case, leave_out: tuple[str, ...] = ()) -> list[str
     known = {each.name: each for each in COMMAND[command].params}
     for name, value in case.given.items():
         if name not in leave_out:
-            flag = [label(known[name])] if value is True else known[name].secondary_opts
-            found += flag if isinstance(value, bool) else [label(known[name]), str(value)]
+            flag = known[name].secondary_opts if value is False else [label(known[name])]
+            several = value if isinstance(value, list) else [value]
+            found += flag if isinstance(value, bool) else [part for one in several for part in (*flag, str(one))]
     return found
 
 
@@ -325,7 +326,7 @@ class Door:
 DOORS = {name.removeprefix("check_").replace("_", " "): name for name in vars(Door) if name.startswith("check_")}
 """What is held against stated problems: commands, a path also with --cv."""
 
-KEEP_NO_DEMANDS = ("scale", "offset", "force_in", "force_out", "hierarchy", "per_group")
+KEEP_NO_DEMANDS = ("scale", "offset", "force_in", "force_out", "hierarchy", "not_both", "per_group")
 
 REFUSED: dict[tuple[str, str], str] = {
     **{("convert", name): "an instance file holds the columns as they are and no demands" for name in KEEP_NO_DEMANDS},

@@ -34,6 +34,7 @@ REGRESSION: dict[str, Case] = {
              {"loss": "huber", "delta": 0.6, "weights": weights_of_rows()}),
     "positive": ({"positive": True}, None, {"lower": np.zeros(4), "upper": np.full(4, np.inf)}),
     "hierarchy": ({"hierarchy": PARENTS}, None, {"parents": PARENTS}),
+    "not_both": ({"not_both": [(0, 1)]}, None, {"not_both": ((0, 1),)}),
     "groups": ({"groups": ["g", "g", None, None]}, None, {"groups": ((0, 1), (2,), (3,))}),
 }  # fmt: skip
 """By parameter: what is given, sample weights, and what they state."""
@@ -47,6 +48,7 @@ CLASSES: dict[str, Case] = {
     "sample_weight": ({"class_weight": "balanced"}, weights_of_rows(), {"weights": BALANCED * weights_of_rows()}),
     "positive": ({"positive": True}, None, {"lower": np.zeros(4), "upper": np.full(4, np.inf)}),
     "hierarchy": ({"hierarchy": PARENTS}, None, {"parents": PARENTS}),
+    "not_both": ({"not_both": [(0, 1)]}, None, {"not_both": ((0, 1),)}),
     "groups": ({"groups": ["g", "g", None, None]}, None, {"groups": ((0, 1), (2,), (3,))}),
 }
 

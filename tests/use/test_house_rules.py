@@ -16,6 +16,7 @@ PACKAGES = (
     ROOT / "exactsel",
     ROOT / "heuristics" / "exactsel_heuristics",
     ROOT / "certificates" / "exactsel_certificates",
+    ROOT / "mapped" / "exactsel_mapped",
 )
 SOURCES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
@@ -167,6 +168,19 @@ def test_only_cli_and_report_print(path):
         return  # the last with verbose=1, as scikit-learn's own estimators
     calls = parsed(path, ast.Call)
     assert not [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+
+
+ROOMS_OF_PROOFS = ("exactsel/proofs/", "exactsel/solving/claim.py", "exactsel/solving/screened_proof.py")
+SHARED_WITH_THE_CHECKER = {"prepared", "radii", "formula", "equalities"}
+"""What prepares data and limits models (certificates/FORMAT.md), and how a checker takes a problem."""
+
+
+@in_sources
+def test_the_solver_shares_with_the_checker_only_what_prepares_data(path):
+    if name_of(path).startswith(("certificates/", *ROOMS_OF_PROOFS)):
+        return
+    modules = [name for name in imported_names(path) if name.startswith("exactsel_certificates")]
+    assert {name.partition(".")[2] for name in modules} <= SHARED_WITH_THE_CHECKER
 
 
 PROBLEM_CLASSES = {"Problem", "BoxedProblem", "GroupedProblem", "ColumnSubsetProblem"}

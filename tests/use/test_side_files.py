@@ -33,6 +33,7 @@ FILES = {
     "groups as a table": ("solve --lam 1 --groups", ".csv", "a,first\nb,first\n"),
     "groups as an object": ("solve --lam 1 --groups", ".json", '{"first": ["a", "b"]}\n'),
     "hierarchy": ("solve --lam 1 --hierarchy", ".txt", "weak\na: b, c\n"),
+    "not both": ("solve --lam 1 --not-both", ".txt", "a, b\n"),
 }
 """What is read: the command, the ending of the file, and a text."""
 

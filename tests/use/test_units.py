@@ -49,6 +49,9 @@ class Chain(NamedTuple):
     def to_divide(self, state, k):
         return None
 
+    def clash(self, inside):
+        return ()
+
     def implied(self, state, k):
         state = state.copy()
         for j in range(self.d - 1, 0, -1):
@@ -146,7 +149,7 @@ def test_columns_one_by_one():
     assert units.unit_of.tolist() == list(range(6))
     assert units.entries() == {"force_in": (3,), "force_out": (0, 5)}
     assert columns().entries() == {}
-    nothing = dict.fromkeys(("groups", "hierarchy", "limits", "left_side"))
+    nothing = dict.fromkeys(("groups", "left_side"))
     assert columns().describe() == {**nothing, "unit": "column"}
 
 

@@ -1,6 +1,7 @@
-"""Hierarchies, slow and plain: the admissible sets one by one, and what a region's decisions imply.
+"""Which units go together, slow and plain: the admissible sets one by one, and what a region's decisions imply.
 
-With a unit that has parents a set must hold all of them (strong) or one of them (weak).
+With a unit that has parents a set must hold all of them (strong) or one of them (weak); with limits at most so many
+columns of a group, and of a pair that excludes each other at most one unit.
 """
 
 from __future__ import annotations
@@ -8,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from exactsel_certificates.formula import Hierarchy, Instance, Limits
+from exactsel_certificates.constraint import Constraint
+from exactsel_certificates.formula import Instance
+from exactsel_certificates.group_limits import Limits
+from exactsel_certificates.hierarchy import Hierarchy
+from exactsel_certificates.not_both import NotBoth
 
 
 def admissible_sets(instance: Instance) -> Iterator[frozenset[int]]:
@@ -21,19 +26,22 @@ def admissible_sets(instance: Instance) -> Iterator[frozenset[int]]:
                 yield chosen
 
 
-def respects(hierarchy: Hierarchy | Limits, chosen: frozenset[int]) -> bool:
-    """Whether every unit of a set has the parents in it that it needs."""
+def respects(hierarchy: Constraint, chosen: frozenset[int]) -> bool:
+    """Whether a set may be chosen: every unit of it has the parents in it that it needs, say."""
+    if isinstance(hierarchy, NotBoth):
+        return not any(chosen.issuperset(pair) for pair in hierarchy.pairs)
     if isinstance(hierarchy, Limits):
         return all(len(chosen & {*group}) <= hierarchy.most for group in hierarchy.groups)
+    assert isinstance(hierarchy, Hierarchy)
     enough = any if hierarchy.kind == "weak" else all
     return all(enough(parent in chosen for parent in parents) for j, parents in hierarchy.parents if j in chosen)
 
 
 def implied(
-    hierarchy: Hierarchy | Limits, inside: frozenset[int], candidates: frozenset[int], k: int
+    hierarchy: Constraint, inside: frozenset[int], candidates: frozenset[int], k: int
 ) -> tuple[frozenset[int], frozenset[int]] | None:
     """S and C with all that follows from them; None where no admissible set is left for certain."""
-    if isinstance(hierarchy, Limits):
+    if not isinstance(hierarchy, Hierarchy):
         if len(inside) > k or not respects(hierarchy, inside):
             return None
         return inside, frozenset(j for j in candidates if respects(hierarchy, inside | {j}))
@@ -56,14 +64,14 @@ def implied(
 
 
 def completed(
-    hierarchy: Hierarchy | Limits, inside: frozenset[int], candidates: frozenset[int], k: int
+    hierarchy: Constraint, inside: frozenset[int], candidates: frozenset[int], k: int
 ) -> frozenset[int] | None:
     """An admissible set of a region, found by trying the parents of one unit without any after the other."""
     region = implied(hierarchy, inside, candidates, k)
     if region is None:
         return None
     inside, candidates = region
-    if isinstance(hierarchy, Limits):
+    if not isinstance(hierarchy, Hierarchy):
         return inside
     alone = next((own for j, own in hierarchy.parents if j in inside and inside.isdisjoint(own)), None)
     if alone is None:

@@ -2,15 +2,16 @@
 
     python -m exactsel_certificates.standalone PROOF INSTANCE.npz [-k K] [--lam LAM] [--loss LOSS] [--delta DELTA]
         [--intercept] [--scale] [--weights FILE] [--hierarchy FILE] [--force-in 0,4] [--force-out 1] [--per-group N]
-        [--nonnegative all|0,4] [--bounds FILE] [--max-coef M] [--problem css]
+        [--not-both FILE] [--nonnegative all|0,4] [--bounds FILE] [--max-coef M] [--problem css]
 
 INSTANCE may be a sparse matrix: an .npz file of scipy.sparse, .mtx or .svm, with y in the file that --target names.
 Else INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta,
-weights, intercept, scale, groups (a label for each column, empty for a column on its own) and hierarchy (the lines of
-a text, as below). Weights are also read from .npy or a text with one number a line; a hierarchy from a text with lines
-``child: parent, parent``, the first of which may be ``weak`` or ``strong``, where units are named by number, by label,
-or by a name among feature_names; ``#`` begins a comment. With --per-group columns are chosen one by one, at most N of
-each group. Bounds of coefficients are a text with lines ``column,lower,upper``, an empty side has none.
+weights, intercept, scale, groups (a label for each column, empty for a column on its own), hierarchy and not_both (the
+lines of a text, as below). Weights are also read from .npy or a text with one number a line; a hierarchy from a text
+with lines ``child: parent, parent``, the first of which may be ``weak`` or ``strong``, where units are named by number,
+by label, or by a name among feature_names; ``#`` begins a comment. --not-both takes a text with lines ``unit, unit``:
+pairs of which a model holds one unit at most. With --per-group columns are chosen one by one, at most N of each group.
+Bounds of coefficients are a text with lines ``column,lower,upper``, an empty side has none.
 
 Before it begins it states on stderr how much work the proof asks for. With --work-limit N it does no more than N
 operations on fractions (none: any number; by default a number in proportion to the sizes of the proof and of the
@@ -29,10 +30,11 @@ from typing import Any
 from .arrays import Unreadable, read_bytes, read_instance, read_lines, read_weights
 from .bounds import bounds
 from .checking import check
+from .constraints import READERS
 from .estimate import Asked
 from .file import Malformed
-from .relations import Unclear, relations
 from .sparse import Sparse, read_sparse
+from .unit_names import Unclear
 from .work import Beyond, TooMuch
 
 LIMITS = ("bounds", "nonnegative", "max_coef")
@@ -88,8 +90,8 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("--lam", "--delta"):
         parser.add_argument(name, type=float)
     parser.add_argument("--max-coef", type=_operations)
-    for name in ("--loss", "--weights", "--hierarchy", "--bounds", "--nonnegative"):
-        parser.add_argument(name)
+    for name in ("loss", "weights", *READERS, "bounds", "nonnegative"):
+        parser.add_argument(f"--{name.replace('_', '-')}")
     parser.add_argument("--per-group", type=int)
     parser.add_argument("--problem", choices=["regression", "css"])
     for name in ("--intercept", "--scale"):
@@ -118,8 +120,8 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
             raise Unreadable(f"neither the instance nor an option says what {name} is; give it.")
     demands: dict[str, Any] = {name: known.get(name, []) for name in ("force_in", "force_out")}
     if known.get("problem") == "css":
-        if not all(vars(options)[name] is None for name in ("hierarchy", "per_group", *LIMITS)):
-            raise Unreadable("column subset selection knows no hierarchy, no limits on groups or on coefficients.")
+        if not all(vars(options)[name] is None for name in (*READERS, "per_group", *LIMITS)):
+            raise Unreadable("column subset selection knows no hierarchy, pairs, limits on groups or on coefficients.")
         return {"A": known["A"], "y": [], "k": known["k"], "loss": "", "lam": 0.0, "delta": 1.0} | demands
     if options.weights is not None:
         known["weights"] = read_weights(options.weights)
@@ -131,10 +133,12 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
         held.setdefault(label or j, []).append(j)
     if isinstance(known["k"], int) and held and options.per_group is None:
         known["k"] = min(known["k"], len(held))
-    if "hierarchy" in known:
-        said = known["hierarchy"] if options.hierarchy is None else read_lines(options.hierarchy)
-        columns = read_instance(options.instance, ["feature_names"]).get("feature_names", [])
-        demands |= relations(said, labels, columns, _width(known["A"]))
+    for name, read in READERS.items():
+        if name in known:
+            path = vars(options)[name]
+            named = {} if sparse is not None else read_instance(options.instance, ["feature_names"])
+            said = known[name] if path is None else read_lines(path)
+            demands |= read(said, labels, named.get("feature_names", []), _width(known["A"]))
     if not all(vars(options)[name] is None for name in LIMITS):
         lines = [] if options.bounds is None else read_lines(options.bounds)
         named = {} if sparse is not None else read_instance(options.instance, ["feature_names"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 
-from .relations import Unclear
+from .unit_names import Unclear
 
 FREE = (float("-inf"), float("inf"))
 

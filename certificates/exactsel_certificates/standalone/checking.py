@@ -17,10 +17,10 @@ from typing import Any
 
 from .algebra import as_float, semidefinite
 from .counting import Semidefinite, least_squares, taken
-from .domain import Outside, Problem, problem_of
+from .demands import Demands
+from .domain import Problem, problem_of
 from .estimate import Asked, Most, asked, default_limits
 from .file import BY_COUNTING, FIRST_LIKE, FIRST_STRONG, FLAGS, point, read, regions, split
-from .hierarchy import GROUP_LIMITS, KINDS, Demands, Limits
 from .leaf_regions import LEAF, LeafRegions
 from .limits import sizes, sizes_in_bounds, sizes_in_scope
 from .minorant import below_minorant
@@ -33,6 +33,7 @@ from .screened import bounds as bounds_of_others
 from .selections import Selections
 from .sparse import Sparse
 from .strong import StrongColumns
+from .values import Outside
 from .work import Beyond, TooMuch, at_most, leave_undone, left_undone
 
 POLISHED = 1000
@@ -49,15 +50,14 @@ def problem_hash(problem: Problem) -> str:
         about |= {"problem": "css"}
     if problem.force_in or problem.force_out:
         about |= {"force_in": problem.force_in, "force_out": problem.force_out}
-    about |= {name: True for name, flag in flags_of(problem).items() if flag and name != "bounds"}
+    about |= {name: True for name, flag in flags_of(problem).items() if flag and name not in ("bounds", "equalities")}
     about |= {"groups": problem.groups} if problem.groups else {}
-    if isinstance(problem.hierarchy, Limits):
-        about |= {GROUP_LIMITS: {"most": problem.hierarchy.most, "groups": problem.hierarchy.groups}}
-    elif problem.hierarchy:
-        parents = sorted(problem.hierarchy.parents.items())
-        about |= {"hierarchy": {"kind": kind_of(problem), "parents": parents}}
+    if problem.hierarchy:
+        about |= {problem.hierarchy.name: problem.hierarchy.entry()}
     if problem.bounds:
         about |= {"bounds": [[v.hex() for v in side] for side in problem.bounds]}
+    if problem.equalities:
+        about |= {"equalities": problem.equalities.entry()}
     digest = hashlib.sha256(b"exactsel-problem-v1\0" + json.dumps(about, sort_keys=True).encode())
     for row in [*problem.A, problem.y, problem.weights or []]:
         digest.update(struct.pack(f"<{len(row)}d", *row))
@@ -66,15 +66,13 @@ def problem_hash(problem: Problem) -> str:
 
 def flags_of(problem: Problem) -> dict[str, bool | None]:
     """The flags of a problem's proofs: true or null."""
-    has = (problem.weights is not None, problem.level, problem.scale, bool(problem.bounds))
+    has = (problem.weights is not None, problem.level, problem.scale, bool(problem.bounds), bool(problem.equalities))
     return {name: flag or None for name, flag in zip(FLAGS, has, strict=True)}
 
 
 def kind_of(problem: Problem) -> str | None:
-    """The kind of a problem's hierarchy, if it has one."""
-    if isinstance(problem.hierarchy, Limits):
-        return GROUP_LIMITS
-    return KINDS[problem.hierarchy.weak] if problem.hierarchy else None
+    """What a file calls a problem's constraint, if it has one."""
+    return problem.hierarchy.kind if problem.hierarchy else None
 
 
 def mismatch(p: dict[str, Any], problem: Problem) -> str:
@@ -92,17 +90,17 @@ def check(
     data: bytes, A: list[list[float]] | Sparse, y: list[float], k: int, loss: str, lam: float, delta: float,
     force_in: Sequence[int] = (), force_out: Sequence[int] = (), weights: Sequence[float] | None = None,
     level: bool = False, groups: Sequence[Sequence[int]] = (), scale: bool = False,
-    hierarchy: Sequence[tuple[int, Sequence[int]]] = (), kind: str = "strong", per_group: int | None = None,
     bounds: Sequence[Sequence[float]] | None = None, work_limit: float | None = None, time_limit: float = math.inf,
     begin: Callable[[Asked, float], None] | None = None, clock: Callable[[], float] = time.monotonic,
+    equalities: Sequence[Any] | None = None, **related: Any,
 ) -> str:  # fmt: skip
     """Empty when the file proves its claim about this problem (``loss`` "" for column subset selection), else why not.
 
     Data, weights included, are those given, before anything is done to them; ``level`` says whether models have an
-    intercept, ``scale`` whether columns are scaled, ``hierarchy`` which columns or groups have parents, and these, of
-    which all are needed (``kind`` "strong") or one ("weak"). With ``per_group`` columns are chosen one by one, at most
-    so many of each group. ``bounds`` are the lower and the upper limits of all coefficients, infinite where there is
-    none. A problem outside the domain is a reason, too.
+    intercept, ``scale`` whether columns are scaled. ``bounds`` are the lower and the upper limits of all coefficients,
+    infinite where there is none, ``equalities`` the numbers of each by column, and the right-hand sides. A problem
+    outside the domain is a reason, too.
+    ``related``: the constraints, see .constraints.
 
     ``work_limit`` operations on fractions are done at most, by default what :func:`.estimate.default_limits` makes of
     the sizes of the proof and of the problem; ``time_limit`` is in seconds of the ``clock``. ``begin`` is called with
@@ -116,19 +114,22 @@ def check(
     screened: Stated | None = None
     p: dict[str, Any] = {}
     try:
-        demands = (weights, level, groups, scale, hierarchy, kind, per_group, bounds)
-        if isinstance(A, Sparse) or is_screened(data):
+        demands: tuple[Any, ...] = (weights, level, groups, scale, bounds)
+        if equalities is None and (isinstance(A, Sparse) or is_screened(data)):
             p = read(data)
             if p.get("columns") is None:
                 A = as_table(A)
             else:
-                screened = stated(A, y, k, loss, lam, delta, force_in, force_out, *demands)
+                screened = stated(A, y, k, loss, lam, delta, force_in, force_out, *demands, **related)
                 reason = mismatch_of_screened(p, screened)
                 if reason:
                     return reason
                 A, k, force_in, force_out, bounds = on_active(p, screened)
                 demands = (*demands[:-1], bounds)
-        problem = problem_of(A, y, k, loss, lam, delta, force_in, force_out, *demands)
+        if equalities is not None:
+            p = read(data)
+            demands = (*demands, [*equalities, list(p["equality_size"])])
+        problem = problem_of(A, y, k, loss, lam, delta, force_in, force_out, *demands, **related)
     except Outside as error:
         return str(error)
     p = p or read(data)
@@ -154,11 +155,13 @@ def refused(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> str:
         return "columns that are not allowed"
     if problem.bounds and not all(problem.bounds[0][j] <= v <= problem.bounds[1][j] for j, v in model.items()):
         return "coefficients outside their bounds"
+    if problem.equalities and (problem.equalities.missed(model) or len(p["dual_value"])):
+        return "a model that misses the equalities, or dual vectors with these"
     if problem.hierarchy:
         # The columns listed are those chosen, coefficient zero or not.
         shown = {g for g, group in enumerate(units) if {*p["model_index"]} & {*group}} | {*problem.force_in}
         if not problem.hierarchy.allows(shown, {*problem.force_out}, len(units), problem.k):
-            return "columns that the hierarchy does not allow together, or limits on groups"
+            return "columns that a hierarchy, limits on groups or pairs do not allow together"
     return ""
 
 
@@ -204,6 +207,7 @@ def regression_of(problem: Problem) -> Regression:
     return Regression(
         allowed(problem), problem.y, problem.k, problem.loss, problem.lam, problem.delta, problem.weights,
         problem.level, problem.groups, problem.scale, problem.bounds,
+        problem.equalities.appended() if problem.equalities else (),
     )  # fmt: skip
 
 
@@ -255,7 +259,8 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
             polished += 1
             bounds.append(improved(r, S, C, r.given(point(p, number)), curvatures, claim))
         low = min(low, max(bounds))
-    return min(low, r.objective({})), upper
+    # The empty model need not meet equalities, and so may cost less than any that does.
+    return min(low, r.c if problem.equalities else r.objective({})), upper
 
 
 def allowed(problem: Problem) -> list[list[float]]:

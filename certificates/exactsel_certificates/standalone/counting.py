@@ -14,7 +14,7 @@ from itertools import combinations
 
 from . import group_counting
 from .algebra import Matrix, root
-from .hierarchy import Demands
+from .demands import Demands
 from .regression import Regression
 from .strong import StrongColumns
 from .work import tally

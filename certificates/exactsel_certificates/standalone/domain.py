@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-from .hierarchy import KINDS, Hierarchy, Limits
+from .constraints import arguments_of, demands_of, is_asked
+from .demands import Demands
+from .equalities import Equalities, equalities_of
+from .values import Outside, choice, listed, refuse, shown, whole
 
 LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
 CLASSES = ("logistic", "squared_hinge")
 WITHOUT_RIDGE = ("quadratic", "huber", "logistic", "poisson")
 SMALLEST, LARGEST = 1e-60, 1e60
 LIGHTEST, HEAVIEST = 1e-30, 1e30
-
-
-class Outside(Exception):
-    """The problem is none a proof can speak of; the text says why, in one sentence."""
 
 
 class Problem(NamedTuple):
@@ -35,43 +33,39 @@ class Problem(NamedTuple):
     level: bool
     scale: bool
     groups: list[list[int]]
-    hierarchy: Hierarchy | Limits | None
+    hierarchy: Demands | None
     bounds: list[list[float]]
     """Lower and upper limits of coefficients, infinite where there is none; empty without any."""
+    equalities: Equalities | None = None
 
 
 def problem_of(
     A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, force_in: Any = (), force_out: Any = (),
     weights: Any = None, level: Any = False, groups: Any = (), scale: Any = False,
-    hierarchy: Any = (), kind: Any = "strong", per_group: Any = None, bounds: Any = None,
+    bounds: Any = None, equalities: Any = None, **related: Any,
 ) -> Problem:  # fmt: skip
-    """The problem these make, ``loss`` "" for column subset selection.
+    """The problem these make, ``loss`` "" for column subset selection; ``related``: see .constraints.
 
     Raises
     ------
     Outside
     """
     if not isinstance(loss, str) or loss not in ("", *LOSSES):
-        _refuse("loss", loss, f"one of {', '.join(LOSSES)}")
+        refuse("loss", loss, f"one of {', '.join(LOSSES)}")
     _flags(level, scale)
+    related = arguments_of(related)
     rows = _table(A)
     n, d = len(rows), len(rows[0])
-    limit = _whole(k)
+    limit = whole(k)
     if limit is None or not 0 <= limit <= d:
-        _refuse("k", k, f"a whole number from 0 to {d}")
+        refuse("k", k, f"a whole number from 0 to {d}")
     if not loss:
-        demands = (force_in, force_out, groups, hierarchy)
-        if (
-            level
-            or scale
-            or weights is not None
-            or per_group is not None
-            or bounds is not None
-            or any(_listed("a list of columns", v) for v in demands)
-        ):
+        demands = (force_in, force_out, groups)
+        others = [part for part in (weights, bounds, equalities) if part is not None]
+        if level or scale or others or is_asked(related) or any(listed("a list of columns", v) for v in demands):
             raise Outside(
-                "column subset selection was given weights, an intercept, a scale, groups, a hierarchy, bounds or "
-                "forced columns, but knows none of them."
+                "column subset selection was given weights, an intercept, a scale, groups, a hierarchy, pairs, bounds, "
+                "equalities or forced columns, but knows none of them."
             )
         return Problem(rows, [], limit, "", 0.0, 1.0, [], [], None, False, False, [], None, [])
     target = _numbers("y", y, n)
@@ -84,67 +78,52 @@ def problem_of(
     if not _measurable(target):
         raise Outside(f"y holds nothing above {SMALLEST:g} in size without being zero; multiply it by a constant.")
     units = _partition(groups, d)
-    related: Hierarchy | Limits | None = _related(hierarchy, kind, len(units) or d)
-    if per_group is not None:
-        if related:
-            raise Outside("there are a hierarchy and limits on groups, but only one of the two was expected.")
-        related, units = _limited(units, per_group), []
-    have, banned = (_choice(name, v, len(units) or d) for name, v in (("force_in", force_in), ("force_out", force_out)))
+    together, units = demands_of(related, units, d)
+    have, banned = (choice(name, v, len(units) or d) for name, v in (("force_in", force_in), ("force_out", force_out)))
     if len(have) > limit:
         raise Outside(f"{len(have)} columns or groups are forced in, but k is {limit}.")
     if {*have} & {*banned}:
         raise Outside("a column or group is forced in and out at once, but only one of the two was expected.")
     return Problem(
         rows, target, limit, loss, _ridge(lam), _threshold(delta) if loss == "huber" else 1.0, have, banned,
-        None if weights is None else _row_weights(weights, n), level, scale, units, related,
-        [] if bounds is None else checked_bounds(bounds, d, scale),
+        None if weights is None else _row_weights(weights, n), level, scale, units, together,
+        [] if bounds is None else checked_bounds(bounds, d, scale), _equalities(equalities, loss, d),
     )  # fmt: skip
+
+
+def _equalities(given: Any, loss: str, d: int) -> Equalities | None:
+    found = None if given is None else equalities_of(given, d)
+    if given is not None and (found is None or loss != "quadratic"):
+        raise Outside(
+            "the equalities are none, or the loss is not quadratic, but rows, right-hand sides and powers of two were "
+            "expected."
+        )
+    return found
 
 
 def _flags(level: object, scale: object) -> None:
     for name, flag in (("intercept", level), ("scale", scale)):
         if not isinstance(flag, bool):
-            _refuse(name, flag, "True or False")
-
-
-def _refuse(name: str, found: object, expected: str) -> NoReturn:
-    raise Outside(f"{name} is {_shown(found)}, but {expected} was expected.")
-
-
-def _shown(value: Any) -> str:
-    """A value in a few letters, whatever it is."""
-    if isinstance(value, float) or (_whole(value) is not None and abs(value) < 10**20):
-        return repr(value)
-    return ascii(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
-
-
-def _whole(value: object) -> int | None:
-    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+            refuse(name, flag, "True or False")
 
 
 def _number(value: object) -> float | None:
     """A double: the value itself, or the whole number it is equal to; None where there is none within the limits."""
     if isinstance(value, float):
         return float(value) if abs(value) <= LARGEST else None
-    whole = _whole(value)
-    return float(whole) if whole is not None and abs(whole) <= LARGEST and float(whole) == whole else None
-
-
-def _listed(name: str, values: object) -> Sequence[Any]:
-    if not isinstance(values, list | tuple):
-        _refuse(name, values, "a list")
-    return values
+    number = whole(value)
+    return float(number) if number is not None and abs(number) <= LARGEST and float(number) == number else None
 
 
 def _numbers(name: str, values: Any, count: int) -> list[float]:
     """So many numbers."""
-    if len(_listed(name, values)) != count:
+    if len(listed(name, values)) != count:
         raise Outside(f"{name} holds {len(values)} numbers, but {count} were expected.")
     numbers = []
     for value in values:
         number = _number(value)
         if number is None:
-            raise Outside(f"{name} holds {_shown(value)}, but doubles of at most {LARGEST:g} in size were expected.")
+            raise Outside(f"{name} holds {shown(value)}, but doubles of at most {LARGEST:g} in size were expected.")
         numbers.append(number)
     return numbers
 
@@ -157,7 +136,7 @@ def _measurable(values: Sequence[float]) -> bool:
 
 def _table(A: Any) -> list[list[float]]:
     """The columns, as rows of equal length."""
-    if not _listed("A", A) or not _listed("the first row of A", A[0]):
+    if not listed("A", A) or not listed("the first row of A", A[0]):
         raise Outside("A has no rows or no columns, but at least one of each was expected.")
     rows = [_numbers(f"row {i} of A", row, len(A[0])) for i, row in enumerate(A)]
     for j, column in enumerate(zip(*rows, strict=True)):
@@ -172,14 +151,14 @@ def _table(A: Any) -> list[list[float]]:
 def _ridge(lam: object) -> float:
     number = _number(lam)
     if number is None or not (number >= SMALLEST or number == 0):
-        _refuse("lam", lam, f"0 or a number from {SMALLEST:g} to {LARGEST:g}")
+        refuse("lam", lam, f"0 or a number from {SMALLEST:g} to {LARGEST:g}")
     return number
 
 
 def _threshold(delta: object) -> float:
     number = _number(delta)
     if number is None or not number >= SMALLEST:
-        _refuse("delta", delta, f"a number from {SMALLEST:g} to {LARGEST:g}")
+        refuse("delta", delta, f"a number from {SMALLEST:g} to {LARGEST:g}")
     return number
 
 
@@ -192,17 +171,9 @@ def _row_weights(weights: object, n: int) -> list[float]:
     return numbers
 
 
-def _choice(name: str, units: Any, count: int) -> list[int]:
-    """Different columns or groups, by number."""
-    numbers = [number for number in map(_whole, _listed(name, units)) if number is not None and 0 <= number < count]
-    if len(set(numbers)) < len(units):
-        raise Outside(f"{name} holds something else than different whole numbers from 0 to {count - 1}.")
-    return numbers
-
-
 def _partition(groups: object, d: int) -> list[list[int]]:
     """Groups in the order of their first columns, every column in one of them; empty where there are none."""
-    held = [_choice("a group", group, d) for group in _listed("groups", groups)]
+    held = [choice("a group", group, d) for group in listed("groups", groups)]
     if held and (not all(held) or sorted(j for group in held for j in group) != [*range(d)]):
         raise Outside("the groups leave a column out or hold one twice, but every column was expected in one group.")
     if any(group != sorted(group) for group in held) or [g[0] for g in held] != sorted(g[0] for g in held):
@@ -212,8 +183,8 @@ def _partition(groups: object, d: int) -> list[list[int]]:
 
 def checked_bounds(bounds: object, d: int, scale: bool) -> list[list[float]]:
     """The limits of coefficients, lower ones and upper ones."""
-    sides = _listed("the bounds", bounds)
-    if len(sides) != 2 or not all(isinstance(v, float) and v == v for side in sides for v in _listed("bounds", side)):
+    sides = listed("the bounds", bounds)
+    if len(sides) != 2 or not all(isinstance(v, float) and v == v for side in sides for v in listed("bounds", side)):
         raise Outside("the bounds hold something else than lower and upper doubles, but these were expected.")
     lower, upper = ([v + 0.0 for v in side] for side in sides)  # 0 has no sign
     if len(lower) != d or len(upper) != d:
@@ -225,26 +196,3 @@ def checked_bounds(bounds: object, d: int, scale: bool) -> list[list[float]]:
     if scale and any(v and math.isfinite(v) for v in [*lower, *upper]):
         raise Outside("columns are scaled and have bounds other than 0, but only one of the two was expected.")
     return [lower, upper]
-
-
-def _limited(groups: list[list[int]], per_group: object) -> Limits | None:
-    """The limits on groups; None where no group has more columns."""
-    most = _whole(per_group)
-    if most is None or most < 1 or not groups:
-        _refuse("the limit on each group", per_group, "a whole number of at least 1 with groups")
-    larger = [group for group in groups if len(group) > most]
-    return Limits(most, larger) if larger else None
-
-
-def _related(parents: object, kind: object, count: int) -> Hierarchy | None:
-    """Who needs whom, from pairs of a unit and its parents; None where there are no pairs."""
-    if not isinstance(kind, str) or kind not in KINDS:
-        _refuse("the kind of the hierarchy", kind, " or ".join(KINDS))
-    pairs = _listed("the hierarchy", parents)
-    if any(len(_listed("an entry of the hierarchy", pair)) != 2 for pair in pairs):
-        raise Outside("the hierarchy holds something else than pairs of a unit and its parents.")
-    children = _choice("the hierarchy", [j for j, _ in pairs], count)
-    held = {j: _choice(f"the parents of {j}", own, count) for j, (_, own) in zip(children, pairs, strict=True)}
-    if children != sorted(children) or any(not own or own != sorted(own) or j in own for j, own in held.items()):
-        raise Outside("units or parents of the hierarchy are out of order, or a unit has no parents or is its own.")
-    return Hierarchy(kind == "weak", held) if held else None

@@ -12,13 +12,14 @@ from fractions import Fraction as F
 from itertools import accumulate, pairwise
 from typing import Any
 
-from .hierarchy import GROUP_LIMITS, KINDS, Demands
+from .demands import Demands
 from .work import tally
 
 TYPES = {"<f8": "d", "<f4": "f", "<f2": "e", "<i4": "i", "<u2": "H", "u1": "B"}
 ARRAYS = {
     "curvature": ["<f8"], "model_value": ["<f8"], "point_value": ["<f8", "<f4"], "dual_value": ["<f8"],
-    "split_scale": ["<f8"], "model_index": ["<i4"], "point_size": ["<i4"], "tree": ["<i4"], "split_size": ["<i4"],
+    "split_scale": ["<f8"], "equality_size": ["<f8"],
+    "model_index": ["<i4"], "point_size": ["<i4"], "tree": ["<i4"], "split_size": ["<i4"],
     "minorant_point": ["<i4"], "minorant_width": ["<f4"], "limit_point": ["<i4"], "curvature_split": ["<i4"],
     "active_column": ["<i4"], "screen_dual": ["<i4"], "screen_level": ["<f8"],
     "split_value": ["<f2"], "point_index": ["<i4", "<u2", "u1"], "split_column": ["<i4", "<u2", "u1"],
@@ -26,7 +27,7 @@ ARRAYS = {
 """In the order they are stored, each with the types it may have; those that are empty may be left out."""
 
 REALS = [name for name, kinds in ARRAYS.items() if kinds[0] in ("<f8", "<f4", "<f2")]
-FLAGS = ("weights", "intercept", "scale", "bounds")
+FLAGS = ("weights", "intercept", "scale", "bounds", "equalities")
 
 FIRST_STRONG = 2**24
 """Where kind 7 has an argument from here on, that much more than the number of a point, this names strong columns."""
@@ -64,7 +65,7 @@ def read(data: bytes) -> dict[str, Any]:
     need(proof.get("format") == "exsel" and type(version) is int and version == 1, "format or version")
     need(all(proof.get(name) is None or proof[name] is True for name in FLAGS), "flags")
     related, many = proof.get("hierarchy"), proof.get("groups")
-    need(related is None or (isinstance(related, str) and related in (*KINDS, GROUP_LIMITS)), "hierarchy")
+    need(related is None or isinstance(related, str), "hierarchy")
     need(many is None or (type(many) is int and 0 < many < 2**31), "groups")
     need(math.isfinite(lower) and math.isfinite(upper), "claim")
     need(all(type(s) is int and 0 <= s < 2**31 for s in sizes), "sizes")

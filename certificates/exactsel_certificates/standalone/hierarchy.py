@@ -1,4 +1,4 @@
-"""Units that are chosen only together with others, or so many of a group at most, for the second checker.
+"""Units that are chosen only together with others, for the second checker.
 
 ``parents`` maps a unit to those it needs: all of them, or with ``weak`` one of them.
 """
@@ -6,68 +6,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .demands import Demands, Region
+from .unit_names import Unclear, number_of, said, units_of
+from .values import Outside, choice, listed, refuse
 
 KINDS = ("strong", "weak")
-GROUP_LIMITS = "limits"
-"""What a file says in place of a kind where there are limits on groups."""
-
-Region = tuple[set[int], set[int]]
-"""S and C."""
-
-
-class Demands:
-    """What regions and their parts come to, whichever way units hang together."""
-
-    def pruned(self, region: Region | None, k: int) -> Region | None:
-        """The region with all that its decisions imply; None where it holds no set of units at all."""
-        raise NotImplementedError
-
-    def lonely(self, S: set[int]) -> set[int]:
-        """Units of S that need others, all of them elsewhere."""
-        raise NotImplementedError
-
-    def put(self, region: Region | None, j: int, inside: bool, k: int) -> Region | None:
-        """The part of a region with a unit, or the part without it; nothing where the region says otherwise."""
-        if region is None:
-            return None
-        S, C = region
-        if j in C:
-            return self.pruned((S | {j}, C - {j}) if inside else (S, C - {j}), k)
-        return region if (j in S) == inside else None
-
-    def allows(self, held: set[int], banned: set[int], count: int, k: int) -> bool:
-        """Whether these units and all they imply may be chosen together."""
-        region = None if held & banned else self.pruned((held, set(range(count)) - held - banned), k)
-        return region is not None and not self.lonely(region[0])
-
-
-class Limits(Demands):
-    """At most so many columns of each of some groups."""
-
-    def __init__(self, most: int, groups: Sequence[Sequence[int]]) -> None:
-        self.most, self.groups = most, groups
-
-    def pruned(self, region: Region | None, k: int) -> Region | None:
-        """The region without what is left of full groups."""
-        if region is None:
-            return None
-        S, C = region
-        held = [len(S.intersection(group)) for group in self.groups]
-        if len(S) > k or any(many > self.most for many in held):
-            return None
-        full = (group for group, many in zip(self.groups, held, strict=True) if many == self.most)
-        return S, C.difference(*full)
-
-    def lonely(self, S: set[int]) -> set[int]:
-        """No column needs another one."""
-        return set()
 
 
 class Hierarchy(Demands):
     """Who needs whom; nobody anybody where ``parents`` is empty."""
 
+    name = "hierarchy"
+
     def __init__(self, weak: bool, parents: Mapping[int, Sequence[int]]) -> None:
         self.weak, self.parents = weak, parents
+
+    @property
+    def kind(self) -> str:
+        """What the header of a file calls it."""
+        return KINDS[self.weak]
+
+    def entry(self) -> dict[str, Any]:
+        """What the hash of a problem has of it."""
+        return {"kind": self.kind, "parents": sorted(self.parents.items())}
 
     def pruned(self, region: Region | None, k: int) -> Region | None:
         """The region with all that its decisions imply; None where it holds no set of units at all."""
@@ -101,3 +64,46 @@ class Hierarchy(Demands):
     def lonely(self, S: set[int]) -> set[int]:
         """Units of S whose parents are all elsewhere."""
         return {j for j in S if self.needs(j) and S.isdisjoint(self.needs(j))}
+
+
+def of_pairs(parents: Any, kind: Any, count: int) -> Hierarchy | None:
+    """Who needs whom, from pairs of a unit and its parents; None where there are no pairs."""
+    if not isinstance(kind, str) or kind not in KINDS:
+        refuse("the kind of the hierarchy", kind, " or ".join(KINDS))
+    pairs = listed("the hierarchy", parents)
+    if any(len(listed("an entry of the hierarchy", pair)) != 2 for pair in pairs):
+        raise Outside("the hierarchy holds something else than pairs of a unit and its parents.")
+    children = choice("the hierarchy", [j for j, _ in pairs], count)
+    held = {j: choice(f"the parents of {j}", own, count) for j, (_, own) in zip(children, pairs, strict=True)}
+    if children != sorted(children) or any(not own or own != sorted(own) or j in own for j, own in held.items()):
+        raise Outside("units or parents of the hierarchy are out of order, or a unit has no parents or is its own.")
+    return Hierarchy(kind == "weak", held) if held else None
+
+
+def read(lines: Any, labels: list[str], columns: Any, d: int) -> dict[str, Any]:
+    """``hierarchy`` and ``kind`` as the check takes them, from lines ``child: parent, parent``."""
+    names, count = units_of(labels, columns, d)
+    held: dict[int, list[int]] = {}
+    kind = ""
+    for text in said(lines):
+        if text in KINDS and not kind and not held:
+            kind = text
+            continue
+        child, parents = _parted(text)
+        own = [number_of(part, names, count) for part in parents.split(",") if part.strip()]
+        j = number_of(child, names, count)
+        if j in held or len({j, *own}) <= len(own):
+            raise Unclear(f"the line {text!a} names a unit that was named already; name each once.")
+        held[j] = sorted(own)
+    return {"hierarchy": sorted((j, own) for j, own in held.items() if own), "kind": kind or KINDS[0]}
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """Child and parents: what is before and after the first colon that ends a word, or the only one."""
+    for place, letter in enumerate(text):
+        if letter == ":" and not text[place + 1 : place + 2].strip():
+            return text[:place], text[place + 1 :]
+    if text.count(":") != 1:
+        raise Unclear(f"the line {text!a} is none like 'child: parent, parent'; correct it.")
+    child, _, parents = text.partition(":")
+    return child, parents

@@ -14,7 +14,7 @@ from fractions import Fraction as F
 from itertools import combinations, product
 
 from .algebra import as_float, solve
-from .hierarchy import Demands, Limits
+from .demands import Demands
 from .polishing import improved
 from .regression import Regression
 from .rows import DIGITS, chance, slopes
@@ -165,10 +165,9 @@ class Patterns:
             if region is None:
                 continue
             inside, left = region
-            limits = self.demands if isinstance(self.demands, Limits) else Limits(0, [])
-            full = [g for g in limits.groups if len((inside | left).intersection(g)) > limits.most]
+            full = self.demands.crowded(inside | left)
             if full:
-                waiting += [(inside, left - {j}) for j in sorted(left.intersection(full[0]))]
+                waiting += [(inside, left - {j}) for j in sorted(left & full)]
             else:
                 yield frozenset(inside | left)
 

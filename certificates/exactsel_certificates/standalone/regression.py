@@ -31,7 +31,7 @@ class Regression:
     def __init__(
         self, A: Sequence[Sequence[float]], y: Sequence[float], k: int, loss: str, lam: float, delta: float,
         weights: Sequence[float] | None = None, level: bool = False, groups: Sequence[Sequence[int]] = (),
-        scale: bool = False, bounds: Sequence[Sequence[float]] = (),
+        scale: bool = False, bounds: Sequence[Sequence[float]] = (), more: Sequence[tuple[list[F], F]] = (),
     ) -> None:  # fmt: skip
         d = len(A[0])
         self.bounds = bounds
@@ -58,8 +58,22 @@ class Regression:
         self.ridge = [self.lam * s for s in self.squares]
         self.sizes: list[F] = []
         """How large coefficients of the data as given can be, where that is known (limits.py)."""
+        self.own = len(self.y)
+        """Rows that are not those of equalities, which have no part in an intercept."""
+        for row, target in more:
+            self.append(row, target)
         self.after_split: tuple[list[F], dict[tuple[int, int], F]] | None = None
         """The curvature that is left after a split, and the split's E, where the file has one."""
+
+    def append(self, row: list[F], target: F) -> None:
+        """Another row of quadratic loss, of weight one, which an intercept does not reach."""
+        for i, left in enumerate(row):
+            self.columns[i].append(left)
+            self.b[i] += left * target
+            self.G[i] = [v + left * right for v, right in zip(self.G[i], row, strict=True)]
+        self.c += target * target / 2
+        self.y.append(target)
+        self.weights.append(F(1))
 
     def free(self) -> Regression:
         """The same problem without bounds of coefficients."""
@@ -131,8 +145,8 @@ class Regression:
         counts = self.weights
         tally((20 if self.loss in ("logistic", "poisson") else 3) * len(g))
         if self.level and self.loss == "quadratic":
-            mean = dot(self.weights, g) / self.weight
-            g = [v - mean for v in g]
+            mean = dot(self.weights[: self.own], g[: self.own]) / self.weight
+            g = [v - mean for v in g[: self.own]] + g[self.own :]
         elif self.level:
             counts = shares(g, self.weights)
         if self.loss == "logistic":
@@ -225,7 +239,7 @@ class Regression:
         return self.c - sum((v * Gx[j] for j, v in x.items()), F(0)) / 2, terms
 
     def objective(self, x: dict[int, F]) -> F:
-        """The objective of a model, rounded upwards."""
+        """The objective of a model, rounded upwards; rows of equalities, which it is to meet, have no part in it."""
         ridge = sum((self.ridge[j] * v * v for j, v in x.items()), F(0)) / 2
         alike = self.loss == "poisson" and not x and all(v == self.y[0] for v in self.y)
         if alike and (self.y[0] == 1 or (self.level and self.y[0] > 0)):
@@ -233,7 +247,9 @@ class Regression:
             return F(0)
         if self.loss == "quadratic":
             Gx = self.times(x)
-            return ridge + self.c + sum((v * (Gx[j] / 2 - self.b[j]) for j, v in x.items()), F(0))
+            whole = ridge + self.c + sum((v * (Gx[j] / 2 - self.b[j]) for j, v in x.items()), F(0))
+            z = self.predict(x)[self.own :] if self.own < len(self.y) else []
+            return whole - sum(((v - t) ** 2 for v, t in zip(z, self.y[self.own :], strict=True)), F(0)) / 2
         z = self.predict(x)
         tally(20 * len(z))
         if self.loss == "logistic":

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 
 from .algebra import dot
 from .arrays import MOST
-from .domain import Outside, checked_bounds, problem_of
+from .constraints import arguments_of, is_asked
+from .domain import checked_bounds, problem_of
 from .regression import Regression
 from .sparse import Sparse, in_domain, of_table
+from .values import Outside
 from .work import TooMuch, tally
 
 
@@ -59,15 +61,14 @@ def as_table(A: object) -> Any:
 
 def stated(
     A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, force_in: Any, force_out: Any, weights: Any = None,
-    level: Any = False, groups: Any = (), scale: Any = False, hierarchy: Any = (), kind: Any = "strong",
-    per_group: Any = None, bounds: Any = None,
+    level: Any = False, groups: Any = (), scale: Any = False, bounds: Any = None, **related: Any,
 ) -> Stated:  # fmt: skip
     """The sparse problem these make; Outside where it is none a proof of screened columns can speak of.
 
     What is said of the problem on the active columns is looked at again there.
     """
-    if weights is not None or groups or scale or hierarchy or per_group is not None or not loss:
-        raise Outside("the proof screens columns, but the problem has groups, weights, a hierarchy or scaled columns.")
+    if weights is not None or groups or scale or is_asked(arguments_of(related)) or not loss:
+        raise Outside("the proof screens columns, but the problem has groups, weights, a constraint or scaled columns.")
     if not isinstance(A, Sparse):
         plain = problem_of(A, y, k, loss, lam, delta, force_in, force_out, None, level, bounds=bounds)
         return Stated(

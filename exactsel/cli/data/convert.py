@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from exactsel.cli.constraint_options import DEMANDS
 from exactsel.cli.demands import labels_of_groups
 from exactsel.cli.helping import Command
 from exactsel.cli.named_files import OutputFile
@@ -29,7 +30,7 @@ def command(out: str, **arguments: Any) -> None:
     from exactsel.errors import InputError
 
     overrides = {name: arguments[name] for name in ("k", "lam", "loss", "delta") if arguments[name] is not None}
-    if any(arguments[name] for name in ("scale", "offset", "force_in", "force_out", "hierarchy", "per_group")):
+    if any(arguments[name] for name in ("scale", "offset", "force_in", "force_out", *DEMANDS)):
         raise InputError("an instance file holds the columns as they are and no demands; leave these options to solve.")
     overrides |= {} if arguments["intercept"] is None else {"intercept": arguments["intercept"]}
     with warnings_as_lines():

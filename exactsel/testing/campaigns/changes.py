@@ -73,9 +73,10 @@ def column_copied(rng: Random, instance: TinyInstance) -> Changed:
     j, copy = int(rng.integers(instance.d)), instance.d
     forbidden = (copy,) if j in instance.force_out else ()
     parents = tuple((copy, above) for child, above in instance.hierarchy if child == j)
+    pairs = tuple((min(pair), copy) if max(pair) == j else (max(pair), copy) for pair in instance.not_both if j in pair)
     return replace(
         instance, A=np.column_stack([instance.A, instance.A[:, j]]), force_out=(*instance.force_out, *forbidden),
-        hierarchy=(*instance.hierarchy, *parents),
+        hierarchy=(*instance.hierarchy, *parents), not_both=tuple(sorted((*instance.not_both, *pairs))),
     )  # fmt: skip
 
 
@@ -209,7 +210,9 @@ def _of_rows(instance: TinyInstance, order: Any) -> TinyInstance:
 def columns_in_order(instance: TinyInstance, order: Sequence[int]) -> TinyInstance:
     """The instance with these columns, in this order; units that lose their columns leave demands and hierarchy."""
     groups = None if instance.groups is None else tuple(instance.groups[j] for j in order)
-    made = replace(instance, A=instance.A[:, list(order)], groups=groups, hierarchy=(), force_in=(), force_out=())
+    made = replace(
+        instance, A=instance.A[:, list(order)], groups=groups, hierarchy=(), not_both=(), force_in=(), force_out=()
+    )
     number = {j: u for u, columns in enumerate(made.units) for j in columns}
     new_unit: dict[int, int] = {}
     for unit, columns in enumerate(instance.units):
@@ -221,6 +224,8 @@ def columns_in_order(instance: TinyInstance, order: Sequence[int]) -> TinyInstan
     edges: Parents = tuple(
         (new_unit[u], renamed(above)) for u, above in instance.hierarchy if u in new_unit and renamed(above)
     )
+    pairs = sorted(renamed(pair) for pair in instance.not_both if {*pair} <= {*new_unit})
     return replace(
-        made, force_in=renamed(instance.force_in), force_out=renamed(instance.force_out), hierarchy=tuple(sorted(edges))
-    )
+        made, force_in=renamed(instance.force_in), force_out=renamed(instance.force_out),
+        hierarchy=tuple(sorted(edges)), not_both=tuple((i, j) for i, j in pairs),
+    )  # fmt: skip

@@ -36,6 +36,8 @@ class TinyInstance:
     """The label of each column's group, empty for a column on its own."""
     hierarchy: Parents = ()
     hierarchy_kind: str = "strong"
+    not_both: tuple[tuple[int, int], ...] = ()
+    """Pairs of units that exclude each other; none beside a hierarchy."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Of the solve; what is not in it is left at its default."""
 
@@ -65,7 +67,16 @@ class TinyInstance:
         sets = (frozenset((*self.force_in, *more)) for size in range(places + 1) for more in combinations(free, size))
         return tuple(chosen for chosen in sets if self._respects(chosen))
 
+    @property
+    def constraint(self) -> dict[str, Any]:
+        """The hierarchy or the pairs, as arguments of a problem."""
+        if self.hierarchy:
+            return {"hierarchy": dict(self.hierarchy), "hierarchy_kind": self.hierarchy_kind}
+        return {"not_both": self.not_both} if self.not_both else {}
+
     def _respects(self, chosen: frozenset[int]) -> bool:
+        if any(chosen.issuperset(pair) for pair in self.not_both):
+            return False
         enough = all if self.hierarchy_kind == "strong" else any
         return all(enough(parent in chosen for parent in above) for unit, above in self.hierarchy if unit in chosen)
 
@@ -85,4 +96,4 @@ class TinyInstance:
 
     def problem(self) -> SubsetProblem:
         """The problem as exactsel takes it; InputError where it is refused."""
-        return made_again(self.A, self.y, self.weights, vars(self))
+        return made_again(self.A, self.y, self.weights, vars(self) | {"constraint": self.constraint})

@@ -36,6 +36,7 @@ def _demands(instance: TinyInstance, z: list[Any]) -> list[Any]:
     found = [sum(z) <= instance.k]
     found += [z[unit] == 1 for unit in instance.force_in]
     found += [z[unit] == 0 for unit in instance.force_out]
+    found += [z[i] + z[j] <= 1 for i, j in instance.not_both]
     for unit, above in instance.hierarchy:
         if instance.hierarchy_kind == "strong":
             found += [z[unit] <= z[parent] for parent in above]

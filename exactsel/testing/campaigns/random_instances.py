@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -195,7 +196,8 @@ def _demanding(rng: Random, instance: TinyInstance) -> TinyInstance:
         return instance
     made = _grouped(rng, instance) if rng.random() < 0.12 else instance
     made = _with_demands(rng, made) if rng.random() < 0.15 else made
-    return _with_hierarchy(rng, made) if rng.random() < 0.15 else made
+    made = _with_hierarchy(rng, made) if rng.random() < 0.15 else made
+    return _with_pairs(rng, made) if not made.hierarchy and rng.random() < 0.1 else made
 
 
 def _grouped(rng: Random, instance: TinyInstance) -> TinyInstance:
@@ -222,6 +224,14 @@ def _with_hierarchy(rng: Random, instance: TinyInstance) -> TinyInstance:
     drawn = ((u, {int(p) for p in rng.integers(0, units, int(rng.integers(1, 4)))} - {u}) for u in range(units))
     edges = tuple((u, tuple(sorted(above))) for u, above in drawn if above and rng.random() < 0.5)
     made = replace(instance, hierarchy=edges, hierarchy_kind=str(rng.choice(["strong", "weak"])))
+    return made if made.admissible else instance
+
+
+def _with_pairs(rng: Random, instance: TinyInstance) -> TinyInstance:
+    """Pairs that exclude each other, drawn at random; where no model is left, none."""
+    share = rng.random()
+    pairs = tuple(pair for pair in combinations(range(len(instance.units)), 2) if rng.random() < share)
+    made = replace(instance, not_both=pairs)
     return made if made.admissible else instance
 
 

@@ -39,7 +39,7 @@ def only_the_search(rng: np.random.Generator) -> dict[str, Any]:
 def drawn(rng: np.random.Generator, instance: TinyInstance) -> dict[str, Any]:
     """Any settings that can serve the instance."""
     eps, rel_eps = _pick(rng, TOLERANCES)
-    trees = ("binary",) if instance.hierarchy else ("binary", "binary", "state-space")
+    trees = ("binary",) if instance.constraint else ("binary", "binary", "state-space")
     settings = {
         "tree": _pick(rng, trees),
         "bound": _pick(rng, bounds_for(instance)),

@@ -100,7 +100,9 @@ def _fewer_words(instance: TinyInstance) -> Iterator[TinyInstance]:
         yield replace(instance, hierarchy=())
     for edge in instance.hierarchy if len(instance.hierarchy) > 1 else ():
         yield replace(instance, hierarchy=tuple(other for other in instance.hierarchy if other != edge))
-    if instance.groups and not instance.hierarchy:
+    for pair in instance.not_both:
+        yield replace(instance, not_both=tuple(other for other in instance.not_both if other != pair))
+    if instance.groups and not instance.constraint:
         yield replace(instance, groups=None, force_in=(), force_out=(), k=min(instance.k, instance.d))
     for unit in instance.force_in:
         yield replace(instance, force_in=tuple(u for u in instance.force_in if u != unit))

@@ -138,7 +138,7 @@ def copied_column(both: Both) -> Iterator[str]:
         yield from rises(both)
         return
     yield from falls(both)
-    if instance.lam == 0 and not (instance.force_out or instance.hierarchy):
+    if instance.lam == 0 and not (instance.force_out or instance.constraint):
         yield from rises(both)
 
 
@@ -156,7 +156,7 @@ def ridge_raised(both: Both) -> Iterator[str]:
 
 def hierarchy_emptied(rng: Random, instance: TinyInstance) -> Changed:
     """A hierarchy in which nothing has a parent."""
-    if instance.loss == CSS or instance.hierarchy:
+    if instance.loss == CSS or instance.constraint:
         return None
     return replace(instance, hierarchy=((0, ()),), hierarchy_kind=str(rng.choice(["strong", "weak"])))
 

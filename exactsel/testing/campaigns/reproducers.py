@@ -14,7 +14,7 @@ from exactsel.errors import InputError
 from exactsel.solving.reproducer import FORMAT, write_files
 from exactsel.testing.campaigns.instances import CSS, TinyInstance
 
-PLAIN = ("k", "loss", "lam", "delta", "intercept", "scale", "hierarchy_kind", "settings")
+PLAIN = ("k", "loss", "lam", "delta", "intercept", "scale", "settings")
 """Fields of an instance that JSON holds as they are."""
 
 
@@ -46,7 +46,7 @@ def write_reproducer(folder: Path, reproducer: Reproducer, name: str = "") -> Pa
     entries: dict[str, Any] = {name: getattr(instance, name) for name in PLAIN}
     entries |= {"force_in": list(instance.force_in), "force_out": list(instance.force_out)}
     entries |= {"groups": None if instance.groups is None else list(instance.groups)}
-    entries["hierarchy"] = [[unit, list(above)] for unit, above in instance.hierarchy]
+    entries["constraint"] = instance.constraint
     text = {
         "kind": reproducer.kind, "seed": reproducer.seed,
         "relation": reproducer.relation, "what": reproducer.what, "detail": reproducer.detail, "instance": entries,
@@ -90,11 +90,16 @@ def read_reproducer(file: Path) -> Reproducer:
     try:
         y = np.zeros(len(held.A)) if held.y is None else held.y.astype(float)
         entries = text["instance"]
+        constraint = {"hierarchy": {}, "hierarchy_kind": "strong", "not_both": []} | entries["constraint"]
+        if len(constraint) > 3:
+            raise InputError(f"{words} is about limits on groups, which cannot be made smaller; report it as it is.")
         instance = TinyInstance(
             held.A.astype(float), y, weights=held.weights,
             force_in=tuple(entries["force_in"]), force_out=tuple(entries["force_out"]),
             groups=None if entries["groups"] is None else tuple(entries["groups"]),
-            hierarchy=tuple((int(unit), tuple(above)) for unit, above in entries["hierarchy"]),
+            hierarchy=tuple((int(unit), tuple(above)) for unit, above in constraint["hierarchy"].items()),
+            hierarchy_kind=constraint["hierarchy_kind"],
+            not_both=tuple((int(i), int(j)) for i, j in constraint["not_both"]),
             **{name: entries[name] for name in PLAIN},
         )  # fmt: skip
         return Reproducer(

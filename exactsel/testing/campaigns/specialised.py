@@ -31,7 +31,7 @@ SECONDS = 60.0
 def _plain(instance: TinyInstance) -> bool:
     """Whether it is least squares and nothing else."""
     plain = instance.weights is None and not (instance.intercept or instance.scale or instance.groups)
-    demands = instance.force_in or instance.force_out or instance.hierarchy
+    demands = instance.force_in or instance.force_out or instance.constraint
     return instance.loss == "quadratic" and plain and not demands and 0 < instance.k < instance.d
 
 

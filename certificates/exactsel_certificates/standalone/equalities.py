@@ -1,0 +1,67 @@
+"""Linear equalities on coefficients, for the second checker: C x = c for the data as given, and their weights.
+
+With t_i > 0 the rows t_i C_i and the targets t_i c_i may be appended to the data of quadratic loss, whatever t is: of a
+model that meets the equalities they change no objective, and others only gain. They have no part in an intercept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction as F
+from typing import Any, NamedTuple
+
+SMALLEST, LARGEST = 1e-60, 1e60
+
+TOLERANCE = F(1, 10**12)
+"""An equality holds up to this part of the sizes of its terms and of its right-hand side."""
+
+
+class Equalities(NamedTuple):
+    """C, c and t as plain floats."""
+
+    rows: list[list[float]]
+    right: list[float]
+    sizes: list[float]
+
+    def entry(self) -> dict[str, Any]:
+        """What a problem's hash holds of them."""
+        return {
+            "rows": [[v.hex() for v in row] for row in self.rows],
+            "right": [v.hex() for v in self.right],
+        }  # fmt: skip
+
+    def missed(self, model: dict[int, F]) -> bool:
+        """Whether a model of the data as given misses an equality by more than rounding."""
+        for row, right in zip(self.rows, self.right, strict=True):
+            terms = [F(row[j]) * v for j, v in model.items()]
+            size = sum(map(abs, terms), abs(F(right)))
+            if abs(sum(terms, -F(right))) > TOLERANCE * size:
+                return True
+        return False
+
+    def appended(self) -> list[tuple[list[F], F]]:
+        """Rows and targets to append."""
+        sizes = map(F, self.sizes)
+        return [
+            ([t * F(v) for v in row], t * F(right)) for row, right, t in zip(self.rows, self.right, sizes, strict=True)
+        ]
+
+
+def equalities_of(given: Any, d: int) -> Equalities | None:
+    """The equalities of d coefficients; None where they are none that a proof may be about."""
+    if not isinstance(given, Sequence) or len(given) != 3 or not all(isinstance(part, list) for part in given):
+        return None
+    rows, right, sizes = given
+    m = len(right)
+    if not m or len(rows) != m or len(sizes) != m or not all(isinstance(row, list) and len(row) == d for row in rows):
+        return None
+    numbers = [v for part in (*rows, right, sizes) for v in part]
+    if not all(isinstance(v, float) and math.isfinite(v) for v in numbers):
+        return None
+    if not all(math.frexp(t)[0] == 0.5 for t in sizes) or not all(any(row) for row in rows):
+        return None
+    for row, value, t in zip(rows, right, sizes, strict=True):
+        if not all(v == 0 or SMALLEST <= abs(v) * u <= LARGEST for v in [*row, value] for u in (1.0, t)):
+            return None
+    return Equalities(rows, right, sizes)

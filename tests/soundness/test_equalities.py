@@ -1,0 +1,99 @@
+"""Linear equalities on coefficients: searches against a list of all supports and of all limits that bind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from equality_cases import drawn
+from samples import sample
+
+from exactsel import Problem, boxed, solve
+from exactsel.errors import InputError, UnsupportedError
+
+AT_ONCE = 25
+"""Cases of one test."""
+
+
+def portfolio(k: int = 3, lam: float = 0.0) -> Problem:
+    """Returns of eight shares and of an index of all."""
+    rng = np.random.default_rng(0)
+    A = 0.01 * rng.normal(size=(60, 8))
+    return Problem(
+        A, A @ rng.dirichlet(np.ones(8)) + 0.001 * rng.normal(size=60), k, lam=lam, feature_names=list("abcdefgh")
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", sample(10, 120, smoke=1))
+def test_searches_agree_with_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(AT_ONCE):
+        case = drawn(rng)
+        best = case.optimum()
+        if best == np.inf:
+            with pytest.raises(InputError, match="no model of at most"):
+                case.problem()
+            continue
+        problem = case.problem()
+        result = solve(problem)
+        null = 0.5 * float(case.centred[1] @ case.centred[1])
+        room = 1e-9 * null + 1e-7 * best
+        assert result.lower <= best + room
+        assert result.upper >= best - room
+        if result.reached:
+            assert result.upper <= best * (1 + 2e-6) + room
+        x = np.zeros(case.A.shape[1])
+        for j, value in result.coefficients().items():
+            x[j] = value
+        assert np.all((x >= case.lower) & (x <= case.upper))
+        assert np.all(
+            np.abs(case.rows @ x - case.right) <= 1e-12 * (np.abs(case.rows) @ np.abs(x) + np.abs(case.right))
+        )
+
+
+@pytest.mark.parametrize("limits", [{}, {"nonnegative": "all"}, {"bounds": [(j, 0.0, 0.4) for j in range(8)]}])
+def test_weights_of_a_portfolio_sum_to_one(limits):
+    result = solve(boxed(portfolio(), sum_to=1.0, **limits))
+    assert result.reached
+    assert abs(sum(result.coefficients().values()) - 1.0) <= 1e-15
+
+
+def test_equalities_name_features():
+    result = solve(boxed(portfolio(), equalities=[({"f": 1, "g": -2}, 0.0), ({"a": 1, "f": 1, "h": 2}, 0.5)]))
+    x = {name: 0.0 for name in "abcdefgh"} | result.coefficients()
+    assert abs(x["f"] - 2 * x["g"]) <= 1e-15
+    assert abs(x["a"] + x["f"] + 2 * x["h"] - 0.5) <= 1e-15
+
+
+def test_equalities_that_follow_from_others_are_left_out():
+    twice = [({"a": 2, "b": 2}, 1.0), ({"a": 1, "b": 1}, 0.5)]
+    problem = boxed(portfolio(), equalities=twice)
+    assert problem.base.equalities.rows.shape == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("equalities", "said"),
+    [
+        ([({"a": 1, "b": 1}, 1.0), ({"a": 2, "b": 2}, 1.0)], "contradict each other"),
+        ([({"a": 0.0}, 1.0)], "holds no coefficient"),
+        ([({"z": 1.0}, 1.0)], "'z'"),
+        ([({"a": np.nan}, 1.0)], "a number of the equalities is nan"),
+        ([({"a": 1.0, 0: 1.0}, 1.0)], "twice"),
+        ({"a": 1.0}, "a list of pairs was expected"),
+        ([{"a": 1.0}], "a pair of terms"),
+    ],
+)
+def test_equalities_that_are_none_are_refused(equalities, said):
+    with pytest.raises(InputError, match=said):
+        boxed(portfolio(), equalities=equalities)
+
+
+def test_too_few_features_are_refused():
+    with pytest.raises(InputError, match="raise k"):
+        boxed(portfolio(2), bounds=[(j, 0.0, 0.4) for j in range(8)], sum_to=1.0)
+
+
+def test_other_losses_are_refused():
+    problem = Problem(np.eye(4), [1.0, -1.0, 1.0, -1.0], 2, loss="logistic", lam=1.0)
+    with pytest.raises(UnsupportedError, match="quadratic loss"):
+        boxed(problem, sum_to=1.0)
