@@ -113,7 +113,10 @@ def gram(
     return Instance(left.A, left.y, **stored, feature_names=taken[1], tall=left.tall)
 
 
-def _parts_of(data: Any, y: Any, target: Any, drop: Any, weights: Any, decimal: Any, encoding: Any) -> _Parts:
+def _parts_of(
+    data: Any, y: ArrayLike | None, target: Choice | None, drop: Sequence[Choice], weights: ArrayLike | str | None,
+    decimal: str | None, encoding: str | None,
+) -> _Parts:  # fmt: skip
     """Where blocks of these data come from."""
     check_rows(data, y=y, sample_weight=weights)
     # Of the class: a lazy frame that is asked for its columns works them out.

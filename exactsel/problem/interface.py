@@ -110,6 +110,10 @@ class SubsetProblem(Protocol):
         """
         ...
 
+    def replace(self, **changes: Any) -> SubsetProblem:
+        """The same problem but for ``changes``, by the names of its arguments; nothing is copied."""
+        ...
+
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""
         ...
