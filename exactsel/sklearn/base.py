@@ -25,13 +25,8 @@ from exactsel.problem.row_labels import check_rows
 from exactsel.sklearn.demands import constrained, within_limits
 from exactsel.sklearn.factors import coded_factors_of, coded_rows, knowing_coding
 from exactsel.sklearn.given import (
-    SPARSE,
-    as_searched,
-    check_no_penalty,
-    numbered_names,
-    tell_of_rounding_in,
-    two_classes,
-)
+    SPARSE, as_searched, check_no_penalty, numbered_names, tell_of_rounding_in, two_classes,
+)  # fmt: skip
 from exactsel.solving.api import solve
 from exactsel.solving.result import Result
 from exactsel.studies.best import best_model
@@ -99,7 +94,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     losses: ClassVar[tuple[str, ...]] = ("quadratic", "huber")
     """What ``loss`` may be."""
 
-    def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self: Self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the best model; for an estimator that chooses them, first k and lam.
 
         Parameters
@@ -118,7 +113,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         self._fitted(X, y, sample_weight)
         return self
 
-    def _fitted(self, X: Any, y: Any, sample_weight: Any, **split: Any) -> None:
+    def _fitted(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, **split: Any) -> None:
         """Fit; ``split`` is what an estimator that chooses hands to its splitter of rows."""
         if not isinstance(self.loss, str) or self.loss not in self.losses:
             raise InputError(
@@ -310,7 +305,7 @@ class LinearRegressor(RegressorMixin, BestSubsetBase):  # type: ignore[misc]
         X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         return as_searched(X), np.asarray(y, dtype=np.float64)
 
-    def score(self, X: object, y: object, sample_weight: object = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R² of the predictions, see :class:`sklearn.base.RegressorMixin`; rows as for :meth:`fit`."""
         check_rows(X, y=y, sample_weight=sample_weight)
         return float(super().score(X, y, sample_weight))
@@ -345,7 +340,7 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         self.classes_, labels = two_classes(y)
         return as_searched(X), labels
 
-    def score(self, X: object, y: object, sample_weight: object = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """The part of labels predicted right, see :class:`sklearn.base.ClassifierMixin`; rows as for :meth:`fit`."""
         check_rows(X, y=y, sample_weight=sample_weight)
         return float(super().score(X, y, sample_weight))

@@ -31,7 +31,7 @@ from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.models import given_support
 from exactsel.to_plain import Readable, facts_of, finite, html_line, html_table, html_view
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, PathName
 from exactsel_certificates.equalities import violated
 
 
@@ -219,7 +219,7 @@ def _search_on(problem: SubsetProblem, result: Result, left: float, options: dic
 
 
 @contextmanager
-def _proofs(target: Any) -> Iterator[tuple[Any, Any]]:
+def _proofs(target: PathName | None) -> Iterator[tuple[PathName | None, PathName | None]]:
     """Where a first and a second proof are written, of which one stays as ``target``; a special file takes only one."""
     if target is None:
         yield None, None
@@ -238,7 +238,7 @@ def _proofs(target: Any) -> Iterator[tuple[Any, Any]]:
                 Path(path).unlink(missing_ok=True)
 
 
-def _delivered(result: Result, target: Any) -> Result:
+def _delivered(result: Result, target: PathName) -> Result:
     """The result, its proof in the file that was asked for; where that cannot be written the result comes without."""
     if result.proof is None or Path(result.proof) == Path(target):
         return result

@@ -206,7 +206,7 @@ def solve_path(
     problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, ks: Iterable[int] | None = None,
     lams: Iterable[float] | None = None, cv: object = None, near: float | None = None, cap: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
-    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
+    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: object = None,
     workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> SolutionPath:  # fmt: skip
     """Solve for several sizes and ridge weights on the same data: ``solve_path(X, y, k=8)``.

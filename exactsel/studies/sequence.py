@@ -64,7 +64,7 @@ class Step:
 class ProblemSequence:
     """What is asked for, and how far it has come."""
 
-    problem: Any
+    problem: SubsetProblem
     """Whose data these are."""
     steps: list[Step]
     options: dict[str, Any]
