@@ -25,8 +25,13 @@ from exactsel.problem.row_labels import check_rows
 from exactsel.sklearn.demands import constrained, within_limits
 from exactsel.sklearn.factors import coded_factors_of, coded_rows, knowing_coding
 from exactsel.sklearn.given import (
-    SPARSE, as_searched, check_no_penalty, numbered_names, tell_of_rounding_in, two_classes,
-)  # fmt: skip
+    SPARSE,
+    as_searched,
+    check_no_penalty,
+    numbered_names,
+    tell_of_rounding_in,
+    two_classes,
+)
 from exactsel.solving.api import solve
 from exactsel.solving.result import Result
 from exactsel.studies.best import best_model
@@ -34,7 +39,6 @@ from exactsel.types import BoolArray, FloatArray, IntArray
 
 DEFAULT_LAM = {"quadratic": 0.0}
 """Ridge weight when none is given; 1 for other losses, as scikit-learn's C = 1."""
-
 
 Self = TypeVar("Self", bound="BestSubsetBase")
 
