@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.types import PathName
 
 LONGEST = 60
 """Characters of a value that a message shows."""
@@ -53,7 +54,7 @@ def mapping(name: str, value: object) -> dict[str, Any]:
     return dict(value)
 
 
-def file_name(name: str, value: object) -> Any:
+def file_name(name: str, value: object) -> PathName | None:
     """The name of a file, or None."""
     try:
         if value is None or (isinstance(value, str | os.PathLike) and b"\0" not in os.fsencode(value)):
@@ -63,7 +64,7 @@ def file_name(name: str, value: object) -> Any:
     raise InputError(f"{name} is {shown(value)}, but the name of a file was expected; give a text, or leave it out.")
 
 
-def function(name: str, value: object) -> Any:
+def function(name: str, value: object) -> Callable[..., Any] | None:
     """A function, or None."""
     if value is None or callable(value):
         return value
