@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
-from typing import Any
 
 from exactsel import clock
 from exactsel.errors import TimeLimitError, option
@@ -31,7 +30,7 @@ _ends = _Ends()
 
 
 @contextmanager
-def within(seconds: Any) -> Iterator[None]:
+def within(seconds: object) -> Iterator[None]:
     """A block in which :func:`ask` raises soon after so many seconds, or never where None.
 
     The function that takes the limit refuses other values that are no number of seconds.

@@ -16,7 +16,7 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def writable(value: Any) -> Any:
+def writable(value: object) -> Any:
     """The value, or None where it is a number JSON has no word for."""
     return finite(value) if isinstance(value, float) else value
 

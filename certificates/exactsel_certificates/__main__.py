@@ -158,8 +158,8 @@ def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     given = any(getattr(options, name) is not None for name in asked) or bool(options.equality)
     if given or options.scale or options.problem == "css":
         raise ValueError(
-            "proofs about sparse matrices know no groups, hierarchy, pairs, weights, equalities or scaled columns; make "
-            "a table."
+            "proofs about sparse matrices know no groups, hierarchy, pairs, weights, equalities or scaled columns; "
+            "make a table."
         )
     y = found.y if options.target is None else _weights(options.target)
     if y is None or options.k is None:
@@ -183,7 +183,7 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
         if name not in stored:
             raise ValueError(f"the instance has no {name}; give an archive that holds one.")
 
-    def given(name: str, default: Any = None) -> Any:
+    def given(name: str, default: object = None) -> Any:
         value = getattr(options, name)
         if value is None:
             value = stored[name].item() if name in stored else default

@@ -257,7 +257,7 @@ def parse_proof(data: bytes) -> Proof:
     return proof
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """What a file says, for a sentence: nothing that is long or deep."""
     if not isinstance(value, str | int | float | None):
         return f"a {type(value).__name__}"
@@ -277,7 +277,7 @@ def _header(text: bytes) -> dict[str, Any]:
     return header
 
 
-def _is_size(value: Any, least: int = 0) -> bool:
+def _is_size(value: object, least: int = 0) -> bool:
     return type(value) is int and least <= value < 2**31
 
 

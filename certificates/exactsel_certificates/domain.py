@@ -133,7 +133,7 @@ def _need(condition: bool, what: str) -> None:
         raise OutsideError(what)
 
 
-def _table(given: Any) -> FloatArray:
+def _table(given: object) -> FloatArray:
     A = _doubles("A", given)
     _need(A.ndim == 2 and A.size > 0, f"A has shape {A.shape}, but rows and columns were expected.")
     _check_sizes("A", A)
@@ -170,7 +170,7 @@ def _check_sizes(name: str, columns: FloatArray) -> None:
         )
 
 
-def _weights(given: Any, n: int) -> FloatArray:
+def _weights(given: object, n: int) -> FloatArray:
     weights = _doubles("the weights", given)
     _need(weights.shape == (n,), f"there are weights of shape {weights.shape} for {n} rows.")
     used = weights[weights > 0]
@@ -184,7 +184,7 @@ def _weights(given: Any, n: int) -> FloatArray:
     return weights
 
 
-def _limit(k: Any, d: int) -> int:
+def _limit(k: object, d: int) -> int:
     limit = _whole("k", k)
     _need(0 <= limit <= d, f"k is {limit}, but at least 0 and at most {d} was expected.")
     return limit

@@ -160,7 +160,7 @@ def solve_each(systems: FloatArray, sides: FloatArray) -> FloatArray:
         return answers
 
 
-def _solve_somehow(matrix: Any, side: Any) -> Any:
+def _solve_somehow(matrix: FloatArray, side: FloatArray) -> NDArray[np.floating[Any]]:
     try:
         return np.linalg.lstsq(matrix, side, rcond=1e-13)[0]
     except np.linalg.LinAlgError:

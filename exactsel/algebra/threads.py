@@ -88,7 +88,7 @@ def hold_loaded() -> None:
     _of_thread.held.hold(own)
 
 
-def _let_set(library: Any) -> None:
+def _let_set(library: object) -> None:
     """Let this thread set the number of threads, whichever thread did so before."""
     clear = getattr(library, "clear_controlling_thread", None)
     if clear is not None:

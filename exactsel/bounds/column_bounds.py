@@ -23,7 +23,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from exactsel.problem.objective import Objective
 from exactsel.problem.some_columns import AnyRegression
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from exactsel.losses.base import Loss
 
 MOST_INTERVALS = 48
 """Intervals of c: each needs a few passes over vectors of d numbers."""
@@ -243,7 +246,7 @@ def _at_point(terms: Terms, z: FloatArray) -> ColumnBounds:
 
 
 @njit
-def _dual_rows(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
+def _dual_rows(loss: Loss, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
     """Take b = grad L(z); write it, and return a lower estimate of -L*(b) and the roundings to allow for in A'b."""
     base, roundings = dual_rows(loss, z, y, b)
     return base, roundings

@@ -29,6 +29,7 @@ from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
+    from exactsel.losses.base import Loss
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.objective import Objective
     from exactsel.problem.regression import Problem
@@ -236,7 +237,7 @@ def _predictions(objective: Objective, slopes: FloatArray) -> FloatArray:
 
 
 @njit
-def _write_predictions(loss: Any, slopes: FloatArray, weights: FloatArray, y: FloatArray, z: FloatArray) -> None:
+def _write_predictions(loss: Loss, slopes: FloatArray, weights: FloatArray, y: FloatArray, z: FloatArray) -> None:
     """Write to z where each row has its slope; 0 where it has no weight."""
     for i in range(z.size):
         if weights[i] > 0.0:

@@ -196,7 +196,7 @@ def holds_nothing(one: object) -> bool:
     return type(one) in KINDS and not KINDS[type(one)].fields
 
 
-def shown(one: Any) -> Any:
+def shown(one: object) -> Any:
     """What checkers are shown of a witness."""
     kind = KINDS.get(type(one))
     return one if kind is None or kind.shown is None else kind.shown(one)

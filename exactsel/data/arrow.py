@@ -70,7 +70,7 @@ def read_frame(file: Path, feather: bool) -> list[Column]:
     ]
 
 
-def _is_text(pyarrow: Any, kind: Any) -> bool:
+def _is_text(pyarrow: Any, kind: object) -> bool:
     known = ("is_string", "is_large_string", "is_string_view")  # the last, which polars writes, not in every version
     return any(getattr(pyarrow.types, name)(kind) for name in known if hasattr(pyarrow.types, name))
 

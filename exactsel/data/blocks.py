@@ -57,7 +57,7 @@ class Rows(Protocol):
         ...
 
 
-def rows_of(data: Any, decimal: str | None = None, encoding: str | None = None) -> Rows:
+def rows_of(data: object, decimal: str | None = None, encoding: str | None = None) -> Rows:
     """The rows of a file (:data:`ENDINGS`), a data frame, lazy or not, or anything that has a shape and can be sliced.
 
     Raises

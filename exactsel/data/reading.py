@@ -120,7 +120,7 @@ def load(
     return instance.problem(**options)
 
 
-def _warn_of_loss(instance: Instance, loss: Any) -> None:
+def _warn_of_loss(instance: Instance, loss: str | Loss | None) -> None:
     if loss is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:
         warn_of_data(hint.advice)
 
@@ -171,7 +171,7 @@ def read_data(
 
 
 def _read(
-    path: Any, *, target: Choice | None, drop: Sequence[Choice], coding: Coding, missing: str | None,
+    path: object, *, target: Choice | None, drop: Sequence[Choice], coding: Coding, missing: str | None,
     decimal: str | None, encoding: str | None, sample_weight: ArrayLike | None,
 ) -> Instance:  # fmt: skip
     if not isinstance(path, str | os.PathLike):

@@ -21,6 +21,7 @@ from exactsel.data.instance import Instance
 from exactsel.data.missing import of_rows_left, without_gaps
 from exactsel.errors import InputError, did_you_mean, escaped, option
 from exactsel.files import is_file
+from exactsel.losses.base import Loss
 from exactsel.problem.checks import row_numbers
 from exactsel.problem.doubles import say, to_doubles
 from exactsel.problem.factors import AUTO as AUTOMATIC
@@ -227,7 +228,7 @@ def choose_columns(
     return replace(chosen, coding=coding)
 
 
-def with_labels(instance: Instance, loss: Any = None) -> Instance:
+def with_labels(instance: Instance, loss: str | Loss | None = None) -> Instance:
     """The instance with labels -1 and +1 where the loss is one of two classes and the target holds 0 and 1."""
     if instance.y is None:
         return instance

@@ -91,7 +91,7 @@ class Numbering:
         """The numbers of some objects."""
         return [self._number(one) for one in objects]
 
-    def _number(self, one: Any) -> int:
+    def _number(self, one: object) -> int:
         if one is None:
             return NOTHING
         known = self._known.get(id(one))
@@ -127,6 +127,6 @@ class MadeObjects:
         self._made.pop(number, None)
 
 
-def _key(one: Any) -> Any:
+def _key(one: object) -> Any:
     """The key that distinguishes an object from others."""
     return type(one) if holds_nothing(one) else id(one)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from exactsel.bounds.witness import KINDS
@@ -28,12 +26,12 @@ def node_bytes(node: Node) -> int:
     return size if node.warm is node.proof else size + _entry_bytes(node.warm)
 
 
-def object_bytes(one: Any) -> int:
+def object_bytes(one: object) -> int:
     """Estimated memory of what proves a bound, or of what to start from."""
     return OBJECT_OVERHEAD + _entry_bytes(one)
 
 
-def _entry_bytes(one: Any) -> int:
+def _entry_bytes(one: object) -> int:
     if isinstance(one, np.ndarray):
         return one.nbytes
     kind = KINDS.get(type(one))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from exactsel.deadlines import ask
 from exactsel.errors import InputError, UnsupportedError, either
@@ -123,10 +123,10 @@ class DesignColumns(ABC):
         """For each column (d,) the sum of ``values`` (n,) over the rows in which it is not zero."""
 
     @abstractmethod
-    def feed(self, digest: Any) -> None:
+    def feed(self, digest: hashlib._Hash) -> None:
         """Have a hash take in what defines the columns as given."""
 
-    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+    def __array__(self, *_: object, **__: Any) -> NDArray[Any]:
         raise _as_table(self.shape)
 
     def __matmul__(self, b: FloatArray) -> FloatArray:
@@ -139,7 +139,7 @@ class DesignColumns(ABC):
         combined = self.combined(x)
         return combined if self.means is None else combined - float(self.means @ x)
 
-    def __getitem__(self, key: Any) -> FloatArray:
+    def __getitem__(self, key: object) -> FloatArray:
         """``self[j]`` (n,), ``self[columns]`` (m, n) or ``self[columns, rows]``, as tables."""
         columns, rows = key if isinstance(key, tuple) else (key, slice(None))
         if isinstance(columns, slice):
@@ -245,7 +245,7 @@ class SparseColumns(DesignColumns):
         """See :class:`DesignColumns`."""
         return self._added_up(values[self.rows])
 
-    def feed(self, digest: Any) -> None:
+    def feed(self, digest: hashlib._Hash) -> None:
         """See :class:`DesignColumns`."""
         for part, kind in ((self.starts, "<i8"), (self.rows, "<i4"), (self.values, "<f8")):
             digest.update(np.ascontiguousarray(part, dtype=kind).data)
@@ -290,10 +290,10 @@ class DesignMatrix:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+    def __array__(self, *_: object, **__: Any) -> NDArray[Any]:
         raise _as_table(self.shape)
 
-    def __getitem__(self, key: Any) -> FloatArray:
+    def __getitem__(self, key: object) -> FloatArray:
         """``self[:, columns]`` (n, m), or ``self[:, j]`` (n,), as tables; rows of all columns are refused."""
         if not isinstance(key, tuple):
             raise _as_table(self.shape)
@@ -307,7 +307,7 @@ class DesignMatrix:
     def __matmul__(self, x: FloatArray) -> FloatArray:
         return x @ self.T
 
-    def of_columns(self, columns: Any) -> DesignMatrix:
+    def of_columns(self, columns: ArrayLike) -> DesignMatrix:
         """The matrix with some of its columns; itself where these are all."""
         if np.array_equal(columns, np.arange(self.shape[1])):
             return self
@@ -322,7 +322,7 @@ def _as_table(shape: tuple[int, ...]) -> UnsupportedError:
     )
 
 
-def is_design(data: Any) -> bool:
+def is_design(data: object) -> bool:
     """Whether data are not held as a table."""
     return isinstance(data, DesignColumns | DesignMatrix)
 
@@ -333,7 +333,7 @@ def with_table_for(asked: Iterable[Any], data: Any, names: Any) -> tuple[Any, An
     return data.table() if needed else data, names
 
 
-def refuse_design(AT: Any, what: str) -> None:
+def refuse_design(AT: object, what: str) -> None:
     """:class:`UnsupportedError` where data (d, n) are not held as a table."""
     if isinstance(AT, DesignColumns):
         raise UnsupportedError(
@@ -342,9 +342,9 @@ def refuse_design(AT: Any, what: str) -> None:
         )
 
 
-def freeze(AT: Any, y: FloatArray) -> None:
+def freeze(AT: FloatArray | DesignColumns, y: FloatArray) -> None:
     """Make the data read-only; those that are not held as a table are never written to."""
-    if not is_design(AT):
+    if not isinstance(AT, DesignColumns):
         AT.flags.writeable = False
     y.flags.writeable = False
 
@@ -377,7 +377,7 @@ def some_of(AT: Any, columns: IntArray) -> Any:
     return AT.of_columns(columns) if isinstance(AT, DesignColumns) else AT[columns]
 
 
-def squared_lengths(AT: Any) -> FloatArray:
+def squared_lengths(AT: FloatArray | DesignColumns) -> FloatArray:
     """Squared lengths of columns (d, n)."""
     return AT.squares() if isinstance(AT, DesignColumns) else np.einsum("ij,ij->i", AT, AT)
 

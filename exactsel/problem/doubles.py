@@ -138,7 +138,7 @@ def say(found: Rounding | None, name: str, *, advice: str = "", refuse: bool = T
         warn_of_data(f"{name} {found.remark()}")
 
 
-def as_array(values: Any) -> NDArray[Any]:
+def as_array(values: object) -> NDArray[Any]:
     """An array of what is given; numbers of a list stay as they are where doubles do not hold them."""
     array = np.asarray(values)
     listed = not hasattr(values, "dtype") and not hasattr(values, "__array__") and array.dtype == np.float64
@@ -233,7 +233,7 @@ def may_round_texts(nearest: FloatArray) -> bool:
     return largest >= EXACT or float(finite.max() - finite.min()) < NARROW * largest
 
 
-def exactly(entry: Any) -> Fraction | None:
+def exactly(entry: object) -> Fraction | None:
     """The number that an integer, decimal, fraction, long double or text is; None for doubles, and anything else."""
     if isinstance(entry, bool | float | np.floating | np.bool_):
         return _of_long_double(entry) if isinstance(entry, np.longdouble) else None

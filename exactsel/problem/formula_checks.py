@@ -105,7 +105,7 @@ def _is_known(call: ast.expr) -> bool:
     return isinstance(call, ast.Name) and call.id in CALLS
 
 
-def _is_large(value: Any) -> bool:
+def _is_large(value: object) -> bool:
     return not isinstance(value, str | int | float | None) or (isinstance(value, str) and len(value) > 1000)
 
 

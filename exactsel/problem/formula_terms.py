@@ -63,7 +63,7 @@ def _power(terms: Any, power: Any, **more: Any) -> Any:
     return found
 
 
-def _whole_number(term: Any) -> int:
+def _whole_number(term: object) -> int:
     """A power, which is a whole number from 1."""
     text = str(term)
     if not (text.isascii() and text.isdigit() and len(text) <= LONGEST and int(text) > 0):

@@ -49,7 +49,7 @@ class Column:
     """The values a categorical column of a frame may have, in their order; None for any other column."""
 
 
-def is_frame(value: Any) -> bool:
+def is_frame(value: object) -> bool:
     """Whether ``value`` is a data frame (columns with names and types of their own)."""
     library = type(value).__module__.partition(".")[0]
     return library in FRAME_LIBRARIES and hasattr(type(value), "columns")

@@ -34,7 +34,7 @@ class FrozenProblem:
     _of_models: ClassVar[Capability]
     """The capabilities of its models, for any kind of units."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if getattr(self, "_frozen", False):
             kind = type(self).__name__
             raise AttributeError(f"a {kind} is frozen; make a new one instead of changing '{name}'.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from exactsel.problem.box_limits import CoefficientBounds
 from exactsel.problem.capabilities import Capability
@@ -110,9 +110,18 @@ class SubsetProblem(Protocol):
         """
         ...
 
+    def replace(self, **changes: Any) -> SubsetProblem:
+        """The same problem but for ``changes``, by the names of its arguments; nothing is copied."""
+        ...
+
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""
         ...
+
+
+def is_problem(value: object) -> TypeGuard[SubsetProblem]:
+    """Whether a value is a problem, and not data from which to make one."""
+    return hasattr(value, "units")
 
 
 class Statement(Protocol):

@@ -115,7 +115,7 @@ class MappedColumns(DesignColumns):
         """See :class:`DesignColumns`."""
         return np.full(len(self), float(np.sum(values)))
 
-    def feed(self, digest: Any) -> None:
+    def feed(self, digest: hashlib._Hash) -> None:
         """See :class:`DesignColumns`."""
         if self.divisors is not None:
             digest.update(np.ascontiguousarray(self.divisors).data)

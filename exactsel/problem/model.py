@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, did_you_mean
 from exactsel.files import write_bytes
@@ -55,7 +56,7 @@ class Model:
         centred = (tall is not None and tall.intercept) or (preparation is not None and preparation.centred)
         return cls(undone, intercept if centred else None, names, coding)
 
-    def predict(self, A: Any) -> FloatArray:
+    def predict(self, A: ArrayLike) -> FloatArray:
         """Predictions for rows.
 
         For logistic and squared hinge loss these are scores: positive ones speak for the label +1. For Poisson

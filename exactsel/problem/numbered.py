@@ -7,7 +7,6 @@ one called 2: where these are two columns a number is refused, and the text ``'2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ class Position(int):
     """The position of a column that is no choice of the caller's, so that nothing else can be meant by it."""
 
 
-def as_name(label: Any) -> str:
+def as_name(label: object) -> str:
     """What a column is called that has this label."""
     if isinstance(label, str):
         return label

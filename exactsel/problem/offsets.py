@@ -46,7 +46,7 @@ def has_offset(objective: Any) -> bool:
     return objective.offset is not None or (made is not None and made.exposure is not None)
 
 
-def knowing(problem: Stated, offset: Any) -> Stated:
+def knowing(problem: Stated, offset: ArrayLike | None) -> Stated:
     """The problem, which knows what has been taken off its target; itself where that is nothing."""
     whole: Any = problem
     if offset is None or whole.loss.name == "poisson":

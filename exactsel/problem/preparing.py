@@ -134,7 +134,7 @@ class Preparation:
         """Whether the intercept is left to the loss."""
         return self.made.intercept
 
-    def check_loss(self, loss: Any) -> None:
+    def check_loss(self, loss: Loss) -> None:
         """:class:`UnsupportedError` where the data were prepared for another loss."""
         name = loss if isinstance(loss, str) else loss.name
         if name != self.loss and (self.centred or self.weights is not None):
@@ -221,7 +221,7 @@ def _called(loss: str | Loss) -> str:
     return loss if isinstance(loss, str) else loss.name
 
 
-def _check_intercept(fit_intercept: Any) -> None:
+def _check_intercept(fit_intercept: object) -> None:
     if not isinstance(fit_intercept, bool | np.bool_ | int | str) or fit_intercept not in (True, False, AUTO):
         raise UnsupportedError(f"fit_intercept is {shown(fit_intercept)}, but it must be True, False or 'auto'.")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.columns import END, EQUAL, FIRST, PLACE, VALUES, Columns, RawData
@@ -110,7 +110,7 @@ def _promising(AT: FloatArray, levelled: bool) -> Iterator[tuple[int, float]]:
 class _Pieces:
     """Vectors that become one, in memory or, for data in a file, in another file."""
 
-    def __init__(self, AT: FloatArray, kind: Any) -> None:
+    def __init__(self, AT: FloatArray, kind: DTypeLike) -> None:
         self.sizes: list[int] = []
         self._AT, self._kind, self._held = AT, kind, list[Any]()
         self._stream: IO[bytes] | None = None

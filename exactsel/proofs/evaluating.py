@@ -202,7 +202,7 @@ class _Stored:
         self._split = -1
         """The one that leaves the curvature, if any."""
 
-    def number(self, point: Proof | str, rows: Any) -> int:
+    def number(self, point: Proof | str, rows: object) -> int:
         """The witness as :class:`exactsel_certificates.walk.Leaves` name it; ``rows`` are those that count."""
         if point == COUNTED:
             return BY_COUNTING

@@ -110,7 +110,7 @@ class _Regression:
         return 0.0
 
 
-def _keep(said: dict[Any, float], key: Any, value: float) -> None:
+def _keep(said: dict[Any, float], key: object, value: float) -> None:
     if len(said) >= KEPT:
         said.clear()
     said[key] = value

@@ -166,10 +166,10 @@ class CheckpointReader:
         self._require(len(rows) < 2 and all(row[0] == 0 for row in rows))
         return rows[0][1:] if rows else None
 
-    def _rows(self, statement: str, *values: Any) -> list[Any]:
+    def _rows(self, statement: str, *values: object) -> list[Any]:
         return list(self._each(statement, *values))
 
-    def _each(self, statement: str, *values: Any) -> Iterator[Any]:
+    def _each(self, statement: str, *values: object) -> Iterator[Any]:
         with said_of(self.path, "the checkpoint cannot be read", reading=True):
             yield from self._database.rows(statement, *values)
 

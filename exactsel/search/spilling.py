@@ -64,7 +64,7 @@ class TemporaryNodeStore:
         self._run("PRAGMA journal_mode = MEMORY")
         self._run("CREATE TABLE chunk (number INTEGER PRIMARY KEY, data BLOB, keys BLOB)")
 
-    def _run(self, statement: str, *values: Any) -> sqlite3.Cursor:
+    def _run(self, statement: str, *values: object) -> sqlite3.Cursor:
         try:
             return self._connection.execute(statement, values)
         except sqlite3.Error as error:

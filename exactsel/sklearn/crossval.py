@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import (
@@ -63,7 +64,7 @@ class ChoosingBase(BestSubsetBase):
     not_both: Any = None
     positive: bool = False
 
-    def fit(self: Self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+    def fit(self: Self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
         """Choose k and lam, then find the best model on all rows.
 
         Parameters

@@ -11,6 +11,8 @@ from dataclasses import replace
 from inspect import signature
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from exactsel._jit import interpreted
 from exactsel._version import __version__
 from exactsel.arguments import function, signal_numbers, switch
@@ -37,12 +39,12 @@ from exactsel.solving.solver import Search
 
 
 def solve(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, callback: Callback | None = None,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, callback: Callback | None = None,
     start: Sequence[int] | None = None, record: bool = False, details: bool = False,
     proof: str | os.PathLike[str] | None = None, trace: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY, resume: Any = None,
     on_incumbent: Callback | None = None, on_bound: Callback | None = None, signals: Sequence[int] = (signal.SIGINT,),
-    audit: bool = False, failures: str | os.PathLike[str] | None = ".", executor: Any = None,
+    audit: bool = False, failures: str | os.PathLike[str] | None = ".", executor: object = None,
     workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> Result:  # fmt: skip
     """Find the best model with at most k features, and bound its gap: ``solve(X, y, k=5, loss="huber", lam=1)``.
@@ -125,7 +127,7 @@ OPTIONS = (
 """The options of :func:`solve` that concern a search; verbs that solve several problems pass them on."""
 
 
-def _watching(callback: Any, on_incumbent: Any, on_bound: Any) -> tuple[Callback | None, ...]:
+def _watching(callback: object, on_incumbent: object, on_bound: object) -> tuple[Callback | None, ...]:
     """The callbacks for events, checked to be functions."""
     incumbents, bounds = function("on_incumbent", on_incumbent), function("on_bound", on_bound)
     return function("callback", callback), only(IncumbentFound, incumbents), only(LowerBoundRaised, bounds)

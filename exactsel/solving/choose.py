@@ -311,7 +311,7 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
     return Methods(settings, family, tree, bound, make("branchings", branching))
 
 
-def make(kind: str, choice: Any) -> Any:
+def make(kind: str, choice: object) -> Any:
     """A plug-in by name, or the object itself."""
     return registry.load(kind, choice)() if isinstance(choice, str) else choice
 

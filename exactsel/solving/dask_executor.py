@@ -60,7 +60,7 @@ class _Job(WorkerPlugin):
         worker.exactsel_jobs = jobs
 
 
-def _jobs_of(worker: Any) -> dict[str, bytes]:
+def _jobs_of(worker: object) -> dict[str, bytes]:
     jobs: dict[str, bytes] = getattr(worker, "exactsel_jobs", {})
     return jobs
 

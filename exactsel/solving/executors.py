@@ -14,7 +14,7 @@ from exactsel.search.pool import SHARD, Executor
 NAMES = ("serial", "processes", "dask")
 
 
-def executor_for(asked: Any, workers: int | None = None, scheduler: str | None = None) -> Executor | None:
+def executor_for(asked: object, workers: int | None = None, scheduler: str | None = None) -> Executor | None:
     """The executor for the option's value; None for this process alone.
 
     Parameters

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 from exactsel.errors import InputError, UnsupportedError, either, option
 from exactsel.nodes.tolerance import Gap, Tolerance
 from exactsel.problem.constraints import flags as constraint_flags
@@ -209,7 +211,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         names: tuple[str, ...] | None = self.problem[f"{'column' if self.problem.get('groups') else 'feature'}_names"]
         return names
 
-    def predict(self, A: Any) -> FloatArray:
+    def predict(self, A: ArrayLike) -> FloatArray:
         """Predictions (n,) of the model, see :meth:`exactsel.Model.predict`."""
         return self._fitted.predict(A)
 

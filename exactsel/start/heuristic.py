@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from exactsel.problem.boxed import BoxedProblem
     from exactsel.problem.column_subset import ColumnSubsetProblem
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
 
     AnyProblem: TypeAlias = Problem | ColumnSubsetProblem | BoxedProblem
@@ -138,7 +139,7 @@ class Heuristic(Protocol):
         """The name it is registered under; a plain class attribute will do."""
         ...
 
-    def run(self, problem: Any, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Propose a support of at most k columns.
 
         Parameters

@@ -31,7 +31,7 @@ from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.models import given_support
 from exactsel.to_plain import Readable, facts_of, finite, html_line, html_table, html_view
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, PathName
 from exactsel_certificates.equalities import violated
 
 
@@ -136,7 +136,7 @@ class Certified(Readable, Gap):
 
 @begun_without_compiler
 def certify(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, candidate: Any = None,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, candidate: Any = None,
     support: Sequence[int | str] | None = None, coef: ArrayLike | None = None, **options: Any,
 ) -> Certified:  # fmt: skip
     """Prove how far a model is from optimal: ``certify(X, y, candidate=lasso)``, ``certify(problem, support=[2, 3])``.
@@ -219,7 +219,7 @@ def _search_on(problem: SubsetProblem, result: Result, left: float, options: dic
 
 
 @contextmanager
-def _proofs(target: Any) -> Iterator[tuple[Any, Any]]:
+def _proofs(target: PathName | None) -> Iterator[tuple[PathName | None, PathName | None]]:
     """Where a first and a second proof are written, of which one stays as ``target``; a special file takes only one."""
     if target is None:
         yield None, None
@@ -238,7 +238,7 @@ def _proofs(target: Any) -> Iterator[tuple[Any, Any]]:
                 Path(path).unlink(missing_ok=True)
 
 
-def _delivered(result: Result, target: Any) -> Result:
+def _delivered(result: Result, target: PathName) -> Result:
     """The result, with its proof in the requested file; where that cannot be written the result comes without."""
     if result.proof is None or Path(result.proof) == Path(target):
         return result
@@ -288,7 +288,7 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
         ) from None
 
 
-def _size_of(candidate: Any) -> int:
+def _size_of(candidate: object) -> int:
     """The number of columns of a candidate, as far as it is known without a problem."""
     fitted = _from_model(candidate)
     if fitted is not None:
@@ -299,7 +299,7 @@ def _size_of(candidate: Any) -> int:
     return int(np.count_nonzero(values)) if counted else values.size
 
 
-def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None]:
+def _recognise(problem: SubsetProblem, candidate: object) -> tuple[Sequence[Any] | None, FloatArray | None]:
     """Distinguish a support from a coefficient vector."""
     fitted = _from_model(candidate)
     if fitted is not None:
@@ -339,7 +339,7 @@ def _from_model(candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None
     return None, coef.reshape(-1)
 
 
-def _check_labels(coef: Any, names: Sequence[str] | None) -> None:
+def _check_labels(coef: object, names: Sequence[str] | None) -> None:
     """:class:`InputError` for coefficients that are labelled by the columns, but in another order."""
     labels = labels_of_rows(coef)
     given = None if labels is None else [str(label) for label in labels]

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from exactsel import registry
 from exactsel.arguments import every_core, with_aliases
 from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
@@ -134,10 +136,10 @@ class Comparison(Readable):
 @begun_without_compiler
 @with_aliases
 def compare(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *,
     methods: str | Sequence[str | Heuristic] | None = None, seed: int = 0, seeds: int = 1,
     time_limit: float | None = 60.0, eps: float = 0.0, rel_eps: float = 1e-6, threads: int | None = None,
-    bound: Any = "auto", alone: bool = False, signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0,
+    bound: object = "auto", alone: bool = False, signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0,
     **options: Any,
 ) -> Comparison:  # fmt: skip
     """Run the methods, then the exact search, and put them side by side: ``compare(X, y, k=5)``.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel import clock
 from exactsel.arguments import numbers, shown, whole_numbers
@@ -17,9 +18,9 @@ from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.observers.lines import Say, teller
 from exactsel.problem.boxed import BoxedProblem
-from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.problem.some_columns import is_regression
 from exactsel.problem.some_rows import on_rows
 from exactsel.solving.api import OPTIONS
 from exactsel.solving.executors import Workers
@@ -28,6 +29,9 @@ from exactsel.solving.problem_arguments import Gaps, gaps_asked, problem_asked
 from exactsel.studies.path import USUAL_SIZES, SolutionPath, solve_path, with_a_ridge
 from exactsel.to_plain import html_line, html_table, html_view
 from exactsel.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    pass
 
 LEAVE_ONE_OUT = ("loo", "n")
 """What stands for as many folds as there are rows."""
@@ -190,9 +194,9 @@ class _Data(NamedTuple):
 
 
 def cross_validate(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, cv: Any = 5,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, cv: object = 5,
     ks: Iterable[int] | None = None, lams: Iterable[float] | None = None, total: float | None = None,
-    progress: Progress | None = None, executor: Any = None, workers: int | None = None, scheduler: str | None = None,
+    progress: Progress | None = None, executor: object = None, workers: int | None = None, scheduler: str | None = None,
     verbose: int = 0, **options: Any,
 ) -> ValidationErrors:  # fmt: skip
     """Solve the path on each fold's training rows and measure its models on the rows held out.
@@ -242,8 +246,8 @@ def cross_validate(
 
 
 def validated(
-    problem: Any, gaps: Gaps | None, cv: Any, ks: Sequence[int], lams: Sequence[float], options: dict[str, Any],
-    hired: Workers, progress: Progress | None = None,
+    problem: SubsetProblem, gaps: Gaps | None, cv: object, ks: Sequence[int], lams: Sequence[float],
+    options: dict[str, Any], hired: Workers, progress: Progress | None = None,
 ) -> ValidationErrors:  # fmt: skip
     """:func:`cross_validate` for a given problem and the known missing entries of its table."""
     data = _Data(of_a_target(problem), gaps)
@@ -266,11 +270,11 @@ def fold_lines(tell: Say, folds: int) -> Progress:
     return done
 
 
-def of_a_target(problem: Any) -> Problem | BoxedProblem:
+def of_a_target(problem: SubsetProblem) -> Problem | BoxedProblem:
     """The problem; :class:`UnsupportedError` where there is no target to predict."""
-    if not problem.has(COEFFICIENTS):
+    if not is_regression(problem):
         raise UnsupportedError("column subset selection has no target to predict; give a regression.")
-    return problem  # type: ignore[no-any-return]
+    return problem
 
 
 def folds_of(cv: Any, problem: Problem | BoxedProblem, seed: int = 0) -> list[tuple[IntArray, IntArray]]:

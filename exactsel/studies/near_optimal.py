@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from exactsel.errors import InputError, option
 from exactsel.observers.lines import sizes_said
 from exactsel.problem.interface import SubsetProblem
@@ -26,10 +28,10 @@ from exactsel.studies.solution_pool import CAP, NearOptimal, ResumablePool, chec
 
 
 def near_optimal(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, tau: float | None = None,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, tau: float | None = None,
     cap: int | None = None, time_limit: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
-    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
+    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: object = None,
     workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> NearOptimal:  # fmt: skip
     """List every set of exactly k features whose best model is within ``tau`` of the best objective:

@@ -10,11 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 from exactsel.arguments import numbers, whole_numbers
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.observers.lines import Say, sizes_said, teller
 from exactsel.problem.capabilities import COEFFICIENTS
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_problem
 from exactsel.solving.api import OPTIONS
 from exactsel.solving.checkpointing import EVERY
 from exactsel.solving.executors import Workers, in_shards
@@ -201,10 +203,10 @@ class SolutionPath(Readable):
 
 
 def solve_path(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, ks: Iterable[int] | None = None,
-    lams: Iterable[float] | None = None, cv: Any = None, near: float | None = None, cap: int | None = None,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, ks: Iterable[int] | None = None,
+    lams: Iterable[float] | None = None, cv: object = None, near: float | None = None, cap: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
-    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
+    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: object = None,
     workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> SolutionPath:  # fmt: skip
     """Solve for several sizes and ridge weights on the same data: ``solve_path(X, y, k=8)``.
@@ -279,7 +281,7 @@ def _walk(
         walk_saved(sequence, files, "path")
 
 
-def _folds(cv: Any, problem: Any, options: dict[str, Any]) -> list[Any]:
+def _folds(cv: object, problem: SubsetProblem, options: dict[str, Any]) -> list[Any]:
     """The folds, found to be possible before anything is solved."""
     from exactsel.studies.crossval import folds_of, of_a_target  # which solves paths
 
@@ -287,7 +289,7 @@ def _folds(cv: Any, problem: Any, options: dict[str, Any]) -> list[Any]:
 
 
 def _with_held_out(
-    path: SolutionPath, problem: Any, gaps: Any, folds: Any, hired: Workers, tell: Say | None
+    path: SolutionPath, problem: SubsetProblem, gaps: Any, folds: Any, hired: Workers, tell: Say | None
 ) -> SolutionPath:
     """The path, with the held-out error of each of its models."""
     from exactsel.studies.crossval import fold_lines, validated
@@ -313,9 +315,9 @@ def _cell(name: str, value: Any) -> str:
     return str(value) if isinstance(value, str | int) else format(value, _DIGITS.get(name, ".6g"))
 
 
-def with_a_ridge(data: Any, options: dict[str, Any], lams: Iterable[float] | None) -> dict[str, Any]:
+def with_a_ridge(data: object, options: dict[str, Any], lams: Iterable[float] | None) -> dict[str, Any]:
     """The options of data, whose problem has one of the ridge weights to try where it is given no other."""
-    weights = [] if lams is None or hasattr(data, "units") else numbers("lams", lams)
+    weights = [] if lams is None or is_problem(data) else numbers("lams", lams)
     return {"lam": max(weights), **options} if weights else options
 
 
@@ -353,7 +355,11 @@ def _sizes_of(steps: Iterable[Mapping[str, Any]]) -> tuple[set[int], set[float]]
 
 
 def _added(
-    problem: Any, file: Any, ks: Iterable[int] | None, lams: Iterable[float] | None, before: list[dict[str, Any]]
+    problem: SubsetProblem,
+    file: object,
+    ks: Iterable[int] | None,
+    lams: Iterable[float] | None,
+    before: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """The steps of a saved path, and the steps requested in addition."""
     sizes, weights = _sizes_of(before)

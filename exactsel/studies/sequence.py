@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from exactsel import clock
 from exactsel._jit import interpreted
@@ -28,6 +28,9 @@ from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
 from exactsel.studies.pool_search import PoolState
 from exactsel.studies.solution_pool import CAP, NearOptimal, ResumablePool, check_cap, list_of, list_on
+
+if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
 
 OF_A_RUN = ("signals", "callback")
 """The other options of a resumed sequence."""
@@ -60,7 +63,7 @@ class Step:
 class ProblemSequence:
     """A sequence of problems to solve and list, and its state."""
 
-    problem: Any
+    problem: SubsetProblem
     """Whose data these are."""
     steps: list[Step]
     options: dict[str, Any]
@@ -103,11 +106,11 @@ class Keeper(Protocol):
 
     signals: Sequence[int]
 
-    def searched(self, place: int, problem: Any, start: Sequence[int], settings: Settings) -> Result:
+    def searched(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search, which is begun from a support or resumed."""
         ...
 
-    def listed(self, place: int, problem: Any, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
+    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step, continued from ``state``."""
         ...
 
@@ -150,7 +153,9 @@ def _rest(settings: Settings, spent: float) -> Settings:
     return replace(settings, time_limit=None if limit is None else max(0.0, limit - spent))
 
 
-def _listed(reach: Reach, step: Step, keeper: Keeper, place: int, problem: Any, settings: Settings) -> NearOptimal:
+def _listed(
+    reach: Reach, step: Step, keeper: Keeper, place: int, problem: SubsetProblem, settings: Settings
+) -> NearOptimal:
     """The list of a step, from where it stands."""
     result, near = step.result, step.near
     assert result is not None
@@ -188,11 +193,11 @@ def retold(result: Result, settings: Settings) -> Result:
 class InMemory:
     """Keeps everything in memory, as results do."""
 
-    def __init__(self, sequence: ProblemSequence, executor: Any = None) -> None:
+    def __init__(self, sequence: ProblemSequence, executor: object = None) -> None:
         self._course, self._executor = sequence, executor
         self.signals: Sequence[int] = sequence.options.get("signals", (signal.SIGINT,))
 
-    def searched(self, place: int, problem: Any, start: Sequence[int], settings: Settings) -> Result:
+    def searched(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search."""
         before, options = self._course.steps[place].result, self._course.options
         if before is not None and before._kept is not None:
@@ -202,7 +207,7 @@ class InMemory:
         more = {"start": start or None, "heuristics": settings.heuristics, "executor": self._executor}
         return solve(problem, **{**more, **options})
 
-    def listed(self, place: int, problem: Any, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
+    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step."""
         result = self._course.steps[place].result
         assert result is not None
@@ -242,7 +247,7 @@ def limit(sequence: ProblemSequence, limits: dict[str, Any]) -> None:
 
 
 def go_on_alone(
-    problem: Any, cap: int, settings: dict[str, Any], near: NearOptimal, limits: dict[str, Any]
+    problem: SubsetProblem, cap: int, settings: dict[str, Any], near: NearOptimal, limits: dict[str, Any]
 ) -> NearOptimal:
     """Continue one list, and the search behind it; see :meth:`NearOptimal.resume`."""
     step = Step({}, near.result, near)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel import clock
 from exactsel.errors import InputError, OutputWarning, option, warn
@@ -32,6 +32,9 @@ from exactsel.studies.sequence_file import LISTING, SequenceFile, check_values, 
 from exactsel.studies.sequence_shapes import COURSE, check_records
 from exactsel.studies.solution_pool import NearOptimal, ResumablePool, list_of, list_on
 from exactsel.to_plain import finite
+
+if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
 
 WATCHING = ("callback", "on_incumbent", "on_bound")
 """Arguments of a search of a saved sequence besides its settings and the signals."""
@@ -207,7 +210,7 @@ class _InFile:
             callbacks[0], only(IncumbentFound, callbacks[1]), only(LowerBoundRaised, callbacks[2]),
         ]  # fmt: skip
 
-    def searched(self, place: int, problem: Any, start: Sequence[int], settings: Settings) -> Result:
+    def searched(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search."""
         file = self._file
         file.place = place
@@ -221,7 +224,7 @@ class _InFile:
                 file.settle(result)
         return result
 
-    def listed(self, place: int, problem: Any, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
+    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step, which is saved every so often."""
         file, pace = self._file, Pace(self._every)
         file.place = place

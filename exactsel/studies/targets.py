@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel.algebra import dense
 from exactsel.arguments import by_name
@@ -84,7 +85,7 @@ class TargetModels(Readable):
         """Whether every search proved its model."""
         return all(result.reached for result in self.results)
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """(rows, m) the models' predictions, for loss other than quadratic their linear predictors.
 
         ``X`` is as for :meth:`exactsel.Model.predict`.
@@ -117,7 +118,7 @@ class TargetModels(Readable):
 
 
 def solve_targets(
-    X: Any, Y: Any, k: int | Sequence[int], *, shared: bool = False, **options: Any
+    X: ArrayLike, Y: ArrayLike, k: int | Sequence[int], *, shared: bool = False, **options: Any
 ) -> TargetModels:  # fmt: skip
     """Find the best model for each of several targets: ``solve_targets(X, Y, k=3)``.
 
@@ -227,7 +228,7 @@ def _apart() -> str:
     return either("shared=False", "--shared")
 
 
-def _targets(Y: Any) -> tuple[FloatArray, tuple[str, ...]]:
+def _targets(Y: ArrayLike) -> tuple[FloatArray, tuple[str, ...]]:
     """Y as (n, m), and what the targets are called."""
     labels = getattr(Y, "columns", None)
     try:
@@ -242,7 +243,7 @@ def _targets(Y: Any) -> tuple[FloatArray, tuple[str, ...]]:
 
 
 def _on_the_same_columns(
-    X: Any, targets: FloatArray, names: tuple[str, ...], k: int | Sequence[int], options: dict[str, Any]
+    X: ArrayLike, targets: FloatArray, names: tuple[str, ...], k: int | Sequence[int], options: dict[str, Any]
 ) -> TargetModels:
     """Models on the same columns of data."""
     options = by_name(options)

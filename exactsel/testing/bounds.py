@@ -20,7 +20,7 @@ KNOWN = (RELAXED, CUT, SOLVED, UNFINISHED, ILL_CONDITIONED)
 
 
 @without_compiling()
-def check_bound(bound: Any, *, nodes: int = 12, seed: int = 0) -> None:
+def check_bound(bound: object, *, nodes: int = 12, seed: int = 0) -> None:
     """Assert that a bound keeps its contract on small awkward problems of its family.
 
     It may refuse a problem with :class:`exactsel.errors.UnsupportedError` and a sentence, but not all of them. Where it

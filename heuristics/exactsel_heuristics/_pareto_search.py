@@ -25,6 +25,7 @@ from exactsel_heuristics._pareto_kernels import (
     work_alone,
 )
 from exactsel_heuristics._pareto_layout import FIRST, SIZE, Members, Scratch, new_members, new_scratch
+from exactsel_heuristics._pareto_objective import ParetoObjective
 from exactsel_heuristics._pareto_random import skipping_rate
 from exactsel_heuristics._pareto_teams import (
     BATCH,
@@ -80,7 +81,7 @@ class Task:
     ``loss`` the loss of the problem.
     """
 
-    objective: Any
+    objective: ParetoObjective
     loss: Any
     d: int
     k: int

@@ -19,12 +19,12 @@ AT_ONCE = 1_000_000
 """Numbers processed together, or those of one column where they are more."""
 
 
-def is_mapped(array: Any) -> bool:
+def is_mapped(array: object) -> bool:
     """Whether the entries of an array lie in a file."""
     return _map_of(array) is not None
 
 
-def file_of(array: Any) -> str | None:
+def file_of(array: object) -> str | None:
     """The file that the entries of an array lie in, or come from; None where there is none that is known."""
     name = getattr(_map_of(array), "filename", None)
     return None if name is None else os.fspath(name)
@@ -69,7 +69,7 @@ def some_columns(A: Any, columns: Sequence[int]) -> Any:
     return made.T
 
 
-def nameless_beside(array: Any) -> IO[bytes] | None:
+def nameless_beside(array: object) -> IO[bytes] | None:
     """A file without a name, in the folder of the one that ``array`` is mapped from; None where it is not mapped.
 
     Where that folder cannot be written it is in the folder for temporary files, which may be memory itself.
@@ -92,7 +92,7 @@ def column_blocks(AT: NDArray[np.float64]) -> Iterator[slice]:
     return (slice(first, first + step) for first in range(0, d, step))
 
 
-def _map_of(array: Any) -> Any:
+def _map_of(array: object) -> Any:
     """The map an array is a part of; None where there is none."""
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):

@@ -173,7 +173,7 @@ def _equalities(options: argparse.Namespace, known: dict[str, Any], bounds: Any)
     return {"equalities": [rows, right], "bounds": bounds if unlimited else limits}
 
 
-def _width(A: Any) -> int:
+def _width(A: object) -> int:
     """The columns of a table; none of anything else, which is the check's to refuse."""
     if isinstance(A, Sparse):
         return len(A.rows)

@@ -13,7 +13,7 @@ from fractions import Fraction as F
 from typing import Any, NamedTuple
 
 from .bounds import column_called
-from .relations import Unclear
+from .unit_names import Unclear
 
 SMALLEST, LARGEST = 1e-60, 1e60
 

@@ -50,7 +50,7 @@ def is_screened(data: bytes) -> bool:
     return isinstance(header, dict) and header.get("columns") is not None
 
 
-def as_table(A: Any) -> Any:
+def as_table(A: object) -> Any:
     """Sparse data as a table; Outside where it would be too large."""
     if not isinstance(A, Sparse):
         return A

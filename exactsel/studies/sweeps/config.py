@@ -136,7 +136,7 @@ def jobs_of(
     return list(jobs.values())
 
 
-def _are_tables(tables: Any) -> bool:
+def _are_tables(tables: object) -> bool:
     return isinstance(tables, Sequence) and all(isinstance(table, Mapping) for table in tables)
 
 
@@ -252,7 +252,7 @@ def _of_solve(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: list(made.heuristics) if name == "heuristics" else getattr(made, name) for name in settings}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A setting as JSON can hold it; :class:`InputError` where it is a date, a table or not finite."""
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         return list(value)

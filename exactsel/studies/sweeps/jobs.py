@@ -89,10 +89,10 @@ class Job:
         return cls(**{**held, "source": Source(**held["source"])})
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """Plain data as one line of JSON, the same for equal data."""
     return json.dumps(value, sort_keys=True, allow_nan=False)
 
 
-def _hash(value: Any) -> str:
+def _hash(value: object) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
