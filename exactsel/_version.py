@@ -1,3 +1,3 @@
-"""The version, for those who need nothing else of the package."""
+"""The version, in a module without other imports."""
 
 __version__ = "0.1.0"

@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.types import PathName
 
 LONGEST = 60
 """Characters of a value that a message shows."""
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value in a message: on one line, and not too long."""
     try:
         text = " ".join(repr(value).split())
@@ -28,14 +29,14 @@ def shown(value: Any) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
-def switch(name: str, value: Any) -> bool:
+def switch(name: str, value: object) -> bool:
     """A switch; 0 and 1 will do."""
     if isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
     raise InputError(f"{name} is {shown(value)}, but it is a switch; give True or False.")
 
 
-def entries(name: str, value: Any, what: str = "names or numbers of columns") -> list[Any]:
+def entries(name: str, value: object, what: str = "names or numbers of columns") -> list[Any]:
     """The entries of a list; a single text or number is one entry."""
     if isinstance(value, str | bytes) or (np.isscalar(value) and value is not None):
         return [value]
@@ -44,7 +45,7 @@ def entries(name: str, value: Any, what: str = "names or numbers of columns") ->
     return list(value)
 
 
-def mapping(name: str, value: Any) -> dict[str, Any]:
+def mapping(name: str, value: object) -> dict[str, Any]:
     """A mapping of names to values; None is none."""
     if value is None:
         return {}
@@ -53,7 +54,7 @@ def mapping(name: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def file_name(name: str, value: Any) -> Any:
+def file_name(name: str, value: object) -> PathName | None:
     """The name of a file, or None."""
     try:
         if value is None or (isinstance(value, str | os.PathLike) and b"\0" not in os.fsencode(value)):
@@ -63,14 +64,14 @@ def file_name(name: str, value: Any) -> Any:
     raise InputError(f"{name} is {shown(value)}, but the name of a file was expected; give a text, or leave it out.")
 
 
-def function(name: str, value: Any) -> Any:
+def function(name: str, value: object) -> Callable[..., Any] | None:
     """A function, or None."""
     if value is None or callable(value):
         return value
     raise InputError(f"{name} is {shown(value)}, but a function was expected; give one, or leave it out.")
 
 
-def seconds(name: str, value: Any) -> float:
+def seconds(name: str, value: object) -> float:
     """A finite number of seconds."""
     try:
         number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
@@ -81,7 +82,7 @@ def seconds(name: str, value: Any) -> float:
     return number
 
 
-def signal_numbers(name: str, value: Any) -> list[int]:
+def signal_numbers(name: str, value: object) -> list[int]:
     """The numbers of signals there are."""
     found = whole_numbers(name, value)
     wrong = next((number for number in found if number not in {*map(int, signal.Signals)}), None)
@@ -90,7 +91,7 @@ def signal_numbers(name: str, value: Any) -> list[int]:
     return found
 
 
-def whole_numbers(name: str, value: Any) -> list[int]:
+def whole_numbers(name: str, value: object) -> list[int]:
     """The entries of a list of whole numbers."""
     found = entries(name, value, "whole numbers")
     wrong = [entry for entry in found if isinstance(entry, bool | np.bool_) or not isinstance(entry, int | np.integer)]
@@ -99,7 +100,7 @@ def whole_numbers(name: str, value: Any) -> list[int]:
     return [int(entry) for entry in found]
 
 
-def numbers(name: str, value: Any) -> list[float]:
+def numbers(name: str, value: object) -> list[float]:
     """The entries of a list of numbers."""
     found = entries(name, value, "numbers")
     try:
@@ -139,12 +140,12 @@ def with_aliases(function: Callable[..., Returned]) -> Callable[..., Returned]:
     called = {name: alias for alias, name in ALIASES.items() if alias in own}
 
     @wraps(function)
-    def either(*arguments: Any, **options: Any) -> Returned:
+    def either(*arguments: object, **options: Any) -> Returned:
         return function(*arguments, **{called.get(name, name): value for name, value in by_name(options).items()})
 
     return either
 
 
-def every_core(n_jobs: Any) -> Any:
+def every_core(n_jobs: object) -> Any:
     """Threads as :class:`exactsel.Settings` have them, from scikit-learn's number of jobs: -1 is every core."""
     return None if isinstance(n_jobs, int) and n_jobs == -1 else n_jobs

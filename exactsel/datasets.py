@@ -42,7 +42,7 @@ class Dataset(Readable):
     """What can be learned from them, where they come from and how they may be used."""
     file: Path
     k: int | None = None
-    """The size its problem asks for, where it asks for one; likewise what follows."""
+    """The size of its problem, where there is one; likewise what follows."""
     loss: str | None = None
     lam: float | None = None
 

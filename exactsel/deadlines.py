@@ -1,6 +1,7 @@
-"""The end of a time limit, asked for by work that nobody else could end: files that are read, passes over data.
+"""Time limits for work that can only end itself: files that are read, passes over data.
 
-Whoever has a limit says so once, around a call; whoever reads or multiplies a block at a time asks between two blocks.
+The owner of a limit sets it once, around a call; code that reads or multiplies a block at a time checks it between two
+blocks.
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
-from typing import Any
 
 from exactsel import clock
 from exactsel.errors import TimeLimitError, option
 
 LAST_PASS = 1.0
-"""Seconds after the end of a time limit in which what is under way may come to its end: a pass over the data, a small
-file that is read."""
+"""Seconds after the end of a time limit in which current work may complete: a pass over the data, a small file that is
+read."""
 
 
 class _Ends(threading.local):
@@ -30,9 +30,10 @@ _ends = _Ends()
 
 
 @contextmanager
-def within(seconds: Any) -> Iterator[None]:
-    """A block in which :func:`ask` raises soon after so many seconds, or never where None; what else is no number of
-    seconds is refused by whoever it is for.
+def within(seconds: object) -> Iterator[None]:
+    """A block in which :func:`ask` raises soon after so many seconds, or never where None.
+
+    The function that takes the limit refuses other values that are no number of seconds.
     """
     if not (isinstance(seconds, Real) and float(seconds) >= 0.0):
         yield
@@ -50,7 +51,7 @@ def ask() -> None:
     Raises
     ------
     TimeLimitError
-        In one sentence, for who has no result yet; who has one takes it from there.
+        In one sentence, for a caller without a result yet; a caller with one continues from there.
     """
     if not _ends.open:
         return

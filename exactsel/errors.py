@@ -87,7 +87,7 @@ def option(name: str, value: object = None) -> str:
 
 
 def css_problem() -> str:
-    """What column subset selection is asked for by."""
+    """The option or argument that selects column subset selection."""
     return either("a ColumnSubsetProblem", "--problem css")
 
 
@@ -179,7 +179,7 @@ PASSED_THROUGH = (
     "sklearn",
     "joblib",
 )
-"""Packages whose lines are not the caller's: ours, and those that call us for somebody."""
+"""Packages whose lines are not the caller's: ours, and those that call us on behalf of a caller."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -1,4 +1,4 @@
-"""Take turns with other processes: who comes second finds what the first one made."""
+"""A lock file between processes: the second one finds what the first one made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LONGEST = 120.0
-"""Seconds after which a process goes ahead without its turn: nobody hangs because another does."""
+"""Seconds after which a process continues without the lock: no process hangs because another does."""
 
 PAUSE = 0.02
 """Seconds between two looks."""
@@ -17,9 +17,9 @@ PAUSE = 0.02
 
 @contextmanager
 def turn(file: Path) -> Iterator[None]:
-    """Hold the lock ``file``, which is there as long as somebody does; without one where the system has none to give.
+    """Hold the lock ``file``, which exists while a process holds it; without a lock where the system has none to give.
 
-    It is for work that is done twice at worst. A process that holds it already must not ask again.
+    It is for work that is done twice at worst. A process that holds it already must not take it again.
     """
     descriptor = _locked(file)
     try:
@@ -61,7 +61,7 @@ def _opened(file: Path) -> int:
 
 
 def _is_at(descriptor: int, file: Path) -> bool:
-    """Whether an open file still has that name: who held it before removes it, and another may have made it anew."""
+    """Whether an open file still has that name. Its last holder removes it, and another process may make it anew."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(file))
     except FileNotFoundError:

@@ -105,7 +105,7 @@ def is_special(file: str | os.PathLike[str]) -> bool:
 
 
 def open_special(file: str | os.PathLike[str]) -> IO[bytes]:
-    """A stream into a special file; into one that is open in this process it goes on where that is."""
+    """A stream into a special file; into one that is open in this process it continues at its position."""
     descriptor = own_descriptor(file)
     if descriptor is None:
         return open(file, "wb")
@@ -134,7 +134,7 @@ def own_descriptor(file: str | os.PathLike[str]) -> int | None:
 
 
 def temporary_name(file: str | os.PathLike[str]) -> str:
-    """A name nobody else has for what is to become ``file``, beside it."""
+    """A unique name for what is to become ``file``, beside it."""
     target = _place(file)
     return str(target.parent / f".{target.name[:60]}.{uuid.uuid4().hex[:12]}")
 
@@ -252,7 +252,7 @@ def same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> 
         found = [_state_of(Path(path)) for path in (first, second)]
         if found[0] is None and found[1] is None:
             return _future(first) == _future(second)
-    except (OSError, ValueError):  # a name that no file can have, or a folder that nobody may look into
+    except (OSError, ValueError):  # a name that no file can have, or a folder without permission to read
         return False
     one, other = found
     return one is not None and other is not None and stat.S_ISREG(one.st_mode) and os.path.samestat(one, other)
@@ -267,7 +267,7 @@ def _is_behind_stdout(file: str | os.PathLike[str]) -> bool:
 
 
 def _future(file: str | os.PathLike[str]) -> tuple[object, str]:
-    """What tells a file that is not there yet from others: its folder, and its name as the folder has it."""
+    """The identity of a file that is not there yet: its folder, and its name as the folder has it."""
     place = _place(file)
     folder = _state_of(place.parent)
     known: object = place.parent if folder is None else (folder.st_dev, folder.st_ino)

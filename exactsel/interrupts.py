@@ -1,4 +1,4 @@
-"""What an interrupt must know: who can end with a result, which compilation may be given up, which files are half done.
+"""The state an interrupt needs: results that exist, compilations that may be given up, files that are half done.
 
 Nothing heavy is imported here, because the command line loads this before anything else.
 """
@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 POLL = 0.05
-"""Seconds between two looks at the stop flag while a kernel is compiled."""
+"""Seconds between two reads of the stop flag while a kernel is compiled."""
 
 LOADS = 3
-"""Looks at the stop flag that a needed kernel may take; enough to load one from the disk cache."""
+"""Reads of the stop flag that a needed kernel may take; enough to load one from the disk cache."""
 
 STACK = 64 * 2**20
 """Bytes of stack for a thread that compiles; some systems give threads far less than the compiler needs."""
@@ -35,15 +35,16 @@ def ending_signals() -> tuple[int, ...]:
 
 
 def leave_to_others() -> None:
-    """Ignore what a terminal sends to all processes it has started: whoever began this one decides."""
+    """Ignore signals that a terminal sends to all processes it has started: the parent process decides."""
     for number in (signal.SIGINT, HANGUP):
         if number is not None:
             signal.signal(number, signal.SIG_IGN)
 
 
 class CompilationStopped(KeyboardInterrupt):
-    """An interrupt, or the end of the time there is, came while a kernel was compiled; the compilation goes on in the
-    background, and nobody waits.
+    """An interrupt, or the end of the time limit, came while a kernel was compiled.
+
+    The compilation continues in the background, and its caller does not wait.
     """
 
 
@@ -59,7 +60,7 @@ class Watching(Protocol):
         """Whether a signal has come, or the end of a time limit that compiling counts for."""
 
     result_at_hand: bool
-    """Whether whoever is watched has a result, which must not be lost."""
+    """Whether the watched search has a result, which must not be lost."""
 
 
 _local = threading.local()
@@ -87,7 +88,7 @@ def waited() -> float:
 
 
 def compiles_on() -> bool:
-    """Whether a compilation that was given up still goes on, so that the process would wait for it at its end."""
+    """Whether a compilation that was given up still runs, so that the process would wait for it at its end."""
     return not all(done.is_set() for done in _given_up)
 
 
@@ -118,7 +119,7 @@ def adopt(watches: Iterable[Watching]) -> None:
 
 @contextlib.contextmanager
 def dispensable() -> Iterator[None]:
-    """A block whose work nobody needs once a signal has come, so that compiling for it may be given up."""
+    """A block whose work is not needed after a signal, so that compiling for it may be given up."""
     before = getattr(_local, "dispensable", False)
     _local.dispensable = True
     try:
@@ -140,7 +141,7 @@ def hurrying(wanted: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def patiently(wanted: bool) -> Iterator[None]:
-    """A block that waits for the compiler whatever has come, where that is ``wanted``."""
+    """A block that waits for the compiler despite signals, where that is ``wanted``."""
     before = getattr(_local, "patient", False)
     _local.patient = before or wanted
     try:
@@ -156,7 +157,7 @@ def give_up_if_over() -> None:
 
 
 def dispensable_steps(steps: Iterable[T]) -> Iterator[T]:
-    """The same steps; what it takes to come to each is dispensable."""
+    """The same steps; the work to reach each is dispensable."""
     iterator = iter(steps)
     while True:
         with dispensable():
@@ -168,8 +169,9 @@ def dispensable_steps(steps: Iterable[T]) -> Iterator[T]:
 
 
 def _is_over() -> bool:
-    """Whether nobody waits for what is dispensable any more; of time limits only the innermost is asked, because who
-    is given up must know that it is.
+    """Whether dispensable work is not needed any more.
+
+    Of time limits only the innermost counts, because a caller that is given up must know that it is.
     """
     if getattr(_local, "patient", False):
         return False

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from exactsel.interrupts import end_now, leave_to_others
 
 LOOK = 0.1
-"""Seconds between two looks at whether everything is to end."""
+"""Seconds between two checks whether everything is to end."""
 
 LAST_WORDS = 5.0
 """Seconds a process that says nothing any more has to end by itself, so that its exit code is its own."""
@@ -31,7 +31,7 @@ DIED, HUNG, UNREADY = "died", "hung", "unready"
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a question."""
+    """The outcome of a question."""
 
     number: int
     """Of the question, counted from 0."""
@@ -101,7 +101,7 @@ class Helper:
             return self._process
 
     def kill(self) -> None:
-        """End the process from another thread, whatever it is at; no other one is started."""
+        """End the process from another thread, also in the middle of a question; no other one is started."""
         with self._lock:
             self._ended = True
             if self._process is not None:
@@ -160,11 +160,11 @@ def answered(
     jobs : int
         Processes at a time.
     stopped : callable
-        Whether to end now; then the processes are killed, and nobody waits for what they are at.
+        Whether to end now; then the processes are killed, and their current work is dropped.
     seconds : sequence of float or None, optional
         For each question how long its answer may take, before the process is replaced.
     tries : int
-        How often a question is asked as long as processes die of it.
+        How often a question is repeated as long as processes die of it.
     greeting : str
         What a process says on a line of its own when it has begun, :data:`READY` with :func:`serve`; empty for nothing.
     """
@@ -202,7 +202,7 @@ def _keep_busy(
     helper: Helper, waiting: queue.SimpleQueue[tuple[int, str, float | None]], answers: queue.SimpleQueue[Answer],
     ending: threading.Event, tries: int,
 ) -> None:  # fmt: skip
-    """Ask one question after the other, as long as there are any."""
+    """Send one question after the other, as long as there are any."""
     with contextlib.suppress(queue.Empty), contextlib.closing(helper):
         while not ending.is_set():
             asked = waiting.get_nowait()
@@ -214,7 +214,7 @@ def _keep_busy(
 
 
 def serve(answer: Callable[[str], str]) -> None:
-    """Answer every line of stdin with one on stdout, until whoever started this process ends, however that happens.
+    """Answer every line of stdin with one on stdout, until the process that started this one ends, for any reason.
 
     Before the first it says that it is :data:`READY`. Libraries may print what they like: their stdout leads nowhere.
     """
@@ -226,7 +226,7 @@ def serve(answer: Callable[[str], str]) -> None:
     def listen() -> None:
         for line in sys.stdin:
             lines.put(line)
-        end_now(0, "")  # in the middle of an answer, too: nobody reads it
+        end_now(0, "")  # in the middle of an answer, too: nothing reads it
 
     threading.Thread(target=listen, name="exactsel-listen", daemon=True).start()
     with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """Find losses, bounds, trees, branchings, frontiers and heuristics by name, through entry points.
 
-Built-ins enter through the same door as anyone's plug-in: an entry point in the group ``exactsel.<kind>``. Names are
-listed without importing what they name.
+Built-ins enter through the same door as plug-ins: an entry point in the group ``exactsel.<kind>``. Names are listed
+without importing what they name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much a double can be off: what every allowance for rounding is made of."""
+"""The unit roundoff of doubles, from which every allowance for rounding is built."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def writable(value: Any) -> Any:
+def writable(value: object) -> Any:
     """The value, or None where it is a number JSON has no word for."""
     return finite(value) if isinstance(value, float) else value
 
@@ -47,7 +47,7 @@ class Readable(Json):
     """What a notebook or an IPython session shows as the text people read, not as a list of fields."""
 
     def __repr__(self) -> str:
-        """One line, whatever the number of columns."""
+        """One line, for any number of columns."""
         return f"<{type(self).__name__} {' '.join(str(self).partition(chr(10))[0].split())}>"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:

@@ -1,7 +1,8 @@
-"""Array types used throughout."""
+"""Types used throughout: arrays, and the name of a file."""
 
 from __future__ import annotations
 
+import os
 from typing import TypeAlias
 
 import numpy as np
@@ -11,3 +12,4 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 StateArray: TypeAlias = NDArray[np.int8]
 BoolArray: TypeAlias = NDArray[np.bool_]
+PathName: TypeAlias = str | os.PathLike[str]

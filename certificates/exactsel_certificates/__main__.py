@@ -14,7 +14,7 @@ the instance's feature_names; with groups these are groups, named by number, lab
 Pairs that exclude each other are a text with lines ``unit, unit``, units named in the same way.
 With --per-group k counts columns again: they are chosen one by one, at most so many from each group.
 Limits of coefficients are a text with lines ``column,lower,upper``, a side left empty where there is none, and columns
-named by number or by feature_names.
+named by number or by feature_names. Equalities of coefficients are texts such as ``a + b - 2*c = 1``.
 Neither file is believed about its sizes: more than --most-bytes are not read of either. How much work a proof asks for
 is stated on stderr before the check begins; --work-limit (a number of elementary operations, or none; by default one in
 proportion to the sizes of the proof and of the problem) and --time-limit (seconds) end it.
@@ -41,6 +41,8 @@ from exactsel_certificates.constraint import Constraint
 from exactsel_certificates.constraints import READERS
 from exactsel_certificates.container import MalformedError, read_proof
 from exactsel_certificates.entries import SparseInstance
+from exactsel_certificates.equalities import Equalities
+from exactsel_certificates.equalities_text import limited, read_equalities
 from exactsel_certificates.estimate import Estimate
 from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.given import GivenInstance
@@ -70,13 +72,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _state(work: Estimate, limit: float) -> None:
-    """Say what a proof asks for."""
+    """State the work that a proof needs."""
     sys.stderr.write(f"Work: {work} (limit {limit:.3g}).\n")
     sys.stderr.flush()
 
 
 def _printable(text: str) -> str:
-    """The text without anything a terminal would obey: a file may hold whatever it likes."""
+    """The text without control sequences of a terminal: a file may hold any bytes."""
     return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -99,6 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--nonnegative", default="", help="columns without negative coefficients: all, or 0,4")
     parser.add_argument("--bounds", help="text file, lines of column,lower,upper: limits of coefficients")
     parser.add_argument("--max-coef", type=_positive, default=math.inf, help="no coefficient is larger in size")
+    parser.add_argument("--sum-to", type=float, help="what all coefficients add up to")
+    parser.add_argument("--equality", action="append", default=[], help="linear equality: a + b - 2*c = 1; repeat it")
     parser.add_argument("--intercept", action="store_true", help="models have an unpenalised intercept")
     parser.add_argument("--scale", action="store_true", help="the ridge term is about columns of equal size")
     parser.add_argument("--weights", help="row weights: .npy, or a text file with one number a line")
@@ -150,10 +154,12 @@ def _weights(path: str) -> Any:
 
 def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     """The caller's problem on a sparse matrix, from the options."""
-    asked = ("groups", *READERS, "per_group", "weights")
-    if any(getattr(options, name) is not None for name in asked) or options.scale or options.problem == "css":
+    asked = ("groups", *READERS, "per_group", "weights", "sum_to")
+    given = any(getattr(options, name) is not None for name in asked) or bool(options.equality)
+    if given or options.scale or options.problem == "css":
         raise ValueError(
-            "proofs about sparse matrices know no groups, hierarchy, pairs, weights or scaled columns; make a table."
+            "proofs about sparse matrices know no groups, hierarchy, pairs, weights, equalities or scaled columns; "
+            "make a table."
         )
     y = found.y if options.target is None else _weights(options.target)
     if y is None or options.k is None:
@@ -177,7 +183,7 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
         if name not in stored:
             raise ValueError(f"the instance has no {name}; give an archive that holds one.")
 
-    def given(name: str, default: Any = None) -> Any:
+    def given(name: str, default: object = None) -> Any:
         value = getattr(options, name)
         if value is None:
             value = stored[name].item() if name in stored else default
@@ -195,9 +201,12 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
         groups = ()
     k = min(operator.index(given("k")), len(groups) or A.shape[1])
     box = _box(options, A.shape[1])
+    equalities = _equalities(options, A.shape[1])
     related = any(getattr(options, name) is not None for name in READERS)
-    if options.problem == "css" and (related or box is not None):
-        raise ValueError("column subset selection knows no hierarchy, pairs, signs or bounds; leave them out.")
+    if options.problem == "css" and (related or box is not None or equalities is not None):
+        raise ValueError(
+            "column subset selection knows no hierarchy, pairs, signs, bounds or equalities; leave them out."
+        )
     if options.problem == "css":
         return ColumnInstance(A, k)
     loss = str(given("loss", "quadratic"))
@@ -209,10 +218,12 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     weights = stored.get("weights") if options.weights is None else _weights(options.weights)
     hierarchy = _constraint(options, stored, groups) if limits is None else limits if limits.groups else None
     # What lies outside the domain is the checker's to reject.
-    if intercept or scale or weights is not None:
+    if equalities is not None:
+        box = limited(box, equalities, scale)
+    if intercept or scale or weights is not None or equalities is not None:
         return GivenInstance(
-            A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale, hierarchy=hierarchy,
-            box=box,
+            A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale, equalities,
+            hierarchy=hierarchy, box=box,
         )  # fmt: skip
     return Instance(A, stored["y"], k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy, box=box)
 
@@ -228,6 +239,14 @@ def _box(options: argparse.Namespace, d: int, named: bool = True) -> Box | None:
     found = read_archive(options.instance, options.most_bytes, "feature_names") if named else {}
     names = found.get("feature_names", ())
     return read_box(lines, options.nonnegative, [*map(str, names)], d, options.max_coef)
+
+
+def _equalities(options: argparse.Namespace, d: int) -> Equalities | None:
+    """The equalities that options name."""
+    if options.sum_to is None and not options.equality:
+        return None
+    names = read_archive(options.instance, options.most_bytes, "feature_names").get("feature_names", ())
+    return read_equalities(options.equality, options.sum_to, [*map(str, names)], d)
 
 
 def _limits(options: argparse.Namespace, groups: Sequence[Sequence[int]], stored: dict[str, Any]) -> Limits | None:

@@ -1,4 +1,4 @@
-"""Whether a problem's constraint allows a set of units."""
+"""The test of a set of units against a problem's constraint."""
 
 from __future__ import annotations
 

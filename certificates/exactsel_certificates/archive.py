@@ -1,6 +1,6 @@
 """Read a problem from a .npz archive without believing a size it claims.
 
-numpy sets memory aside for whatever shape the header of an array announces. Here the announced size is held against the
+numpy allocates memory for any shape that the header of an array announces. Here the announced size is held against the
 bytes the archive has for it, and their sum against a limit, before anything is read.
 """
 
@@ -41,7 +41,7 @@ def read_archive(
         raise
     except MemoryError:
         raise ValueError("the instance needs more memory than there is; check it on a larger machine.") from None
-    except Exception as error:  # whatever damaged bytes make of zipfile, zlib and numpy's parser
+    except Exception as error:  # damaged bytes may raise anything in zipfile, zlib and numpy's parser
         raise ValueError(f"the instance is no .npz archive of plain arrays, or it is damaged ({error}).") from None
 
 

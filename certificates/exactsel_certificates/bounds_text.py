@@ -10,7 +10,7 @@ import numpy as np
 from exactsel_certificates.formula import Box
 
 TITLES = ["column", "lower", "upper"]
-"""A first line, which may be left out."""
+"""An optional first line."""
 
 
 def read_box(lines: Iterable[str], nonnegative: str, names: Sequence[str], d: int, most: float = np.inf) -> Box | None:

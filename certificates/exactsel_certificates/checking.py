@@ -1,7 +1,7 @@
-"""Does a proof file prove its claim about the problem at hand?
+"""The check of a proof file against the caller's problem.
 
-The problem is the caller's: data, loss, k and lam never come from the file. What comes out is what was established
-here, whatever the file says of itself.
+The problem is the caller's: data, loss, k and lam never come from the file. The verdict is what was established here,
+not what the file says of itself.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def verify(
     time_limit : float
         Seconds by the clock ``now``.
     begin : callable, optional
-        Called with what the proof is known to ask for, and the limit, before the first region is looked at.
+        Called with the resources the proof is known to need, and their limit, before the first region is checked.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def _verdict(
 
 @dataclass
 class _Found:
-    """What a check has come to so far."""
+    """The state of a check so far."""
 
     lower: float = 0.0
     upper: float = math.inf
@@ -148,7 +148,7 @@ def _checked(
     proof: Proof, instance: SearchedInstance, exact_limit: float, most: float,
     begin: Callable[[Estimate, float], None] | None, screening: Screening | None,
 ) -> _Found:  # fmt: skip
-    """What a check comes to that begins where the tree asks for no more than ``most``."""
+    """The outcome of a check that begins where the tree needs no more than ``most``."""
     found = _Found()
     try:
         known = estimate(proof, instance)
@@ -229,7 +229,7 @@ def _bound_all(found: _Found, proof: Proof, instance: SearchedInstance, exact_li
             smallest, found.exact_regions = min(smallest, float(np.min(bounds))), so_far
             found.regions += len(bounds)
     except MemoryError:
-        smallest = 0.0  # which no objective is below, whatever the regions that were not looked at
+        smallest = 0.0  # which no objective is below, for any regions that were not checked
         refuse()
     if isinstance(instance, GivenInstance):
         smallest = instance.transfer.lower(smallest, found.upper, proof.scope != "")

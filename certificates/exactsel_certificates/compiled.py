@@ -1,9 +1,9 @@
 """Counting, compiled: the answers that semidefinite.py and counting.py find in numpy, some twenty times as fast.
 
-Nobody needs this file: without numba, or with EXACTSEL_JIT=0, all is counted in numpy. Regions are closed one by one.
-S is eliminated, as a Cholesky factor with rows R, on a stack; what the region before had eliminated too stays. Where
-there are more than three places pivots go on the stack as if they were in S, so that in the end single columns, pairs
-and triples are counted.
+This file is optional: without numba, or with EXACTSEL_JIT=0, all is counted in numpy. Regions are closed one by one. S
+is eliminated, as a Cholesky factor with rows R, on a stack; what the region before had eliminated too stays. Where
+there are more than three places, pivots are pushed on the stack as if they were in S, so that in the end single
+columns, pairs and triples are counted.
 
 **Triples.** With M = Q - mu I - R'R in doubles, mu as in semidefinite.py, it is to be shown that M, as it stands, is
 positive semidefinite on any three columns: then these and S have a factor whose error is what mu allows for. Scaled to
@@ -26,10 +26,10 @@ ALLOWED = np.float32(2**-20)
 
 OWN = np.float32(1 - 2**-17)
 """Stands for the one on the diagonal. With it a row passes in its own column, which is no triple: 1 - a^2 - |OWN - a^2|
-is 2^-17 but for roundings, unless a is so near one that the row is looked at in doubles."""
+is 2^-17 but for roundings, unless a is so near one that the row is evaluated in doubles."""
 
 STRIP, PIVOTS, BAND = 8, 8, 32
-"""Numbers in single precision, and pivots, that are looked at together, and rows meanwhile kept in the cache."""
+"""Numbers in single precision, and pivots, that are processed together, and rows meanwhile kept in the cache."""
 
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
@@ -76,8 +76,8 @@ def _holds(Q, rows, depth, i, l, j, of_i, of_l, of_j):  # type: ignore[no-untype
 def _rows_hold(q, a, p, l, i):  # type: ignore[no-untyped-def]
     """Whether all triples of pivot i, rows l to l + 3 and the columns before a row pass in single precision.
 
-    Looked at are all columns up to the end of a strip. Those from i on always fail, for there is nan: as many must
-    fail, and no more. Columns between a row and i make triples that pass or fail with their own rows.
+    All columns up to the end of a strip are tested. Those from i on always fail, for there is nan: as many must fail,
+    and no more. Columns between a row and i make triples that pass or fail with their own rows.
     """
     row_0, row_1, row_2, row_3 = q[l], q[l + 1], q[l + 2], q[l + 3]
     a_0, a_1, a_2, a_3 = a[l], a[l + 1], a[l + 2], a[l + 3]
@@ -111,7 +111,7 @@ def _triples_hold(Q, rows, depth, C, m, left, q, a, p):  # type: ignore[no-untyp
             for i in range(low, high):
                 a_i, p_i = a[i - low], p[i - low]
                 for first in range(band, min(band + BAND, i), 4):
-                    # The last four rows before i, where fewer are left: some are looked at twice.
+                    # The last four rows before i, where fewer are left: some are tested twice.
                     start = max(0, min(first, i - 4))
                     if start + 4 <= i and _rows_hold(q, a_i, p_i, start, i):
                         continue

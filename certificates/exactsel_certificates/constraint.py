@@ -1,4 +1,4 @@
-"""Which sets of units a model may use: what a check asks of a constraint, of whichever kind.
+"""The interface of a constraint for a check: the sets of units that a model may use.
 
 Each kind is one file (hierarchy, group_limits, not_both), and one entry of the table in constraints.py.
 """

@@ -1,4 +1,4 @@
-"""The proof file `.exsel`: a header, then raw arrays (FORMAT.md tells the layout).
+"""The proof file `.exsel`: a header, then raw arrays (FORMAT.md defines the layout).
 
 Reading never believes a size: what the header announces is held against the size of the file, or where that has none (a
 pipe) against a limit, before memory is set aside, and the arrays are views of the bytes read.
@@ -55,7 +55,7 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "point_index": ("<i4", "<u2", "u1"),
     "split_column": ("<i4", "<u2", "u1"),
 }
-"""Names in the order they are stored, each with the types it may have; those that are empty are left out."""
+"""Names in the order they are stored, each with the types it may have; empty arrays are omitted."""
 
 VALUES = (
     "curvature", "model_value", "point_value", "dual_value", "split_scale", "split_value", "minorant_width",
@@ -67,13 +67,13 @@ SCREENING = ("active_column", "screen_dual", "screen_level")
 """Those of a problem whose columns were screened."""
 
 MOST_TOUCHED = 8
-"""Points a minorant may come with, and dual vectors that bound the columns left out."""
+"""Points a minorant may come with, and dual vectors that bound the removed columns."""
 
 MOST_LEVELS = 1000
-"""Levels of the intercept at which columns left out are bounded."""
+"""Levels of the intercept at which removed columns are bounded."""
 
 FLAGS = ("weights", "intercept", "scale", "bounds", "equalities")
-"""What the problem has besides: true, or left out where it has not."""
+"""What the problem has besides: true, or absent where it has not."""
 
 ENTRIES = (
     "family", "loss", "n", "d", "k", "columns", "groups", "hierarchy", *FLAGS, "problem_hash", "lower", "upper",
@@ -160,7 +160,7 @@ class Proof:
     active_column: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     """(d,) the active columns, ascending."""
     screen_dual: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
-    """Numbers of the dual vectors that bound the models with a column left out, ..."""
+    """Numbers of the dual vectors that bound the models with a removed column, ..."""
     screen_level: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     """... and levels of the intercept between which the rows that columns touch do, ascending."""
 
@@ -183,7 +183,7 @@ def written(proof: Proof) -> bytes:
 def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int]]) -> bytes:
     """The first bytes of a proof file: ``entries``, then each array's type and number of entries, padded to 8.
 
-    What the problem does not have and arrays without entries are left out.
+    Parts that the problem does not have and arrays without entries are omitted.
     """
     said = {name: value for name, value in entries.items() if value is not None and value is not False}
     listed = [[name, *arrays[name]] for name in ARRAYS if name in arrays and arrays[name][1]]
@@ -257,7 +257,7 @@ def parse_proof(data: bytes) -> Proof:
     return proof
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """What a file says, for a sentence: nothing that is long or deep."""
     if not isinstance(value, str | int | float | None):
         return f"a {type(value).__name__}"
@@ -277,7 +277,7 @@ def _header(text: bytes) -> dict[str, Any]:
     return header
 
 
-def _is_size(value: Any, least: int = 0) -> bool:
+def _is_size(value: object, least: int = 0) -> bool:
     return type(value) is int and least <= value < 2**31
 
 
@@ -313,7 +313,7 @@ def _finite(name: str, text: Any) -> float:
 
 
 def _arrays(header: dict[str, Any], data: bytes, start: int) -> dict[str, NDArray[Any]]:
-    """Views of the arrays, which fill the rest of the file without holes; those that are left out are empty."""
+    """Views of the arrays, which fill the rest of the file without holes; absent ones are empty."""
     arrays: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kinds[0]) for name, kinds in ARRAYS.items()}
     for entry in _listed(header):
         end = start + entry.bytes
@@ -344,7 +344,7 @@ def _listed(header: dict[str, Any]) -> list[_Listed]:
     if not isinstance(listed, list):
         raise MalformedError("the header must list the arrays.")
     for entry in listed:
-        # What is passed over in search of a name is left out.
+        # Names that the search passes over are absent.
         if not (isinstance(entry, list) and len(entry) == 3 and entry[0] in names and entry[1] in ARRAYS[entry[0]]):
             raise MalformedError("the header lists an array that is none, or not in its place, or of another type.")
         if type(entry[2]) is not int or not 0 <= entry[2] < 2**60:

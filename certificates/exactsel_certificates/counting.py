@@ -1,8 +1,8 @@
 """Counting: is every principal submatrix of at most r columns of a symmetric matrix positive definite, by elimination?
 
-The matrix is M - F'R but for its diagonal, which is given besides; only entries below the diagonal are looked at. One
-column is eliminated at a time, until pairs are left: with w what is left of the diagonal, (l, j) passes where
-t^2 < w_l w_j, which elimination of a matrix nearer than four roundings confirms. Comparisons are such that nan fails.
+The matrix is M - F'R but for its diagonal, which is given besides; only entries below the diagonal are read. One column
+is eliminated at a time, until pairs are left: with w what is left of the diagonal, (l, j) passes where t^2 < w_l w_j,
+which elimination of a matrix nearer than four roundings confirms. Comparisons are such that nan fails.
 
 Where numba is installed, counts that take long are made by compiled.py, which gives the same answers.
 """
@@ -38,7 +38,7 @@ REGION = 1e5
 """Sets that take about as long as what there is to do for each region besides."""
 
 MOST = 10**18
-"""Nobody counts more sets."""
+"""More sets than any count takes."""
 
 
 def how_many(m: int, r: int) -> int:
@@ -98,13 +98,13 @@ def _product(F: FloatArray, R: FloatArray) -> FloatArray:
 
 
 _processor_time: Callable[[], float] = getattr(time, "thread_time", time.process_time)
-"""Seconds of this thread, or of the process where threads are not told apart, as in a browser."""
+"""Seconds of this thread, or of the process where the system does not separate threads, as in a browser."""
 
 
 class _Work:
-    """What this process has been asked to count, in sets.
+    """The work that counts have requested of this process, in sets.
 
-    Whoever checks a search while it runs asks for a little at a time, and in the end for more than compiling takes.
+    A check beside a running search counts a little at a time, and in the end takes longer than compiling does.
     """
 
     asked_for = 0.0
@@ -123,7 +123,7 @@ def without_twin() -> Iterator[None]:
 def compiled(sets: float, regions: int) -> Callable[..., None] | None:
     """The compiled twin, which takes all regions at once; None without numba, or where compiling would take longer.
 
-    That is where these sets of so many regions, and all that were asked for before, are few and have not taken long.
+    That is where these sets of so many regions, and all earlier ones, are few and have not taken long.
     """
     _Work.asked_for += sets + REGION * regions
     known = "numba" in sys.modules  # importing it takes as long as many a proof

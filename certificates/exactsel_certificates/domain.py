@@ -1,4 +1,4 @@
-"""The problems a proof may be about (FORMAT.md, *The domain*): looked at before any region is read.
+"""The problems a proof may be about (FORMAT.md, *The domain*), validated before any region is read.
 
 Outside of it nothing is established. It is narrow enough for two things: what the bounds in doubles allow for underflow
 (rigorous.py) covers all of it, and every number that enters a hash or a formula is the number the caller gave.
@@ -133,7 +133,7 @@ def _need(condition: bool, what: str) -> None:
         raise OutsideError(what)
 
 
-def _table(given: Any) -> FloatArray:
+def _table(given: object) -> FloatArray:
     A = _doubles("A", given)
     _need(A.ndim == 2 and A.size > 0, f"A has shape {A.shape}, but rows and columns were expected.")
     _check_sizes("A", A)
@@ -149,7 +149,7 @@ def _doubles(name: str, given: Any) -> FloatArray:
     if kind in ("i", "u") and given.size:
         largest = max(abs(int(given.min())), abs(int(given.max())))
         _need(largest <= WHOLE, f"{name} holds an integer of {largest}, which need not be a double.")
-    # A table in a file that this process cannot change is looked at where it is.
+    # A table in a file that this process cannot change is read where it is.
     values = given if is_kept(given) else np.asarray(given).astype(np.float64)
     parts = (values[:, block] for block in column_blocks(values.T)) if values.ndim == 2 else [values]
     _need(all(bool(np.all(np.isfinite(part))) for part in parts), f"{name} holds NaN or infinite values.")
@@ -170,7 +170,7 @@ def _check_sizes(name: str, columns: FloatArray) -> None:
         )
 
 
-def _weights(given: Any, n: int) -> FloatArray:
+def _weights(given: object, n: int) -> FloatArray:
     weights = _doubles("the weights", given)
     _need(weights.shape == (n,), f"there are weights of shape {weights.shape} for {n} rows.")
     used = weights[weights > 0]
@@ -184,7 +184,7 @@ def _weights(given: Any, n: int) -> FloatArray:
     return weights
 
 
-def _limit(k: Any, d: int) -> int:
+def _limit(k: object, d: int) -> int:
     limit = _whole("k", k)
     _need(0 <= limit <= d, f"k is {limit}, but at least 0 and at most {d} was expected.")
     return limit
@@ -207,7 +207,7 @@ def _constraint(given: Constraint | None) -> Constraint | None:
 
 
 def _box(instance: Instance | SparseInstance) -> Box:
-    """Its limits as doubles, which may be infinite; :func:`.formula.check_box` looks at their number and signs."""
+    """Its limits as doubles, which may be infinite; :func:`.formula.check_box` checks their number and signs."""
     scale = bool(getattr(instance, "scale", False))
     sides = [np.asarray(side) for side in instance.box or ()]
     _need(all(side.dtype == np.float64 for side in sides), "the limits on coefficients are no doubles.")

@@ -50,7 +50,7 @@ class Entries:
         return table
 
     @classmethod
-    def of(cls, rows: Any, columns: Any, values: Any, shape: tuple[int, int]) -> Entries:
+    def of(cls, rows: object, columns: object, values: object, shape: tuple[int, int]) -> Entries:
         """From entries in any order; :class:`ValueError` where one is outside, or two are in one place."""
         rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
         values, (n, d) = np.asarray(values, dtype=np.float64), shape
@@ -67,7 +67,7 @@ class Entries:
         return cls(starts, rows[filled], values[filled], n)
 
     @classmethod
-    def of_table(cls, A: Any) -> Entries:
+    def of_table(cls, A: object) -> Entries:
         """From a table (n, d)."""
         columns, rows = np.nonzero(np.asarray(A).T)
         return cls.of(rows, columns, np.asarray(A)[rows, columns], np.asarray(A).shape)

@@ -5,8 +5,8 @@ A model is admissible where Cx = c. With any weights t_i > 0 the objective of an
     P(x) = P(x) + 1/2 sum_i t_i^2 (C_i x - c_i)^2,
 
 so the problem of quadratic loss with the rows t_i C_i and the targets t_i c_i appended, and no equality, has bounds
-that hold for all admissible models, whatever t is. t_i is a power of two: the rows are then as exact as C. Appended
-rows have no weight and no part in an intercept, so they come in after the data have been prepared.
+that hold for all admissible models, for any t. t_i is a power of two: the rows are then as exact as C. Appended rows
+have no weight and no part in an intercept, so they come in after the data have been prepared.
 
 A coefficient is a double, so few models meet an equality exactly: :func:`violated` says how far off one may be.
 """

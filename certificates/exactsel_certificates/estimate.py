@@ -1,7 +1,7 @@
-"""What a proof asks for, as far as its tree tells before a region is looked at, and what a check may take.
+"""The work that a proof needs, as far as its tree shows before a region is checked, and the work that a check may take.
 
-How many regions there are, by what each is closed and how many sets each leaves is a walk of the words. What exact
-arithmetic will have to add shows only as regions are looked at, and is counted then (work.py).
+How many regions there are, by what each is closed and how many sets each leaves is a walk of the words. The additional
+work of exact arithmetic shows only as regions are checked, and is counted then (work.py).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ takes 1.8e8, of a claim at the edge of what is true on 11 x 6 numbers."""
 MARGIN = 10.0
 """How many times more is allowed than honest proofs take. Of those measured (the test suite; benchmarks/proofs honest;
 diabetes, sonar, german.numer, svmguide3) none takes more than 1.5 (n d + d^2) operations a word, which is 68 times less
-than what is allowed, and what those in exact arithmetic take comes to less than one exact fit for each word and each of
-SPARE_WORDS. Of the proofs of the test suite none takes a thousandth of the total."""
+than the limit. Those in exact arithmetic take less than one exact fit for each word and each of SPARE_WORDS. Of the
+proofs of the test suite none takes a thousandth of the total."""
 
 SPARE_WORDS = 100
 """Words a proof is taken to have besides, for proofs of few regions."""
@@ -100,7 +100,7 @@ class _Closed(NamedTuple):
 
 
 def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
-    """What the tree of a proof about this problem asks for; :class:`MalformedError` where it is none."""
+    """The work that the tree of a proof about this problem needs; :class:`MalformedError` where it is none."""
     n, d = instance.A.shape
     k = instance.k
     regression = isinstance(instance, Instance)
@@ -185,7 +185,7 @@ class WorkLimits(NamedTuple):
     """Elementary operations a check takes at most."""
 
     known: float
-    """What the tree may be seen to ask for before the check begins."""
+    """The work that the tree shows to be needed before the check begins."""
     total: float
     """All there may be in the end, exact arithmetic included."""
 
@@ -193,7 +193,7 @@ class WorkLimits(NamedTuple):
 def default_limits(proof: Proof, instance: AnyInstance) -> WorkLimits:
     """What a check takes at most, unless the caller says otherwise.
 
-    These are in proportion to the sizes of the proof and of the problem, whatever the proof asks for: for each word of
+    These are in proportion to the sizes of the proof and of the problem, for any content of the proof: for each word of
     the tree a region evaluated in doubles and one in exact arithmetic, sets that a word may have counted, and what is
     made of the whole table once.
     """

@@ -275,7 +275,7 @@ def hinge_loss(z: Scaled, y: FloatArray, weights: FloatArray | None) -> Fraction
     return fraction_of(int(w.values @ (short * short)), w.exponent + 2 * min(z.exponent, 0))
 
 
-def _short(z: Scaled, labels: Any) -> Any:
+def _short(z: Scaled, labels: object) -> Any:
     """max(0, 1 - y z) at an exponent of at most 0."""
     exponent = min(z.exponent, 0)
     gaps = (1 << -exponent) - labels * z.at(exponent)

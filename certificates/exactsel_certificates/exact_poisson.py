@@ -12,7 +12,7 @@ from exactsel_certificates.poisson import FAR
 from exactsel_certificates.scaled import BITS, DIGITS, Scaled, decimal_of, fraction_of, scaled
 
 OFF = Fraction(1, 10 ** (DIGITS - 6))
-"""Part of the terms of a row that its value is moved by: far more than what its rounding comes to."""
+"""Part of the terms of a row that its value is moved by: far more than its rounding."""
 
 LOWEST = -1000
 """Below this exponentials are taken for zero, or for 10^-400 where they must not be too small."""

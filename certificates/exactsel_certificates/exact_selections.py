@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.exact import float_below, root_above, root_below
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.rigorous import U, gamma, lengths
-from exactsel_certificates.scaled import Scaled, scaled
+from exactsel_certificates.scaled import IntegerArray, Scaled, scaled
 from exactsel_certificates.work import look
 
 NEGLIGIBLE = Fraction(1, 10**9)
@@ -67,7 +66,7 @@ class ExactSelections:
             rest -= max((self._captured(N, last, j) for j in candidates), default=Fraction(0))
         return self._less(rest, 0.0, hidden) if places <= 1 else self._spectral(N, last, candidates, places, hidden)
 
-    def _spectral(self, N: Any, last: int, candidates: Sequence[int], places: int, hidden: Fraction) -> float:
+    def _spectral(self, N: IntegerArray, last: int, candidates: Sequence[int], places: int, hidden: Fraction) -> float:
         """What the ``places`` best directions in the span of the candidates leave."""
         rows = []
         for j in candidates:
@@ -91,11 +90,11 @@ class ExactSelections:
             value = max(Fraction(0), length) ** 2
         return float_below(value)
 
-    def _trace(self, N: Any, last: int) -> Fraction:
+    def _trace(self, N: IntegerArray, last: int) -> Fraction:
         """The sum of the squares of what is left of all columns."""
         return self._times_power(int(np.diagonal(N) @ self.squares.values), last)
 
-    def _captured(self, N: Any, last: int, j: int) -> Fraction:
+    def _captured(self, N: IntegerArray, last: int, j: int) -> Fraction:
         """By how much column j lowers that sum."""
         if not N[j, j]:
             return Fraction(0)
@@ -104,7 +103,7 @@ class ExactSelections:
     def _times_power(self, value: int, divisor: int) -> Fraction:
         return Fraction(value, divisor) * Fraction(2) ** self.squares.exponent
 
-    def _row(self, N: Any, last: int, j: int) -> FloatArray:
+    def _row(self, N: IntegerArray, last: int, j: int) -> FloatArray:
         """The inner products of what is left of the columns with the direction of column j, to a few roundings."""
         divisor = int(N[j, j]) * last
         entries = (root_below(Fraction(int(v) ** 2, divisor)) if v else Fraction(0) for v in N[j])
@@ -113,7 +112,7 @@ class ExactSelections:
         return np.array([float(sign * entry * Fraction(2) ** e) for sign, entry, e in scaled_up])
 
 
-def _eliminated(N: Any, j: int, last: int) -> tuple[Any, int]:
+def _eliminated(N: IntegerArray, j: int, last: int) -> tuple[IntegerArray, int]:
     """Inner products once column j is projected out, and what they are multiples of; all divisions leave nothing."""
     look()
     pivot = int(N[j, j])

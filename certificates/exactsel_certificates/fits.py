@@ -1,4 +1,4 @@
-"""Least-squares fits of many regions at once, by plain floating-point linear algebra that nobody need trust.
+"""Least-squares fits of many regions at once, by plain floating-point linear algebra that need not be trusted.
 
 A fit is only a point to put into formula (3).
 """
@@ -36,7 +36,7 @@ class Fits:
 
     @cached_property
     def unit(self) -> FloatArray:
-        """The columns, each divided by its length; made for whoever fits: other losses have no use for it."""
+        """The columns, each divided by its length; made for fits only: other losses have no use for it."""
         with np.errstate(all="ignore"):
             return self.bounds.A / self.scale
 
@@ -160,7 +160,7 @@ def solve_each(systems: FloatArray, sides: FloatArray) -> FloatArray:
         return answers
 
 
-def _solve_somehow(matrix: Any, side: Any) -> Any:
+def _solve_somehow(matrix: FloatArray, side: FloatArray) -> NDArray[np.floating[Any]]:
     try:
         return np.linalg.lstsq(matrix, side, rcond=1e-13)[0]
     except np.linalg.LinAlgError:

@@ -139,18 +139,18 @@ class Instance:
         return {g for g, group in enumerate(self.groups) if wanted & {*group}} if self.groups else wanted
 
 
-def objective(instance: Instance, x: Any) -> float:
+def objective(instance: Instance, x: object) -> float:
     """P(x) for a full coefficient vector (d,), with the best intercept where there is one."""
     return objective_at(instance, x, predictions(instance, x))
 
 
-def objective_at(instance: Instance, x: Any, z: Long) -> float:
+def objective_at(instance: Instance, x: object, z: Long) -> float:
     """The same, where the predictions z (n,) are known."""
     x = long_doubles(x)
     return float(summed_loss(instance, z) + 0.5 * instance.lam * (x @ x))
 
 
-def predictions(instance: Instance, x: Any) -> Long:
+def predictions(instance: Instance, x: object) -> Long:
     """Ax (n,), and the best intercept where there is one."""
     return predicted(instance, x)[0]
 
@@ -167,7 +167,7 @@ def predicted(instance: Instance, x: Any) -> tuple[Long, float]:
     return long_doubles(z + level), level
 
 
-def row_blocks(A: Any, columns: Any = None) -> Iterator[Any]:
+def row_blocks(A: object, columns: Any = None) -> Iterator[Any]:
     """A, or some columns of it, by blocks of rows: what is made of one of them is small beside the data."""
     rows = np.asarray(A)
     for some in row_slices(len(rows)):
@@ -181,7 +181,7 @@ def summed_loss(instance: Instance, z: Long) -> Any:
 
 
 def row_values(instance: Instance, z: Long) -> Long:
-    """The loss of each row at z, both (n,), whatever its weight."""
+    """The loss of each row at z, both (n,), for any row weights."""
     parts = (_some_values(instance, z[rows], long_doubles(instance.y[rows])) for rows in row_slices(len(z)))
     return np.concatenate([*parts])
 
@@ -201,6 +201,6 @@ def _some_values(instance: Instance, z: Long, y: Long) -> Long:
     return long_doubles(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
 
 
-def long_doubles(values: Any) -> Long:
+def long_doubles(values: object) -> Long:
     """An array of long doubles."""
     return np.asarray(values, dtype=np.longdouble)

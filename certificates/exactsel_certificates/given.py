@@ -153,9 +153,9 @@ class GivenInstance(Instance):
         return sum((int(v) * row for v, row in zip(w.values, rows, strict=True)), Fraction(0)) * weight
 
     def _levelled(self, rows: Scaled, residuals: int) -> Scaled:
-        """Predictions, or ``residuals``, with the intercept added that is best for them, as far as doubles tell.
+        """Predictions, or ``residuals``, with the intercept added that is best for them, up to rounding.
 
-        What they have in common is taken off first, exactly, so that doubles tell much.
+        Their common part is subtracted first, exactly, so that doubles keep many digits.
         """
         if not self.intercept:
             return rows
@@ -215,7 +215,7 @@ def _prepared(instance: Instance, x: FloatArray) -> tuple[Instance, FloatArray]:
 
 
 def exactly_above(instance: Instance, coef: FloatArray) -> float:
-    """The same in exact arithmetic, whatever that takes."""
+    """The same in exact arithmetic, at any cost."""
     if not np.any(coef) and fitted_by_none(instance):
         return 0.0
     spend(4.0 * EXACT * instance.y.size * (1 + np.count_nonzero(coef)))

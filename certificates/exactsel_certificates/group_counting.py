@@ -32,7 +32,7 @@ SHORT = 1e-9
 """Part by which norms must fall short of what is enough, far above rounding in numbers of size 1."""
 
 BY_NORMS_UP_TO = 3
-"""Groups in sets that are looked at by their norms."""
+"""Groups in sets that are tested by their norms."""
 
 AT_ONCE = 4096
 """Unions eliminated together: where one fails all are done anew."""
@@ -162,7 +162,7 @@ def _doubtful(M: FloatArray, ends: NDArray[np.intp], r: int) -> Iterator[tuple[i
 def _not_run(M: FloatArray, ends: NDArray[np.intp], sets: Iterable[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
     """Those sets of groups on whose columns an elimination of M does not run to its end."""
     widths = np.diff(ends)
-    # The last row is that of columns nobody has.
+    # The last row is that of columns no model has.
     padded = np.zeros((len(M) + 1, len(M) + 1))
     padded[:-1, :-1] = M
     waiting: list[tuple[int, ...]] = []

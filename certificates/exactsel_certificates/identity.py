@@ -1,4 +1,4 @@
-"""What a proof is about: a hash over everything that defines a problem (FORMAT.md)."""
+"""The identity of a proof's problem: a hash over everything that defines it (FORMAT.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one or two columns more take off the bound of a fit of logistic loss, without a sum over rows for each set.
+"""The decrease of a logistic fit's bound by one or two more columns, without a sum over rows for each set.
 
 The formulas and their names are those of :mod:`exactsel_certificates.leaf_regions`.
 """
@@ -47,7 +47,7 @@ class FittedSets(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What sets of columns, or one column of each, come to (see :meth:`LeafFit.cost_of`)."""
+    """The costs of sets of columns, or of one column of each (see :meth:`LeafFit.cost_of`)."""
 
     Z: FloatArray
     squares: FloatArray
@@ -232,7 +232,7 @@ class Candidates:
             X = self.X[i] * e[:, None] + self.X[j] * f[:, None]
         third, fourth = self._norms(X)
         decrease = np.max(np.maximum(X * self._leaf.lowers, X * self._leaf.raises), axis=1)
-        # X is rounded: by a few units of what its two parts come to.
+        # X is rounded: by a few units of the size of its two parts.
         off = 16.0 * U
         return X, self._total(
             Step(
@@ -276,7 +276,7 @@ class Candidates:
 
 
 def _both(part: FloatArray) -> FloatArray:
-    """What both columns of pairs (i, j) come to, from what i does."""
+    """The sum for both columns of pairs (i, j), from the part of each i."""
     return np.asarray(part + part.T)
 
 

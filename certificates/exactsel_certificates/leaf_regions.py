@@ -1,30 +1,30 @@
 """Regions of logistic loss with at most two places left: all that their last columns can hold (FORMAT.md, LEAF).
 
 No model on S and more columns is better than one on S and r columns T of C, and those are near the fit on S. With p the
-probability a row's wrong label gets there, b = -y w p, v = A'b and rho = roots of weights omega near w p (1 - p), the
-dual vector b + rho X, where X = sum of e_j R_j over T and R_j = what the columns of S, and one of ones, leave of
-rho a_j, gives by formula (2) a bound of every model on S and T, whatever e, rho and R are. In terms of
+probability a row's wrong label gets there, b = -y w p, v = A'b and rho = roots of weights omega near w p (1 - p),
+consider the dual vector b + rho X, where X = sum of e_j R_j over T and R_j = what the columns of S, and one of ones,
+leave of rho a_j. By formula (2) it gives a bound of every model on S and T, for any e, rho and R. In terms of In terms
+of
 
     z_i = -y_i (log p_i - log (1 - p_i)),   u = z + A_S v_S / lam - c,   M_j = A_S'(rho R_j),
     K_ij = R_i'R_j + M_i'M_j / lam,         B_S = -sum w (p log p + (1-p) log(1-p)) - ||v_S||^2 / (2 lam)
 
-it comes to at least
+it is at least
 
     B_S - ||rho u|| Z - e'Ke / 2 - sum over T of (v_j + (Ke)_j)^2 / (2 lam)
         - cubic^3 / 6 - quartic^4 (1/12 + q/20 + q^2/5),
 
 Z = sum |e_j| N_j with N_j^2 = K_jj, for -p log p follows its Taylor series: with s = the change of p over p, at least
--1, and q = the largest -s, the terms from the fourth on come to s^4 (1/12 + q/20 + q^2/5) at most (s^m / (m (m - 1)),
-whose sum from m = 6 on is s^6 / 5), and to s^4 / 12 where s is positive; likewise for 1 - p. The cubic and the quartic
-terms are norms of X, so that those of two columns obey the triangle inequality. e solves (K + lam I) e = -v on T.
+-1, and q = the largest -s, the terms from the fourth on are s^4 (1/12 + q/20 + q^2/5) at most (s^m / (m (m - 1)), whose
+sum from m = 6 on is s^6 / 5), and s^4 / 12 where s is positive; likewise for 1 - p.
 
 Roundings: K is off by eps N_i N_j, and (Ke)_j stands for a_j'rho X, of which it is off by D_j Z, D_j the length of what
 lam c_j and M_j, and rho a_j and R_j + sum of c_aj rho a_a, differ by. With an **intercept** the dual vector must sum to
 zero: what is meant is b + rho (X + rho tau) with the exact number tau that makes it so, of which only the length
 |tau| ||rho|| is needed; it is added to Z, and to what else depends on X. c can be any number, at the cost of |c 1'b|.
 
-A set that is not closed by that is looked at by itself: the same with the norms of its own X, then formula (2) at b +
-rho X as it comes out, cut off where p would leave [0, 1], and at last a model of its own.
+A set that is not closed by that is tested by itself: the same with the norms of its own X, then formula (2) at b + rho
+X as it comes out, cut off where p would leave [0, 1], and at last a model of its own.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from exactsel_certificates.work import STEP, of_leaves, refuse, spend
 MOST_PLACES = 2
 
 MOST_PAIRED = 1000
-"""Candidates all pairs of which are looked at: there are tables of them. Searches stop at a third of that."""
+"""Candidates all pairs of which are tested: there are tables of them. Searches stop at a third of that."""
 
 STEPS, LONGEST, DONE = 60, 2.0, 1e-22
 """Newton steps of a fit at most, the largest change of a prediction in one, and the part of the objective by which the
@@ -199,7 +199,7 @@ class LeafRegions:
         return leaf_fit(own, self._plain, self._instance.intercept, self._ridge, fits, row)
 
     def _undecided(self, leaf: LeafFit, C: NDArray[np.intp], places: int) -> Iterator[list[int]]:
-        """The sets of so many columns of C on which models are to be looked at by themselves, none first."""
+        """The sets of so many columns of C on which models are to be bounded by themselves, none first."""
         room = leaf.bound - self._level
         if not room >= 0.0:
             yield []

@@ -1,7 +1,7 @@
 """Lower bounds of all models on sparse data, and of those with a given column (FORMAT.md, *Screening*).
 
 *Touched rows*: a model changes predictions only in rows in which one of its columns has an entry. *Formula (2)* at a
-dual vector. Both are in doubles, with every rounding taken off (rigorous.py tells how).
+dual vector. Both are in doubles, with every rounding subtracted (rigorous.py explains how).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ t = the smaller sum / the larger. As l* is convex and -l*(0) = inf l = 0, -l*(t 
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ BALANCED = 1e-15
 """Part of their total size at which the sum of the slopes counts as zero."""
 
 BLOCK = 65_536
-"""Rows looked at together: what is made of them is small beside vectors of all rows."""
+"""Rows processed together: what is made of them is small beside vectors of all rows."""
 
 TOO_SMALL = 1e-200
 """Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
@@ -127,7 +127,7 @@ def _derivatives(loss: str, delta: float, y: FloatArray, Z: FloatArray) -> tuple
     return slopes, e / (1.0 + e) ** 2, np.tanh(half) / (4.0 * half)
 
 
-def side_parts(plus: Any, minus: Any) -> tuple[FloatArray, FloatArray]:
+def side_parts(plus: FloatArray, minus: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What the positive and the negative slopes are multiplied by, from the sums of both (P,); 0 for both if tiny."""
     smaller, larger = np.minimum(plus, minus), np.maximum(plus, minus)
     enough = (smaller > TOO_SMALL) & (smaller > SMALLEST_PART * larger)

@@ -1,4 +1,4 @@
-"""What any r weak columns can take off a fit, those that are much like each other taken together (FORMAT.md, LIKE).
+"""Bounds on the gain of any r weak columns over a fit, with similar columns grouped (FORMAT.md, LIKE).
 
 C holds the cosines of the weak columns, as elimination leaves them. Columns touch where |C_ij| >= tau, and any r of
 them fall into connected parts. With R_a'R_a = C_a^-1 for a part a, and L_a no less than its largest eigenvalue, block
@@ -7,7 +7,8 @@ diagonal dominance with weights w gives u'C^-1 u <= sum |R_a u_a|^2 / (1 - t_a) 
     t_a^2 = (sum over the other parts b of w_b L_b) / w_a  x  the likeness of a,
 
 which is the sum of the r - |a| largest |R_a C_aj|^2 over columns j that touch none of the part, and never more than L_a
-times the sums of so many C_ij^2 below tau^2 for i in a. That is looked at first; what stands in the way is worked out.
+times the sums of so many C_ij^2 below tau^2 for i in a. That is tested first; only the columns it does not clear are
+computed in full.
 
 Rounding. Products in double precision are off by some 1e-13 of what is added up; SLACK covers the factors of matrices
 whose inverses are no larger than LARGEST_INVERSE, and all sums. Cosines that are computed twice may differ by
@@ -38,7 +39,7 @@ MOST_PLACES = 12
 """Places up to which columns are taken together."""
 
 MOST_NUMBERS = 80_000_000
-"""Numbers that are kept of all connected sets, at most; a proof that asks for more proves nothing."""
+"""Numbers that are kept of all connected sets, at most; a proof that needs more proves nothing."""
 
 MOST_EDGES = 64
 """Pairs of columns that touch, at most, by the columns there are."""
@@ -102,7 +103,7 @@ class LikeColumns:
     most : int
         Places of any region, at most.
     parts : sequence of int arrays
-        All columns, so many as are looked at together.
+        All columns, in blocks that are processed together.
     """
 
     def __init__(self, left: Left, tau: float, most: int, parts: list[Columns]) -> None:

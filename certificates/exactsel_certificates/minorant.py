@@ -5,9 +5,9 @@ curvature of row i on its interval (row_curvature.py) and s_i its slope, both ti
 
     q(x, c) = sum v_i + s_i (t_i - z_i) + p_i (t_i - z_i)^2 / 2 + (lam / 2) ||x||^2,    t = Ax + c.
 
-If P is at most L' >= L at some point of B and each face of B has a q, whatever point it touches P at, that is above L'
-on all of it, then {P <= L'}, which is convex, does not leave B: where it did it would pass a face, at a point with
-q <= P <= L'. So q <= P wherever P <= L.
+If P is at most L' >= L at some point of B and each face of B has a q, touching P at any point, that is above L' on all
+of it, then {P <= L'}, which is convex, does not leave B: where it did it would pass a face, at a point with q <= P <=
+L'. So q <= P wherever P <= L.
 
 **Rounding.** p, s and z are doubles and define q; what v and s are off by counts with the widths of B, and is taken off
 the constant. Variables are scaled by r, doubles near the roots of the diagonal of q's matrix, so that this matrix K has
@@ -32,7 +32,7 @@ from exactsel_certificates.row_curvature import ROUNDED, curvatures, values_and_
 from exactsel_certificates.work import look, spend
 
 BLOCK = 8192
-"""Rows looked at together."""
+"""Rows processed together."""
 
 SMALLEST = 1e-100
 """An intercept needs at least so much curvature in all."""

@@ -52,7 +52,7 @@ class BelowMinorant(Semidefinite):
                 Q = Q[:d, :d] - np.multiply.outer(Q[:d, d] / pivot, Q[d, :d])
             self.Q = np.zeros((d + 1, d + 1))
             self.Q[:d, :d] = Q[np.ix_(self.order, self.order)]
-            # The last row is that of columns nobody has.
+            # The last row is that of columns no model has.
             self.diagonal = np.append(np.diagonal(self.Q)[:d], 1.0)
 
     def room(self, m: int, more: float = 0.0) -> float:

@@ -40,7 +40,7 @@ class NearColumns:
         with np.errstate(all="ignore"):
             square = float(bounds.y @ bounds.y) * (1.0 + gamma(bounds.n + 4))
         self.price = 1.0001 * instance.k * farthest * RADIUS * square
-        """What must be proven above a level where such columns are left out."""
+        """The threshold a proof must exceed, above a level, where such columns are removed."""
         self._near: dict[bytes, tuple[list[int], NDArray[np.bool_]]] = {}
         self._convex: list[frozenset[int]] = []
 

@@ -1,8 +1,8 @@
-"""Sums over covariate patterns: what logistic loss cannot come below, whatever the coefficients (FORMAT.md, COUNTED).
+"""Sums over covariate patterns: a bound of logistic loss for any coefficients (FORMAT.md, COUNTED).
 
 Rows that agree in the columns of a model have one prediction. With weights p and m of the rows of either label that
 share a pattern these cost at least f(p + m) - f(p) - f(m), f(x) = x log x, and a model no less than the sum. More
-columns divide the rows further, which costs less: only sets that fill all places tell anything.
+columns divide the rows further, which costs less: only sets that fill all places give a bound.
 
 Columns that divide the rows alike are one *class*. For a prefix of classes the weights of the rows that hold the rarer
 value of i and of j are known for every pattern, label and later pair i, j; a further class takes those apart that hold
@@ -10,7 +10,7 @@ its rarer value, and what is left is the rest. Pairs are looked up at the end. P
 
 **Rounding.** Weights are whole numbers of a sum below 2^24, so sums of them are exact in single precision. With u =
 2^-53 an entry of the table of f is right to 17 u times itself. Sums of f over patterns are no more than f(N), N the sum
-of all weights, and neither are those over the patterns of both labels taken apart. So a sum over c patterns is off by
+of all weights, and neither are those over the patterns of both labels separately. So a sum over c patterns is off by
 less than (2 * 17 + 2 + c) 1.01 u f(N), and the level by two of these more.
 """
 

@@ -14,7 +14,7 @@ from exactsel_certificates.semidefinite import Split
 
 
 class Points:
-    """The points of a proof, made dense when asked for."""
+    """The points of a proof, made dense on demand."""
 
     def __init__(self, proof: Proof) -> None:
         self.d, self.n = proof.d, proof.n

@@ -17,17 +17,18 @@ FloatArray: TypeAlias = NDArray[np.float64]
 U = 2.0**-53
 
 FAR = 300.0
-"""Slopes are never asked for beyond this prediction: larger ones prove nothing of use."""
+"""Slopes are never computed beyond this prediction: larger ones prove nothing of use."""
 
 SMALL = 1e-200
-"""Part of the count below which a mean counts as zero: what that leaves out of -l* is positive."""
+"""Part of the count below which a mean counts as zero: the part of -l* that this omits is positive."""
 
 TERMS = 20
 
 
 def minus_poisson_conjugate(G: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """-l* of rows at slopes G (P, n) no smaller than -y, and sizes of which they are off by no more than 32 roundings
-    (where they are smaller than the truth by more, that is what :data:`SMALL` leaves out).
+    """-l* of rows at slopes G (P, n) no smaller than -y, and sizes of which they are off by no more than 32 roundings.
+
+    Where they are smaller than the truth by more, that is what :data:`SMALL` omits.
     """
     counted = np.where(y > 0, y, 1.0)
     # Without counts the conjugate is p log p - p, as if y were 1 in the logarithms.

@@ -79,7 +79,7 @@ def prepare(
 ) -> Prepared:
     """Prepare data A (n, d), y (n,) with weights (n,), of which some are positive and none negative.
 
-    For quadratic loss rows of weight zero stay, as zeros; for the others they are left out. Of columns in a file the
+    For quadratic loss rows of weight zero stay, as zeros; for the others they are removed. Of columns in a file the
     prepared ones are in another, or the same where nothing is done to them.
     """
     quadratic, counted = loss == "quadratic", None
@@ -204,7 +204,7 @@ def _along_intercept(rows: FloatArray, weights: FloatArray | None) -> FloatArray
 
 def _prepared_target(y: FloatArray, loss: str, weights: FloatArray | None, intercept: bool) -> _Centred:
     row = y[None]
-    if not intercept or loss not in ("quadratic", "huber"):  # only these two are known to look at z - y alone
+    if not intercept or loss not in ("quadratic", "huber"):  # only these two are known to depend on z - y alone
         return _untouched(row)
     if loss == "quadratic":
         return _without_means(row, weights)

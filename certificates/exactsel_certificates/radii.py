@@ -1,4 +1,4 @@
-"""How large coefficients can be (FORMAT.md, *Limits*): every loss but the quadratic one; without a ridge, Huber,
+"""Limits on the size of coefficients (FORMAT.md, *Limits*): every loss but the quadratic one; without a ridge, Huber,
 logistic and Poisson loss.
 
 Let b be a dual vector in the domain of L*, with v = A'b. A model of an objective of at most L has, by weak duality,
@@ -19,7 +19,7 @@ shows instead of v_l x_l, which is (lam/2) x_l^2 less.
 
 No b like that exists where the columns separate the classes, or depend on each other: then nothing limits models
 without a ridge. With one, long columns that depend on each other still limit those of which a model holds one alone; H
-is made a little firmer then, so that it has an inverse. Columns no model may hold are not looked at.
+is made a little firmer then, so that it has an inverse. Columns no model may hold are skipped.
 
 Which points and directions are taken does not matter for what is established. L is a little more than P(0): models that
 cost more than the empty one are of no interest.
@@ -64,10 +64,10 @@ FIRMER = 1e-10
 """Part of it added to the diagonal of H where columns depend on each other, beside a ridge."""
 
 LONG = 1e6
-"""Times lam: the square of the length from which dual vectors are asked to limit a column's coefficient."""
+"""Times lam: the square of the length from which dual vectors limit a column's coefficient."""
 
 AT_ONCE = 4_000_000
-"""Numbers in the dual vectors looked at together."""
+"""Numbers in the dual vectors processed together."""
 
 
 def of_allowed_columns(instance: Instance) -> Instance:
@@ -235,7 +235,7 @@ class _Ridge(NamedTuple):
     """Short columns beside a long one in a model, at most."""
 
     def left(self, base: FloatArray, V: FloatArray, error: FloatArray) -> FloatArray:
-        """A lower bound (P,) of P(x) - v'x over all x of the short columns, from what dual vectors come to."""
+        """A lower bound (P,) of P(x) - v'x over all x of the short columns, from dual vectors."""
         if not self.short.size:
             return base
         squares = _largest((np.abs(V[:, self.short]) + error[:, self.short]) ** 2, self.most) / (2.0 * self.lam)

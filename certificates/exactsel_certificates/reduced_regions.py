@@ -22,14 +22,14 @@ from exactsel_certificates.walk import BY_COUNTING, IN, Leaves
 from exactsel_certificates.work import refuse
 
 MOST_SUSPECTS = 20_000
-"""Sets of a region looked at for columns that others of the set make up for."""
+"""Sets of a region tested for columns that others of the set make up for."""
 
 SHARE = 1 / 8
 """Part of the work in exact arithmetic that goes into either of :data:`DISTANCES`."""
 
 
 class AllRegions:
-    """Bounds of the regions of a regression problem, whatever the claim is about."""
+    """Bounds of the regions of a regression problem, for claims about all models or bounded ones."""
 
     def __init__(self, instance: Instance, proof: Proof, exact_limit: float) -> None:
         self._as_they_are = RegressionRegions(instance, proof, exact_limit)
@@ -117,9 +117,9 @@ class ReducedRegions:
     def _counted(self, state: NDArray[np.uint8], fewer: int, given: NDArray[np.uint8]) -> bool:
         """Whether counting closes a region where sets that hold a column the others make up for go without it.
 
-        ``given`` is the region with the columns that were left out. Where there are some, those of S may have taken
-        over their coefficients, which are then not bounded any more: none of S is left out of a set after that.
-        A set that holds no such column, and leaves no place for one, stands for itself: it need not pay for any.
+        ``given`` is the region with the columns that were removed. Where there are some, those of S may have taken over
+        their coefficients, which are then not bounded any more: none of S is removed from a set after that. A set that
+        holds no such column, and leaves no place for one, stands for itself: it need not pay for any.
         """
         counts, sets, shown = self._regions(fewer, curved=False).semidefinite, list[NDArray[np.bool_]](), 0
         k, inside, alone = self._instance.k - fewer, np.flatnonzero(given == IN), bool(np.all(state == given))

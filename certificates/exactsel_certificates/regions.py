@@ -49,7 +49,7 @@ class RegressionRegions:
     def __init__(
         self, instance: Instance, proof: Proof, exact_limit: float, curvature: FloatArray | None = None
     ) -> None:
-        """``curvature`` is one known to serve all regions that will be asked for; else the file's is looked at."""
+        """``curvature`` is one known to serve all regions to come; else the file's is checked."""
         self.instance, self.k, self.target = instance, instance.k, proof.lower
         self.bounded = proof.scope != ""
         self.points = Points(proof)
@@ -110,7 +110,7 @@ class RegressionRegions:
         return np.minimum(result, self.most)
 
     def _by_counting(self, states: States, _: NDArray[np.int64]) -> FloatArray:
-        """Regions of which every model is looked at: those margins are too thin for in exact arithmetic."""
+        """Regions of which every model is evaluated: those margins are too thin for in exact arithmetic."""
         counting = self._counting
         result = np.where(counting.counted(states, self.k), self.target, -np.inf)
         for row in np.flatnonzero(result < self.target).tolist() if counting.usable else ():

@@ -29,7 +29,7 @@ Lengths are rounded upwards, so every number below that is called ``error`` or `
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -349,7 +349,7 @@ def each_runs(stack: FloatArray) -> NDArray[np.bool_]:
 
 
 def _values_above(instance: Instance, z: FloatArray, y: FloatArray, error: FloatArray) -> FloatArray:
-    """The loss of some rows (m,), whatever their weights, at predictions that are off by ``error`` at most."""
+    """The loss of some rows (m,), without their weights, at predictions that are off by ``error`` at most."""
     if instance.loss == "logistic":
         t = -y * z + error
         return np.asarray(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
@@ -362,7 +362,7 @@ def _values_above(instance: Instance, z: FloatArray, y: FloatArray, error: Float
     return np.asarray(steep * (size - 0.5 * steep))
 
 
-def model_objective(instance: Instance, x: Any, level: float | None = None) -> float:
+def model_objective(instance: Instance, x: object, level: float | None = None) -> float:
     """An upper estimate of the objective of a model (d,), in doubles; inf where there is none.
 
     With an intercept the best one is looked for, where no ``level`` is given.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 DIGITS = 50
 
@@ -14,18 +15,23 @@ BITS = 120
 """Binary digits of a gradient of the losses with logarithms in their conjugates."""
 
 
+IntegerArray: TypeAlias = NDArray[np.object_]
+"""Of Python's whole numbers, which have no largest."""
+
+
 class Scaled(NamedTuple):
     """The numbers ``values`` * 2^exponent; ``values`` holds Python integers."""
 
-    values: Any
+    values: IntegerArray
     exponent: int
 
-    def at(self, exponent: int) -> Any:
+    def at(self, exponent: int) -> IntegerArray:
         """The integers for a smaller exponent."""
-        return self.values * (1 << (self.exponent - exponent))
+        integers: IntegerArray = self.values * (1 << (self.exponent - exponent))
+        return integers
 
 
-def scaled(numbers: Any) -> Scaled:
+def scaled(numbers: object) -> Scaled:
     """Doubles as integers times a common power of two."""
     array = np.asarray(numbers, dtype=np.float64)
     mantissa, exponents = np.frexp(array)

@@ -32,7 +32,7 @@ SVD = 16.0
 """Operations of a singular value decomposition beside n m^2."""
 
 SETS = 4096
-"""Sets of columns that counting leaves and that are looked at together."""
+"""Sets of columns that counting leaves and that are processed together."""
 
 
 class ScopedFits:

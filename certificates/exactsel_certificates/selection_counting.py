@@ -24,7 +24,7 @@ from exactsel_certificates.selections import DISTINCT, SelectionBounds
 from exactsel_certificates.work import STEP, of_pairs, spend
 
 APART = 1e-6
-"""Pairs that are nearer to dependent are looked at one by one."""
+"""Pairs that are nearer to dependent are tested one by one."""
 
 
 class SelectionCounting:

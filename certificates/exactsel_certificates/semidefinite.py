@@ -1,4 +1,4 @@
-"""Whether no model on some columns costs less than a level L, by eliminations in doubles with all rounding allowed for.
+"""The test that no model on some columns costs less than a level L, by eliminations in doubles with allowed rounding.
 
 Quadratic loss: with H = A'A + lam I, b = A'y, c = ||y||^2 / 2 and T = 2 (c - L) > 0, no model on the columns S costs
 less than L if and only if Q = H - b b' / T is positive semidefinite on S (the Schur complement of [[T, b'], [b, H]]).
@@ -13,7 +13,7 @@ factors are at most the diagonal). A symmetric matrix of m columns whose entries
 -m e: where Q - mu I passes with mu >= m (error + gamma(2 m + 8)), the exact Q is positive semidefinite. Underflow is
 far below mu.
 
-With lam = 0 a column of zeros changes no model's value, nor does a second copy of a column: both are left out.
+With lam = 0 a column of zeros changes no model's value, nor does a second copy of a column: both are removed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TABLE_UP_TO = 8192
 """Columns up to which all of Q is kept; beyond that only where it takes no more memory than the data."""
 
 MOST_ENTRIES = 1 << 18
-"""Numbers in the stacked matrices looked at together, so that they stay in the cache."""
+"""Numbers in the stacked matrices processed together, so that they stay in the cache."""
 
 STEEPEST = 1e6
 """No more is made of a level so near to c that w is larger."""
@@ -108,7 +108,7 @@ class Semidefinite:
             self.order = np.concatenate([first, np.setdiff1d(np.arange(d), first)])
             unit = bounds.A[:, self.order] / self.size[self.order]
             v = careful_products(bounds.y[None], unit)[0][0] / math.sqrt(T)
-            # The last row is that of columns nobody has, which make sets of one size out of many: they go with none.
+            # The last row is that of columns no model has, which make sets of one size out of many: they go with none.
             self.Q = np.zeros((d + 1, d + 1))
             _, many = careful_products(unit.T, unit, self.Q[:d, :d])
             self.error = 1.01 * (gamma(many + 8) * (1.0 + 3.0 * w) + 8 * U)
@@ -236,7 +236,7 @@ class Semidefinite:
         return result
 
     def _by_pivots(self, state: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
-        """A region in parts: one after the other each candidate is put in, and left out from then on."""
+        """A region in parts: each candidate in turn is fixed to 1, and to 0 from then on."""
         part = state.copy()
         for column in self.order[state[self.order] == FREE].tolist():
             look()
@@ -310,7 +310,7 @@ class Semidefinite:
         return _Eliminated(np.all(np.diagonal(inner, axis1=1, axis2=2) > 0, axis=1), M, F, R, diagonal)
 
     def _filled(self, sets: Masks) -> Columns:
-        """The columns of each set in a table, filled up with nobody."""
+        """The columns of each set in a table, padded with the column no model has."""
         sizes = np.sum(sets, axis=1)
         table = np.full((len(sets), int(np.max(sizes))), len(self.order), dtype=np.intp)
         table[np.arange(table.shape[1]) < sizes[:, None]] = np.nonzero(sets)[1]

@@ -1,4 +1,4 @@
-"""Whether no model on some strong columns and a few of all others costs less than a level (FORMAT.md, STRONG).
+"""The test that no model on some strong columns and a few of all others costs less than a level (FORMAT.md, STRONG).
 
 Quadratic loss. K is the matrix of the products of the columns, with the ridge, and of the target, each divided by its
 length: v = b / (r_j sqrt(T)) with T = 2 (c - L), as in semidefinite.py. No model on the columns U costs less than L if
@@ -9,7 +9,7 @@ F leaves M on W, and for every r columns of W x'Mx >= sum D_w x_w^2 by diagonal 
 
 Less of F leaves more. So with B the columns of F in a region, t what elimination of B leaves of the target's 1 and u
 what it leaves of v on W, the region holds nothing below L where t > 0 and the r largest u_w^2 / D_w sum up to no more
-than t. With LIKE (like_columns.py), D is not asked for: sets of columns with large cosines are taken together.
+than t. With LIKE (like_columns.py), D is not needed: sets of columns with large cosines are taken together.
 
 Rounding. Computed entries of K are off by at most e = gamma(p + 8) (1 + w) and some units, w^2 = ||y||^2 / T (T is
 rounded downwards); those of the columns by half of that, since w is at least 1 for levels of 0 and more. An elimination
@@ -38,7 +38,7 @@ STEEPEST = 1e6
 """No more is made of a level so near to c that w is larger."""
 
 ROWS = 256
-"""Columns whose products with all others are looked at together."""
+"""Columns whose products with all others are evaluated together."""
 
 LEAST_LEFT = 1e-3
 """Where elimination leaves less of a weak column's square like columns are not taken together."""

@@ -6,7 +6,6 @@ Within a block sums are formed in any order, as numpy and the library below it l
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +38,7 @@ def product_roundings(n: int) -> int:
     return min(n, block) + math.ceil(n / block)
 
 
-def products(left: Any, right: Any, out: FloatArray | None = None) -> FloatArray:
+def products(left: FloatArray, right: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """left (p, n) times right (n, d), by blocks of the n terms; ``out`` (p, d), or a new array."""
     n = right.shape[0]
     block = _block(n)
@@ -50,7 +49,7 @@ def products(left: Any, right: Any, out: FloatArray | None = None) -> FloatArray
     return total
 
 
-def careful_products(left: Any, right: Any, out: FloatArray | None = None) -> tuple[FloatArray, int]:
+def careful_products(left: FloatArray, right: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, int]:
     """The same by short blocks, added up with what rounding takes kept, and the roundings any term meets, at most.
 
     These do not depend on n, up to 2^40 terms, but where the result has very many entries.

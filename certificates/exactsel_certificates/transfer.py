@@ -131,7 +131,7 @@ class Transfer:
             reached = self._reached(needed, upper, bounded)
             if reached >= claim:
                 return needed
-            # Where rounding takes everything there is no telling how far to go.
+            # Where rounding takes everything the necessary distance is unknown.
             further = needed + 1.01 * (claim - reached) if reached > 0.0 else max(LEAP * needed, TINY)
             needed = max(further, math.nextafter(needed, math.inf))
         return math.inf
@@ -177,7 +177,7 @@ class Transfer:
         made = self.prepared
         error, rest = self._off
         if not (error or rest):
-            # Nothing is off of any column a model may use: then only the target's errors count, whatever the models.
+            # No column a model may use is off: then only the target's errors count, for all models.
             yield made.target_error, made.target_rest
             return
         grown = upper * (1.0 + 2.2 * made.scale_error)

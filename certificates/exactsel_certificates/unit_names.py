@@ -1,4 +1,4 @@
-"""What names mean in the lines people write about units, columns or groups."""
+"""The meaning of names in text lines about units, columns or groups."""
 
 from __future__ import annotations
 

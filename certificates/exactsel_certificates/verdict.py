@@ -1,4 +1,4 @@
-"""What comes of a check."""
+"""The verdict of a check."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Verdict:
     lower: float
     """Established: no model with at most k columns, within ``scope``, has a smaller objective."""
     upper: float
-    """Established: the model has no larger objective (inf where the file was rejected before this was looked at)."""
+    """Established: the model has no larger objective (inf where the file was rejected before this was checked)."""
     claimed_lower: float
     claimed_upper: float
     support: tuple[int, ...]
@@ -38,11 +38,11 @@ class Verdict:
     """The problem, in words: the caller's."""
     assumed: tuple[str, ...]
     unfinished: bool = False
-    """Whether the check ended at a limit of work or time before it could tell: neither verified nor rejected."""
+    """Whether the check ended at a limit of work or time before a verdict: neither verified nor rejected."""
     operations: float = 0.0
     """Elementary operations counted."""
     estimate: Estimate | None = None
-    """What the proof was known to ask for before it was begun."""
+    """The known work of the proof before it was begun."""
 
     @property
     def gap(self) -> float:

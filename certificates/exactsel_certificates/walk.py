@@ -1,9 +1,9 @@
 """Walk the tree of a proof: every region it closes, and with what witness.
 
-The tree is one sequence of words, in preorder. A word either splits the region at hand by a column (both children
+The tree is one sequence of words, in preorder. A word either splits the current region by a column (both children
 follow), closes one child of such a split at once, closes the region, or names the witness used from here on. So the
-closed regions cover the root whatever the words are; all that can be wrong is that they end too early or too late, or
-speak of a column that is decided already.
+closed regions cover the root for any words; all that can be wrong is that they end too early or too late, or speak of a
+column that is decided already.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def closed_regions(
 ) -> Iterator[Leaves]:
     """The closed regions below the region ``root``, at most ``batch`` at a time.
 
-    Where decisions have consequences, ``implied`` tells them, and regions without models are passed over.
+    Where decisions have consequences, ``implied`` gives them, and regions without models are passed over.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def _joined(state: bytes, other: bytes, k: int) -> bytes | None:
 
 
 def each_addition(state: NDArray[np.uint8], most: int) -> Iterator[NDArray[np.uint8]]:
-    """The regions that put in one candidate and leave out the others, at most so many at a time."""
+    """The regions that fix one candidate to 1 and the others to 0, at most so many at a time."""
     candidates = np.flatnonzero(state == FREE)
     alone = np.where(state == FREE, np.uint8(OUT), state)
     for first in range(0, len(candidates), most):
@@ -146,7 +146,7 @@ def _leaves(states: list[bytes], witnesses: list[int], d: int) -> Leaves:
 
 
 def _words(tree: NDArray[np.int32], units: int = 0) -> Iterator[int]:
-    """The words one by one; each may take a look at so many ``units``."""
+    """The words one by one; each may evaluate so many ``units``."""
     for first in range(0, len(tree), CHUNK):
         spend(min(CHUNK, len(tree) - first) * (STEP + 16.0 * units))
         yield from tree[first : first + CHUNK].tolist()

@@ -1,9 +1,9 @@
-"""What a check may take: work is counted as it is done, and the check ends at a limit (FORMAT.md, *Work*).
+"""The work limit of a check: work is counted as it is done, and the check ends at a limit (FORMAT.md, *Work*).
 
-A file of a few bytes can ask for more than any machine does in a year: sets to count, points to evaluate, fits in exact
-arithmetic. Work is counted in elementary operations, about multiplications of doubles. Loops take what they do off the
-budget of the check they belong to before they do it, and look at the clock meanwhile; outside of a check nothing is
-limited.
+A file of a few bytes can demand more work than any machine does in a year: sets to count, points to evaluate, fits in
+exact arithmetic. Work is counted in elementary operations, about multiplications of doubles. Loops subtract their work
+from the budget of the check they belong to before they do it, and read the clock meanwhile; outside of a check nothing
+is limited.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MATRIX = 4.0
 
 
 class TooMuchWorkError(Exception):
-    """The check has come to its limit; the text says in one sentence which."""
+    """The check has reached its limit; the text names the limit in one sentence."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def within(budget: Budget) -> Iterator[Budget]:
-    """A block whose work is taken off a budget."""
+    """A block whose work is subtracted from a budget."""
     token = _current.set(budget)
     try:
         yield budget
@@ -77,7 +77,7 @@ def spend(operations: float) -> None:
 
 
 def look() -> None:
-    """Look at the clock, in the middle of what has been taken off already."""
+    """Read the clock, in the middle of work that has been subtracted already."""
     spend(0.0)
 
 

@@ -20,7 +20,7 @@ EVERY = 5.0
 """Seconds between two lines of progress."""
 
 TOLD = 20
-"""Findings that are told as they come; all of them are counted."""
+"""Findings that are printed as they come; all of them are counted."""
 
 KINDS = ("brute-force", "metamorphic", "peers", "all")
 

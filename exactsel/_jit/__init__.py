@@ -67,7 +67,7 @@ def choose_by_type(argument: str) -> Callable[[Callable[..., Any]], Any]:
         def stub(*arguments: Any) -> Any:
             return chosen(type(arguments[place]))(*arguments)
 
-        def choose(*arguments: Any) -> FunctionType:  # the compiler asks with its own types in the place of values
+        def choose(*arguments: Any) -> FunctionType:  # the compiler calls it with its own types in the place of values
             kind = getattr(arguments[place], "instance_class", type(None))
             return without_annotations(chosen(kind))
 

@@ -1,9 +1,9 @@
-"""What a compiled kernel is made from, as a hash: one kept on disk must never outlive an edit of any of it.
+"""Hashes of compiled kernels over all their sources: a kernel kept on disk must never outlive an edit of any of them.
 
 The hash is over the byte code of the kernel and of all it reaches: constants, globals, the kernels it calls, and what
 is chosen for the classes of its arguments (``choose_by_type``, the ``point_*`` functions of a loss). Text that is not
-compiled, such as a docstring, plays no part. Where something is reached whose content cannot be told there is no hash,
-and nothing is kept. How kernels are compiled (this package, numba, numpy) is part of every hash.
+compiled, such as a docstring, plays no part. Where a kernel reaches something whose content is unknown there is no
+hash, and nothing is kept. How kernels are compiled (this package, numba, numpy) is part of every hash.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LOADS_CONSTANT = frozenset(dis.hasconst)
 
 
 class Unknown(Exception):
-    """Something whose content cannot be told."""
+    """Something whose content is unknown."""
 
 
 def runs_instead(stub: Callable[..., Any], implementation: Callable[..., Any]) -> None:
@@ -62,7 +62,7 @@ def _compiler() -> str:
 
 
 def cache_key(kernel: Any, classes: Iterable[type] = ()) -> str | None:
-    """A hash of all that compiled code takes in; None where that cannot be told.
+    """A hash of all that compiled code takes in; None where that is unknown.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def cache_key(kernel: Any, classes: Iterable[type] = ()) -> str | None:
 
 
 def class_key(cls: type) -> str | None:
-    """The same of the class of a loss: of all its functions, whatever kernel asks for them."""
+    """The same of the class of a loss: of all its functions, for any kernel that calls them."""
     names = sorted(name for name in dir(cls) if name.startswith(PREFIX))
     return _key([cls], [partial(_function_of, name=name) for name in names])
 
@@ -99,9 +99,9 @@ class _Reach:
         self._classes: list[type] = [type(None)]
 
     def begin(self, roots: Iterable[Any]) -> None:
-        """Tell a kernel and the classes of its arguments, and whatever is chosen for any of the classes reached.
+        """Add a kernel and the classes of its arguments, and everything chosen for any of the classes reached.
 
-        A value of a class is an argument or made by a call of the class, so that no other class can be asked for.
+        A value of a class is an argument or made by a call of the class, so that no other class can be reached.
         """
         for each in roots:
             self._tell(each)
@@ -149,7 +149,7 @@ class _Reach:
             self._tell_kernel(value)
 
     def _tell_class(self, cls: type) -> None:
-        """A named tuple: what it is made of. What is called of it is chosen by whoever calls.
+        """A named tuple: what it is made of. The caller chooses which of its functions is called.
 
         Nothing can be kept for a class that another process does not find by its name.
         """

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept."""
+"""The folder in which compiled kernels are kept."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def user_cache() -> Path | None:
         base, name = os.environ.get("XDG_CACHE_HOME") or "~/.cache", "exactsel"
     try:
         folder = Path(base).expanduser() / name
-    except RuntimeError:  # no HOME, and nobody knows this user
+    except RuntimeError:  # no HOME, and no account of this user
         return None
     return folder if folder.is_absolute() else None
 
 
 def trusted(path: Path) -> bool:
-    """Whether nobody but this user and root can put files into a folder, or another one in its place.
+    """Whether only this user and root can put files into a folder, or another one in its place.
 
     What is cached is code that will be run. So the folder, every folder above it and every link on the way there must
     be this user's or root's, and neither others nor a group may write to them. Two exceptions: a folder above it may be
@@ -93,7 +93,7 @@ def _others_write(state: os.stat_result) -> bool:
 
 
 def _is_private_group(number: int) -> bool:
-    """Whether a group is the one of this user's name, with nobody else in it."""
+    """Whether a group is the one of this user's name, without other members."""
     import grp
     import pwd
 

@@ -1,4 +1,4 @@
-"""Who is told that kernels are compiled."""
+"""Callbacks for the compilation of kernels."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ _told: tuple[Callable[[str], None], Callable[[str, float], None]] | None = None
 
 
 def tell_of_compiling(begun: Callable[[str], None], ended: Callable[[str, float], None]) -> None:
-    """Call ``begun`` with the name of each kernel that is not on the disk, before it is compiled, and ``ended`` with
-    that of each that is there now and the seconds it took, which may be spent waiting for another process; in any
-    thread. Whoever asks last is told, alone.
+    """Call ``begun`` and ``ended`` for each kernel that is not on the disk, in any thread.
+
+    ``begun`` receives its name before it is compiled, ``ended`` its name and the seconds it took, which may be spent
+    waiting for another process.
+
+    Only the callbacks of the last call are in force.
     """
     global _told
     _told = begun, ended

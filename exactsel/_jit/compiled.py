@@ -1,4 +1,4 @@
-"""What of numba everybody can use, and kernels compiled: by dispatchers of our own, or by numba's.
+"""The general parts of numba, and compiled kernels: with our own dispatchers, or with numba's.
 
 Where numba is newer than the versions our target and cache are tested with (versions.py) kernels are numba's own: they
 take longer to compile, and every process compiles them anew.

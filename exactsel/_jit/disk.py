@@ -139,7 +139,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel, or None."""
         loaded = None
-        with suppress(Exception):  # whatever the files of another version make of themselves
+        with suppress(Exception):  # files of another version may raise anything
             kept = self.kept_for(sig)
             loaded = None if kept is None else kept.load_overload(sig, target_context)
         if loaded is None:

@@ -1,4 +1,4 @@
-"""Parts of arguments without counting references: whoever called holds them for as long as the call lasts.
+"""Parts of arguments without counting references: the caller holds them for as long as the call lasts.
 
 Numba counts a reference to each array of a tuple, and of the tuples in it, whenever a variable takes the tuple, and
 uncounts it where the variable is last used; afterwards it looks for pairs that cancel. Kernels take their data in

@@ -38,7 +38,7 @@ PLENTY = 3_000_000
 """Calls that a conformance kit may interpret before the rest of it is compiled: half a minute to a minute."""
 
 CALLS_A_LOOK = 200
-"""Calls, a few milliseconds, from one look at the watch to the next."""
+"""Calls, a few milliseconds, from one read of the watch to the next."""
 
 CHOOSES = os.environ.get("EXACTSEL_JIT", "") not in ("0", "1")
 """Whether it is for this module to say what is compiled: EXACTSEL_JIT=0 says nothing is, EXACTSEL_JIT=1 all is."""
@@ -49,7 +49,7 @@ class Exhausted(Exception):
 
 
 class PartUsedUp(Exception):
-    """The part of the allowance somebody may use is used up; the call that did is undone."""
+    """The caller's part of the allowance is used up; the call that used it up is undone."""
 
 
 class _Allowance:
@@ -60,7 +60,10 @@ class _Allowance:
         self._begun = False
 
     def begin(self) -> None:
-        """Ask, once, whether the user has had kernels compiled ahead; what happens to be compiled plays no part."""
+        """Check, once, whether the user has had kernels compiled ahead.
+
+        Kernels that happen to be compiled play no part.
+        """
         if not self._begun and self.left == ALLOWANCE and warmed_up():
             self.left = self.whole = WARMED_UP
         self._begun = True
@@ -92,7 +95,7 @@ class Session:
         self._free, self._inside, self._compiles = free, False, compiles
         self._look = allowance.left
         self.least = 0
-        """What whoever is at work must leave of the allowance."""
+        """The part of the allowance that current work must leave."""
 
     def call(self, kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """What the kernel returns."""
@@ -143,7 +146,7 @@ current = _Current()
 
 
 def as_text(kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """What the Python text of a kernel, and of all it calls, makes of the arguments, whatever it costs."""
+    """The result of the Python text of a kernel, and of all it calls, on the arguments, at any cost."""
     before, current.session = current.session, Session(free=True)
     try:
         return current.session.call(kernel, arguments, named)
@@ -228,7 +231,7 @@ def interprets() -> bool:
 
 
 def steps(wanted: bool, sequence: Iterable[T]) -> Iterator[T]:
-    """The same steps; kernels are interpreted on the way to each, but not by whoever looks at them."""
+    """The same steps; kernels are interpreted on the way to each, but not in the code that consumes them."""
     if not (wanted and CHOOSES):
         yield from sequence
         return
@@ -263,7 +266,7 @@ def _undo(before: Iterable[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]) -
 
 
 def _changeable(value: Any) -> Iterator[np.ndarray[Any, Any]]:
-    """All arrays of a nested tuple that kernels can write to, flags that others raise left out."""
+    """All arrays of a nested tuple that kernels can write to, except flags that other threads set."""
     if isinstance(value, np.ndarray):
         if value.flags.writeable and _flags.get(id(value)) is not value:
             yield value

@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.RLock()
 _waiting: list[Callable[[Any], None]] = []
-"""What to tell the compiler when it is first needed; each is given the module compiled.py."""
+"""Callbacks for the compiler's first use; each is given the module compiled.py."""
 
 
 def compiler() -> Any:
@@ -74,7 +74,7 @@ class Kernel:
         return self.compiled._numba_type_
 
     def _complete(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments with the defaults of those left out: numba compiles once more for each that is."""
+        """Arguments with the defaults of those omitted: numba compiles once more for each omitted one."""
         filled, rest = self._defaults | named, self._names[len(arguments) :]
         if named.keys() <= {*rest} and filled.keys() >= {*rest}:
             return (*arguments, *(filled[name] for name in rest)), {}

@@ -2,7 +2,7 @@
 
 Numba optimises every function with all that it calls, writes machine code for it, and does so again at each level
 above: a kernel over a tree of functions pays for most of them many times. Only those that Python calls need machine
-code of their own. Here a function called by a kernel is just lowered, and whoever is called from Python takes in all it
+code of their own. Here a function called by a kernel is just lowered. A kernel called from Python takes in all it
 needs, directly or not, as it was lowered, and is optimised once. What a kernel becomes does not depend on what was
 compiled before it.
 """
@@ -27,7 +27,7 @@ class Library(JITCodeLibrary):  # type: ignore[misc]
     _as_lowered: Any = None
 
     def _ensure_finalized(self) -> None:
-        # Numba asks this of the body of a parallel loop, too, which ends up in the kernel the loop stands in.
+        # Numba also calls this for the body of a parallel loop, which ends up in the kernel the loop stands in.
         if self.is_entry:
             super()._ensure_finalized()
 

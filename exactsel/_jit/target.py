@@ -59,7 +59,7 @@ class Flags(compiler.Flags):  # type: ignore[misc]
     _hash: int | None = None
 
     def __hash__(self) -> int:
-        """That of numba's: of the names of all flags, whatever their values."""
+        """That of numba's: of the names of all flags, without their values."""
         cls = type(self)
         if cls._hash is None:
             cls._hash = super().__hash__()
@@ -152,8 +152,8 @@ class TypingContext(typing.Context):  # type: ignore[misc]
                 return None
             self._resolved[func, args] = found, func.get_impl_key(found)
         found, meant = self._resolved[func, args]
-        # Which function is called is noted in the type of numba's own, which is that of all targets: whoever has
-        # compiled a call of it since has noted another one.
+        # The called function is noted in the type of numba's own, which is that of all targets: a compilation of a call
+        # of it since has noted another one.
         func._impl_keys[found.args] = meant  # type: ignore[attr-defined]
         return found
 
@@ -195,7 +195,7 @@ class TargetContext(cpu.CPUContext):  # type: ignore[misc]
             super().create_cpython_wrapper(library, *arguments, **options)
 
     def create_cfunc_wrapper(self, library: Any, *arguments: Any, **options: Any) -> None:
-        """Nothing: nobody asks for a function as C would call it."""
+        """Nothing: no function with a C signature is needed."""
 
     def get_executable(self, library: Any, fndesc: Any, env: Any) -> Any:
         """What Python calls, or in its place a built-in that is like no other."""

@@ -1,8 +1,8 @@
 """Named tuples handed to kernels by their place in memory.
 
-Numba takes a tuple apart where it is an argument: a kernel whose data are nested named tuples of some fifty arrays has
-four hundred arguments, and whoever calls it as many instructions, half of all there are. Tuples cannot change, so here
-one number is handed over, where the tuple lies, and whoever was given it hands on the same, or the place of a part.
+Numba unpacks a tuple where it is an argument. A kernel whose data are nested named tuples of some fifty arrays has four
+hundred arguments, and each caller as many instructions, half of all there are. Tuples cannot change, so here one number
+is passed, the address of the tuple, and the callee passes on the same number, or the address of a part.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which versions of numba our own target and cache are tested with.
+"""The versions of numba with which our own target and cache are tested.
 
-Both rest on parts of numba that it promises nobody. Where it is newer kernels are numba's own: compiled by every
-process, and kept by none.
+Both rest on internal parts of numba without a promise of stability. Where it is newer kernels are numba's own: compiled
+by every process, and kept by none.
 """
 
 from __future__ import annotations

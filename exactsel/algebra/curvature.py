@@ -1,4 +1,4 @@
-"""How much of the quadratic objective's curvature may be moved into separate terms, one per column.
+"""Splits of the quadratic objective's curvature: the part that may be moved into separate terms, one per column.
 
 With H = A'A + lam I and a diagonal D such that H - diag(D) is positive semidefinite, the objective is a convex
 quadratic plus (1/2) sum D_j x_j^2, and the perspective relaxation strengthens the second part. D = lam is what the
@@ -36,7 +36,7 @@ DENSE_FROM = 200
 fewer steps more than a better D is worth."""
 
 GROWN = 0.9
-"""Part of what is left to the boundary, as iterations tell, that D grows by in the end."""
+"""Part of the rest to the boundary, as estimated by iterations, by which D grows in the end."""
 
 POWERS = 20
 """Iterations for a largest eigenvalue that needs no digits."""
@@ -63,7 +63,7 @@ def best_curvature(
     seconds : float, optional
         The time limit of the search, of which this may take no more than :data:`SHARE_OF_TIME`.
     should_stop : callable
-        Asked between steps; once it returns True the D reached is taken.
+        Called between steps; once it returns True the D reached is taken.
     """
     kind = affordable(len(H), seconds)
     if kind is None:
@@ -114,7 +114,7 @@ def balanced_curvature(
     roundings : int
         How exact the entries of A'A are, see :class:`exactsel.kernels.forms.GramData`.
     should_stop : callable
-        Asked between steps; once it returns True the D reached is taken.
+        Called between steps; once it returns True the D reached is taken.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def _evened(H: FloatArray) -> tuple[FloatArray, FloatArray]:
 class _Climb:
     """Newton's method for sum_j log D_j + weight * log det(H - diag(D)); ``D`` (d,) is how far it has come.
 
-    The steps may be taken in single precision: whatever D they lead to is verified in double precision afterwards.
+    The steps may be taken in single precision: any D they lead to is verified in double precision afterwards.
     """
 
     def __init__(self, H: FloatArray, room: float, precision: type[np.floating]) -> None:
@@ -200,14 +200,14 @@ class _Climb:
         return inverse
 
     def may_grow(self) -> float:
-        """A factor that D may be multiplied by, as far as iterations tell."""
+        """A factor that D may be multiplied by, as estimated by iterations."""
         return 1.0
 
     def step(self, weight: float) -> float:
         """One damped step; the squared Newton decrement before it, 0 where there is no way on."""
         D, K = self.D, self.inverse
         if K is None:
-            return 0.0  # on the boundary, as far as rounding can tell
+            return 0.0  # on the boundary, up to rounding
         gradient = 1.0 / D - weight * np.diagonal(K).astype(float)
         # In units of D, so that columns of very different curvature are alike.
         system = weight * (K * D[:, None].astype(K.dtype) * D.astype(K.dtype) * K)

@@ -30,7 +30,7 @@ LARGEST = 3e38
 """Nearly the largest number in single precision."""
 
 WORK, WHOLE_WORK = 26, 10
-"""Numbers of work space for each column that ssyevr asks for at least."""
+"""Numbers of work space for each column that ssyevr requires at least."""
 
 
 def smallest_eigenvectors(matrix: NDArray[np.float64], below: float) -> tuple[SingleArray, SingleArray]:

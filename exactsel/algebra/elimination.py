@@ -1,14 +1,14 @@
-"""What a Cholesky factorisation in doubles proves about the exact numbers it was made for.
+"""Statements about exact matrices that a Cholesky factorisation in doubles proves.
 
 For a level L below c = ||y||^2/2 and T = 2 (c - L), no model on the columns S is below L if and only if
 Q = H - b b'/T is positive semidefinite on S, with H = A'A + lam I and b = A'y (the Schur complement of
 [[T, b'], [b, H]]; b_S lies in the range of H_SS, so dependent columns and lam = 0 are no exception).
 
-Every entry of the computed Q is off by at most some eps sqrt(H_ii H_jj), and the factorisation of a matrix of m columns
-that comes to its end is the exact one of a matrix off by gamma_(m+1) sqrt(H_ii H_jj) an entry (Higham 2002, theorem
-10.3; |R|'|R| is no larger than that because the diagonal of R'R is no larger than H's). A symmetric matrix off by e in
-every entry has eigenvalues off by m e. So where the factorisation of Q - mu diag(H) comes to its end, for mu not less
-than m times the sum of both, Q itself is positive semidefinite.
+Every entry of the computed Q is off by at most some eps sqrt(H_ii H_jj). A factorisation of a matrix of m columns that
+completes is the exact one of a matrix off by gamma_(m+1) sqrt(H_ii H_jj) an entry (Higham 2002, theorem 10.3; |R|'|R|
+is no larger than that because the diagonal of R'R is no larger than H's). A symmetric matrix off by e in every entry
+has eigenvalues off by m e. So where the factorisation of Q - mu diag(H) completes, for mu not less than m times the sum
+of both, Q itself is positive semidefinite.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def shift(columns: int, error: float) -> float:
 
 
 def definite(matrix: FloatArray) -> bool:
-    """Whether a Cholesky factorisation of the symmetric matrix comes to its end, all numbers finite."""
+    """Whether a Cholesky factorisation of the symmetric matrix completes, all numbers finite."""
     try:
         factor = np.linalg.cholesky(matrix)
     except LinAlgError:

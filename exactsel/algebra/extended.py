@@ -1,8 +1,8 @@
 """Inner products to twice the digits of a double, and to all of them, by exact products of slices (Ozaki, Ogita, Oishi,
 Rump 2012).
 
-Every vector is cut into slices of so few bits that sums of products of two slices are exact in doubles, in whatever
-order a library adds them up. What is left is to add a few dozen numbers an entry.
+Every vector is cut into slices of so few bits that sums of products of two slices are exact in doubles, in any order of
+summation of a library. What is left is to add a few dozen numbers an entry.
 
 Where that takes too long, as over many columns, what is left is :func:`blocked_products`: as a library adds up, but
 block by block, so that no more roundings follow each other in a long sum than in a short one.

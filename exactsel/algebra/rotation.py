@@ -10,8 +10,8 @@ orthonormal columns. Assumed is that sums of products are what they are called, 
 
 Two ways lead to Q. Householder's is right for every matrix, and slow on tall ones. Where a factor P of other rows of
 the same data is known, Q = B P^-1 has nearly orthogonal columns already, and with R2'R2 = Q'Q (Cholesky) the factor is
-R2 P: three products, in place of what takes five times as long, and just as good, for what is squared is well
-conditioned whatever the data are. Where it is not, as with columns that depend on each other, it is Householder's way.
+R2 P. This is three products, in place of what takes five times as long, and just as good, for the squared matrix is
+well conditioned for any data. Where it is not, as with columns that depend on each other, it is Householder's way.
 
 Factors of parts are put together (:func:`merged`) as those of blocks are: the errors of different parts are at right
 angles, and merges in a tree make the bound grow with the logarithm of the number of rows only.

@@ -19,7 +19,7 @@ LIBRARIES = ("scipy.linalg",)
 
 
 class _Held:
-    """Libraries held to one thread until the last of those who asked for it is done."""
+    """Libraries held to one thread until the last of their users is done."""
 
     def __init__(self) -> None:
         self._inside = 0
@@ -88,7 +88,7 @@ def hold_loaded() -> None:
     _of_thread.held.hold(own)
 
 
-def _let_set(library: Any) -> None:
+def _let_set(library: object) -> None:
     """Let this thread set the number of threads, whichever thread did so before."""
     clear = getattr(library, "clear_controlling_thread", None)
     if clear is not None:

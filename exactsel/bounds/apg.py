@@ -94,7 +94,7 @@ class AcceleratedGradientBound(BoundSolver):
         return self.with_curvature(problem, options, curvature)
 
     def with_curvature(self, problem: Problem, options: BoundOptions, curvature: FloatArray | None) -> PreparedBound:
-        """Bind to a problem whose curvature is known, of all columns or of those that will be asked for."""
+        """Bind to a problem whose curvature is known, of all columns or of those that bounds will need."""
         return PreparedAcceleratedGradient(self, problem, options, curvature, problem, None)
 
     def known_curvature(self, problem: Problem, options: BoundOptions) -> FloatArray | None:

@@ -1,8 +1,8 @@
 """The interface of a bound: tighten a batch of nodes.
 
-A bound solver is a small options object; :meth:`BoundSolver.prepare` binds it to a problem and returns the object
-the search calls once a round. What comes back is plain arrays (:class:`exactsel.kernels.node.Answers`) plus, per
-node, the proof of its bound and whatever the solver wants to be handed for the node's children (``warm``).
+A bound solver is a small options object; :meth:`BoundSolver.prepare` binds it to a problem and returns the object the
+search calls once a round. The answers are plain arrays (:class:`exactsel.kernels.node.Answers`) plus, per node, the
+proof of its bound and the data the solver receives again for the node's children (``warm``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def never_stop() -> BoolArray:
 
 @dataclass(frozen=True)
 class BoundOptions:
-    """What a search tells its bound solver."""
+    """Options that a search passes to its bound solver."""
 
     threads: int = 1
     warm_start: bool = True
@@ -36,7 +36,7 @@ class BoundOptions:
     force_quit: bool = True
     """End a call as soon as the bound reaches the cut-off."""
     seconds: float | None = None
-    """The time limit of the search, for whoever must choose how much to prepare."""
+    """The time limit of the search, for solvers that choose how much to prepare."""
     thorough: bool = False
     """The bound of the first node is what will be shown: polish it to the end."""
     stop: BoolArray = field(default_factory=never_stop)
@@ -62,12 +62,12 @@ class Tightened:
 
 @dataclass(frozen=True)
 class Cheaper:
-    """A bound to try before a dearer one is asked, in a tree of its own."""
+    """A bound to try before a more expensive one, in a tree of its own."""
 
     bound: PreparedBound
     budget: Callable[[StateArray, float, float, float], int]
     """Iterations it may take in all, given the state (d,) of the first node, the bound it found there, the cut-off and
-    the best objective known; 0 where the dearer one will not be asked."""
+    the best objective known; 0 where the expensive one will not run."""
     before_all: bool = False
     """Whether it is so much cheaper that it comes before what else may close the first node."""
 
@@ -132,8 +132,8 @@ class BoundSolver(Protocol):
     Where a bound holds for some models only, the answer says so in :attr:`Tightened.scope`. What is prepared may also
     have a text ``scope`` of its own, for all its answers.
 
-    Derive from it, and the members with defaults need not be written; of an object of another class they may be left
-    out all the same (:mod:`exactsel.bounds.plug_in`).
+    A subclass need not write the members with defaults; an object of another class may lack them too
+    (:mod:`exactsel.bounds.plug_in`).
     """
 
     name: str

@@ -76,7 +76,7 @@ class BoxedBound(BoundSolver):
         if curvature is None and problem.lam == 0 and not problem.coefficient_bounds.all_finite:
             raise UnsupportedError(
                 "lam is 0, the columns are (nearly) dependent, and not all coefficients are limited on both sides; "
-                f"limit all of them, give a small ridge ({option('lam', 1e-6)}), or leave columns out."
+                f"limit all of them, give a small ridge ({option('lam', 1e-6)}), or leave features out."
             )
         return PreparedBoxed(problem, options, curvature)
 
@@ -200,7 +200,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         if not self._decided:
             answers.status[:] = UNFINISHED
         points /= scale
-        if not grouped:  # lengths of groups are to branch by, in whatever variables
+        if not grouped:  # lengths of groups serve for branching, in any variables
             answers.x[:] /= scale
         return answers, points
 

@@ -1,6 +1,6 @@
 """Lower bounds of all models, and of those with a given column, from passes over the data: no d x d matrix.
 
-Two of them, which hold for the numbers of the data as given, whatever the intercept:
+Two bounds that hold for the numbers of the original data, for any intercept:
 
 *Touched rows* (quadratic loss, any lam >= 0). A model changes predictions only in rows in which one of its columns is
 not zero. The others keep the residual y_i - c, so with U the rows that S touches and r = y - m for any number m
@@ -9,9 +9,9 @@ not zero. The others keep the residual y_i - c, so with U the rows that S touche
             >=  min over c of  sum_i (r_i - c)^2 - sum_{j in S} h_j(c),    h_j(c) = sum of (r_i - c)^2 where a_ij != 0,
 
 and no S of k columns has a larger last sum than that of the k largest. h_j is convex in c, so on an interval it is at
-most the larger of its values at both ends; intervals are divided where the bound is lowest. Nothing is asked of a
-ridge, of coefficients or of cosines, which is what makes it of use where columns outnumber rows and lam is 0. It is
-strong where columns have few entries, and says nothing where some k of them fill all rows.
+most the larger of its values at both ends; intervals are divided where the bound is lowest. It needs no ridge and no
+condition on coefficients or cosines, so it serves where columns outnumber rows and lam is 0. It is strong where columns
+have few entries, and says nothing where some k of them fill all rows.
 
 *Formula (2)* (any loss, lam > 0), at the dual vector of predictions z, or a multiple of it. For quadratic loss with an
 intercept the vector less its mean is meant, which is never formed: what its sum can change is taken off.
@@ -23,7 +23,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,11 @@ from exactsel.problem.some_columns import AnyRegression
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray
 
+if TYPE_CHECKING:
+    from exactsel.losses.base import Loss
+
 MOST_INTERVALS = 48
-"""Intervals of c: each asks for a few passes over vectors of d numbers."""
+"""Intervals of c: each needs a few passes over vectors of d numbers."""
 
 
 class ColumnBounds(NamedTuple):
@@ -76,10 +79,10 @@ def column_bounds(
     coef : array (d,)
         A good model, whose residuals are one of the dual vectors.
     should_stop : callable
-        Asked between passes.
+        Called between passes.
     value, enough : float, int
         No gradient steps on the relaxation are taken, where there is a ridge, once so few columns have a bound below
-        that value. They go on until told to stop.
+        that value. They continue until a stop.
     """
     allowed = np.ones(problem.d, dtype=np.bool_)
     allowed[list(problem.force_out)] = False
@@ -243,7 +246,7 @@ def _at_point(terms: Terms, z: FloatArray) -> ColumnBounds:
 
 
 @njit
-def _dual_rows(loss: Any, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
+def _dual_rows(loss: Loss, z: FloatArray, y: FloatArray, b: FloatArray) -> tuple[float, int]:
     """Take b = grad L(z); write it, and return a lower estimate of -L*(b) and the roundings to allow for in A'b."""
     base, roundings = dual_rows(loss, z, y, b)
     return base, roundings

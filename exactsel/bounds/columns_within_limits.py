@@ -48,7 +48,7 @@ def predictions_within_limits(
     known : float
         A lower bound of all models. More columns only lower that of a working set, so where that is no better it ends.
     should_stop : callable
-        Asked before each pass.
+        Called before each pass.
     """
     limits = problem.coefficient_bounds
     assert limits is not None

@@ -5,8 +5,8 @@ all of them in the span of E_C; these capture at most the r largest eigenvalues 
 
     ||E||² - (sum of the r largest eigenvalues)
 
-is a lower bound of the node (Arai, Maung and Schweitzer 2015: optimal column subset selection by A-star search).
-Putting in column j captures exactly ||E'e_j||²/||e_j||², and what r - 1 more can capture is no more than before.
+is a lower bound of the node (Arai, Maung and Schweitzer 2015: optimal column subset selection by A-star search). Adding
+column j captures exactly ||E'e_j||²/||e_j||², and what r - 1 more can capture is no more than before.
 
 Rounding: bounds/residuals.py.
 """
@@ -31,7 +31,7 @@ from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_ONLY = f"reconstructions with |x_jl| ||a_j|| <= {BOUNDED_RECONSTRUCTION:g} ||a_l|| (nearly dependent columns)"
-"""The scope of a bound where a nearly dependent column was left out of the span of S."""
+"""The scope of a bound where a nearly dependent column was removed from the span of S."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """A lower bound of a whole problem when there is hardly any time: gradient steps that can end after each of them.
 
 The bound solvers prepare a Gram matrix, a fit on all columns, or kernels of their own before they say anything. Here
-the perspective relaxation is descended from nothing, by passes over the data alone, and whenever it ends one dual
-vector is asked for formula (2) with all allowances for rounding. Of a dual vector b all multiples t b are dual vectors
+the perspective relaxation is descended from nothing, by passes over the data alone. Whenever it ends, formula (2) is
+evaluated at one dual vector with all allowances for rounding. Of a dual vector b all multiples t b are dual vectors
 too; the best of them is taken, which is above 0 however far the descent has come.
 """
 
@@ -29,6 +29,7 @@ from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
+    from exactsel.losses.base import Loss
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.objective import Objective
     from exactsel.problem.regression import Problem
@@ -48,7 +49,7 @@ POWER_STEPS = 3
 
 
 def fallback_bound(problem: Problem, coef: FloatArray, should_stop: Callable[[], bool]) -> float:
-    """A lower bound of the problem: what ``coef`` (d,), a good model, proves, or gradient steps until told to stop.
+    """A lower bound of the problem: proven by ``coef`` (d,), a good model, or by gradient steps until a stop.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def fallback_bound(problem: Problem, coef: FloatArray, should_stop: Callable[[],
         Over single columns, with lam > 0.
     coef : array (d,)
     should_stop : callable
-        Asked after each step.
+        Called after each step.
 
     Returns
     -------
@@ -236,7 +237,7 @@ def _predictions(objective: Objective, slopes: FloatArray) -> FloatArray:
 
 
 @njit
-def _write_predictions(loss: Any, slopes: FloatArray, weights: FloatArray, y: FloatArray, z: FloatArray) -> None:
+def _write_predictions(loss: Loss, slopes: FloatArray, weights: FloatArray, y: FloatArray, z: FloatArray) -> None:
     """Write to z where each row has its slope; 0 where it has no weight."""
     for i in range(z.size):
         if weights[i] > 0.0:

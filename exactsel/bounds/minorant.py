@@ -216,8 +216,8 @@ def minorant(
     """The quadratic minorant of P on {P <= upper}; None where there is none, or none that is likely to help.
 
     ``best`` (d,) are coefficients of a good model: q touches P on the way to it from the fit on all columns, after
-    ``touches`` of it. Where P at the fit is below ``least`` times ``upper`` it is not tried, and nothing comes of it
-    once ``stop`` is up. With lam = 0 only where it is asked for: columns must then be independent.
+    ``touches`` of it. Where P at the fit is below ``least`` times ``upper`` it is not tried, and the result is None
+    once ``stop`` is set. With lam = 0 it is built only on request: columns must then be independent.
     """
     ridge = objective.lam > 0.0 or without_ridge
     if not curvature_known(objective.loss) or not ridge or not upper > 0.0:

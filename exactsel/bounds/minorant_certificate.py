@@ -1,9 +1,9 @@
-"""A minorant that can be shown: two points, and two widths for each row, from which anyone can make it again.
+"""The certificate of a minorant: two points, and two widths for each row, from which a checker rebuilds it.
 
 The box of :mod:`exactsel.bounds.minorant` comes out of many q, one after the other. In the end two of them vouch for
 all of it, those that touch P at the fit and near the incumbent, with the curvatures of the box itself: a row needs no
 more than the smaller of what both need. As their box was never smaller before, they need no more than they did.
-Intervals are made a little wider for whoever rounds in his own way, and widths are kept as single floats.
+Intervals are made a little wider for checkers that round in their own way, and widths are kept as single floats.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether nodes of a problem without closed form are best bounded from the fit on S and C (kernels/newton_fit.py).
+"""The choice of bounds from the fit on S and C for problems without closed form (kernels/newton_fit.py).
 
 The relaxation's optimum is never below the fit's bound, but at a small ridge a gradient method does not come near it:
 the condition number of the problem is that of A'A over lam. What leads at the root leads below it, so it is decided

@@ -29,7 +29,7 @@ from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
 
 ACCURACY = 1e-12
-"""Asked of the conic solver; it often delivers less and says so, and what it delivers is used all the same."""
+"""Accuracy requested of the conic solver; it often delivers less and says so, and its answer is used all the same."""
 
 
 @dataclass(frozen=True)

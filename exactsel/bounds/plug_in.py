@@ -1,4 +1,4 @@
-"""Bounds from elsewhere: what they leave out of the protocol is answered with its defaults, here and nowhere else."""
+"""Adapters for plug-in bounds: members missing from the protocol get their defaults, here and nowhere else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _PreparedElsewhere(PreparedBound):
 
     @property
     def scope(self) -> str:
-        """What the bounds met so far are restricted to, so asked anew each time."""
+        """The restriction of the bounds so far, so read anew each time."""
         return str(getattr(self._prepared, "scope", ""))
 
     def tighten(

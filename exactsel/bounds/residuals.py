@@ -1,4 +1,4 @@
-"""What columns that have been chosen leave of a matrix, and how far rounding may have moved that.
+"""Residuals of a matrix after projection on chosen columns, with a bound on their rounding.
 
 Rounding. Everything is computed on orthogonal factors, so errors are absolute, in units of ||A||², except that the span
 of nearly dependent columns is known badly: each bound gives up what the measured condition allows for. No direction is
@@ -41,7 +41,7 @@ class Residuals:
         self._rounding = 16.0 * (problem.n + problem.d) * UNIT * self.total
 
     def span(self, chosen: IntArray) -> Span:
-        """The span of some columns; copies are recognised in the data, for the rotation may have told them apart."""
+        """The span of some columns; copies are recognised in the data, as the rotation may have made them differ."""
         return span_of(self.columns[np.unique(self.original[chosen])])
 
     def angle(self, span: Span) -> float:

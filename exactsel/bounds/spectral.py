@@ -110,8 +110,9 @@ def _prepared(problem: Problem, options: BoundOptions) -> PreparedBound:
 
 
 class _Later(PreparedBound):
-    """Prepared once it is asked for: eigenvalues take long, and another closer, or the bound without, may settle the
-    root before.
+    """A bound prepared on first use.
+
+    Eigenvalues take long, and another closer, or the bound without them, may settle the root before.
     """
 
     def __init__(self, problem: Problem, options: BoundOptions) -> None:

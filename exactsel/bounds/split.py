@@ -15,8 +15,8 @@ enough that
 N takes away every entry of M that can be spared, for the price of r - 1 of them in a row; N = 0 is the fit on S and C
 together. It is found by Polyak steps on f = ||(delta - R)_+||_F^2 / 2, R the matrix above with M scaled to unit
 diagonal, each of which takes the eigenvectors of R below delta (kernels/split.py). Where no N is found in a few steps,
-the last one still bounds the node: with E = N + diag(t) in the units of H, by c - b' (H - E)^-1 b / 2. Whatever N is,
-all that is claimed is proven by a Cholesky factorisation of Q - E with room for rounding.
+the last one still bounds the node: with E = N + diag(t) in the units of H, by c - b' (H - E)^-1 b / 2. For any N, all
+claims are proven by a Cholesky factorisation of Q - E with room for rounding.
 
 The column to branch on is the largest entry of the eigenvector of the smallest eigenvalue of R, the direction that no N
 could lift (measured on the hardest instance: 213 nodes, for 1,259 by the column whose pivot has fallen most).

@@ -1,4 +1,4 @@
-"""What the split knows of a node on its way to an answer, and the answer."""
+"""The state of the split bound at a node, and its answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Region(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What the ascent came to."""
+    """The outcome of the ascent."""
 
     point: SplitPoint | None
     """The last N; None where there is none."""

@@ -1,4 +1,4 @@
-"""What proves a lower bound: a point anyone can put into the formula.
+"""Witnesses of lower bounds: points at which the bound's formula can be evaluated again.
 
 A node (S, C) is a region of models. Its bound is proven by one of these, each checkable from the problem and
 the node alone:
@@ -6,9 +6,9 @@ the node alone:
 * :class:`ModelPoint`: an x; its dual vector is the gradient of L at Ax, and formula (2) gives the bound.
 * :class:`CurvedPoint`: an x for formula (3), which uses more curvature than the ridge has (quadratic loss).
 * :class:`DualPoint`: the dual vector itself (methods that work on the dual, as in the paper's).
-* :class:`FitPoint`: the unconstrained minimum over S and C together, which anyone can recompute.
+* :class:`FitPoint`: the unconstrained minimum over S and C together, which a checker can recompute.
 * :class:`EigenvaluePoint`: the eigenvalues of what S leaves of the matrix (column subset selection), likewise.
-* :class:`SplitPoint`: a matrix to take off before semidefiniteness is asked for (quadratic loss).
+* :class:`SplitPoint`: a matrix to subtract before the test of semidefiniteness (quadratic loss).
 * :class:`SpectralPoint`: an x for formula (3) after a split has been taken off (quadratic loss).
 * :class:`StrongPoint`: columns apart from which all others are nearly orthogonal (quadratic loss).
 * :class:`InfimumPoint`: no value of the loss is smaller.
@@ -68,7 +68,7 @@ class DualPoint:
 
 @dataclass(frozen=True, slots=True)
 class FitPoint:
-    """The minimum over all models on S and C, whatever their size (quadratic loss)."""
+    """The minimum over all models on S and C, of any size (quadratic loss)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def holds_nothing(one: object) -> bool:
     return type(one) in KINDS and not KINDS[type(one)].fields
 
 
-def shown(one: Any) -> Any:
+def shown(one: object) -> Any:
     """What checkers are shown of a witness."""
     kind = KINDS.get(type(one))
     return one if kind is None or kind.shown is None else kind.shown(one)

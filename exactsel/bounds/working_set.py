@@ -81,7 +81,7 @@ class KnownProducts:
         self._columns, self._G, self._b = np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0)
 
     def among(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
-        """A'A and A'y of some columns (m,): the same numbers in whatever order they were asked for."""
+        """A'A and A'y of some columns (m,): the same numbers in any order of requests."""
         with self._lock:
             new = columns[self._place[columns] < 0]
             if new.size and self._columns.size + new.size > MOST_KEPT:

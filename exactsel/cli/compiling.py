@@ -62,5 +62,6 @@ class Compiling:
 
     def _say(self, text: str) -> None:
         if not self._quiet:
-            with contextlib.suppress(OSError, ValueError):  # nobody reads any more, and a search goes on all the same
+            # no process reads any more, and the search continues all the same
+            with contextlib.suppress(OSError, ValueError):
                 say_line(text)

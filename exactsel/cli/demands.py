@@ -1,4 +1,4 @@
-"""What a command line demands of models: groups, hierarchy, columns, limits on coefficients, as a problem takes it."""
+"""Conversion of a command line's demands on models (groups, hierarchy, columns, limits) to arguments of a problem."""
 
 from __future__ import annotations
 

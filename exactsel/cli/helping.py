@@ -34,7 +34,7 @@ RARE = {
     "checkpoint_every", "trace",
     "log_interval", *SECTIONS["Workers"], *SECTIONS["Search"],
 }  # fmt: skip
-"""Options that most people do not need: --help leaves them out, --help-all shows them."""
+"""Options that most people do not need: --help hides them, --help-all shows them."""
 
 FORMATS = (
     "INSTANCE is a table with names (.csv, .tsv, .xlsx, .parquet, .feather, .dta, .sav, .jsonl), a matrix (.npy, .mtx, "
@@ -72,7 +72,7 @@ class Command(FileCommand):
         self.examples = examples
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters, with --help-all where --help leaves something out."""
+        """Return the parameters, with --help-all where --help hides some."""
         found = super().get_params(ctx)
         return [*found, _help_all()] if any(each.name in RARE for each in self.params) else found
 
@@ -85,7 +85,7 @@ class Command(FileCommand):
                 formatter.write_text(FORMATS)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section; the rare ones only where all are asked for."""
+        """Write the options, section by section; the rare ones only in the full help."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         if not ctx.meta.get(SHOW_ALL):
             options = [each for each in options if each.name not in RARE]

@@ -20,7 +20,7 @@ from types import FrameType
 from exactsel import interrupts
 
 PATIENCE = 0.35
-"""Seconds a search has to come to a result, if it has none when the signal comes."""
+"""Seconds a search has to reach a result, if it has none when the signal comes."""
 
 SECOND_PATIENCE = 0.1
 """Seconds the main thread has to react where nothing is to be saved, or to a second signal."""
@@ -67,7 +67,7 @@ class Guard:
 
 
 def guard() -> None:
-    """Set the guard up, unless the process has been told to ignore Ctrl-C."""
+    """Set the guard up, unless the process was started to ignore Ctrl-C."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) not in (
         signal.SIG_IGN,
         None,

@@ -1,6 +1,6 @@
 """``exactsel``: the commands, loaded when used, and the exit codes.
 
-Exit codes: 0 the asked tolerance is proven; 1 finished honestly with a gap left; 2 wrong usage or unreadable input;
+Exit codes: 0 the requested tolerance is proven; 1 finished honestly with a gap left; 2 wrong usage or unreadable input;
 3 a proof was rejected; 4 a proof was not verified, as a limit of work or time ended the check; 70 internal error; 74
 the result is whole, but a file or stream could not be written; 130 interrupted, with the result of that moment still
 written.
@@ -93,7 +93,7 @@ class LazyGroup(click.Group):
         self.prefix = prefix
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """The command that is asked for, or the one that may have been meant."""
+        """The command of that name, or the one that may have been meant."""
         if args and args[0] not in self._help_of_names() and not args[0].startswith("-"):
             ctx.fail(f"No such command '{args[0]}'{_meant(args[0], self.list_commands(ctx))}.")
         return super().resolve_command(ctx, args)
@@ -143,7 +143,7 @@ class ProgramGroup(LazyGroup):
     """The program itself."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what it raises is told apart by :func:`main`, not by click."""
+        """Run the command; :func:`main`, not click, distinguishes its exceptions."""
         from exactsel.errors import at_command_line
 
         try:
@@ -162,7 +162,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line and end the process with its exit code.
 
-    Without ``arguments`` the process is taken to be ours: Ctrl-C ends it within a second, at whatever moment.
+    Without ``arguments`` the process is taken to be ours: Ctrl-C ends it within a second, at any moment.
     """
     try:
         code = _guarded(arguments)
@@ -248,7 +248,7 @@ def _run(arguments: list[str] | None) -> Any:
 
 
 def _end_without_waiting(code: int) -> None:
-    """End the process although threads still compile kernels nobody waits for."""
+    """End the process although threads still compile kernels that are not needed."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()

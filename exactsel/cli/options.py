@@ -43,7 +43,7 @@ OF_REGRESSION = (
 
 
 ALL_COLUMNS = "all"
-"""The k of a command that looks at all sizes: as many columns as the instance has."""
+"""The k of a command for all sizes: as many columns as the instance has."""
 
 
 class Seconds(click.FloatRange):
@@ -286,7 +286,7 @@ def search_settings(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def progress_log(problem: SubsetProblem, arguments: dict[str, Any]) -> ProgressLog | None:
-    """The progress table on stderr, unless told to be quiet."""
+    """The progress table on stderr, unless the option for quiet is given."""
     if arguments["quiet"]:
         return None
     from exactsel._jit import interpreted

@@ -1,4 +1,4 @@
-"""What the commands write: a result reaches the user whatever becomes of the files beside it.
+"""The output of the commands: a result reaches the user even where the files beside it fail.
 
 A file that could not be written is a sentence on stderr and the exit code :data:`UNWRITTEN`. What stdout does not take
 goes to stderr, unless its reader has gone.
@@ -22,7 +22,7 @@ UNWRITTEN = 74
 """Exit code of a run whose result is whole, but for a file or a stream that could not be written."""
 
 INSTEAD_OF = (0, 1, None)
-"""Exit codes that give way to it: the others tell more."""
+"""Exit codes that give way to it: the others are more specific."""
 
 
 class Stdout:
@@ -128,7 +128,7 @@ def noting_what_is_unwritten() -> Iterator[Unwritten]:
 
 @contextmanager
 def attempted() -> Iterator[None]:
-    """An output beside the result: where it cannot be written the command goes on."""
+    """An output beside the result: where it cannot be written the command continues."""
     try:
         yield
     except OutputError as error:

@@ -127,7 +127,7 @@ def command(
 
 
 def _shown(compared: Compared, as_json: bool, priced: bool) -> str:
-    """The path as the command prints it, with that over the price of a column where it is asked for."""
+    """The path as the command prints it, with the path over the price of a column on request."""
     from exactsel.observers.terminal import terminal_width
     from exactsel.report.path import path_table, penalty_table
     from exactsel.to_plain import strict_json

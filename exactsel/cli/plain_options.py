@@ -1,4 +1,4 @@
-"""Options of commands that show the tree of a search: plain best-first search unless another one is asked for."""
+"""Options of commands that show the tree of a search, with plain best-first search as the default."""
 
 from __future__ import annotations
 

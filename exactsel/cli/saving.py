@@ -1,4 +1,4 @@
-"""Options of commands whose search is saved as it goes, and goes on from what was saved."""
+"""Options of commands whose search is saved in a checkpoint and resumed from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def checkpoint_options(function: Decorated) -> Decorated:
-    """Where to save the search, how often, and from where to go on."""
+    """The options for the checkpoint: its file, its interval, and the file to resume from."""
     for option in reversed(
         [
             click.option(
@@ -42,7 +42,7 @@ def checkpoint_options(function: Decorated) -> Decorated:
 
 
 def saving(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments of exactsel.solve: the settings, those given alone where a search goes on, and the files."""
+    """Keyword arguments of exactsel.solve: the settings, those given alone where a search is resumed, and the files."""
     settings = search_settings(arguments)
     if arguments["resume"] is not None:
         settings = {name: value for name, value in settings.items() if given(name)}

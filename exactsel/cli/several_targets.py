@@ -20,7 +20,7 @@ OF_ONE_SEARCH = ("proof", "trace", "checkpoint", "resume", "report", "audit")
 REFUSED_SHARED = (
     "factors", "formula", *CONSTRAINTS, "nonnegative", "bounds", "max_coef", "sum_to", "equality", "offset"
 )  # fmt: skip
-"""Options that models on the same columns do not take."""
+"""Options that models with the same features do not take."""
 
 
 def targets_of(arguments: dict[str, Any]) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def tables(models: TargetModels) -> str:
 
 
 def _problem_of(name: str, targets: Sequence[str], arguments: dict[str, Any]) -> Any:
-    """The problem of one target, the columns of the others left out."""
+    """The problem of one target, without the columns of the others."""
     from exactsel.files import is_file
 
     others = tuple(other for other in targets if other != name and not is_file(other))

@@ -26,7 +26,7 @@ class InstanceOrStatus(click.Argument):
 
 
 def status_option(function: Decorated) -> Decorated:
-    """Ask for the state of a checkpoint in place of a search."""
+    """The option that shows the state of a checkpoint in place of a search."""
     text = "Print the progress of the search, path or list that this file holds, running or not, and do nothing else."
     return click.option("--status", type=InputFile(), is_eager=True, help=text)(function)
 

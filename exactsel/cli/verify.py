@@ -47,9 +47,9 @@ def command(
 ) -> int:  # fmt: skip
     """Check a proof file that a solve has written.
 
-    The claim is about INSTANCE and the options that you give here, whatever the file says. Before the check begins, the
-    command states the work on stderr. Exit code 0 means verified, 3 rejected, 2 that the file is no proof, 4 that a
-    limit of work or time ended the check.
+    The claim is about INSTANCE and the options that you give here, not about the file's own statements. Before the
+    check begins, the command states the work on stderr. Exit code 0 means verified, 3 rejected, 2 that the file is no
+    proof, 4 that a limit of work or time ended the check.
     """
     from exactsel.proofs.verify import verify
 
@@ -64,5 +64,5 @@ def command(
 
 
 def _state(work: Any, limit: float) -> None:
-    """Say what a proof asks for."""
+    """State the work that a proof needs."""
     say_line(f"Work: {work} (limit {limit:.3g}).")

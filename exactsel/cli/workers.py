@@ -10,7 +10,7 @@ from exactsel.cli.options import Decorated
 
 
 def worker_options(function: Decorated) -> Decorated:
-    """Who expands nodes, under the names :func:`exactsel.solve` has for it."""
+    """Options for the executor of nodes, under the names :func:`exactsel.solve` has for them."""
     for option in reversed(
         [
             click.option(

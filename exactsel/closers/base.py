@@ -1,4 +1,4 @@
-"""The closers of a round: each settles the nodes it can, the others go on to the next.
+"""The closers of a round: each settles the nodes it can, and the next one receives the others.
 
 A closer either settles a task (its outcome is then fixed), or leaves it, perhaps with a better region. A further
 way to close regions is one more closer in the list of search/expand.py.
@@ -47,10 +47,10 @@ class RegionSolver(Protocol):
     words: str = ""
     """What results call it; empty for what every search does."""
     after_bounds: bool = False
-    """Whether it is asked for what bounds have left open, of those that are asked before all others else."""
+    """Whether it runs on the nodes that bounds have left open, for a closer that otherwise runs before all others."""
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
-        """Settle the tasks it can, all of them open; :class:`exactsel.closers.visit.Interrupted` when told to stop."""
+        """Settle the tasks it can, all of them open; :class:`exactsel.closers.visit.Interrupted` after a stop."""
         ...
 
     def expected(self, nodes: Sequence[Node], work_budget: WorkBudget) -> FloatArray:

@@ -2,8 +2,8 @@
 
 Or leave the whole problem to the counter of cells, once the search has spent as much as that takes.
 
-What it closes comes with a proof where the lister was asked for one. It cannot be told event by event, so it is for
-searches that nobody wants to replay.
+The regions it closes come with a proof where the search requires one. It reports no single events, so it is for
+searches that are not replayed.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class _Walk(Kernel):
         return chosen
 
     def worth_keeping(self, region: Region, walk: EnumerationResult) -> bool:
-        """Whether a walk has dealt with so much of its region that what it left open is better to go on from."""
+        """Whether a walk has dealt with so much of its region that its open part is a better start than the region."""
         if walk.finished:
             return True
         if self.enumeration.keeps:

@@ -41,7 +41,7 @@ class _Counting(RegionSolver):
     name = "counted"
 
     def begun(self, node: Node) -> bool:
-        """Whether a count goes on at this node."""
+        """Whether a count continues at this node."""
         return node.tight and node.id != ROOT_ID
 
     def fraction(self, state: StateArray, walk: EnumerationResult) -> float:

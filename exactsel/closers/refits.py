@@ -1,4 +1,4 @@
-"""What supports cost, kept in mind.
+"""A cache of refitted supports and their objectives.
 
 Relaxations of neighbouring nodes are rounded to the same few supports again and again. What is remembered here is the
 outcome of pure functions of the problem, so it changes no answer, only the time one takes.

@@ -1,9 +1,9 @@
-"""Try to close the first node with the cheaper of two bounds, before the dearer one is asked.
+"""The trial of the cheaper of two bounds on the first node, before the expensive one is computed.
 
 The dearer bound is better at the root, and its tree smaller; but what counts is what a tree costs. Where the cheaper
-one closes all in a small part of what the first answer of the dearer takes, that is the quicker way, and nobody knows
-before. So it gets that part, in counted work, in a small best-first search of its own. What it closes becomes the
-outcome of the node; what it does not close is thrown away, models excepted.
+one closes all in a small part of the time of the expensive one's first answer, that is the faster way, and this is not
+known in advance. So it gets that part, in counted work, in a small best-first search of its own. What it closes becomes
+the outcome of the node; what it does not close is thrown away, models excepted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class CheaperFirst(RegionSolver):
         for task in tasks:
             if task.node.parent < 0 and not task.walk_used and task.region.warm is None:
                 self._close(task, work, work_budget)
-                # Who divides a node enters what a walk of it did in vain; nobody will divide this one.
+                # The step that divides a node records the work of a walk that closed nothing; this node will not be
+                # divided.
                 if task.outcome is not None and task.walk is not None:
                     work.failed_trials += FailedTrials(task.walk.nodes)
 
@@ -98,7 +99,7 @@ class _Trial:
 
     @property
     def should_continue(self) -> bool:
-        """Whether anything is open, and bounds have closed some of what was looked at."""
+        """Whether a node is open, and bounds have closed some of the nodes examined."""
         return 0 < len(self.open) <= max(self.nodes, MOST_OPEN)
 
     def best(self, most: int) -> list[Region]:
@@ -106,7 +107,7 @@ class _Trial:
         return [heapq.heappop(self.open)[2] for _ in range(min(most, len(self.open)))]
 
     def close_from(self, cutoff: float) -> None:
-        """Close all that is open where the least bound has come to the cut-off, as a better model may lower it."""
+        """Close all open nodes where the least bound has reached the cut-off, as a better model may lower it."""
         if self.open and self.open[0][0] >= cutoff:
             self.closed += [replace(region, closed="incumbent", warm=None) for _, _, region in self.open]
             self.open = []

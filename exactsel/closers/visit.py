@@ -160,7 +160,7 @@ class Visitor:
         )  # fmt: skip
 
     def _is_solved(self, state: StateArray, status: int) -> bool:
-        """Whether a region holds one convex problem that is to be solved, not split, whatever the bound made of it."""
+        """Whether a region holds one convex problem that is to be solved, not split, for any bound."""
         if self.problem.units.to_divide(state, self.problem.k) is not None:
             return False
         return status in (SOLVED, ILL_CONDITIONED) or (status != CUT and is_convex(state, self.problem.k))

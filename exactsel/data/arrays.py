@@ -1,4 +1,4 @@
-"""Arrays and plain numbers read from files nobody vouches for: sizes are checked first, and nothing pickled is opened.
+"""Arrays and plain numbers from untrusted files: sizes are checked first, and nothing pickled is opened.
 
 :mod:`numpy` itself sets memory aside on the word of a header, and :mod:`zipfile` unpacks more than its directory says.
 """
@@ -46,13 +46,13 @@ _READERS = {1: (2, np.lib.format.read_array_header_1_0), 2: (4, np.lib.format.re
 
 @contextmanager
 def refusing_damage(file: Path, what: str, advice: str) -> Iterator[None]:
-    """Say that the file is not what it should be, whatever the library that reads it stumbles over.
+    """Report a damaged file for any error of the library that reads it.
 
     The sentence is made of the file's name, ``what`` is the matter with it, the error's own words, and ``advice``.
     """
     try:
         yield
-    except (ExactselError, Warning):  # of warnings somebody has made errors
+    except (ExactselError, Warning):  # of warnings that are configured as errors
         raise
     except MemoryError:
         raise InputError(f"{file} takes more memory than there is; keep fewer rows or columns.") from None
@@ -104,7 +104,7 @@ def read_npy(stream: IO[bytes], size: int, name: str, budget: Budget) -> NDArray
     ask()
     budget.take(declared + (TEXT_BYTES * count if dtype.kind in "SU" else 0), name)
     content = _exactly(stream, declared)
-    # At its end zipfile compares the checksum; it unpacks no more than is asked for.
+    # At its end zipfile compares the checksum; it unpacks no more than is read.
     if stream.read(1):
         raise ValueError("there is more behind the array")
     if dtype.kind == "U":
@@ -144,7 +144,7 @@ def map_npy_file(file: Path) -> NDArray[Any] | None:
         size = os.fstat(stream.fileno()).st_size
     fits = len(shape) == 2 and min(shape) > 0 and kind.isnative and begun % kind.itemsize == 0
     if not (fits and stays_mapped(shape[0], shape[1], kind) and size - begun == math.prod(shape) * kind.itemsize):
-        return None  # damage is told by who reads it
+        return None  # the reader of the file reports the damage
     return np.memmap(file, dtype=kind, mode="r", offset=begun, shape=shape, order="F" if by_columns else "C")
 
 
@@ -161,7 +161,7 @@ def read_bytes(file: Path, budget: Budget) -> bytes:
 
 
 def read_text(file: Path) -> str:
-    """The text in a file beside the data: UTF-8, or UTF-16 that says so; a byte order mark is left out.
+    """The text in a file beside the data: UTF-8, or UTF-16 that says so; a byte order mark is removed.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def read_vector(file: str | os.PathLike[str]) -> FloatArray:
     path = Path(file)
     try:
         return read_numbers(path)
-    except (InputError, Warning):  # of warnings somebody has made errors
+    except (InputError, Warning):  # of warnings that are configured as errors
         raise
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; give the file that holds the numbers.") from None

@@ -19,7 +19,7 @@ from exactsel.problem.frames import Column
 from exactsel.types import FloatArray
 
 INDEX = "__index_level_"
-"""How the index columns begin that pandas stores along; they are left out."""
+"""The prefix of the index columns that pandas stores along; they are dropped."""
 
 ROWS_AT_ONCE = 2**14
 
@@ -32,7 +32,7 @@ def read_frame(file: Path, feather: bool) -> list[Column]:
     InputError
         When it unpacks to more than may be read, or pyarrow is missing.
     Exception
-        Whatever pyarrow says of a damaged file.
+        Every exception of pyarrow for a damaged file.
     """
     try:
         import pyarrow
@@ -70,7 +70,7 @@ def read_frame(file: Path, feather: bool) -> list[Column]:
     ]
 
 
-def _is_text(pyarrow: Any, kind: Any) -> bool:
+def _is_text(pyarrow: Any, kind: object) -> bool:
     known = ("is_string", "is_large_string", "is_string_view")  # the last, which polars writes, not in every version
     return any(getattr(pyarrow.types, name)(kind) for name in known if hasattr(pyarrow.types, name))
 

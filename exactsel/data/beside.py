@@ -26,7 +26,7 @@ CALLED = {TARGET: "y", OFFSET: "offset"}
 
 
 def instance_of_data(
-    data: Any, y: Any, *, coding: Coding, missing: str | None = None, drop: Sequence[Choice] = (),
+    data: object, y: ArrayLike | None, *, coding: Coding, missing: str | None = None, drop: Sequence[Choice] = (),
     sample_weight: ArrayLike | None = None, offset: ArrayLike | str | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> tuple[Instance, FloatArray | None]:  # fmt: skip
@@ -37,7 +37,7 @@ def instance_of_data(
     data : data frame, array or sparse matrix (n, d)
         In an array nan is a missing value.
     y : array (n,), optional
-        The target; rows without it are left out where ``missing`` says anything. None where a formula names it.
+        The target; rows without it are dropped where ``missing`` names any method. None where a formula names it.
     coding, missing, drop, sample_weight : optional
         As for :func:`exactsel.data.tables.instance_from`.
     offset : array (n,) or str, optional
@@ -83,7 +83,7 @@ def _rows(data: Any) -> int:
     return int(data.shape[0]) if hasattr(data, "shape") else len(data)
 
 
-def _column(name: str, values: Any, rows: int) -> Column:
+def _column(name: str, values: object, rows: int) -> Column:
     """A column of numbers, some of them missing, or of texts."""
     entries = np.asarray(values)
     called = CALLED.get(name, name)

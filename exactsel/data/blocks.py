@@ -1,7 +1,7 @@
 """Tables of more rows than memory holds, read a block at a time.
 
-Each kind of table is a :class:`Rows`: it knows the names of its columns, and yields those that are asked for block by
-block, as floats, nan where there is no value.
+Each kind of table is a :class:`Rows`: it knows the names of its columns, and yields the requested ones block by block,
+as floats, nan where there is no value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ENTRIES = 2**21
 """Numbers of a block, at most, where a block can be as small as one likes."""
 
 FIRST = 1000
-"""Rows that are looked at before a table is gone through."""
+"""Rows that are read ahead before a table is read."""
 
 ENDINGS = (".npy", ".parquet", ".csv", ".tsv")
 """Of files that are read in blocks; the last two also with .gz."""
@@ -57,7 +57,7 @@ class Rows(Protocol):
         ...
 
 
-def rows_of(data: Any, decimal: str | None = None, encoding: str | None = None) -> Rows:
+def rows_of(data: object, decimal: str | None = None, encoding: str | None = None) -> Rows:
     """The rows of a file (:data:`ENDINGS`), a data frame, lazy or not, or anything that has a shape and can be sliced.
 
     Raises

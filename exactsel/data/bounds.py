@@ -10,7 +10,7 @@ from exactsel.data.arrays import read_text
 from exactsel.errors import InputError
 
 TITLES = ["column", "lower", "upper"]
-"""A first line, which may be left out."""
+"""An optional first line."""
 
 HOW = "write lines of 'column,lower,upper', a side without a limit left empty"
 

@@ -1,7 +1,7 @@
 """Cells of a text table as people write them: decimal commas, thousands, currencies, per cent, dates, no value.
 
 What can be read in one way only is read. ``1,000`` may be a thousand or one: other cells of the column, then of the
-file, decide, and where they do not somebody has to say which mark is the decimal one.
+file, decide. Where they do not, the user has to state the decimal mark.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ class CodedTable(NamedTuple):
 def coded_factors(
     columns: Sequence[tuple[Column, bool]], all_levels: bool, trouble: list[str], where: str, beside: str | None = None
 ) -> CodedTable:
-    """The columns, factors among them coded; those that cannot be coded are left out, and it is noted why.
+    """The columns, factors among them coded; those that cannot be coded are dropped, with a note of the reason.
 
-    Beside factors and an intercept a constant column is left out, too, but for the offset, the column ``beside``.
+    Beside factors and an intercept a constant column is dropped, too, but for the offset, the column ``beside``.
     """
     kept: list[Column] = []
     labels: list[str] = []

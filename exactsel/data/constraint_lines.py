@@ -30,7 +30,7 @@ OPTIONS: dict[str, Callable[[Any, Sequence[str] | None], dict[str, Any]]] = {
 def constraint_asked(
     asked: Mapping[str, Any], stored: Mapping[str, Sequence[str] | None], names: Sequence[str] | None
 ) -> dict[str, Any]:
-    """The constraint that arguments of a problem ask for, or else the instance's own, as arguments of a problem.
+    """The constraint that a problem's arguments state, or else the instance's own, as arguments of a problem.
 
     Parameters
     ----------

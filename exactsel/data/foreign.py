@@ -30,7 +30,7 @@ def read_foreign(file: Path) -> list[Column]:
     InputError
         When it unpacks to more than may be read, or pandas, or what that needs, is missing.
     Exception
-        Whatever the reader says of a damaged file.
+        Every exception of the reader for a damaged file.
     """
     reader, needs = NEEDED[file.suffix.lower()]
     words = " and ".join(filter(None, ("pandas", needs)))

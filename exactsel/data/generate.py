@@ -284,7 +284,8 @@ def diabetes(
     Raises
     ------
     InputError
-        When other sizes or another seed are asked for, and when scikit-learn, which brings the data, is not installed.
+        For other sizes or another seed than the data set has, and when scikit-learn, which brings the data, is not
+        installed.
     """
     _checked_rng("diabetes", n, d, k, seed, lam)
     if (n, d, seed) != (DIABETES_ROWS, DIABETES_COLUMNS, 0):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel import registry
 from exactsel.arguments import with_aliases
@@ -32,7 +33,7 @@ from exactsel.types import FloatArray
 
 
 class _Block(NamedTuple):
-    """Some rows, not looked at yet."""
+    """Some rows, not processed yet."""
 
     A: FloatArray
     y: FloatArray
@@ -51,11 +52,11 @@ class _Parts(NamedTuple):
 
 @with_aliases
 def gram(
-    data: Any, y: Any = None, *, target: Choice | None = None, drop: Sequence[Choice] = (),
-    sample_weight: Any = None, fit_intercept: bool = True, k: int | None = None, lam: float | None = None,
-    missing: str | None = None, feature_names: Sequence[str] | None = None, decimal: str | None = None,
-    encoding: str | None = None, threads: int | None = None, loss: str = "quadratic", delta: float | None = None,
-    out: str | os.PathLike[str] | None = None,
+    data: Any, y: ArrayLike | None = None, *, target: Choice | None = None, drop: Sequence[Choice] = (),
+    sample_weight: ArrayLike | str | None = None, fit_intercept: bool = True, k: int | None = None,
+    lam: float | None = None, missing: str | None = None, feature_names: Sequence[str] | None = None,
+    decimal: str | None = None, encoding: str | None = None, threads: int | None = None,
+    loss: str = "quadratic", delta: float | None = None, out: str | os.PathLike[str] | None = None,
 ) -> Instance:  # fmt: skip
     """Read rows once, in blocks, and make an instance of them that memory holds.
 
@@ -71,7 +72,7 @@ def gram(
     y : array (n,), optional
         The target of an array, or what is sliced like one.
     target, drop : optional
-        The column to predict (name, number from 0, or a file; ``y`` by default), and columns to leave out.
+        The column to predict (name, number from 0, or a file; ``y`` by default), and columns to drop.
     sample_weight : str, int, path or array (n,), optional
         A column, a file, or numbers: the weights of the rows, not negative.
     fit_intercept : bool
@@ -79,7 +80,7 @@ def gram(
     k, lam : optional
         Stored in the instance.
     missing : str, optional
-        ``drop-rows``: rows with a missing value are left out; they are refused by default.
+        ``drop-rows``: rows with a missing value are dropped; they are refused by default.
     feature_names, decimal, encoding : optional
         Names of columns that have none; decimal mark and encoding of a text.
     threads : int, optional
@@ -112,10 +113,13 @@ def gram(
     return Instance(left.A, left.y, **stored, feature_names=taken[1], tall=left.tall)
 
 
-def _parts_of(data: Any, y: Any, target: Any, drop: Any, weights: Any, decimal: Any, encoding: Any) -> _Parts:
+def _parts_of(
+    data: Any, y: ArrayLike | None, target: Choice | None, drop: Sequence[Choice], weights: ArrayLike | str | None,
+    decimal: str | None, encoding: str | None,
+) -> _Parts:  # fmt: skip
     """Where blocks of these data come from."""
     check_rows(data, y=y, sample_weight=weights)
-    # Of the class: a lazy frame that is asked for its columns works them out.
+    # Of the class: a lazy frame computes its columns when they are read.
     if isinstance(data, str | os.PathLike) or hasattr(data, "shape") or hasattr(type(data), "columns"):
         return _of_table(rows_of(data, decimal, encoding), y, target, drop, weights)
     if y is not None or target is not None or drop or weights is not None:
@@ -136,7 +140,7 @@ def _in_file(
 
 
 class _Taking(Protocol):
-    """Who takes rows."""
+    """A consumer of rows."""
 
     def take(self, A: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> None: ...
 
@@ -146,8 +150,8 @@ class _Taking(Protocol):
 _Any = TypeVar("_Any", bound=_Taking)
 
 
-def _check(missing: str | None, threads: int | None, loss: str, out: Any, delta: float | None) -> None:
-    """:class:`InputError` for unknown words, and where the loss asks for another way than was taken."""
+def _check(missing: str | None, threads: int | None, loss: str, out: object, delta: float | None) -> None:
+    """:class:`InputError` for unknown words, and where the loss requires another way than was taken."""
     if missing not in (None, "drop-rows"):
         raise InputError(f"missing is '{missing}', but of blocks of rows only 'drop-rows' is known; fill gaps before.")
     if threads is not None and threads < 1:
@@ -167,7 +171,7 @@ def _check(missing: str | None, threads: int | None, loss: str, out: Any, delta:
 def _taken(
     parts: _Parts, names: Sequence[str] | None, missing: str | None, begin: Callable[[int], _Any]
 ) -> Iterator[tuple[_Any, tuple[str, ...] | None]]:
-    """Who has taken all rows, begun with the number of columns, and the names of these; closed at the end."""
+    """The consumer after all rows, begun with the number of columns, and the names of these; closed at the end."""
     taker, first, gone, named = None, 0, 0, None
     try:
         for number, given in enumerate(parts.blocks):
@@ -243,7 +247,7 @@ def _check_weights(weights: FloatArray, where: str) -> None:
     )
 
 
-def _of_table(rows: Rows, y: Any, target: Choice | None, drop: Sequence[Choice], weights: Any) -> _Parts:
+def _of_table(rows: Rows, y: object, target: Choice | None, drop: Sequence[Choice], weights: Any) -> _Parts:
     """Blocks of a table, its columns chosen."""
     where, names = rows.where, rows.names
     left_out = {place_of(names, name, where) for name in meant(drop, names)}
@@ -265,7 +269,7 @@ def _of_table(rows: Rows, y: Any, target: Choice | None, drop: Sequence[Choice],
     return _Parts(_chosen(rows, len(kept), [*kept, *used], place is not None, beside), named, where, lost)
 
 
-def _is_column(weights: Any, names: Sequence[str]) -> bool:
+def _is_column(weights: ArrayLike, names: Sequence[str]) -> bool:
     """Whether weights are named by their column, and not by a file, or given as numbers."""
     return isinstance(weights, int) or (isinstance(weights, str) and (weights in names or not is_file(weights)))
 
@@ -308,7 +312,7 @@ class _Along:
             raise InputError(f"{self._where} holds more numbers than there are rows; give one number per row.")
 
 
-def _vector(values: Any, what: str) -> Rows:
+def _vector(values: object, what: str) -> Rows:
     """Numbers, one a row: an array, or a file."""
     if not isinstance(values, str | os.PathLike):
         known = hasattr(values, "shape") and isinstance(getattr(values, "dtype", None), np.dtype)
@@ -346,7 +350,7 @@ def _of_blocks(data: Iterable[Any]) -> _Parts:
     return _Parts(blocks(), names, where, (lost,))
 
 
-def _doubles(part: Any, name: str, lost: Lost) -> FloatArray:
+def _doubles(part: object, name: str, lost: Lost) -> FloatArray:
     """A part of a block as doubles; what that loses is taken note of."""
     given = as_array(part)
     made = np.asarray(given, dtype=np.float64)
@@ -357,12 +361,12 @@ def _doubles(part: Any, name: str, lost: Lost) -> FloatArray:
     return made
 
 
-def _and_then(first: Any, others: Iterator[Any]) -> Iterator[Any]:
+def _and_then(first: object, others: Iterator[Any]) -> Iterator[Any]:
     yield first
     yield from others
 
 
-def _block_of(block: Any, number: int, names: tuple[str, ...] | None, lost: Lost) -> _Block:
+def _block_of(block: object, number: int, names: tuple[str, ...] | None, lost: Lost) -> _Block:
     if not (isinstance(block, tuple | list) and len(block) in (2, 3)):
         raise InputError(f"block {number} is a {type(block).__name__}, but (A, y) or (A, y, weights) was expected.")
     A, y, weights = (*block, None)[:3]

@@ -6,7 +6,6 @@ import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from exactsel.data.arrays import read_text
 from exactsel.errors import InputError, option
@@ -70,7 +69,7 @@ def _from_file(file: Path) -> dict[str, list[int | str]]:
     return found
 
 
-def _is_list(held: Any) -> bool:
+def _is_list(held: object) -> bool:
     return isinstance(held, list) and all(type(entry) in (str, int) for entry in held)
 
 

@@ -1,4 +1,4 @@
-"""How a text table is laid out: what separates its cells, and whether its first column holds the names of the rows.
+"""The layout of a text table: the separator of its cells, and whether its first column holds row names.
 
 R's ``write.table`` writes no name above the names of the rows, so that the first line is one cell shorter than all
 others. A comma at the end of every other line looks the same, and must not move the names by a column: the last cells
@@ -37,7 +37,7 @@ def delimiter_of(first: str, second: str = "") -> str:
 
 
 def cut(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """The rows of cells that some lines hold; lines that are empty are left out.
+    """The rows of cells that some lines hold; empty lines are skipped.
 
     Raises
     ------

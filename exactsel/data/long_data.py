@@ -41,7 +41,7 @@ class Reduced(NamedTuple):
 
 
 class Reducer:
-    """Takes rows in blocks of any size, in order; what comes of them depends on neither these nor the threads.
+    """Takes rows in blocks of any size, in order; the result depends on neither these nor the threads.
 
     Parameters
     ----------

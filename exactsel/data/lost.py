@@ -1,4 +1,4 @@
-"""What the columns of a table lose as doubles, found out block by block and said at the end.
+"""Rounding losses of a table's columns as doubles, found block by block and reported at the end.
 
 How much a column varies, by which what it loses is judged, is known only once all blocks have been read.
 """

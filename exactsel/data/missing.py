@@ -1,4 +1,4 @@
-"""What is done about missing values, when somebody says what."""
+"""Methods for missing values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from exactsel.types import BoolArray, FloatArray
 from exactsel_certificates.prepared import weighted_median
 
 WAYS = ("drop-rows", "drop-columns", "mean", "median", "mean-indicator")
-"""Leave out the rows or the columns concerned; put the mean or the median of a column in their place, with
-``mean-indicator`` beside a column that says where. What is no number gets a value of its own, ``missing``."""
+"""Drop the rows or the columns concerned; impute the mean or the median of a column, with ``mean-indicator`` beside a
+column that says where. What is no number gets a value of its own, ``missing``."""
 
 KEPT = {"mean": "keep", "median": "keep", "mean-indicator": "keep-indicator"}
-"""The same for whoever fills gaps fold by fold: numbers that are missing are nan."""
+"""The same for methods that impute fold by fold: numbers that are missing are nan."""
 
 
 def middle_of(values: FloatArray, way: str, weights: FloatArray | None = None) -> FloatArray:
@@ -61,20 +61,20 @@ def without_gaps(
     columns: Sequence[Column], target: int | None, dropped: set[int], way: str, where: str,
     weights: FloatArray | None = None,
 ) -> tuple[list[Column], BoolArray | None, set[int]]:  # fmt: skip
-    """The columns as ``way`` (of :data:`WAYS`) has them, which rows are left, and further columns to leave out.
+    """The columns as ``way`` (of :data:`WAYS`) has them, the rows that remain, and further columns to drop.
 
     Parameters
     ----------
     columns : sequence of Column
     target : int, optional
-        The column to predict: rows without it are left out, whatever the way.
+        The column to predict: rows without it are dropped, for any method.
     dropped : set of int
-        Columns that are left out already.
+        Columns that are dropped already.
     way, where : str
         What is done, and what messages call the data.
     weights : array (n,), optional
-        How often each row counts towards means and medians. A gap in a row of weight 0 is filled all the same, but is
-        no reason to leave out a column, or to say where gaps are.
+        How often each row counts towards means and medians. A gap in a row of weight 0 is imputed all the same, but is
+        no reason to drop a column, or to say where gaps are.
 
     Returns
     -------

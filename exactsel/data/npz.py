@@ -50,7 +50,7 @@ def how_to_write(file: Path) -> str:
     return f"numpy.savez({file.name!r}, A=A, y=y)"
 
 
-def storable(name: str, value: Any) -> NDArray[Any]:
+def storable(name: str, value: object) -> NDArray[Any]:
     """A value as the array that a file keeps of it."""
     if isinstance(value, str | tuple):
         return np.array(value, dtype=np.str_)

@@ -15,7 +15,7 @@ ending                             what it holds
 =================================  =============================================================================
 
 Only ``.npz`` can say what k, lam and loss are; elsewhere they come from options. Models of an instance file have an
-intercept where it says so, those of all other files unless told otherwise.
+intercept where it says so, those of all other files by default.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def load(
     return instance.problem(**options)
 
 
-def _warn_of_loss(instance: Instance, loss: Any) -> None:
+def _warn_of_loss(instance: Instance, loss: str | Loss | None) -> None:
     if loss is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:
         warn_of_data(hint.advice)
 
@@ -171,7 +171,7 @@ def read_data(
 
 
 def _read(
-    path: Any, *, target: Choice | None, drop: Sequence[Choice], coding: Coding, missing: str | None,
+    path: object, *, target: Choice | None, drop: Sequence[Choice], coding: Coding, missing: str | None,
     decimal: str | None, encoding: str | None, sample_weight: ArrayLike | None,
 ) -> Instance:  # fmt: skip
     if not isinstance(path, str | os.PathLike):
@@ -245,7 +245,7 @@ def _refuse_coding(coding: Coding, missing: str | None, file: Path) -> None:
 def read_columns(
     path: str | os.PathLike[str], decimal: str | None = None, encoding: str | None = None
 ) -> list[Column] | None:
-    """The columns of a table with names, whatever they hold; None for a file of another kind.
+    """The columns of a table with names, with any content; None for a file of another kind.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How much a file may unpack to, found out before memory is taken.
+"""Limits on the unpacked size of a file, checked before memory is allocated.
 
 A small file can claim, or be compressed from, far more than any machine holds. What is read from one file is added up
 in a :class:`Budget`, which refuses what goes beyond the limit.

@@ -25,7 +25,7 @@ from exactsel.problem.doubles import EXACT, may_round_texts, rounding_of_texts, 
 from exactsel.types import FloatArray, IntArray
 
 MARKS = frozenset({"format.npy", "shape.npy", "data.npy"})
-"""Members that tell an archive of scipy.sparse from an instance file."""
+"""Members that distinguish an archive of scipy.sparse from an instance file."""
 
 BANNER = "%%MatrixMarket matrix {coordinate, array} {real, integer, pattern} {general, symmetric, skew-symmetric}"
 

@@ -1,4 +1,4 @@
-"""From columns to an instance: which column is the target, which are left out, and are the rest numbers."""
+"""Conversion of columns to an instance: the target, the dropped columns, and numbers for the rest."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from exactsel.data.instance import Instance
 from exactsel.data.missing import of_rows_left, without_gaps
 from exactsel.errors import InputError, did_you_mean, escaped, option
 from exactsel.files import is_file
+from exactsel.losses.base import Loss
 from exactsel.problem.checks import row_numbers
 from exactsel.problem.doubles import say, to_doubles
 from exactsel.problem.factors import AUTO as AUTOMATIC
@@ -74,7 +75,7 @@ def instance_from(
         The column to predict, by name or number from 0, or its file; a column called ``y`` by default. Two texts become
         -1 and +1, in alphabetical order, with a warning.
     drop : sequence of str or int
-        Columns to leave out, of a factor also single ones, ``column[level]``, which joins them with the reference.
+        Columns to drop, of a factor also single ones, ``column[level]``, which joins them with the reference.
     missing : str, optional
         What to do about missing values, of :data:`exactsel.data.missing.WAYS`; they are refused by default.
     coding, sample_weight, where : Coding, array (n,), str
@@ -151,7 +152,7 @@ def _coded(
 def _chosen(
     columns: Sequence[Column], factors: Factors, drop: Sequence[Choice], where: str
 ) -> tuple[set[int], set[int], list[Choice]]:
-    """The factors, the columns to leave out, and what is left out of factors: COLUMN[LEVEL] is no column yet."""
+    """The factors, the columns to drop, and the dropped levels of factors: COLUMN[LEVEL] is no column yet."""
     names = [column.name for column in columns]
     asked = entries("factors", factors)
     if asked == [AUTOMATIC] and AUTOMATIC not in names:
@@ -175,7 +176,7 @@ def _some(columns: Sequence[Column], where: str) -> Sequence[Column]:
 
 @contextmanager
 def _noting(trouble: list[str]) -> Iterator[None]:
-    """Keep what is wrong, so that all of it is told at once."""
+    """Collect errors, so that all of them are reported at once."""
     try:
         yield
     except InputError as error:
@@ -227,8 +228,8 @@ def choose_columns(
     return replace(chosen, coding=coding)
 
 
-def with_labels(instance: Instance, loss: Any = None) -> Instance:
-    """The instance with labels -1 and +1 where a loss of two classes is asked for and the target holds 0 and 1."""
+def with_labels(instance: Instance, loss: str | Loss | None = None) -> Instance:
+    """The instance with labels -1 and +1 where the loss is one of two classes and the target holds 0 and 1."""
     if instance.y is None:
         return instance
     y = labels_for(instance.loss if loss is None else loss, instance.y)

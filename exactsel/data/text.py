@@ -32,7 +32,7 @@ PLACE_BYTES = 24
 
 @dataclass(frozen=True)
 class Written:
-    """How a text is written, as far as somebody has said so."""
+    """The format of a text, as far as the user has stated it."""
 
     decimal: str | None = None
     """``,`` or ``.``"""
@@ -45,7 +45,7 @@ def read_text_table(file: Path, written: Written = Written()) -> list[Column]:
 
     Commas, semicolons, tabs and bars separate cells, whichever the first line has most of, or else blanks. Without
     names the columns are called ``column 0`` and so on. A first column without a name among others, as pandas and R
-    write the names of rows, is left out with a warning (:mod:`exactsel.data.layout`). Cells are read by
+    write the names of rows, is dropped with a warning (:mod:`exactsel.data.layout`). Cells are read by
     :mod:`exactsel.data.cells`; what was not plain is said in a warning.
 
     Raises
@@ -305,7 +305,7 @@ def _numbers(cells: Sequence[str]) -> FloatArray | None:
 
 
 def _column(name: str, cells: Sequence[str], decimal: str | None, file: Path, notes: dict[str, list[str]]) -> Column:
-    """A column of which not all cells are plain numbers; ``decimal`` is None where that cannot be told."""
+    """A column of which not all cells are plain numbers; ``decimal`` is None where it is ambiguous."""
     absent = np.array([is_missing(cell) for cell in cells])
     missing = int(absent.sum())
     held = [cell for cell, gone in zip(cells, absent, strict=True) if not gone]

@@ -1,4 +1,4 @@
-"""What a parquet or feather file unpacks to, from the headers of its compressed parts, before one is unpacked.
+"""The unpacked size of a parquet or feather file, from the headers of its compressed parts.
 
 A part says how many bytes it takes, and no decompressor writes more than it was promised. These numbers stand in thrift
 (compact protocol) in parquet files, and in flatbuffers or beside the bytes in feather files.
@@ -93,7 +93,7 @@ class _Table:
         self._fields = self._place - _number("<i", data, self._place)
 
     def _at(self, field: int) -> int:
-        """Where a field is; 0 where it is left out."""
+        """The position of a field; 0 where it is absent."""
         if 4 + 2 * field >= _number("<H", self._data, self._fields):
             return 0
         offset = _number("<H", self._data, self._fields + 4 + 2 * field)

@@ -64,12 +64,12 @@ def fitting_of(problem: Problem, rows: Rows) -> Fitting:
 def sizes_listed(
     problem: Problem, levels: FloatArray, top: int, stop: BoolArray, work: float = WORK, cap: int = MOST_SETS
 ) -> SizesListed | None:
-    """Every set of columns whose best model is below the level of its size; None where it is given up or told to stop.
+    """Every set of columns whose best model is below the level of its size; None where it is given up or stopped.
 
     Parameters
     ----------
     problem : Problem
-        Any loss but the quadratic one, with a ridge however small; its k is not looked at.
+        Any loss but the quadratic one, with a ridge however small; its k is ignored.
     levels : array (d + 1,)
         For each size; -inf where no set of it is to be listed.
     top : int

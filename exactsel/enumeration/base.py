@@ -1,4 +1,4 @@
-"""What walks whole subtrees by itself: one of several ways, by what is known of the problem."""
+"""The interface of subtree enumeration, with one implementation for each kind of problem."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SubtreeSolver(Protocol):
         Returns
         -------
         list of B
-            None where a node cannot be walked. None instead of the list when told to stop.
+            None where a node cannot be walked. None instead of the list after a stop.
         """
         ...
 

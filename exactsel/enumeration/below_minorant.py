@@ -1,8 +1,9 @@
-"""Solve by listing: all sets of columns on which the quadratic minorant comes to U, each fitted with the loss itself.
+"""Enumeration of all sets of columns on which the quadratic minorant is at most U, each fitted with the loss itself.
 
 A model that is no worse than the incumbent, P <= U, has q <= U (bounds/minorant.py), so its columns are in the list of
-all sets on which q comes to U (kernels/listing.py). Every set of the list is then a convex problem with a bound of its
-own; the smallest of these, or U, bounds everything. Once the sums over rows are made, rows matter for the fits only.
+all sets on which q is at most U (kernels/listing.py). Every set of the list is then a convex problem with a bound of
+its own; the smallest of these, or U, bounds everything. Once the sums over rows are made, rows matter for the fits
+only.
 
 It pays where P at the fit on all columns is not far below U: then the list is short. Where the list grows too long, or
 takes too much work, nothing is claimed. Work is counted, not timed.
@@ -45,7 +46,7 @@ LARGEST = 250
 """With more columns than this the memory of a listing, and its nodes, grow too large."""
 
 NEAR, NEAR_HUBER = 0.9, 0.83
-"""Part of U that P at the fit must come to for a listing to be tried."""
+"""Part of U that P at the fit must reach for a listing to be tried."""
 
 WORK = 6e9
 """Multiplications after which a listing is given up."""
@@ -95,20 +96,20 @@ class Listed:
     sets: IntArray
     """(count, k at most) the sets that were listed, padded with -1."""
     nodes: int
-    """Regions the listing looked at."""
+    """Regions the listing examined."""
     points: ListedPoints | None = None
-    """What proves it, where that was asked for."""
+    """Its proof, on request."""
 
 
 class ListedSets(NamedTuple):
-    """What an enumeration came to."""
+    """The outcome of an enumeration."""
 
     sets: IntArray | None
     """(count, k at most), padded with -1."""
     words: IntArray
     """What was decided, if there was room for that."""
     nodes: int
-    """Regions it looked at."""
+    """Regions it examined."""
     work: float
     """Multiplications, roughly."""
 
@@ -147,7 +148,7 @@ class MinorantEnumerator:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop: then what it did not find means nothing."""
+        """Whether it was stopped: then its list is incomplete and proves nothing."""
         return bool(self._options.stop[0])
 
     def explore(self, state: StateArray, upper: float) -> Listed | None:
@@ -161,8 +162,8 @@ def by_listing(
 ) -> Listed | None:  # fmt: skip
     """A region by listing; None where that is not to be had. ``coef`` (d,) is a good model, ``upper`` is U.
 
-    With ``shown`` it comes with what proves it. Of a problem with restrictions that are left out ``restricted`` says
-    what its models cost.
+    With ``shown`` it comes with what proves it. For a problem whose restrictions were dropped, ``restricted`` gives the
+    costs of its models.
     """
     places = problem.k - int(np.count_nonzero(state == IN))
     if not (math.isfinite(upper) and 0 < places < np.count_nonzero(state == FREE)):
@@ -197,7 +198,7 @@ class _Region:
 
     @property
     def least(self) -> float:
-        """The part of U that P at the fit must come to."""
+        """The part of U that P at the fit must reach."""
         return NEAR_HUBER if isinstance(self.problem.loss, Huber) else NEAR
 
     @property
@@ -292,7 +293,7 @@ class _Region:
         return None if outcome is None else outcome[0].fit
 
     def _few(self, below: Minorant) -> IntArray | None:
-        """The sets on which a minorant comes to a lower level than its own, where that is few but not too few."""
+        """The sets on which a minorant reaches a lower level than its own, where they are few but not too few."""
         q = below.quadratic
         least, known = -0.5 * float(q.h @ np.linalg.solve(q.H, q.h)), None
         low, high, work = 0.0, 1.0, FEW_WORK
@@ -313,7 +314,7 @@ class _Region:
 def listed_sets(
     below: Minorant, state: StateArray, places: int, stop: BoolArray, longest: int, room: int = 0, work: float = WORK
 ) -> ListedSets:
-    """All sets of the region whose minorant comes to its level.
+    """All sets of the region whose minorant reaches its level.
 
     None where they are more than ``longest``, or take too much work, or more than ``room`` words where that is not 0.
     ``state`` (d,) is that of the columns.
@@ -341,7 +342,7 @@ def fitted(
     problem: Problem, sets: IntArray, models: FloatArray, upper: float, nodes: int, options: BoundOptions,
     restricted: RestrictedSets | None = None,
 ) -> tuple[Listed, tuple[ModelPoint, ...]] | None:  # fmt: skip
-    """Fit the loss on every set of a complete list; None when told to stop midway. Also the models that prove bounds.
+    """Fit the loss on every set of a complete list; None after a stop midway. Also the models that prove bounds.
 
     None, too, where restrictions leave open what the models of a set cost.
 

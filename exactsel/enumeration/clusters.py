@@ -7,9 +7,9 @@ clusterings of one dendrogram the coarsest is taken whose unions seem to be abov
 that level or does not. Any partition of the columns will do, so neither the dendrogram nor the greedy unions that
 choose among its cuts have to be right.
 
-Of dependent columns (lam = 0) some are left out, so that the others are independent, and each has the columns that make
-up for it (problem/redundant_columns.py) in its own cluster: a union holds what it would hold with it. Then bounds are
-those of bounded models, less what the rounding of the dependences may cost.
+Of dependent columns (lam = 0) some are removed, so that the others are independent. Each removed column has the columns
+that make up for it (problem/redundant_columns.py) in its own cluster: a union holds what it would hold with it. Then
+bounds are those of bounded models, less what the rounding of the dependences may cost.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ClusterBound:
         self, problem: Problem, curvature: FloatArray, options: BoundOptions,
         left_out: Mapping[int, Sequence[int]] | None = None, price: float = 0.0,
     ) -> None:  # fmt: skip
-        """``curvature`` (d,) is known to be that of formula (3), without the columns left out.
+        """``curvature`` (d,) is known to be that of formula (3), without the removed columns.
 
         ``left_out`` says which columns make up for each of these, and ``price`` what that may cost bounded models.
         """
@@ -113,11 +113,11 @@ class ClusterBound:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop: then what it did not find means nothing."""
+        """Whether it was stopped: then its list is incomplete and proves nothing."""
         return bool(self._options.stop[0])
 
     def explore(self, upper: float, lower: float, spent: float, counted: WholeProblemAttempt) -> WholeProblemAttempt:
-        """What clusters have come to, ``counted`` before.
+        """The outcome of clusters so far, with ``counted`` before.
 
         ``lower`` is the bound of the search, which has spent so many multiplications. A bound that has been raised is
         one of the whole problem.
@@ -188,7 +188,7 @@ class ClusterBound:
     def labels(self, clusters: int) -> IntArray:
         """The cluster (d,) of each column where there are so many, numbered from 0 in the order of their columns.
 
-        Or fewer, where columns left out would not be with those that make up for them.
+        Or fewer, where removed columns would not be with those that make up for them.
         """
         of = np.arange(self._problem.d)
         for kept, gone in self._merges[: max(self._problem.d - clusters, self._joined[1])]:

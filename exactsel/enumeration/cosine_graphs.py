@@ -26,7 +26,7 @@ GAP = 1e-6
 """Between the cosines below and above the threshold: more than they are off as a rule."""
 
 WINDOW = 0.1
-"""Part of the edges that may be left out for the sake of a wide gap."""
+"""Part of the edges that may be dropped for the sake of a wide gap."""
 
 
 class Graph(NamedTuple):
@@ -44,7 +44,7 @@ def graphs(weak: WeakColumns) -> Iterator[Graph]:
     yield Graph(math.inf, np.zeros(count + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
     if not 2 <= most <= LARGEST:
         return
-    # Where a list has an end, nobody knows which columns touch below it.
+    # Where a list has an end, it is unknown which columns touch below it.
     end = float(np.max(weak.sizes[:, 0])) if weak.kept < count - 1 else 0.0
     falling = -np.sort(-weak.sizes[(weak.sizes > end) & (weak.others > np.arange(count)[:, None])].astype(np.float64))
     done = 0

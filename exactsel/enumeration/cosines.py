@@ -1,7 +1,7 @@
 """The largest cosines of many columns with each other, once strong columns are eliminated, in one pass over all pairs.
 
 Products are formed in single precision, block by block, and nothing is kept of them but a short list for each column.
-Each pair is looked at once, for the lists of both its columns. Blocks are paired as players of a tournament are: those
+Each pair is processed once, for the lists of both its columns. Blocks are paired as players of a tournament are: those
 of one round share no column, so threads may take them in any order, and the lists do not depend on how many there are.
 """
 
@@ -74,7 +74,7 @@ class LeftColumns:
     def largest(
         self, kept: int, stop: BoolArray, threads: int, table: Single | None
     ) -> tuple[Single, NDArray[np.int32]]:
-        """So many of the largest |cosines| of each, ascending, and whom they are with; some of them once told to stop.
+        """So many of the largest |cosines| of each, ascending, with their columns; only some of them after a stop.
 
         A list of all is filled up by zeros, with -1. All cosines are written to the table, if there is one.
         """
@@ -106,7 +106,7 @@ def _in_rounds(rounds: Iterator[list[tuple[int, int]]], look: Callable[[tuple[in
 
 
 def tournament(players: int) -> Iterator[list[tuple[int, int]]]:
-    """Every pair of players once, and everyone alone: in each round nobody is in two pairs."""
+    """Every pair of players once, and every player alone: in each round no player is in two pairs."""
     yield [(i, i) for i in range(players)]
     last = players + players % 2 - 1
     for turn in range(last):

@@ -1,8 +1,8 @@
-"""Walk subtrees with one of two kernels, whichever comes to an end sooner.
+"""Subtree enumeration by two kernels in turns, until the faster one completes.
 
-Where columns depend on each other by relations in small whole numbers (copies, sums, the levels of a factor) a walk on
-columns that fulfil them exactly and one over the columns as they are each win by an order of magnitude, and nobody
-knows beforehand which. So they take turns, each with a part of the work a walk may take, and a larger one where
+Columns may depend on each other by relations in small whole numbers (copies, sums, the levels of a factor). There a
+walk on columns that fulfil them exactly and one over the columns as they are each win by an order of magnitude, and it
+is not known beforehand which. So they take turns, each with a part of the work a walk may take, and a larger one where
 neither has ended.
 """
 
@@ -76,4 +76,4 @@ class FasterEnumeration(SubtreeSolver):
 
 
 class _Stopped(Exception):
-    """A walk was told to stop."""
+    """A walk was stopped."""

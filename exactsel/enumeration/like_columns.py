@@ -1,4 +1,4 @@
-"""What any r weak columns can take off a fit, those that are much like each other taken together.
+"""Bounds on the gain of any r weak columns over a fit, with similar columns grouped.
 
 With the strong columns eliminated and each made one long, weak columns have the matrix C of cosines. Say that two of
 them touch where |C_ij| >= tau. Any r columns U fall into connected parts U_1, U_2, ... of that graph, and between parts
@@ -58,13 +58,13 @@ FEW, MANY = 256, 4096
 """Sets whose likeness is worked out at a time, without a table of all cosines and with it."""
 
 MOST_LOOKS = 4e10
-"""Cosines that are looked at for the sake of likeness, in all."""
+"""Cosines that are evaluated for likeness, in all."""
 
 ROOT = 20.0
 """Multiplications that a root and a quotient of a set take, and fetching its likeness."""
 
 BRIEF = 3
-"""Looks at sets that stand in the way, where the region can be divided as well."""
+"""Passes over sets that stand in the way, where the region can be divided as well."""
 
 MARGIN = 1e-6
 """Part of what is left of the target that must be left over still, so that no rounding of a checker matters."""
@@ -179,7 +179,7 @@ class LikeColumns:
         return {m: self._factorised(each, pairs, cosines) for m, each in found.items()}
 
     def _factorised(self, members: NDArray[np.int32], pairs: IntArray, cosines: FloatArray) -> Sets:
-        """Sets of one size with their factors, and likeness as far as squares tell."""
+        """Sets of one size with their factors, and likeness as far as squares determine it."""
         count, m = members.shape
         roots, spread = np.empty((count, m * (m + 1) // 2)), np.empty(count)
         factorise_sets(members, pairs, cosines, len(self._weak.weak), roots, spread)

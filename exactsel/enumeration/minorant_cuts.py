@@ -10,7 +10,7 @@ of its columns. Each q, by its ellipsoid {q <= U}, also cuts the intervals. A mo
 At last, for logistic loss, what is left is closed as soon as a Newton step or two come near its best models
 (kernels/listing_close.py).
 
-It goes on as long as the fits that are saved would take more work than that; work is counted, not timed.
+It continues as long as the fits that are saved would take more work than that; work is counted, not timed.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def shortened(
     """A list, made with ``below`` where some model is known to cost ``upper``, without the sets that cuts can drop.
 
     A fit takes ``fit_work`` multiplications, ``row_work`` of them for each row and step; no more than ``most_work`` are
-    made for sets that are left in the end. None when told to stop midway. With ``any_better`` it ends with the first
-    model that is better than U. With ``every`` U stays where it is, whatever is met, and all sets of models that are
-    no worse stay in the list.
+    made for sets that are left in the end. None after a stop midway. With ``any_better`` it ends with the first model
+    that is better than U. With ``every`` U stays where it is, also when better models are found, and all sets of models
+    that are no worse stay in the list.
     """
     cuts = _Cuts(problem, sets, upper, options, every)
     cuts.apply(below, upper)
@@ -175,7 +175,7 @@ class _Cuts:
         self.best: Fit | None = None
 
     def apply(self, below: Minorant, upper: float, row: int = -1) -> None:
-        """Raise the bounds by a minorant on {P <= upper}, and drop what comes to U.
+        """Raise the bounds by a minorant on {P <= upper}, and drop the sets whose bound reaches U.
 
         A set in a ``row`` that is given is then fitted to the end if it is still there, and leaves the list.
         """

@@ -1,8 +1,8 @@
 """Sets that a listing without restrictions leaves, closed by the problem that has them.
 
 A minorant and its list are about all models, so they hold of those that signs, bounds, hierarchies and limits on groups
-admit. What is left is a few sets below U; of each it is asked what its best admissible model costs. Where that cannot
-be said of all of them the listing is given up: the search divides what it does not know.
+admit. A few sets remain below U; for each one the cost of its best admissible model is bounded. Where that cannot be
+said of all of them the listing is given up: the search divides what it does not know.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from exactsel.problem.restrictions import proposed
 from exactsel.types import IntArray, StateArray
 
 MOST_CLOSED = 64
-"""Sets that are asked about; with more the restrictions bind, and the search knows them better."""
+"""Sets whose admissible models are bounded; with more the restrictions bind, and the search knows them better."""
 
 WORK = 6e8
 """Multiplications of a listing for a problem with restrictions, a tenth of what one without them may take."""

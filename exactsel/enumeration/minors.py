@@ -1,9 +1,9 @@
 """Close regions of thousands of columns and few places by counting all that is in them (quadratic loss).
 
 With three places left all triples are counted (kernels/wide.py), with four those that are left after each pivot. The
-candidates have an order. Counting goes from its end: a pivot i is left out once (S + i, the candidates before it) is
-closed, so that what is open at any moment is (S, the first candidates), one node of the search, from which the next
-call goes on. Nothing is bounded and nothing branched on; how long it takes is known beforehand.
+candidates have an order. Counting goes from its end: a pivot i is fixed to 0 once (S + i, the candidates before it) is
+closed. So the open part at any moment is (S, the first candidates), one node of the search, with which the next call
+continues. Nothing is bounded and nothing branched on; how long it takes is known beforehand.
 
 What neither single precision nor doubles can clear is named, column by column. Its models are fitted: a better one
 lowers the level, and the call begins again. What is left then (columns that are nearly dependent, as a rule) becomes
@@ -47,11 +47,11 @@ MOST_BYTES = 2e9
 """Memory the matrix may take."""
 
 ELIMINATED, MOST_PLACES = 4, 5
-"""With so many places one candidate after the other is put in and eliminated; with one more, two
+"""With so many places one candidate after the other is fixed to 1 and eliminated; with one more, two
 (:mod:`exactsel.enumeration.minors_by_candidate`)."""
 
 WORK = 3e8
-"""Blocks of eight by eight that one call looks at (about a second), or those of one pivot where that is more."""
+"""Blocks of eight by eight that one call evaluates (about a second), or those of one pivot where that is more."""
 
 AT_ONCE = 1e9
 """With no more blocks than this a region is counted before anything else is tried ..."""
@@ -72,7 +72,7 @@ SMALLER = 8
 """How many times less a part takes, where a call is divided into parts, than a call that is not."""
 
 WORTH_SENDING = 3e8
-"""With fewer blocks left than this a count is done before anybody else has begun."""
+"""With fewer blocks left than this, one process completes a count before any other has begun."""
 
 NEARER, NEAREST = 2.0**-11, 5e-12
 """Part of the tolerance that the level lies below the incumbent, and the least it does, as part of the empty model's
@@ -107,7 +107,7 @@ class MinorTest:
         self.first = first
         self.parts = parts
         self.helpers: Helpers | None = None
-        """Who counts parts, where a call has several; whatever comes of them is the same."""
+        """Executors that count parts, where a call has several; the result is the same with any of them."""
         free = cast("Problem", without_restrictions(problem))  # which is served
         self._restricted, self._problem = problem, free
         self._options = options
@@ -198,7 +198,7 @@ class MinorTest:
         return self._problem.k - int(np.count_nonzero(state == IN))
 
     def work(self, state: StateArray) -> float:
-        """Blocks of eight by eight to look at."""
+        """Blocks of eight by eight to evaluate."""
         columns, places = float(np.count_nonzero(state == FREE)), self.places(state)
         blocks = columns**3 / (6 * LANES**2)
         for eliminated in range(ELIMINATED, places + 1):
@@ -219,7 +219,7 @@ class MinorTest:
         return np.arange(d) if distinct else duplicates(self._problem.AT)
 
     def _region(self, state: StateArray, level: float) -> CountedRegion | None:
-        """The region at a level, or the part of one that is at hand."""
+        """The region at a level, or the current part of one."""
         turned, fixed = self._order[1], np.flatnonzero(state == IN)
         counted, equal = self.candidates(state)
         if self._kept is not None and self._kept[:2] == (fixed.tobytes(), level):
@@ -288,7 +288,7 @@ class MinorTest:
         return parts
 
     def _pieces(self, region: CountedRegion, parts: list[Part]) -> Iterator[tuple[Piece, int]]:
-        """What comes of the parts, in their order, and where each begins."""
+        """The outcomes of the parts, in their order, and where each begins."""
         again = partial(self._count_part, region)
         away = len(parts) > 1 and self.work(region.state) >= WORTH_SENDING
         counted = self.helpers(parts, again) if self.helpers is not None and away else map(again, parts)
@@ -297,7 +297,7 @@ class MinorTest:
                 yield piece, part.first
 
     def count(self, part: Part) -> list[Piece]:
-        """Count a part of a region, for whoever counts the whole.
+        """Count a part of a region, for the process that counts the whole.
 
         Raises
         ------

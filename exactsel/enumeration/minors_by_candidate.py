@@ -1,8 +1,9 @@
-"""Count regions with five places (enumeration/minors.py): one candidate after the other is put in, and four places
-counted.
+"""Counts of regions with five places (enumeration/minors.py).
 
-The last candidate of the order comes first, and once (S + i, the candidates before it) is counted it is left out: what
-is open is again the region over the first candidates.
+Each candidate in turn is fixed to 1, and four places are counted.
+
+The last candidate of the order comes first. Once (S + i, the candidates before it) is counted it is fixed to 0: the
+open part is again the region over the first candidates.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def one_by_one(
 def _inside(
     counter: Counter, child: StateArray, upper: float, tolerance: Callable[[float], float]
 ) -> tuple[Left | None, list[OpenAfterMinors]]:
-    """What is left of a region once all of it is counted (None: all), and what each call has come to."""
+    """The rest of a region once all of it is counted (None: all), and the outcome of each call."""
     inside: Left = {}
     found: list[OpenAfterMinors] = []
     state = child.copy()

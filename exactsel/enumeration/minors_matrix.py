@@ -1,7 +1,7 @@
 """The matrix that triples of columns are counted on: ordered, scaled and in single precision (see kernels/wide.py).
 
 **Margin.** With gamma_m = m u / (1 - m u) an inner product of rows is off by at most gamma_n ||a_i|| ||a_j||, so the
-entries of H by gamma_n sqrt(H_ii H_jj) and a unit. In b_i b_j / T the errors of b come to gamma_n c / (c - level) of
+entries of H by gamma_n sqrt(H_ii H_jj) and a unit. In b_i b_j / T the errors of b amount to gamma_n c / (c - level) of
 sqrt(H_ii H_jj) for each factor, and so does that of T itself (columns with b_i^2 > T H_ii have a negative diagonal, and
 are suspects anyhow). An elimination of k columns is that of a matrix whose entries are another gamma_(k+1) off (Demmel;
 Higham, Theorem 10.3). A symmetric matrix with entries below e sqrt(H_ii H_jj) is, on k columns, at most k e diag(H). So

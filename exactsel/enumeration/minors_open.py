@@ -1,4 +1,4 @@
-"""What a count leaves of a region (enumeration/minors.py), and how it is written down in preorder."""
+"""The rest of a region after a count of minors (enumeration/minors.py), and its record in preorder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def leave(left: Left, columns: list[int]) -> None:
 
 
 class OpenAfterMinors(NamedTuple):
-    """What a count leaves of a region, and all else it has come to."""
+    """The rest of a region after a count, and the other outcomes of the count."""
 
     left: Left
     rest: int

@@ -1,4 +1,4 @@
-"""Parts of a count (enumeration/minors.py): what is counted in one go, by whoever does it, and what that came to."""
+"""Parts of a count (enumeration/minors.py), the units of work of an executor, and their outcomes."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class Part:
     size: int
     """Candidates there are."""
     pivots: tuple[int, ...] = (-1,)
-    """With four places the candidates that are put in one by one, the last first; the others are left open."""
+    """With four places the candidates that are fixed to 1 one by one, the last first; the others are left open."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What came of counting some blocks, or all of those before a candidate that is put in."""
+    """The outcome of counting some blocks, or all of those before a candidate that is fixed to 1."""
 
     pivot: int
-    """The candidate put in, with four places; -1 with fewer."""
+    """The candidate fixed to 1, with four places; -1 with fewer."""
     definite: bool
     """Whether its own diagonal is positive; if not, nothing has been counted."""
     failing: IntArray
@@ -105,10 +105,10 @@ Again = Callable[[Part], Iterable[Piece]]
 
 
 class Helpers(Protocol):
-    """Who counts parts elsewhere."""
+    """The executors that count parts elsewhere."""
 
     def __call__(self, parts: Sequence[Part], again: Again) -> Iterator[list[Piece]]:
-        """What came of each part, in their order; ``again`` counts one here, to look at what others say."""
+        """The outcome of each part, in their order; ``again`` counts one here, to check the outcomes of others."""
         ...
 
 

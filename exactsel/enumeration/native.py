@@ -167,7 +167,7 @@ class NativeBranchAndBound:
         Returns
         -------
         list of B
-            None when told to stop.
+            None after a stop.
         """
         options, problem, (perspective, scale) = self._options, self.relaxation.problem, self._form
         if self.relaxation.begins_at_fits():

@@ -21,7 +21,7 @@ from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 SMALL_SETS = 100_000
-"""Sets of fewer classes that are looked at."""
+"""Sets of fewer classes that are examined."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def supports_of(
 ) -> IntArray | None:  # fmt: skip
     """All sets of so many free columns, with those in, that belong to some classes of ``left`` (rows) or fewer.
 
-    None where there are more than ``most``, or when told to stop.
+    None where there are more than ``most``, or after a stop.
     """
     supports, looked = set[tuple[int, ...]](), 0
     while True:
@@ -115,7 +115,7 @@ def supports_of(
 
 
 def sets_within(classes: Classes, sets: IntArray, upper: float, stop: BoolArray) -> IntArray | None:
-    """Those of some sets of classes (rows) whose cells let them come below U; None when told to stop."""
+    """Those of some sets of classes (rows) whose cells let them come below U; None after a stop."""
     bounds = np.empty(len(sets))
     cell_bounds(classes.data, classes.cells, sets, stop, bounds)
     if stop[0]:

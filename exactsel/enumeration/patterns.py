@@ -1,9 +1,9 @@
 """Count all sets of columns of two values by the cells they divide the rows into, and fit those that are left.
 
-For logistic loss, whatever the coefficients (kernels/cell_counting.py). It asks neither what the ridge is nor how much
-the columns have to do with each other, so it closes what no relaxation sees: 0/1 data that a few columns divide almost
-without a fault, with a small ridge. What it takes is known beforehand, and the search waits until it has itself spent
-as much. Where too many sets are left it is given up, early: parents are counted in a random order.
+For logistic loss and any coefficients (kernels/cell_counting.py). It depends neither on the ridge nor on the
+correlation of the columns, so it closes what no relaxation sees: 0/1 data that a few columns divide almost without a
+fault, with a small ridge. What it takes is known beforehand, and the search waits until it has itself spent as much.
+Where too many sets are left it is given up, early: parents are counted in a random order.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ WAIT = 1.0
 """The search must have spent so many times as much before."""
 
 LOOK = 100
-"""Iterations' worth that the search has spent when it is looked at what a count would take. Within limits on
-coefficients an iteration takes Newton steps: half a table of all columns each."""
+"""Iterations' worth that the search has spent before the work of a count is estimated. Within limits on coefficients an
+iteration takes Newton steps: half a table of all columns each."""
 
 AT_ONCE = 5e8
-"""Multiplications after which it is asked whether to stop (some tenths of a second)."""
+"""Multiplications after which the stop flag is read (some tenths of a second)."""
 
 SECONDS, CORES = 4e-10, 4
 """A multiplication takes so long: nothing is begun that could not end within the time limit on so many cores."""
@@ -102,7 +102,7 @@ class PatternEnumerator:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop: then what it did not find means nothing."""
+        """Whether it was stopped: then its list is incomplete and proves nothing."""
         return bool(self._options.stop[0])
 
     def explore(
@@ -110,9 +110,9 @@ class PatternEnumerator:
     ) -> tuple[Listed | None, WholeProblemAttempt]:
         """The whole problem, where some model is known to cost ``upper``; None where that is not to be had now.
 
-        ``iterations`` is what the search has spent, in steps of its relaxation, and ``counted`` what earlier counts
-        came to; what they have come to now is returned. A bound of -inf comes with a better model. What was found once
-        is what is said ever after.
+        ``iterations`` is what the search has spent, in steps of its relaxation, and ``counted`` the outcome of earlier
+        counts; the outcome so far is returned. A bound of -inf comes with a better model. What was found once is what
+        is said ever after.
         """
         if math.isfinite(counted.bound):
             return Listed(counted.bound, None, np.zeros((0, 0), dtype=np.int64), 0), counted
@@ -189,9 +189,9 @@ def by_cells(
     problem: Problem, classes: Classes, upper: float, work: float, options: BoundOptions,
     restricted: RestrictedSets | None = None,
 ) -> Listed | None:  # fmt: skip
-    """The region of these classes; None where that is not to be had, or when told to stop. ``upper`` is U.
+    """The region of these classes; None where there is none, or after a stop. ``upper`` is U.
 
-    Of a problem with restrictions that are left out ``restricted`` says what its models cost.
+    For a problem whose restrictions were dropped, ``restricted`` gives the costs of its models.
 
     ``work`` is what fits may be worth. Where too many sets are left, but a better model was found on the way, that
     comes with a bound of -inf.
@@ -248,7 +248,7 @@ def _improved(
 def sets_left(
     classes: Classes, size: int, places: int, upper: float, most: int, options: BoundOptions
 ) -> IntArray | None:  # fmt: skip
-    """All sets of ``size`` classes (rows) whose cells let them come below U; None when told to stop.
+    """All sets of ``size`` classes (rows) whose cells let them come below U; None after a stop.
 
     :class:`_TooMany` where they stand for more than ``most`` sets of columns, or will.
     """
@@ -285,7 +285,7 @@ def sets_left(
         left, sums = np.concatenate([left, new]), np.concatenate([sums, their_sums[there]])
         counted += asked.size
         supports += int(np.prod(members[new], axis=1).sum()) if size == places else len(new)
-        # Sets were left out where the level came down; or half of them stayed, should that many be just at the level.
+        # Sets were dropped where the level came down; or half of them stayed, should that many be just at the level.
         left_out = np.any(levels < level) or np.any(2 * counts >= ROOM)
         if left_out or supports > most * min(1.0, 0.05 + 4.0 * counted / parents):
             raise _TooMany(left[np.argsort(sums, kind="stable")[:MOST_PROMISING]])

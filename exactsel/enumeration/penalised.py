@@ -98,13 +98,13 @@ class _Node:
 
 @dataclass
 class PenalisedTree:
-    """The tree for one problem and price; :meth:`run` goes on with it."""
+    """The tree for one problem and price; :meth:`run` continues it."""
 
     problem: Problem | BoxedProblem
     """Its k is the largest size."""
     price: float
     meet: Callable[[tuple[int, ...]], None]
-    """Told of models that may be good ones; may change what ``cutoff`` says."""
+    """Called with models that may be good ones; may change the value of ``cutoff``."""
     cutoff: Callable[[], float]
     """Nodes with this bound are closed."""
     stop: BoolArray
@@ -141,7 +141,7 @@ class PenalisedTree:
         return not self._open or self._open[0].bound >= self.cutoff()
 
     def run(self, work: float) -> None:
-        """Go on until all is closed, told to stop, out of memory, or so many multiplications are done."""
+        """Continue until all is closed, a stop, memory is exhausted, or so many multiplications are done."""
         most = max(1000.0, MOST_MEMORY / (self.problem.d + 1000))
         while not self.done and self.work < work and not self.stop[0] and len(self._open) < most:
             self._expand(heappop(self._open))

@@ -1,4 +1,4 @@
-"""The tree over all sizes as it was made, for who shows it (studies/penalised_proofs.py)."""
+"""The tree over all sizes as it was made, for its display (studies/penalised_proofs.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RecordedNode:
     bound: float
     """(4)"""
     fixed: list[tuple[int, bool, float, Proof]] = field(default_factory=list)
-    """Columns, whether each was put in, and the bound of the child that was closed with what proves it."""
+    """Columns, whether each was fixed to 1, and the bound of the child that was closed, with its proof."""
     column: int = -1
     """The one it was divided by; -1 where it was not."""
     children: tuple[int, int] = (-1, -1)

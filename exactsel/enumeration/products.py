@@ -8,7 +8,7 @@ from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray
 
 BY_MATRIX = 64
-"""Products a matrix product may form for each that is asked for: one by one they wait for memory."""
+"""Products a matrix product may form for each one that is needed: one by one they wait for memory."""
 
 
 class Products:

@@ -1,17 +1,17 @@
 """Walk subtrees of column subset selection: few supports are gone through, many are bounded first.
 
-With E what the columns put in leave of the matrix, G = EE' and H = G² (of the columns, here rows of E), columns j and l
-together capture
+With E what the columns fixed to 1 leave of the matrix, G = EE' and H = G² (of the columns, here rows of E), columns j
+and l together capture
 
     H_jj / G_jj + |G_l - t G_j|² / (G_ll - t G_jl),    t = G_jl / G_jj,    |G_l - t G_j|² = H_ll - 2 t H_jl + t² H_jj,
 
-so one product of matrices tells all pairs. Regions with two places left are closed by that. Those with more are closed
+so one product of matrices gives all pairs. Regions with two places left are closed by that. Those with more are closed
 by their eigenvalues (bounds/eigenvalue.py), or divided by the columns that capture most, each without those before it.
 
 Rounding. Entries of G and H are sums of at most m + d products, of sizes |e_j| |e_l| and |e_j| |e_l| ||E||². What they
 are off is divided by the part 1 - c² that column j leaves of column l; it is worth ROUNDED (m + d) ||E||² / (1 - c²)
 units at most. Directions turned by angles a_j and a_l turn their plane by (a_j + a_l) (2 / (1 - c²))^½ at most, and by
-twice that times ||E||² what it captures (residuals.py). Pairs that this does not clear are looked at one by one.
+twice that times ||E||² what it captures (residuals.py). Pairs that this does not clear are checked one by one.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class _Walk:
                 tails.append(tail)
                 counted = counted and tail is _COUNTED
             state[column] = OUT
-        if counted:  # in one word, which asks for no more
+        if counted:  # in one word, which needs no more
             return _COUNTED
         closed = _Closed([*moves, *last.moves], [*last.open])
         for tail in reversed(tails):
@@ -232,7 +232,7 @@ class _Walk:
         return not any(tail.open for tail in tails)
 
     def _with(self, part: _Part, state: StateArray, column: int, later: IntArray, angle: float) -> _Closed:
-        """The part of a region that puts in a column whose direction is known up to an ``angle``."""
+        """The part of a region that fixes a column to 1 whose direction is known up to an ``angle``."""
         if not angle <= RELIABLE:
             return _left_open(state)
         residuals, (d, m) = self.residuals, part.rest.shape

@@ -2,11 +2,10 @@
 
 Quadratic loss, columns one by one, with or without a ridge. F holds the columns of a good model and their rivals, W all
 others. With columns of length one (the ridge included) and F eliminated, W keeps the matrix M. For any r columns of W
-x'Mx is bounded from below by their cosines, whatever the coefficients (enumeration/like_columns.py). Less of F
-eliminated
+x'Mx is bounded from below by their cosines, for any coefficients (enumeration/like_columns.py). Less of F eliminated
 only leaves more. So a region with S in, the columns B of F (S among them) not excluded and r places holds nothing below
-a level L if r columns of W never gain more than 1 - z'z, z and u being what the elimination of B makes and leaves of
-v = b / sqrt(2 (c - L)), the target being one more column of length sqrt(2 (c - L)), of which less than all must be
+a level L if r columns of W never gain more than 1 - z'z, z and u being what the elimination of B makes and leaves of v
+= b / sqrt(2 (c - L)), the target being one more column of length sqrt(2 (c - L)), of which less than all must be
 eliminated by B: else the fit on B is below the level. The cosines take one pass over the products of columns; each node
 of the tree takes one over B and W.
 """
@@ -80,7 +79,7 @@ class StrongColumns:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop: then that it divided nothing means nothing."""
+        """Whether it was stopped: then that it divided nothing means nothing."""
         return bool(self._stop[0])
 
     @staticmethod

@@ -1,9 +1,9 @@
-"""What all columns but some strong ones are like once these are eliminated, and what is left of the target on them.
+"""The weak columns after elimination of the strong ones: their cosines, and the rest of the target on them.
 
 Rounding: computed products are those of a matrix off by some e in every entry, and an elimination of m columns that
 meets positive pivots is that of a matrix off by gamma (Higham 2002, theorem 10.3). On sets of m columns both are less
 than a part mu of the diagonal (:func:`exactsel.algebra.elimination.shift`). That is taken off where u is computed, and
-twice where M is, so that the exact M is no less than the computed one, whatever B.
+twice where M is, so that the exact M is no less than the computed one, for any B.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from exactsel.enumeration.products import Products
 from exactsel.types import BoolArray, FloatArray, IntArray
 
 FIRST_LOOK = 64
-"""Columns whose cosines are looked at before all others."""
+"""Columns whose cosines are computed before all others."""
 
 NEAR = 0.99
 """Part of the empty model's objective from which on rounding is too large."""
@@ -80,7 +80,7 @@ class WeakColumns:
     Raises
     ------
     TooMuchAlikeError
-        Where that is soon seen to be of no use, or when told to stop.
+        Where that is soon seen to be of no use, or after a stop.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""When to leave a node's subtree to a kernel, and what that has brought so far.
+"""The work budget of subtree enumeration, and the record of what it closed.
 
 Two kernels can search by themselves. The one on the perspective relaxation (kernels/native_search.py) does what the
 search
@@ -6,9 +6,9 @@ does, only without Python between the nodes: it may take a fixed part of all the
 the search stays close to best first. The other walks depth first in closed form (quadratic loss):
 
 A walk is a thousand times cheaper a node than the search's own rounds, but it cannot follow the better bound, so it
-pays where the subtree is small. Nobody knows that beforehand. So it is tried, with a budget, at nodes with ever fewer
-places left; a number of places at which walks do not finish is given up, and what went into unfinished walks may
-never exceed what went into useful work. Work is counted, not timed: the same search does the same everywhere.
+pays where the subtree is small. This is not known beforehand. So it is tried, with a budget, at nodes with ever fewer
+places left; a number of places at which walks do not finish is given up, and what went into unfinished walks may never
+exceed what went into useful work. Work is counted, not timed: the same search does the same everywhere.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 FIRST_TRIES, WASTED = 1e9, 0.1
-"""Work that may go in vain into walks before anything useful is known (about a quarter of a second), and the part of
-the useful work that may besides."""
+"""Work that walks may waste before anything useful is known (about a quarter of a second), and the part of the useful
+work that they may waste besides."""
 
 WALK_WORK = 3e7
 """Work of one walk ..."""
@@ -43,15 +43,15 @@ bound divides it first (measured: a third less time on the hardest instance). Ev
 same, to see whether that has changed."""
 
 MOST_IN_VAIN, RECENT = 0.5, 16
-"""Part of the walks of few places, of some so many, that may be in vain: with more a bound call comes first. Where a
+"""Part of the walks of few places, of some so many, that may close nothing: with more a bound call comes first. Where a
 restriction binds, a walk without it seldom ends."""
 
 MOST_COUNTED, QUICKLY_COUNTED = 3e7, 1e6
 """Sets of columns counted before a bound call that takes eigenvalues (some 10 ms), or one of iterations only."""
 
 WORTH_KEEPING = 0.1
-"""Part of the supports of a region that an unfinished walk may leave open for its outcome to be used: what it leaves
-is cut up by the weaker bound, and worse to go on from than the region itself."""
+"""Part of the supports of a region that an unfinished walk may leave open for its outcome to be used: the open part is
+cut up by the weaker bound, and a worse start than the region itself."""
 
 MOST_COLUMNS = 400
 """With more columns than this setting up a walk costs more than many rounds."""
@@ -80,7 +80,7 @@ class SubtreeRecord:
     given: dict[int, float] = field(default_factory=dict)
     """The most work offered that did not suffice, by places left."""
     passed_over: dict[int, int] = field(default_factory=dict)
-    """Nodes not walked because walks with so many places left take too long, or were in vain."""
+    """Nodes not walked because walks with so many places left take too long, or closed nothing."""
     in_vain: float = 0.0
     """Part of the walks of few places that did not finish, older ones counting ever less."""
     failure_rate: dict[int, float] = field(default_factory=dict)
@@ -127,11 +127,11 @@ class SubtreeRecord:
 
     @property
     def allowance(self) -> float:
-        """Work that may still go in vain into walks."""
+        """Work that walks may still waste."""
         return WASTED * self.useful + FIRST_TRIES - self.wasted
 
     def expected_waste(self, places: int) -> float:
-        """Work that a walk with so many places left may be expected to take in vain."""
+        """Work that a walk with so many places left is expected to waste."""
         return self.failure_rate.get(places, 1.0) * self.work
 
     def _may_try_again(self, places: int) -> bool:
@@ -266,7 +266,7 @@ class WholeProblemAttempt(NamedTuple):
     after: float = 0.0
     """Multiplications the search must have spent before it is tried again."""
     bound: float = -math.inf
-    """No model is below this; -infinity as long as a count has not come to its end."""
+    """No model is below this; -infinity as long as a count has not completed."""
 
 
 @dataclass(frozen=True)

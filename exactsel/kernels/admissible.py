@@ -1,4 +1,4 @@
-"""Which sets of units are admissible, where that is restricted: what decisions imply, for a search inside a kernel.
+"""Implications of decisions for admissible sets of units under a constraint, for a search inside a kernel.
 
 The slow twins are ``implied`` of :class:`exactsel.problem.hierarchy.Hierarchy`, of
 :class:`exactsel.problem.limits.GroupLimits` and of :class:`exactsel.problem.not_both.NotBoth`, which say what the rules

@@ -8,7 +8,7 @@ so of models with abs(z_j) ||a_j|| <= R ||y|| whose support is S and at most r c
 
     P(z) >= c - x'(v + A'y)/2 - R ||y|| ( sum_S abs(v_j)/||a_j|| + the r largest abs(v_j)/||a_j||, j in C ).
 
-At the fit v is zero, whatever the rank of the columns, and nothing has to be said about their rank. R multiplies the
+At the fit v is zero, for any rank of the columns, and nothing has to be said about their rank. R multiplies the
 rounding errors of v, so H, A'y and x are kept to twice the digits of a double (algebra/extended.py) and v is computed
 to these by error-free transformations (Dekker 1971; Ogita, Rump, Oishi 2005). x is refined with a K in doubles that
 need be the inverse of H plus a small ridge only.
@@ -35,7 +35,7 @@ MOST_ROUGH, MOST_REFINEMENTS = 2, 5
 """Refinements with v in doubles, which is thirty times as fast, and then with v to twice the digits."""
 
 HOPELESS = 1e-9
-"""Part of c that the fit may be short of a level, as far as doubles can tell, to be computed at all."""
+"""Part of c that the fit may be short of a level, up to rounding, to be computed at all."""
 
 
 class BoundedWorkspace(NamedTuple):

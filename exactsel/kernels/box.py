@@ -23,7 +23,7 @@ FLAT = 1e-12
 """Part of the terms of a slope below which it is rounding."""
 
 ROUNDS = 20
-"""Times m + 1: changes of what is held, after which the point at hand is taken for the minimum."""
+"""Times m + 1: changes of the set of held coefficients, after which the current point is taken for the minimum."""
 
 STEPS, CONVERGED, SHORTEST, MAJORISER_STEPS = 100, 1e-14, 1e-4, 5
 """Newton's method: steps; part of the value that a step must promise; the shortest step; steps by a majoriser of the

@@ -96,7 +96,7 @@ class BoxedForm(NamedTuple):
     slope: FloatArray
     """(m,) of the smooth part, at the point that proves the bound."""
     before: FloatArray
-    """(1,) the best bound when that was last looked at."""
+    """(1,) the best bound at the last look."""
 
 
 @njit
@@ -272,7 +272,7 @@ def _boxed_begin_at_fit(
 ) -> float:  # fmt: skip
     """The fit without limits, if it keeps to them or closes the node; else, about as much work again, that in the box.
 
-    What leaving out a unit costs is taken from the first; nothing where the second does without it.
+    The cost of fixing a unit to 0 is taken from the first; nothing where the second does without it.
     """
     work = float(begin_at_fit(loss, form.inner, lam, cutoff, stop, x, image, costs))
     known = False

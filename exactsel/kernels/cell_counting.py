@@ -1,7 +1,7 @@
 """Sets of columns of two values whose cells let logistic loss come down to a level.
 
-Rows that hold the same in all columns of a model have the same prediction, whatever the coefficients, the ridge and the
-intercept are. So logistic loss is at least the sum over such cells of what the cell's own best prediction costs,
+Rows that hold the same in all columns of a model have the same prediction, for any coefficients, ridge and intercept.
+So logistic loss is at least the sum over such cells of what the cell's own best prediction costs,
 
     p log((p + m) / p) + m log((p + m) / m) = f(p + m) - f(p) - f(m),   f(x) = x log x,
 
@@ -96,7 +96,7 @@ def rows_by_column(first: IntArray, columns: IntArray, m: int) -> tuple[IntArray
 
 @njit
 def cell_bounds(data: CellData, cells: int, sets: IntArray, stop: BoolArray, bounds: FloatArray) -> None:
-    """The sum for each set of columns (a row), one after the other; left as it is when told to stop.
+    """The sum for each set of columns (a row), one after the other; unchanged after a stop.
 
     ``cells`` is the number of those that the columns always in make.
     """
@@ -246,7 +246,7 @@ class Found(NamedTuple):
 
 @njit
 def _keep_lower(found: Found) -> tuple[int, float]:
-    """Make room by leaving out the sets of larger sums: how many are left, and the sum none of them is above."""
+    """Make room by dropping the sets of larger sums: how many are left, and the sum none of them is above."""
     level, kept = float(np.median(found.sums)), 0
     for i in range(found.sums.size):
         if found.sums[i] <= level and kept < (found.sums.size + 1) // 2:
@@ -263,7 +263,7 @@ def _count_pairs(
 ) -> tuple[int, float, float]:  # fmt: skip
     """Write down the sets of a prefix and two columns after ``last`` whose sum is not above the level.
 
-    How many there are then, the level (lower than it was once sets had to be left out), and the multiplications that
+    The number of sets then, the level (lower than it was once sets had to be dropped), and the multiplications that
     looking up was worth.
     """
     m, f, count, looked, q = data.bits.shape[0], data.table, _largest_first(sizes, used), 0, prefix.size
@@ -300,7 +300,7 @@ def count_sets(
     table: FloatArray, cells: int, places: int, ways: IntArray, parents: IntArray, level: float, stop: BoolArray,
     found: IntArray, sums: FloatArray, counts: IntArray, levels: FloatArray, work: FloatArray,
 ) -> None:  # fmt: skip
-    """Find the sets of so many columns that come to the level, those of some parents: all but the last three columns.
+    """Find the sets of so many columns that reach the level, those of some parents: all but the last three columns.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def count_sets(
     levels : float array (chunks,)
         Receives the level; where there was not room for all, a lower one that those with room are within.
     work : float array (chunks,)
-        Receives the multiplications it was worth. Told to stop, it leaves chunks unfinished.
+        Receives the multiplications it was worth. After a stop it leaves chunks unfinished.
     """
     m, size, n, every = bits.shape[0], ways.shape[1] - 1, start.size, np.arange(start.size)
     by_column, begin = rows_by_column(first, columns, m)

@@ -1,7 +1,7 @@
 """Rows that agree in every column of a model and in their label count as one: a *cell* of weight that of its rows.
 
-Where the columns take two values each, as one-hot data do, m of them make at most 2^m cells with two labels each. A
-fit of logistic loss then costs one pass over the rows, whatever the number of Newton steps.
+Where the columns take two values each, as one-hot data do, m of them make at most 2^m cells with two labels each. A fit
+of logistic loss then costs one pass over the rows, for any number of Newton steps.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from exactsel.types import FloatArray, IntArray
 class Columns(NamedTuple):
     """The d columns of A (n, d).
 
-    Few arrays, packed tightly: whatever kernels hand on to each other costs them time.
+    Few arrays, packed tightly: everything that kernels pass to each other costs them time.
     """
 
     whole: FloatArray
@@ -50,7 +50,7 @@ where in ``values`` its base stands and its entries follow; whether one value se
 column of two values.
 
 The *base* is what a column holds everywhere, its entries being added to that. It is not zero only where the loss has an
-intercept: dual vectors then sum to zero, and products with them leave it out."""
+intercept: dual vectors then sum to zero, and products with them omit it."""
 
 
 class RawData(NamedTuple):
@@ -232,7 +232,7 @@ def _correlate_columns(AT: Any, columns: IntArray, b: FloatArray, out: FloatArra
 def _add_products(
     AT: Columns, columns: IntArray, sparse: IntArray, weights: FloatArray, stop: Any, H: FloatArray
 ) -> bool:
-    """Add A_S'WA_S of the columns at the positions ``sparse``, an outer product for every row; False when told to stop.
+    """Add A_S'WA_S of the columns at the positions ``sparse``, an outer product for every row; False after a stop.
 
     The entries are sorted by rows first. Column by column it would take half a gathering for every pair of columns.
     """
@@ -267,7 +267,7 @@ def _add_products(
 def mixed_gram(
     AT: Columns, columns: IntArray, weights: FloatArray, levelled: bool, lam: float, stop: Any, H: FloatArray
 ) -> bool:
-    """Lower triangle of A_S'WA_S + lam I, W = diag(w) or, ``levelled``, diag(w) - ww'/sum(w); False when told to stop.
+    """Lower triangle of A_S'WA_S + lam I, W = diag(w) or, ``levelled``, diag(w) - ww'/sum(w); False after a stop.
 
     Products with a whole column are taken from its weighted mean; those of two sparse columns, which have few entries
     and so small means, are corrected afterwards.

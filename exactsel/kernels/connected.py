@@ -20,10 +20,10 @@ MOST_SPREAD = 1e3
 """A set is of no use where the inverse of its matrix is larger: its columns are too much alike."""
 
 ALLOWANCE = 1e-9
-"""For what a factorisation of up to 20 columns rounds while the inverse is no larger, as a part of what comes of it."""
+"""For what a factorisation of up to 20 columns rounds while the inverse is no larger, as a part of its result."""
 
 CHUNK = 512
-"""Columns that are looked at together, so that their cosines with a set stay near."""
+"""Columns that are processed together, so that their cosines with a set stay near."""
 
 
 @njit
@@ -51,7 +51,7 @@ def connected_sets(
     Returns
     -------
     bool
-        Whether all were counted: neither more than ``limit`` nor told to stop.
+        Whether all were counted: neither more than ``limit`` nor stopped.
     """
     columns, widest, total = len(starts) - 1, 1, 0
     for v in range(columns):
@@ -209,7 +209,7 @@ def sum_likeness(
     rows : int array (columns,)
         The row of the table each column has.
     chosen : int array (any,)
-        The sets to look at, whose columns all have one.
+        The sets to evaluate, whose columns all have one.
     sets : int32 array (count, m)
     roots : float array (count, m (m + 1) / 2)
     starts, neighbours : int arrays

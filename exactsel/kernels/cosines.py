@@ -1,4 +1,4 @@
-"""For each column the others with which it has the largest cosines, from blocks of products that are looked at once.
+"""For each column the others with which it has the largest cosines, from blocks of products that are formed once.
 
 The lists are ascending, so that the first entry is what a further cosine must exceed. Of equal ones those stay that
 came first.

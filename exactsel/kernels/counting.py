@@ -8,10 +8,10 @@ With H = A'A + lam I, b = A'y, c = ||y||^2/2, a level below c and T = 2 (c - lev
 principal submatrix of the Schur complement of Q on C, S eliminated, of r rows is positive semidefinite. For r <= 3
 these are numbers to be compared, one for each set of r columns; for r = 4 one column more is eliminated first.
 
-Rounding. What is eliminated is Q - margin * diag(H). Let every entry of the Q in hand be off by at most
-e sqrt(H_ii H_jj), and every entry by as much as gamma_{m+2} sqrt(H_ii H_jj) after the elimination of m columns (Demmel
-1989). Where margin >= m (e + gamma_{m+2}) and all m pivots come out positive, the exact Q is positive semidefinite on
-these columns, whatever the order and however sums are formed. What is found not to be is only suspected.
+Rounding. What is eliminated is Q - margin * diag(H). Let every entry of the Q in hand be off by at most e sqrt(H_ii
+H_jj), and every entry by as much as gamma_{m+2} sqrt(H_ii H_jj) after the elimination of m columns (Demmel 1989). Where
+margin >= m (e + gamma_{m+2}) and all m pivots come out positive, the exact Q is positive semidefinite on these columns,
+for any order and any summation. What is found not to be is only suspected.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class CountWorkspace(NamedTuple):
     distances: FloatArray
     """(d,) of columns from the span of others, in their lengths, for bounded models."""
     stands_in: BoolArray
-    """(d,) columns of C that others were left out for, for bounded models."""
+    """(d,) columns of C that others were removed for, for bounded models."""
     long: FloatArray
     """(6, d)"""
     triples: TripleWorkspace
@@ -135,7 +135,7 @@ def distinct(
 ) -> tuple[int, int]:
     """Write the columns that count to ``room.order``: how many of the first ``fixed``, and how many in all.
 
-    The one at position ``skip`` is left out, and so is every twin of a column that came before.
+    The one at position ``skip`` is skipped, and so is every twin of a column that came before.
     """
     at, inside = 0, 0
     for i in range(m):
@@ -322,8 +322,8 @@ def _without(M: FloatArray, i: int, V: FloatArray) -> None:
 def count(m: int, places: int, room: CountWorkspace) -> int:
     """Enter the suspects among the sets of ``places`` (<= m) of the m columns of ``room.M``, by position.
 
-    What is entered may be part of such a set, which is then suspected whatever else it holds. How many were entered;
-    where more than :data:`MOST_SUSPECTS`, the count was broken off.
+    What is entered may be part of such a set, which is then suspected for any other columns in it. How many were
+    entered; where more than :data:`MOST_SUSPECTS`, the count was broken off.
     """
     M, V = room.M, room.V
     room.undecided[:] = -1

@@ -39,7 +39,7 @@ class Start(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """One level for each column left out on the way down."""
+    """One level for each column fixed to 0 on the way down."""
 
     K: FloatArray
     x: FloatArray
@@ -135,7 +135,7 @@ def _common_divisor(a: int, b: int) -> int:
 
 @njit
 def exchange(stack: Levels, level: int, a: int, scale: FloatArray, turned: FloatArray) -> float:
-    """Next level: the last column of the basis is left out, and the ``a``-th of the others takes its place.
+    """Next level: the last column of the basis is fixed to 0, and the ``a``-th of the others takes its place.
 
     Returns the trace of the new K, inf where T grows too large.
     """
@@ -167,7 +167,7 @@ def exchange(stack: Levels, level: int, a: int, scale: FloatArray, turned: Float
 
 @njit(sums=True)
 def leave_out(stack: Levels, level: int) -> None:
-    """Next level: the last column of the basis, which nothing can replace, is left out."""
+    """Next level: the last column of the basis, which nothing can replace, is fixed to 0."""
     p, q = stack.size[level], stack.others[level]
     K, K_next, x = stack.K[level], stack.K[level + 1], stack.x[level]
     last = p - 1

@@ -1,4 +1,4 @@
-"""Values of fits that hold whatever rounding did on the way, for kernels/subtree_dependent.py.
+"""Values of fits that hold for any rounding on the way, for kernels/subtree_dependent.py.
 
 The columns have length one. What an entry of the Gram matrix may be off by, ``unit``, changes the objective at x by at
 most unit (||x||_1 + ||y||)^2, and the fit is off by at most trace(K) ||gradient||^2, K being the inverse.

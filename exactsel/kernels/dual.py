@@ -110,10 +110,10 @@ def child_bounds(
     bound: float, q: FloatArray, fixed: int, places: int, lam: float, ranked: FloatArray,
     bound_in: FloatArray, bound_out: FloatArray,
 ) -> None:  # fmt: skip
-    """Bounds of the children that put in / leave out each candidate, by the same dual vector.
+    """Bounds of the children that fix each candidate to 1 or to 0, by the same dual vector.
 
-    Putting in a column outside the r largest pushes the r-th largest out of the sum; leaving out one inside lets
-    the next one in. ``ranked`` is as :func:`node_bound` left it.
+    Fixing to 1 a column outside the r largest pushes the r-th largest out of the sum; fixing to 0 one inside lets the
+    next one in. ``ranked`` is as :func:`node_bound` left it.
     """
     shave = 1.0 - (q.size + 16) * UNIT
     bound_in[:fixed] = bound

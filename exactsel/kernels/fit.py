@@ -1,8 +1,8 @@
 """The fit on S and C together as a bound (leaps and bounds), for quadratic loss and any lam >= 0.
 
-Dropping the limit on the size of the model leaves one linear system. With K the inverse of H = G + lam I on S and C
-and x = K b, leaving out column j costs exactly x_j^2 / (2 K_jj) more, so every candidate's out-child is bounded at
-once (Furnival, Wilson 1974). For lam > 0 formula (2) at x is at least as strong as the fit itself and is taken too.
+Dropping the limit on the size of the model leaves one linear system. With K the inverse of H = G + lam I on S and C and
+x = K b, fixing column j to 0 costs exactly x_j^2 / (2 K_jj) more, so every candidate's out-child is bounded at once
+(Furnival, Wilson 1974). For lam > 0 formula (2) at x is at least as strong as the fit itself and is taken too.
 
 The inverse is trusted only where H is far from singular. Then H >= mu I with mu = 1 / ||K||_F (up to its
 verified rounding error), and an inexact x costs at most ||gradient||^2 / (2 mu): the bound holds for the exact data.
@@ -122,9 +122,9 @@ def fit_gram(
 ) -> None:  # fmt: skip
     """Bound every node (a row of ``states``) by the fit on its columns; ILL_CONDITIONED where that is not safe.
 
-    ``answers.x`` receives x_j / sqrt(K_jj), the root of twice the drop cost, which ranks columns fairly whatever
-    their scale. ``out_by_fit`` (B, d) marks out-children whose bound is a drop cost; without a mark it is, like all
-    other bounds, formula (2) at the fit when lam > 0.
+    ``answers.x`` receives x_j / sqrt(K_jj), the root of twice the drop cost, which ranks columns fairly for any scale.
+    ``out_by_fit`` (B, d) marks out-children whose bound is a drop cost; without a mark it is, like all other bounds,
+    formula (2) at the fit when lam > 0.
     """
     for row in prange(states.shape[0]):
         if not stop[0]:

@@ -1,4 +1,4 @@
-"""What accelerated proximal gradient (kernels/apg.py) needs of a node, from the data's rows or from their Gram matrix.
+"""Data of a node for accelerated proximal gradient (kernels/apg.py), from the data's rows or from their Gram matrix.
 
 A *form* is a node's share of the data, with room to work in. The *image* of a model x is Ax for rows and A'Ax in Gram
 form: values, gradients and dual vectors at x follow from it in O(n) or O(m), and the images of two models give that of
@@ -118,8 +118,8 @@ BY_DATA, BY_WHOLE, BY_PART = 0, 1, 2
 def way_of_image(x: FloatArray, d: int, n: int, spent: IntArray) -> int:
     """The way to the image of x that takes the least work, as counted in multiplications.
 
-    n is 0 where A is not at hand. The node's part of G is copied before more than a quarter of what copying costs has
-    gone into doing without it: few iterations, or few columns left out, never need it.
+    n is 0 where A is not available. The node's part of G is copied before more than a quarter of what copying costs has
+    gone into doing without it: few iterations, or few columns fixed to 0, never need it.
     """
     m, used = x.size, 0
     for i in range(m):
@@ -154,7 +154,7 @@ def write_image(form: Any, x: FloatArray, image: FloatArray) -> None:
 
 @write_image.register(GramForm)
 def _gram_image(form: Any, x: FloatArray, image: FloatArray) -> None:
-    # Whatever way is taken is within what kernels/dual.py allows for; the last two give the same to the last bit.
+    # Every way is within what kernels/dual.py allows for; the last two give the same to the last bit.
     way = way_of_image(x, form.G.shape[0], form.AT.shape[1] if form.AT.size > 0 else 0, form.spent)
     if way == BY_DATA:
         predictions = form.room[: form.AT.shape[1]]

@@ -317,8 +317,8 @@ def count_triples(groups: int, room: GroupWorkspace, found: int) -> int:
 def count_groups(groups: int, places: int, room: GroupWorkspace) -> int:
     """Enter the suspects among the sets of ``places`` (<= groups) of the groups counted, by position.
 
-    What is entered may be part of such a set, which is then suspected whatever else it holds. How many were entered;
-    where more than :data:`MOST_SUSPECTS`, the count was broken off.
+    What is entered may be part of such a set, which is then suspected for any other columns in it. How many were
+    entered; where more than :data:`MOST_SUSPECTS`, the count was broken off.
     """
     room.counts.undecided[:] = -1
     if places == 0:

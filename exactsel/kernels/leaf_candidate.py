@@ -1,4 +1,4 @@
-"""What one more column is beside a fit: its residual r_j, bend, cubic and quartic terms (kernels/leaf_fit.py)."""
+"""One candidate column beside a fit: its residual r_j, bend, cubic and quartic terms (kernels/leaf_fit.py)."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""Regions with one or two places left, closed at once: all that can be put in beside the columns that are in.
+"""Regions with one or two places left, closed at once for all columns that may be added to those in S.
 
 Bounded one by one, these regions are most of a search: below a node with two places left lie some fifty nodes. But
-everything there is near the fit on S (kernels/leaf_fit.py): a model on S and a set T of one or two candidates is
-better than the fit by about g'B^-1 g / 2, g the slopes of T and B their bends. The dual vector that proves it is
-b + Wt with the predictions' change t = R d, d = -B^-1 g, for which A'(b + Wt) = -lam (x + d) on S and T but for what
-is left of the gradient on S and for rounding, so that formula (2) comes to
+everything there is near the fit on S (kernels/leaf_fit.py): a model on S and a set T of one or two candidates is better
+than the fit by about g'B^-1 g / 2, g the slopes of T and B their bends. The dual vector that proves it is b + Wt with
+the predictions' change t = R d, d = -B^-1 g, for which A'(b + Wt) = -lam (x + d) on S and T but for what is left of the
+gradient on S and for rounding, so that formula (2) becomes
 
     (the fit's bound)  -  d'Bd / 2  -  (the cubic and quartic terms of KL)  -  (what those errors can cost).
 
 No sum over rows is needed: the cubic and quartic terms obey the triangle inequality of their norms, and so does the
 largest change of any row's probability. A pair that is not closed by that is held against this change itself, one pass
-over the rows. What is still left is looked at row by row, with t cut off where a probability would leave [0, 1] and
-formula (2) taken of what it has become (kernels/leaf_rows.py), and at last solved as a model.
+over the rows. Sets that are still left are evaluated row by row, with t cut off where a probability would leave [0, 1]
+and formula (2) taken of what it has become (kernels/leaf_rows.py), and at last solved as a model.
 ``tests/kernels/test_last_place.py`` and ``test_last_pair.py`` have the slow twins.
 """
 
@@ -36,10 +36,10 @@ from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
 
 MOST_PAIRED = 320
-"""Candidates that may be looked at in pairs; with more the relaxation leaves some out first."""
+"""Candidates that may be evaluated in pairs; with more the relaxation fixes some to 0 first."""
 
 MOST_LEFT = 10
-"""Sets that may be looked at row by row, as a multiple of the candidates' number: there are more where predictions are
+"""Sets that may be evaluated row by row, as a multiple of the candidates' number: there are more where predictions are
 far from zero, and then the relaxation does as well (measured: 2 to 7 where this is five times as fast, 17 where it
 would be half as fast) ..."""
 
@@ -52,7 +52,7 @@ checker's, prove it too."""
 
 
 class Ending(NamedTuple):
-    """What closing a region's last places came to."""
+    """The outcome of closing a region's last places."""
 
     closed: bool
     bound: float
@@ -95,7 +95,7 @@ def _gather(
 ) -> tuple[int, float]:  # fmt: skip
     """Fill the candidates the fit's own dual vector does not close; how many, and the least bound of the others.
 
-    -1: told to stop.
+    -1: stopped.
     """
     m, size_of_b = pool.size, np.sqrt(dot(fit.b, fit.b))
     slopes, room = np.empty(m), np.empty((4, fit.z.size))
@@ -165,9 +165,9 @@ def _compare(
     fit: SmallFit, margins: Margins, bound: float, needed: float, found: Candidates, count: int, places: int,
     waiting: IntArray, steps: FloatArray, stop: BoolArray,
 ) -> tuple[int, float, int]:  # fmt: skip
-    """Write the sets to be looked at row by row; how many, the least bound of the others, and passes over the rows.
+    """Write the sets to be evaluated row by row; how many, the least bound of the others, and passes over the rows.
 
-    -1: too many, or told to stop.
+    -1: too many, or stopped.
     """
     kept, lowest, passes = 0, np.inf, 0
     if places == 1 or count == 1:

@@ -1,4 +1,4 @@
-"""What adding one or two candidates takes off the bound of a fit (kernels/leaf_fit.py), without a sum over rows.
+"""The decrease of a fit's bound by one or two candidates (kernels/leaf_fit.py), without a sum over rows.
 
 The errors: eps = (n + 8k + 64) units. With Z = the sum of |d_j| size_j, where size_j bounds the W-length of r_j and of
 the numbers it is made of, A'(b + Wt) on S is off by a vector rho with |rho_a| <= eps length_a Z, on T by rho_j <=
@@ -38,7 +38,7 @@ class Margins(NamedTuple):
     square: float
     """Goes with Z^2."""
     rows: float
-    """Whatever the set."""
+    """The same for every set."""
     tau: float
     """What tau is at most (0 without an intercept) ..."""
     stray: float

@@ -174,7 +174,7 @@ def _bends_of_array(fit: SmallFit) -> float:
 
 @njit
 def _descend(loss: Any, y: FloatArray, lam: float, cutoff: float, fit: SmallFit) -> bool:
-    """Newton's method on the columns of the fit; whether it came to an end above the cut-off."""
+    """Newton's method on the columns of the fit; whether it ended above the cut-off."""
     k, u = fit.columns.size, fit.x.size
     values, trial, step = np.empty(y.size), np.empty(u), np.empty(u)
     value, length = np.inf, 0.0

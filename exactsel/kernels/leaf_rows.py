@@ -1,4 +1,4 @@
-"""A set beside a fit looked at row by row: b + Wt cut off where its domain ends, and formula (2) of what it is then.
+"""A set beside a fit evaluated row by row: b + Wt cut off where its domain ends, and formula (2) at the result.
 
 For kernels/leaf_closing.py, where a step is too long for the sums over candidates. With an intercept the cut dual
 vector

@@ -1,12 +1,12 @@
-"""Fits on sets of columns by Newton's method, with bounds by a single step, and what leaving out a column costs.
+"""Fits on sets of columns by Newton's method, with bounds by a single step, and costs of removing a column.
 
-At predictions z a Newton step d for the columns T of a set solves (A_T' W A_T + lam I) d = -(A_T' b + lam x), with
-b = grad L(z) and W the curvatures there. The vector b' = b + W A_T d is the gradient the step promises, and
-A_T' b' = -lam (x + d) *exactly*: so formula (2) of :mod:`exactsel.kernels.dual` loses nothing by the columns of the
-set, however small lam is, and its value is off by the fourth order only of what is left to the minimum. That is so
-where the minimum lies at infinity, too, as with classes that are separated: there every step takes as much off the
-predictions, but b' comes close to the limit twice as fast. Whatever b' is, (2) holds, and its rounding is allowed for:
-it is taken as the gradient at some z', by the conjugate of the loss.
+At predictions z a Newton step d for the columns T of a set solves (A_T' W A_T + lam I) d = -(A_T' b + lam x), with b =
+grad L(z) and W the curvatures there. The vector b' = b + W A_T d is the gradient the step promises, and A_T' b' = -lam
+(x + d) *exactly*: so formula (2) of :mod:`exactsel.kernels.dual` loses nothing by the columns of the set, however small
+lam is, and its value is off by the fourth order only of what is left to the minimum. That is so where the minimum lies
+at infinity, too, as with classes that are separated: there every step takes as much off the predictions, but b' comes
+close to the limit twice as fast. For any b', (2) holds, and its rounding is allowed for: it is taken as the gradient at
+some z', by the conjugate of the loss.
 
 The same step serves the set without one of its columns, with the curvatures of the whole set: W need not be those at
 the place where b is. No matrix is factorised again.

@@ -6,7 +6,7 @@
         list S and C itself if it is not above the level of its own size
         a column of C whose leaving out would lift the fit above all levels is put into S
         the others, costliest first: c_1, c_2, ...
-            go on with the region that has c_1, ..., c_(i-1) in S and c_i in neither
+            continue with the region that has c_1, ..., c_(i-1) in S and c_i in neither
 
 Every other set of the region lacks some c_i, and is in the region of the first one it lacks. With each column put into
 S the sets grow larger, and for a criterion that charges columns their level falls: most regions are dropped by the fit
@@ -28,7 +28,7 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 LIKELY = 0.9
-"""Part of the way from a fit to the level that leaving out a column must seem to cost, for that to be bounded."""
+"""Part of the way from a fit to the level that fixing a column to 0 must seem to cost, for that to be bounded."""
 
 ROW_WORK = 60.0
 """Multiplications that what is done for a row is worth."""
@@ -71,7 +71,7 @@ class Regions(NamedTuple):
     models: FloatArray
     """(depth, m) where a fit begins, and ends."""
     moves: FloatArray
-    """(depth, m, m) row j: how coefficients change where column j is left out, in units of its own; minus that."""
+    """(depth, m, m) row j: how coefficients change where column j is fixed to 0, in units of its own; minus that."""
 
 
 @njit
@@ -104,7 +104,7 @@ def _bound_costs(
     data: Fitting, regions: Regions, depth: int, levels: Levels, value: float, K: FloatArray, chosen: IntArray,
     used: IntArray, x: FloatArray, bends: FloatArray, at: Place,
 ) -> int:  # fmt: skip
-    """Bound what leaving out a column costs where that may be too much; put in those that cannot be left out.
+    """Bound the cost of fixing a column to 0 where that may be too much; fix to 1 those whose cost is too much.
 
     How many were bounded.
     """
@@ -153,7 +153,7 @@ def _divide(
 
 @njit
 def _descend(regions: Regions, depth: int, first: int) -> None:
-    """Write the region at the next depth: the columns before the ``first`` one that is left out are in."""
+    """Write the region at the next depth: the columns before the ``first`` one that is fixed to 0 are in."""
     j, below = regions.order[depth, first], depth + 1
     regions.state[below] = regions.state[depth]
     for a in range(first):

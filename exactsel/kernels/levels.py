@@ -1,9 +1,9 @@
 """Rows under weights and an unpenalised intercept: values, slopes, curvatures and the dual value of an adjusted loss.
 
 The intercept is minimised out: with c such that sum_i w_i l'(z_i + c) = 0, the gradient in z is w_i l'(z_i + c). The
-level c is found by a safeguarded Newton iteration in one variable and *added to z in place*: predictions that differ
-by a constant mean the same, and whoever goes on from z starts next to the level. Any level gives a valid dual vector
-(see :func:`adjusted_dual`), a good one a tight bound.
+level c is found by a safeguarded Newton iteration in one variable and *added to z in place*: predictions that differ by
+a constant mean the same, and a caller that continues from z starts next to the level. Any level gives a valid dual
+vector (see :func:`adjusted_dual`), a good one a tight bound.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NEAR = 0.5
 """The same part below which Newton's step is tried."""
 
 FLAT = 1e-3
-"""Slope, times the size of the numbers, below which the ratio of the sides does not tell where the level is."""
+"""Slope, times the size of the numbers, below which the ratio of the sides does not locate the level."""
 
 TOO_SMALL = 1e-200
 """Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""

@@ -1,9 +1,8 @@
 """All sets of columns on which a quadratic function comes down to a level: depth first, in closed form.
 
-The function is q(x) = x'Hx/2 - h'x with H positive definite, and sets have at most so many free columns. At a node
-(S, C) with r places, K, the inverse of H on S and C, and the fit x = K h are kept up to date: leaving out column j
-costs x_j^2 / (2 K_jj) and is a rank-one downdate (as in kernels/subtree.py). That is a guide. What is closed is
-closed by
+The function is q(x) = x'Hx/2 - h'x with H positive definite, and sets have at most so many free columns. At a node (S,
+C) with r places, K, the inverse of H on S and C, and the fit x = K h are kept up to date: fixing column j to 0 costs
+x_j^2 / (2 K_jj) and is a rank-one downdate (as in kernels/subtree.py). That is a guide. What is closed is closed by
 
     q(z) >= q(x) - v' H^-1 v / 2 >= q(x) - sum_j v_j^2 / (2 w H_jj),   v = Hx - h,   on the columns of z and x,
 
@@ -204,7 +203,10 @@ def _take_in(
     q: Quadratic, K: FloatArray, x: FloatArray, flags: StateArray, value: float, level: float, places: int,
     made: Decisions,
 ) -> tuple[int, int, int, float]:  # fmt: skip
-    """Put in what cannot be left out: the places left, the free columns, the costliest of them, and the work."""
+    """Fix to 1 the columns that are in every set.
+
+    Returns the places left, the free columns, the costliest of them, and the work.
+    """
     m = q.h.size
     columns, moved = np.empty(m, dtype=np.int64), np.empty(m)
     free, chosen, most, work = 0, -1, -1.0, 0.0
@@ -236,7 +238,7 @@ def _take_in(
 def _write_suspects(
     flags: StateArray, undecided: IntArray, count: int, places: int, found: IntArray, known: int
 ) -> int:
-    """List the sets a count suspects: the columns put in, and so many others. The number of sets listed in all."""
+    """List the sets a count suspects: the columns fixed to 1, and so many others. The number of sets listed in all."""
     for s in range(count):
         if known < len(found):
             found[known, :] = -1
@@ -256,7 +258,9 @@ def list_sets(
     q: Quadratic, inside: StateArray, places: int, level: float, budget: float, stop: BoolArray, found: IntArray,
     made: Decisions,
 ) -> tuple[int, int, int, float]:  # fmt: skip
-    """List every set of columns, of those put in at first and at most ``places`` others, on which q comes to ``level``.
+    """List every set of columns on which q is at most ``level``.
+
+    A set holds those fixed to 1 at first and at most ``places`` others.
 
     ``inside`` (m,) is IN or FREE. Rows of ``found`` (cap, m at most) receive the sets, padded with -1; a set stands for
     its subsets as well. What is decided goes into ``made``, if that has room for any words. Returns how it ended, the

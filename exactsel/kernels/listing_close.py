@@ -1,13 +1,13 @@
 """Close listed sets that hold no model as good as U, in a Newton step or two each, by one curvature for all of them.
 
-Where rows have at least the curvature w on the whole box that holds {P <= U}, whatever point z of it is looked at,
+Where rows have at least the curvature w on the whole box that holds {P <= U}, for any point z of it,
 
     P(x) >= L(z) + b'(Ax - z) + (1/2) sum_i w_i (a_i'x - z_i)^2 + (lam/2) ||x||^2,   b = grad L(z),
 
 is a minorant on {P <= U} (bounds/minorant.py), and the Gram matrix of w serves every z and every set. At predictions
 near those of a set's best model its least value on the set is nearly that of P: what is missing is of second order in
 the gradient, with this curvature in place of the ridge alone. So a set that is above U is known to be long before
-Newton's method has come to its end.
+Newton's method has converged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONVERGED = 1e-11
 
 
 class Box(NamedTuple):
-    """Where {P <= U} is, the curvature there, and what rounding may come to."""
+    """Where {P <= U} is, the curvature there, and a bound on the rounding."""
 
     low: FloatArray
     """(n,) P(x) <= U implies low <= Ax <= high."""

@@ -1,7 +1,7 @@
 """Close the last places of a listing by counting: which sets of up to four columns more come down to the level.
 
 For a level below zero q(x) = x'Hx/2 - h'x stays above it on columns U if and only if H - hh'/T is positive semidefinite
-on U, T = -2 level: what kernels/counting.py compares for pairs, triples and quadruples once the columns put in are
+on U, T = -2 level: what kernels/counting.py compares for pairs, triples and quadruples once the columns fixed to 1 are
 eliminated. H and h are what they are here, no sums over rows, so all that is off is the elimination.
 """
 
@@ -39,7 +39,7 @@ def count_data(H: FloatArray, h: FloatArray, lengths: FloatArray) -> SubtreeData
 
 @njit
 def suspected_sets(data: SubtreeData, flags: StateArray, places: int, level: float, room: CountWorkspace) -> int:
-    """How many sets of ``places`` free columns, with those put in, are not shown to stay above the level.
+    """How many sets of ``places`` free columns, with those fixed to 1, are not shown to stay above the level.
 
     Their free columns are in ``room.suspects``, padded with -1. :data:`NOT_COUNTED` where smaller sets, or too many,
     are suspected, or nothing can be said.

@@ -1,4 +1,4 @@
-"""What a quadratic minorant says of every set of a list: a lower bound, in closed form."""
+"""Lower bounds of every set of a list by a quadratic minorant, in closed form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def raise_bounds(
     q: Quadratic, scale: FloatArray, level: float, upper: float, sets: IntArray, first: int, stop: BoolArray,
     bounds: FloatArray, models: FloatArray,
 ) -> None:  # fmt: skip
-    """Raise ``bounds``: no model on a set is below its bound unless it is above ``upper``, where q comes to ``level``.
+    """Raise ``bounds`` to ``upper`` plus the least q of each set less ``level``.
+
+    A model below its set's bound is above ``upper``.
 
     Rows of ``sets`` are padded with -1; columns from ``first`` on (an intercept) are in every model. Where the bound is
     raised a row of ``models`` receives the coefficients with the least q, times ``scale`` (m,), in the order of the

@@ -1,4 +1,4 @@
-"""What a listing decided, in preorder, with whole subtrees in one word where they can be counted (kernels/listing.py).
+"""The record of a listing's decisions in preorder, with countable subtrees in one word (kernels/listing.py).
 
 Words are 8 * argument + kind, with the kinds of kernels/moves.py and COUNTED. The argument of CLOSED is 0 where the
 quadratic function closes the region, or one more than the row of the set that was listed. A subtree that lists no set

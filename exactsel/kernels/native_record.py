@@ -1,4 +1,4 @@
-"""What a search inside the kernel (kernels/native_search.py) writes down, and the nodes it has open."""
+"""The record of a search inside the kernel (kernels/native_search.py), and its open nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT_ONCE = -2
 """In the place of a point: the region is closed by all that its last places can hold (kernels/leaf_closing.py)."""
 
 WIDTH = 32
-"""Open nodes above which the search goes on with the one of largest bound."""
+"""Open nodes above which the search continues with the one of largest bound."""
 
 
 class SearchLimits(NamedTuple):
@@ -129,7 +129,7 @@ def push(found: NativeRecord, row: int, state: StateArray, bound: float, number:
 
 @njit
 def _choose_next(bounds: FloatArray, first: int, count: int) -> int:
-    """The position of the open node to go on with, among those from ``first`` on."""
+    """The position of the next open node to expand, among those from ``first`` on."""
     chosen = first
     widest = count - first > WIDTH
     for i in range(first + 1, count):

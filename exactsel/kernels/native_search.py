@@ -2,8 +2,8 @@
 
 It does with one node what the search does with the whole problem: bound, fix, round, branch on the relaxed indicator
 closest to 1/2. It takes the node of smallest bound next, or, when more than a few are open, the one of largest bound,
-which is the most likely to be closed. After a budget of nodes it hands back what is still open. Everything it
-does is written down, so that the search's events can be told from it (enumeration/native.py).
+which is the most likely to be closed. After a budget of nodes it hands back what is still open. Every step is recorded,
+so that the search's events can be reconstructed (enumeration/native.py).
 
 Restrictions are the problem's own: limits on coefficients are part of the relaxation and of every refit, and what a
 hierarchy or limits on groups imply is decided after each decision (kernels/admissible.py). Only closing at once knows
@@ -294,7 +294,7 @@ def _search_below(
             close(found, row, number, bound, proof)
             continue
         if status in (SOLVED, ILL_CONDITIONED):
-            # Not closed in spite of being solved: left to whoever takes more care of rounding.
+            # Not closed in spite of being solved: left to the slower path, which takes more care of rounding.
             push(found, row, here, bound, number, proof, point)
             set_aside = put_aside(found, row, set_aside)
             continue

@@ -7,7 +7,7 @@ with g = grad P(x), the dual vector b = grad L(Ax) has A'b = g - lam x, and Fenc
 
     the bound at x  >=  P(x) - ||g||^2 / (2 lam),
 
-which nears the least P of any model on these columns. Leaving out column j costs about x_j^2 / (2 K_jj), K the inverse
+which nears the least P of any model on these columns. Fixing column j to 0 costs about x_j^2 / (2 K_jj), K the inverse
 of the Hessian (for quadratic loss exactly so): these costs prove nothing, they say which columns matter.
 
 A factor of the Hessian is used again as long as its steps bring the gradient down quickly (the chord method).
@@ -56,7 +56,7 @@ def _dense_hessian(
 def fit_hessian(
     loss: Any, AT: Columns, columns: IntArray, weights: FloatArray, lam: float, stop: BoolArray, H: FloatArray
 ) -> bool:
-    """As :func:`exactsel.kernels.rows.weighted_gram`, four columns at a time; False when told to stop."""
+    """As :func:`exactsel.kernels.rows.weighted_gram`, four columns at a time; False after a stop."""
     if all_whole(AT):
         return bool(_dense_hessian(loss, AT.whole, columns, weights, lam, stop, H))
     return bool(mixed_gram(AT, columns, weights, is_levelled(loss), lam, stop, H))
@@ -77,7 +77,7 @@ def newton_fit(
 ) -> float:  # fmt: skip
     """Overwrite the start x by a model near the best one on all ``columns``, and z by Ax (plus the intercept, if any).
 
-    ``costs`` receive about what leaving out each column costs, zeros where the bound reaches the cut-off. Returns what
+    ``costs`` receive about the cost of fixing each column to 0, zeros where the bound reaches the cut-off. Returns what
     it took in iterations of the gradient method, which are two products with the columns each.
     """
     m = columns.size
@@ -184,8 +184,9 @@ def _grouped_begin_at_fit(
     loss: Any, form: Any, lam: float, cutoff: float, stop: BoolArray, x: FloatArray, image: FloatArray,
     costs: FloatArray,
 ) -> float:  # fmt: skip
-    """What leaving out a group costs is taken for the sum over its columns, which is what it costs where they are
-    orthogonal: only where to branch depends on it.
+    """Approximate the cost of fixing a group to 0 by the sum over its columns.
+
+    That is exact where they are orthogonal: only where to branch depends on it.
     """
     each = np.zeros(x.size)
     work = begin_at_fit(loss, form.inner, lam, cutoff, stop, x, image, each)

@@ -1,13 +1,13 @@
 """Newton's method on the perspective relaxation itself, for losses without a closed form and a small ridge.
 
 Where the gradient method would take thousands of steps, a proximal Newton method takes a few: the loss is replaced by
-its second-order model at x, which no longer asks for the rows, and the model is minimised together with the penalty of
-the relaxation, (lam/2)(||x_S||^2 + squared k-support norm of x_C). This is the minimum over indicators z of a weighted
+its second-order model at x, which needs no rows, and the model is minimised together with the penalty of the
+relaxation, (lam/2)(||x_S||^2 + squared k-support norm of x_C). This is the minimum over indicators z of a weighted
 ridge, (lam/2) sum of x_j^2 / z_j, so the model is minimised by turns: over x by a Cholesky factorisation, over z by
 what attains the norm. Lee, Sun, Saunders, Proximal Newton-type methods (2014); Daubechies, DeVore, Fornasier, Gunturk,
 Iteratively reweighted least squares (2010).
 
-Every point's gradient is a dual vector, so the best bound met is kept, whatever the steps do.
+Every point's gradient is a dual vector, so the best bound met is kept, for any steps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from exactsel.types import BoolArray, FloatArray
 MOST_STEPS = 30
 
 FEWEST_TURNS, MOST_TURNS = 3, 40
-"""Turns over a model, which cost a factorisation each and no look at the rows."""
+"""Turns over a model, which cost a factorisation each and no pass over the rows."""
 
 EXACT = 1e-6
 """Part of the objective that the bound may be short of the relaxation ..."""
@@ -141,9 +141,9 @@ def newton_relaxation(
 ) -> float:  # fmt: skip
     """Overwrite x by the point of the best bound met, the first ``fixed`` columns being S, and ``image`` by Ax.
 
-    ``start`` is a model of all columns to begin at, x the node's part of it. Returns what it took in iterations of the
-    gradient method, which are two products with the columns each; less than 0 where it came to nothing, as columns of
-    very different magnitude may have it.
+    ``start`` is a model of all columns to begin at, x the node's part of it. Returns the work in iterations of the
+    gradient method, which are two products with the columns each; less than 0 where it failed, as with columns of very
+    different magnitude.
     """
     AT, y, columns, n, m = form.AT, form.y, form.columns, form.y.size, x.size
     q, v, z, ranked, linear, u = (

@@ -15,8 +15,8 @@ OUT, FREE, IN = 0, 1, 2
 """State of a column in a node: excluded, candidate (C), fixed in (S)."""
 
 RELAXED, CUT, SOLVED, UNFINISHED, ILL_CONDITIONED = 0, 1, 2, 3, 4
-"""How a bound call ended: a relaxation's bound; the bound reached the cut-off (force-quit); the node holds one
-convex problem and this is its minimum; told to stop; left to the slow path because the data are nearly dependent."""
+"""How a bound call ended: a relaxation's bound; the bound reached the cut-off (force-quit); the node holds one convex
+problem and this is its minimum; stopped; left to the slow path because the data are nearly dependent."""
 
 
 class Answers(NamedTuple):
@@ -32,9 +32,9 @@ class Answers(NamedTuple):
     indicator: FloatArray
     """(B, d) relaxed indicators of x."""
     bound_in: FloatArray
-    """(B, d) bound of the child that puts the column in."""
+    """(B, d) bound of the child that fixes the column to 1."""
     bound_out: FloatArray
-    """(B, d) bound of the child that leaves the column out."""
+    """(B, d) bound of the child that fixes the column to 0."""
     support: IntArray
     """(B, k) a model suggested by x: S and the largest of C, padded with -1."""
 
@@ -104,7 +104,7 @@ def _write_rounded(answers: Answers, i: int, columns: IntArray, fixed: int, plac
 
 @njit
 def suggest_by_cost(answers: Answers, i: int, columns: IntArray, fixed: int, places: int, costs: FloatArray) -> None:
-    """Suggest the candidates that are costliest to leave out, and to branch on the first of them.
+    """Suggest the candidates that are costliest to fix to 0, and to branch on the first of them.
 
     ``costs`` go with ``columns``; where all are zero, nothing is known and nothing is changed.
     """

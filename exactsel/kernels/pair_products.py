@@ -1,4 +1,4 @@
-"""Products of a few columns with each other, each one the same to the last bit whatever others are asked for."""
+"""Products of a few columns with each other, each one the same to the last bit for any other products computed."""
 
 from __future__ import annotations
 

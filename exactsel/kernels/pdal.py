@@ -13,7 +13,7 @@ convex with modulus 1 / smoothness. One iteration is
     x_{k+1} = prox_{rho_k tau_k h*}(x_k - rho_k tau_k A'(beta_k + theta_k (beta_k - beta_{k-1}))),
 
 where theta_k = tau_k / tau_{k-1} and the line search lowers tau_k until the step in x is short enough. By Moreau's
-identity beta_k = grad L(z) at z = prox_{L/tau}(beta_{k-1}/tau + A x_k): beta_k lies in the domain of L* whatever the
+identity beta_k = grad L(z) at z = prox_{L/tau}(beta_{k-1}/tau + A x_k): beta_k lies in the domain of L* for any
 rounding, and Fenchel's equality evaluates the bound.
 
 What a child inherits from its parent's last iteration is one flat array, the *memory* of a node:

@@ -16,8 +16,8 @@ is the reverse Huber function: sqrt(2 lam0 lam) |x| up to |x| = sqrt(2 lam0 / la
 vs. relaxation, 2015; Hazimeh, Mazumder, Saab: Sparse regression at scale, 2022.)
 
 It is found by coordinate descent over an active set. A loss that is not quadratic is majorised by a quadratic one at
-the predictions of the moment (``bends`` are the smoothness of its rows). None of that matters for the bound, which is
-evaluated at whatever dual vector comes out.
+the predictions of the moment (``bends`` are the smoothness of its rows). None of that matters for the bound, which
+holds at any dual vector.
 """
 
 from __future__ import annotations

@@ -37,9 +37,9 @@ def _chains(notes: IntArray, numbers: int) -> tuple[IntArray, IntArray, IntArray
 def preorder_words(notes: IntArray, numbers: int, uses: IntArray, own: int, first_id: int) -> IntArray:
     """The tree of all notes (m, 3) (kernels/native_search.py), in-child first.
 
-    ``uses`` (points,) are the words that name the points, ``own`` the one that names what the search came with.
-    A region left open becomes a reference ~(first_id + number); the node begun with needs none, since what is done to
-    it later follows anyhow. After a reference nobody knows which witness is in force, so it is named anew.
+    ``uses`` (points,) are the words that name the points, ``own`` the one that names what the search came with. A
+    region left open becomes a reference ~(first_id + number); the node begun with needs none, since what is done to it
+    later follows anyhow. After a reference it is unknown which witness is in force, so it is named anew.
     """
     first, following, child = _chains(notes, numbers)
     words = np.empty(2 * notes.shape[0] + numbers + 1, dtype=np.int64)

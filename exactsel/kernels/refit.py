@@ -122,7 +122,7 @@ def quick_refit(
     loss: Any, AT: Columns, y: FloatArray, lam: float, columns: IntArray, tolerance: float, x: FloatArray,
     hopeless: float,
 ) -> tuple[float, float]:  # fmt: skip
-    """:func:`newton_refit` for whoever does not ask for predictions: for logistic loss on cells where there are any."""
+    """:func:`newton_refit` without predictions: for logistic loss on cells where there are any."""
     value, norm = newton_refit(loss, AT, y, lam, columns, tolerance, x, np.empty(y.size), hopeless)
     return value, norm
 
@@ -158,8 +158,8 @@ def newton_bounds(
 ) -> None:  # fmt: skip
     """A lower bound of the objective of each support (a row, padded with -1): formula (2) where Newton's method ends.
 
-    It goes no further than to show that a support is ``hopeless``. -inf where it was told to stop. Rows of ``models``
-    hold the coefficients to begin at, and receive those there.
+    It goes no further than to show that a support is ``hopeless``. -inf after a stop. Rows of ``models`` hold the
+    coefficients to begin at, and receive those there.
     """
     for i in prange(supports.shape[0]):
         bounds[i] = -np.inf
@@ -221,7 +221,7 @@ def gram_objectives(
 def gram_objectives_from_rows(
     AT: FloatArray, y: FloatArray, constant: float, lam: float, supports: IntArray, values: FloatArray
 ) -> None:
-    """As :func:`gram_objectives`, each from the products of its own columns, where nobody makes those of all."""
+    """As :func:`gram_objectives`, each from the products of its own columns, where those of all are not made."""
     for i in prange(supports.shape[0]):
         columns = supports[i][supports[i] >= 0]
         m = columns.size

@@ -155,7 +155,7 @@ def _part_in_arrays(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatAr
 
 @njit
 def lower_sum(values: FloatArray, z: FloatArray, y: FloatArray, b: FloatArray) -> float:
-    """The sum of values - b z, less what rounding in it and in its terms can come to."""
+    """The sum of values - b z, less a bound on the rounding in it and in its terms."""
     total = 0.0
     magnitude = 0.0
     for first in range(0, z.size, BLOCK):

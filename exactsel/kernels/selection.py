@@ -19,7 +19,7 @@ def top_sum(values: FloatArray, start: int, places: int, ranked: FloatArray) -> 
     ``ranked`` (places + 1 long) receives the largest values in descending order, -inf where there are fewer.
     """
     ranked[:] = -np.inf
-    last = places  # one more than the sum needs: callers read the first value left out
+    last = places  # one more than the sum needs: callers read the first value outside it
     for i in range(start, values.size):
         value = values[i]
         if value > ranked[last]:

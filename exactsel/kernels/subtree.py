@@ -5,15 +5,15 @@ limit on the number of columns. They are the guide:
 
 * P(x) bounds the node (Furnival, Wilson 1974: leaps and bounds), and formula (3) at x adds
   (1/2)(sum over C of w_j - its r largest), w_j = D_j x_j^2 and D being the curvature;
-* leaving out column j costs exactly x_j^2 / (2 K_jj): where that reaches the cut-off, j is put in;
-* putting in a j that is not among the r largest adds what the r-th has more: where that reaches the cut-off, j is left
-  out;
-* leaving out j is a rank-one downdate of K and x.
+* fixing column j to 0 costs exactly x_j^2 / (2 K_jj): where that reaches the cut-off, j is fixed to 1;
+* fixing to 1 a j that is not among the r largest adds what the r-th has more: where that reaches the cut-off, j is
+  fixed to 0;
+* fixing j to 0 is a rank-one downdate of K and x.
 
 The costliest column is branched on, the child without it first. With few places left the node is counted
 (kernels/counting.py), which is exact and brings the better models there are. A budget ends the walk early; what is then
 open is handed back. Every decision is written down in preorder (kernels/subtree_record.py), which is a proof of the
-subtree: whoever distrusts the numbers can recompute the fit of each region on the way.
+subtree: a checker can recompute the fit of each region on the way.
 
 What is chosen are units: columns, or groups of them, for which blocks stand where numbers stand above. Their type
 decides, while this is compiled, what a step does (kernels/subtree_columns.py, kernels/subtree_groups.py).
@@ -71,13 +71,13 @@ from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 NOTHING_TO_BRANCH_ON = -2
 
 MOST_ENTRIES = 8_000_000
-"""Numbers in all the K of one walk; where more columns would have to be left out on the way down, it ends early."""
+"""Numbers in all the K of one walk; where more columns would have to be fixed to 0 on the way down, it ends early."""
 
 WORTH_FIXING = 3
 """With fewer places than these a node is counted before anything else is tried."""
 
 LOOK_UP = 3e7
-"""Multiplications after which the stop flag is looked at (some 20 ms)."""
+"""Multiplications after which the stop flag is read (some 20 ms)."""
 
 
 def scratch_space(d: int, workers: int) -> FloatArray:
@@ -154,9 +154,9 @@ def _branch(
     data: Any, stack: Stack, level: int, position: int, largest: FloatArray, cutoff: float, curved: bool, rooms: Any,
     walk: Walk, row: int,
 ) -> int:  # fmt: skip
-    """Branch on the candidate at a position; return the level to go on with.
+    """Branch on the candidate at a position; return the next level.
 
-    The next level is the child without the unit, where that stays open. This one goes on, once that is done, as the
+    The next level is the child without the unit, where that stays open. This one continues, once that is done, as the
     child with it.
     """
     note(walk, row, stack.units[level, position], BRANCHED)

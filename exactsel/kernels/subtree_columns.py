@@ -143,13 +143,13 @@ def weight(data: Any, x: FloatArray, units: IntArray, position: int, fits: Any) 
 
 @choose_by_type("data")
 def cost_without(data: Any, K: FloatArray, x: FloatArray, units: IntArray, position: int, fits: Any) -> float:
-    """What leaving out a candidate costs."""
+    """The cost of fixing a candidate to 0."""
     return float(0.5 * x[position] * x[position] / K[position, position])
 
 
 @choose_by_type("data")
 def write_without(data: Any, K: FloatArray, stack: Stack, level: int, position: int, rooms: Any) -> None:
-    """Write the fit without a candidate, whose cost was asked for last, to ``rooms.fits.trial``; there it is 0."""
+    """Write the fit without a candidate, whose cost was computed last, to ``rooms.fits.trial``; there it is 0."""
     coefficients_without(K, stack.x[level], stack.size[level], position, rooms.fits.trial)
 
 
@@ -167,8 +167,8 @@ def put_in(data: Any, stack: Stack, level: int, position: int, rooms: Any) -> No
 def leave_out(data: Any, stack: Stack, level: int, position: int, into: int, rooms: Any) -> None:
     """Downdate the fit of a level for the region without the unit at a position of C, as the level ``into``.
 
-    That is the same level or, once :func:`child_bound` was asked, the next one. What is left of the level itself is the
-    region as it was, that unit last.
+    That is the same level or, once :func:`child_bound` was called, the next one. What is left of the level itself is
+    the region as it was, that unit last.
     """
     K, x, columns, m = inverse_of(stack, level), stack.x[level], stack.columns[level], stack.size[level]
     swap_columns(K, x, columns, m, position, m - 1)
@@ -187,7 +187,7 @@ def child_bound(
     data: Any, stack: Stack, level: int, position: int, largest: FloatArray, cutoff: float, curved: bool, rooms: Any,
     walk: Walk, row: int,
 ) -> tuple[float, int, float]:  # fmt: skip
-    """What leaving out a candidate costs, its position from now on, and a bound for the child without it.
+    """The cost of fixing a candidate to 0, its position from now on, and a bound for the child without it.
 
     The bound is -inf where the guide does not promise the cut-off.
     """

@@ -29,7 +29,7 @@ FEW_COLUMNS = 34
 """Up to so many candidates four places are counted; with more it is quicker to branch."""
 
 CLEAR, TOO_MANY = 0, -1
-"""What a count comes to, besides how many suspects it leaves."""
+"""The outcomes of a count, besides the number of suspects it leaves."""
 
 NEGLECTED = 1 / 8
 """Part of the tolerance that columns nearly dependent on others may cost (bounded models)."""
@@ -83,7 +83,7 @@ def keep_greedy(
     data: Any, units: IntArray, inside: int, count: int, places: int, limits: SubtreeLimits, walk: Walk, row: int,
     room: Any,
 ) -> bool:  # fmt: skip
-    """Evaluate S, and what comes of it by adding one unit after the other; whether one is adopted."""
+    """Evaluate S, and S with each unit added in turn; whether one is adopted."""
     chosen = units[:count].copy()
     better = _keep_on(data, chosen, inside, limits, walk, row, room)
     for size in range(inside, min(count, inside + places)):
@@ -123,8 +123,8 @@ def _suspects_left(
 ) -> int:  # fmt: skip
     """Take the suspects off the list whose columns are all there are places for and reach the level plus the cost.
 
-    That is shown of bounded models. A column that others were left out for has their coefficients besides its own,
-    which are not bounded: sets with such a column stay suspect.
+    That is shown of bounded models. A column that others were removed for has their coefficients besides its own, which
+    are not bounded: sets with such a column stay suspect.
     """
     room, left, lowest = rooms[0], 0, np.inf
     for s in range(found):
@@ -174,9 +174,9 @@ def count_of_columns(
     can be computed, but not proven to reach the cut-off. :data:`TOO_MANY` where nothing is known of the region. All
     that is not suspect enters ``walk.dropped``.
 
-    Of bounded models (kernels/bounded.py) a first failure has the columns left out that bring nothing new. Sets with
-    columns left out are closed with those they are as good as; where these stay suspect, and models are not adopted,
-    nothing is known of them.
+    Of bounded models (kernels/bounded.py) a first failure removes the redundant columns. Sets with removed columns are
+    closed with those they are as good as; where these stay suspect, and models are not adopted, nothing is known of
+    them.
     """
     near, dependent = True, data.low.size > 0
     reduced, least = False, 1.0 - (NEGLECTED if dependent else 0.0)
@@ -243,7 +243,7 @@ def count_of_columns(
                 found = _suspects_left(
                     data, columns, fixed, places, found, best - below, cost, walk, row, (room, bounded)
                 )
-                # A suspect also stands for the sets whose columns were left out, which would be closed with it open.
+                # A suspect also stands for the sets whose columns were removed, which would be closed with it open.
                 if found > 0 and cost > 0.0:
                     return TOO_MANY
             if found > 0 and not limits.adopts and size < m and places > 0:

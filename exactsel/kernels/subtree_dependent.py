@@ -4,9 +4,9 @@ As kernels/subtree.py, but the inverse K = (A_B'A_B)^-1 is kept for a basis B of
 other column n is a combination of the basis, a_n = sum_i T_in a_i / D, in columns scaled so that T and D are whole
 numbers. Then:
 
-* leaving out a column of B that some n contains (T_jn is not 0) costs nothing: n takes its place, by a rank-two
-  change of K and an exact one of T and D;
-* leaving out a column that none contains costs exactly x_j^2 / (2 K_jj), a rank-one downdate as before.
+* fixing to 0 a column of B that some n contains (T_jn is not 0) costs nothing: n takes its place, by a rank-two change
+  of K and an exact one of T and D;
+* fixing to 0 a column that none contains costs exactly x_j^2 / (2 K_jj), a rank-one downdate as before.
 
 Whole numbers decide without rounding which columns depend on which. Where they grow too large, or K does, the walk
 ends early and hands back what is open.
@@ -69,7 +69,7 @@ def _leave_open(
 
 @njit
 def _choose(stack: Levels, level: int, k: int, fit: float, away: float, cutoff: float, walk: Walk, row: int) -> int:
-    """Put in the columns that cost too much to leave out; return the position of the costliest other."""
+    """Fix to 1 the columns whose fixing to 0 costs too much; return the position of the costliest other."""
     K, T, x, columns = stack.K[level], stack.T[level], stack.x[level], stack.columns[level]
     highest, costliest = -1.0, stack.fixed[level]
     i = stack.fixed[level]
@@ -156,7 +156,7 @@ def walk_dependent(
             walk.status[row] = OUT_OF_BUDGET
             break
         note(walk, row, columns[p - 1], BRANCHED)
-        # This level goes on, once the child without the column is done, as the child with it.
+        # This level continues, once the child without the column is done, as the child with it.
         swap_in_basis(stack, level, p - 1, fixed)
         stack.fixed[level] = fixed + 1
         level += 1

@@ -30,7 +30,7 @@ NONE = -1
 
 
 class Stack(NamedTuple):
-    """One level for each column left out on the way down: the regions still to be walked."""
+    """One level for each column fixed to 0 on the way down: the regions still to be walked."""
 
     inverses: FloatArray
     """What :func:`inverse_of` cuts up."""

@@ -1,4 +1,4 @@
-"""What is computed at the fit on S and C of a node over groups: kernels/subtree_fit.py with blocks."""
+"""Quantities at the fit on S and C of a node over groups: kernels/subtree_fit.py with blocks."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _entry(K: FloatArray, i: int, j: int) -> float:
 
 @njit
 def group_cost(data: GroupData, K: FloatArray, x: FloatArray, group: int, room: FitWorkspace) -> float:
-    """What leaving out a group costs, x_g' K_gg^-1 x_g / 2; nan where K_gg is not positive definite.
+    """The cost of fixing a group to 0, x_g' K_gg^-1 x_g / 2; nan where K_gg is not positive definite.
 
     ``room.step`` receives K_gg^-1 x_g. Columns must have been located.
     """

@@ -1,9 +1,9 @@
 """The steps of a walk (kernels/subtree.py) where groups of columns are chosen: kernels/subtree_columns.py, with blocks.
 
-Leaving out group g costs exactly x_g' K_gg^-1 x_g / 2, and is a downdate of K and x, one column of g after the other;
+Fixing group g to 0 costs exactly x_g' K_gg^-1 x_g / 2, and is a downdate of K and x, one column of g after the other;
 its weight in formula (3) is the sum of D_j x_j^2 over the columns of g. With at most three places left a node is
-counted (kernels/group_counting.py). Columns of S come first; those of C stand in any order, so that nothing need be
-moved but what is put in or left out.
+counted (kernels/group_counting.py). Columns of S come first; those of C stand in any order, so that only columns that
+are fixed need be moved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What walks of subtrees write down: decisions, models, regions closed and left open (for kernels/subtree.py)."""
+"""Records of subtree enumeration: decisions, models, regions closed and left open (for kernels/subtree.py)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from exactsel.types import FloatArray, IntArray, StateArray
 
 LEFT_OPEN, COUNTED = 4, 5
 """Written down beside :mod:`exactsel.kernels.moves`: the region is left open; the region is closed, by counting. The
-two children of a region that is split follow, first the one without the column; a column is put in because the fit
-closes the other child, and left out because formula (3) does."""
+two children of a region that is split follow, first the one without the column. A column is fixed to 1 because the fit
+closes the other child, and to 0 because formula (3) does."""
 
 EXPLORED, OUT_OF_BUDGET, STOPPED, NOT_TRUSTED = 0, 1, 2, 3
 """How the walk of one subtree ended."""
@@ -118,7 +118,7 @@ def keep_if_better(
 
 @njit
 def close(walk: Walk, row: int, bound: float, kind: int) -> None:
-    """Close the region at hand."""
+    """Close the current region."""
     walk.dropped[row] = min(walk.dropped[row], bound)
     note(walk, row, 0, kind)
 
@@ -138,7 +138,7 @@ def leave_open(walk: Walk, row: int, columns: IntArray, fixed: int, m: int, boun
 
 @njit
 def _next_split(marks: StateArray, undecided: IntArray, found: int, places: int) -> int:
-    """A column that tells suspects from the rest of a part of a region; -1: it holds none, -2: all of it is suspect.
+    """A column that separates suspects from the rest of a part of a region; -1: no suspects, -2: all is suspect.
 
     ``marks`` (d,) says what the part has decided, ``places`` how many columns the whole region may still take.
     """

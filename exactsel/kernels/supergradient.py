@@ -9,9 +9,9 @@ best-first search, appendix B, Algorithm 5; Liu et al.: Dual iterative hard thre
 
 The paper's text has lost its step sizes. Here eta_t = smoothness / t, the classical choice for a function that is
 strongly concave with modulus 1 / smoothness, with a counter t that begins at 1 + smoothness ||A||^2 / lam: the first
-step is then 1 / (1/smoothness + ||A||^2/lam), short enough for the curvature of both terms. A child goes on with its
-parent's beta and counter, hence with its parent's step size, as in the paper. The *memory* of a node is
-``[t, beta (n)]``.
+step is then 1 / (1/smoothness + ||A||^2/lam), short enough for the curvature of both terms. A child continues with its
+parent's beta and counter, hence with its parent's step size, as in the paper. The *memory* of a node is ``[t, beta
+(n)]``.
 """
 
 from __future__ import annotations

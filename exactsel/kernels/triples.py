@@ -1,21 +1,21 @@
-"""Whether all pairs and triples of columns are positive semidefinite: in single precision, and mostly without a look.
+"""Tests for positive semidefiniteness of all pairs and triples of columns, in single precision with cheap shortcuts.
 
 Scaled to unit diagonal the matrix M of a count (kernels/counting.py) holds cosines c. A triple (l, i, j) is positive
 semidefinite if and only if
 
     c_ij^2 + c_lj^2 - 2 c_il c_ij c_lj  <=  1 - c_il^2,      that is  (c_ij - c_il c_lj)^2 <= (1 - c_il^2)(1 - c_lj^2).
 
-With b_i and b_l the largest |c_ij| and |c_lj| over all j < l, the first holds for all of them where
-b_i^2 + b_l^2 + 2 |c_il| b_i b_l <= 1 - c_il^2: one comparison a pair, and on data as they come three pairs out of four
-need no more (measured: all that is left takes a third of the time of looking at every triple). For the other pairs the
-second is looked at, four rows at once.
+With b_i and b_l the largest |c_ij| and |c_lj| over all j < l, the first holds for all of them where b_i^2 + b_l^2 + 2
+|c_il| b_i b_l <= 1 - c_il^2: one comparison a pair, and on data as they come three pairs out of four need no more
+(measured: all that is left takes a third of the time of looking at every triple). For the other pairs the second is
+tested, four rows at once.
 
 Rounding. A cosine is off by 1.2e-7, so the sides of the first inequality by 2e-6 at most, of which :data:`SLACK` is a
 multiple. Let A and B be the factors of the second as computed, which are smaller than the exact ones by 0.97 SLACK at
-least, and x the computed difference, off by 4e-7 at most: from x^2 <= AB (1 + 2e-7) follows
-|exact x| <= sqrt(AB) + 6e-7 <= sqrt((A + 0.97 SLACK)(B + 0.97 SLACK)). What fails is looked at once more in doubles,
-where the same holds of :data:`FINE_SLACK` and 1e-8 of everything else, for the sake of columns that are nearly alike.
-What fails there as well is not shown to be anything.
+least, and x the computed difference, off by 4e-7 at most: from x^2 <= AB (1 + 2e-7) follows |exact x| <= sqrt(AB) +
+6e-7 <= sqrt((A + 0.97 SLACK)(B + 0.97 SLACK)). What fails is tested once more in doubles, where the same holds of
+:data:`FINE_SLACK` and 1e-8 of everything else, for the sake of columns that are nearly alike. What fails there as well
+is not shown to be anything.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FINE_SLACK = 1e-13
 NONE, ONE, TWO = SINGLE(0.0), SINGLE(1.0), SINGLE(2.0)
 
 OWN = SINGLE(0.999)
-"""A column's cosine with itself as it is entered, where a row is looked at beyond its own columns: less than 1, so that
+"""A column's cosine with itself as it is entered, where a row is tested beyond its own columns: less than 1, so that
 (1, 1, i), which is singular, passes."""
 
 
@@ -46,7 +46,7 @@ class TripleWorkspace(NamedTuple):
     cosines: Any
     """(d, d + LANES)"""
     scale: FloatArray
-    """(d,) one over the root of the diagonal, in doubles; 0 for columns that are not looked at."""
+    """(d,) one over the root of the diagonal, in doubles; 0 for columns that are skipped."""
     reach: Any
     """(d,) b_i."""
     marked: Any
@@ -70,7 +70,7 @@ def triple_room(d: int) -> TripleWorkspace:
 def triples_clear(M: FloatArray, m: int, room: TripleWorkspace) -> bool:
     """Whether all pairs and triples of the first m columns are shown to be positive semidefinite.
 
-    M is the lower triangle; columns with an infinite diagonal entry are left out.
+    M is the lower triangle; columns with an infinite diagonal entry are skipped.
     """
     _cosines(M, m, room)
     room.reach[:m] = NONE

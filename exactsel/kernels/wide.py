@@ -8,9 +8,9 @@ elimination (Cholesky) of S the same holds of what is left of Q. So a region wit
 **Blocks.** Scaled to unit diagonal the entries of M are cosines, and a matrix of three of them is positive semidefinite
 if and only if their angles obey the triangle inequalities and add up to no more than 2 pi (write 1 + 2abc - a^2 - b^2 -
 c^2 >= 0 as (c - ab)^2 <= (1 - a^2)(1 - b^2)). Angles need not be known exactly: columns are ordered so that neighbours
-are alike, and where the smallest and largest angle of a pivot with eight columns, of it with eight others, and of
-these with each other obey the inequalities, 64 triples are closed at once. As a rule that is nine blocks of ten; the
-others are looked at triple by triple (kernels/lanes.py).
+are alike, and where the smallest and largest angle of a pivot with eight columns, of it with eight others, and of these
+with each other obey the inequalities, 64 triples are closed at once. As a rule that is nine blocks of ten; the others
+are tested triple by triple (kernels/lanes.py).
 
 **Rounding.** M is computed in doubles with mu diag(H) taken off, mu being above all errors on the way
 (enumeration/minors_matrix.py), and from there on it is taken for exact. It is stored in single precision, eps = 2^-24
@@ -61,7 +61,7 @@ TOGETHER = 8
 """Blocks of pivots that are counted together, so that a tile that comes from far away serves all of their rows."""
 
 NEAR = 128
-"""Blocks that are looked at in one go, so that the rows' own tiles stay in the cache."""
+"""Blocks that are processed in one go, so that the rows' own tiles stay in the cache."""
 
 NOT_COUNTED, OVERFLOW = -2, -1
 """In the place of a block's number of suspects: it was not counted, or there are more than can be noted."""

@@ -78,12 +78,12 @@ class Loss(Protocol):
 
     @staticmethod
     def point_conjugate(loss: Any, b: float, y: float) -> float:
-        """l*(b) = sup_z b z - l(z, y), for b in its domain (only supergradient ascent asks for it)."""
+        """l*(b) = sup_z b z - l(z, y), for b in its domain (only supergradient ascent uses it)."""
         ...
 
     @staticmethod
     def point_conjugate_derivative(loss: Any, b: float, y: float) -> float:
-        """A finite (sub)derivative of l* at b (only supergradient ascent asks for it)."""
+        """A finite (sub)derivative of l* at b (only supergradient ascent uses it)."""
         ...
 
     @staticmethod
@@ -106,8 +106,8 @@ def curvature_known(loss: Any) -> bool:
     That is a w >= 0 with l(t) >= l(z) + l'(z)(t - z) + (w/2)(t - z)^2 for every t in [low, high], where
     low <= z <= high; rounding is to be taken off. A loss without it has no quadratic minorants, and nothing else lacks.
 
-    Where l'' grows up to some point and falls from there on (Huber, logistic and quadratic loss), it is enough to look
-    at z and at both ends. The largest w that t alone allows is
+    Where l'' grows up to some point and falls from there on (Huber, logistic and quadratic loss), it is enough to
+    evaluate z and both ends. The largest w that t alone allows is
 
         phi(t) = 2 (l(t) - l(z) - l'(z)(t - z)) / (t - z)^2 = (2 / u^2) int_0^u v m(v) dv,   u = t - z,
 

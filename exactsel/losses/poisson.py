@@ -2,7 +2,7 @@
 
 It is half the deviance: the constant makes it zero at z = log y, so that no row is ever below zero.
 
-There is no Lipschitz constant of its derivative, and exp overflows. Beyond :data:`FAR` the loss goes on as a straight
+There is no Lipschitz constant of its derivative, and exp overflows. Beyond :data:`FAR` the loss continues as a straight
 line here. That is nowhere above the loss, so every lower bound holds for the loss itself; and a model that predicts so
 much costs more than the empty one, whose P(0) it would take a target or a weight beyond what is allowed to reach.
 
@@ -25,7 +25,7 @@ FAR = 300.0
 """Predictions beyond this, e^300 counts, are on the straight line."""
 
 TERMS = 20
-"""Of the series of e^t - 1 - t for abs(t) < 1; what is left out is below the last digit."""
+"""Of the series of e^t - 1 - t for abs(t) < 1; the remainder is below the last digit."""
 
 SMALLEST = 1e-130
 """A mean below this is taken for this much where the logarithm must be finite."""

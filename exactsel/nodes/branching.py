@@ -1,4 +1,4 @@
-"""Which column to branch on."""
+"""Branching rules: the choice of the column to branch on."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class BranchingView:
     indicator: FloatArray
     """Relaxed indicators in [0, 1]."""
     bound_in: FloatArray
-    """Bound of the child that puts the column in."""
+    """Bound of the child that fixes the column to 1."""
     bound_out: FloatArray
-    """Bound of the child that leaves the column out."""
+    """Bound of the child that fixes the column to 0."""
 
 
 class Branching(Protocol):

@@ -1,6 +1,6 @@
 """The regions a round of searches inside the kernel left open: a table from the start, of which nodes are made later.
 
-Most of them wait for long, and many are never looked at again, so what it costs to keep one is a row.
+Most of them wait for long, and many are never read again, so storing one costs only a row.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def left_below(nodes: Sequence[Node], searches: Sequence[NativeTree], overtaken:
 
 
 def _points(searches: Sequence[NativeTree], asked: IntArray, owner: IntArray) -> tuple[Points, IntArray]:
-    """The points that are ``asked`` for, by number below the node searched below, and the numbers they have here."""
+    """The points with the numbers ``asked`` below the node searched below, and the numbers they have here."""
     first = np.cumsum([0, *(len(search.scaled_points) for search in searches)])
     named = np.where(asked >= 0, asked + first[owner][:, None], NOTHING)
     used, places = np.unique(named, return_inverse=True)

@@ -1,4 +1,4 @@
-"""What the rows of a table refer to, by number: points first, which are packed, then all else as it is.
+"""Objects to which rows of a table refer by number: points first, which are packed, then all others as they are.
 
 -1 stands for None. Numbers from -2 down stand for objects that the reader of the table already has (``known``).
 """
@@ -91,7 +91,7 @@ class Numbering:
         """The numbers of some objects."""
         return [self._number(one) for one in objects]
 
-    def _number(self, one: Any) -> int:
+    def _number(self, one: object) -> int:
         if one is None:
             return NOTHING
         known = self._known.get(id(one))
@@ -127,6 +127,6 @@ class MadeObjects:
         self._made.pop(number, None)
 
 
-def _key(one: Any) -> Any:
-    """What tells an object from others."""
+def _key(one: object) -> Any:
+    """The key that distinguishes an object from others."""
     return type(one) if holds_nothing(one) else id(one)

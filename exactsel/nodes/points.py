@@ -1,4 +1,4 @@
-"""Sparse models one after the other in arrays: each is there once, whoever refers to it.
+"""Sparse models one after the other in arrays: each is stored once, for any number of references.
 
 They prove bounds and are what bound solvers start from, so they come back to the last bit.
 """
@@ -118,7 +118,7 @@ class Points:
 
 
 def can_be_packed(points: Sequence[ModelPoint]) -> bool:
-    """Whether points come back as they are: whoever wrote a bound may hand on others than a search makes."""
+    """Whether points survive packing unchanged: a plug-in bound may pass on other points than a search makes."""
     usual = all(
         point.index.dtype == np.int32 and point.value.dtype == np.float64 and point.index.shape == point.value.shape
         and point.index.ndim == 1 for point in points

@@ -46,7 +46,7 @@ class Fixings(Sequence[Fixing]):
     columns: IntArray
     """(m,)"""
     inside: BoolArray
-    """(m,) True: leaving the column out is closed, so it is put in. False: putting it in is closed."""
+    """(m,) True: fixing the column to 0 is closed, so it is fixed to 1. False: fixing it to 1 is closed."""
     bounds: FloatArray
     """(m,) of the closed children."""
     proof_of: Callable[[int], Proof]
@@ -124,7 +124,7 @@ class NodeDivided:
     children: tuple[Region, ...]
     """One for each of the columns."""
     rest: Region
-    """What leaves all the columns out."""
+    """The child that fixes all the columns to 0."""
     unused_walk: int | None = None
     unused_work: float = 0.0
     """As in :class:`NodeKept`."""
@@ -138,19 +138,19 @@ class SubtreeResult:
     region: Region
     """The node after its bound calls."""
     closer: str
-    """Who did: :attr:`exactsel.closers.base.RegionSolver.name`."""
+    """The closer's name: :attr:`exactsel.closers.base.RegionSolver.name`."""
     children: Sequence[Region]
     """The regions left open. One that says why it is closed, and what proves its bound, is closed in its own right."""
     dropped: float = math.inf
     """A bound of everything else."""
     nodes: int = 0
-    """Nodes it looked at, ..."""
+    """Nodes it examined, ..."""
     bound_calls: int = 0
     iterations: int = 0
     work: float | None = None
     """... and multiplications, where the search learns from them when to walk (enumeration/work_budget.py)."""
     finished: bool = True
-    """Whether it came to an end within its budget."""
+    """Whether it completed within its budget."""
     closed: int = 1
     """Regions it closed, as results count them."""
     numbers: tuple[int, ...] | None = None
@@ -194,7 +194,7 @@ class Seconds:
 
 @dataclass(frozen=True, slots=True)
 class FailedTrials:
-    """What trials took that came to nothing."""
+    """The work of trials that failed."""
 
     nodes: int = 0
     calls: int = 0
@@ -218,7 +218,7 @@ class Round:
     rounded: tuple[int, ...] | None = None
     """The best support a relaxation was rounded to, for heuristics to begin from."""
     counted: WholeProblemAttempt | None = None
-    """What counting all sets has come to; None where that was not gone on with."""
+    """The outcome of counting all sets; None where counting did not continue."""
     rounded_value: float = math.inf
     """Objective of the model on ``rounded``."""
     failed_trials: FailedTrials = FailedTrials()

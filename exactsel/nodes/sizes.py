@@ -1,8 +1,6 @@
-"""What open nodes take in memory, estimated from the nodes alone, so that it is the same on every machine."""
+"""The memory of open nodes, estimated from the nodes alone, so that it is the same on every machine."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -28,12 +26,12 @@ def node_bytes(node: Node) -> int:
     return size if node.warm is node.proof else size + _entry_bytes(node.warm)
 
 
-def object_bytes(one: Any) -> int:
+def object_bytes(one: object) -> int:
     """Estimated memory of what proves a bound, or of what to start from."""
     return OBJECT_OVERHEAD + _entry_bytes(one)
 
 
-def _entry_bytes(one: Any) -> int:
+def _entry_bytes(one: object) -> int:
     if isinstance(one, np.ndarray):
         return one.nbytes
     kind = KINDS.get(type(one))

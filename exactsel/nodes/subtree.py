@@ -1,4 +1,4 @@
-"""What closers write down of the subtrees they deal with, and how their results are put together."""
+"""Records of closed subtrees, and the assembly of closers' results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def count_open(children: Sequence[Region]) -> int:
 def moves_of(result: SubtreeResult) -> tuple[Moves, list[int]]:
     """How a subtree was divided, in preorder, and the children in the order in which that meets them.
 
-    A closer without a record of its own has closed nothing but what its children say, so these tell all.
+    A closer without a record of its own has closed nothing but what its children say, so these are complete.
 
     Raises
     ------

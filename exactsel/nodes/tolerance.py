@@ -1,4 +1,4 @@
-"""When two objective values count as equal.
+"""Tolerances for the equality of objective values.
 
 Nothing here depends on the units of the data: where an objective is far below what the data are about, it is measured
 by the objective of the empty model.
@@ -15,7 +15,7 @@ from exactsel.errors import InputError, option
 from exactsel.problem.interface import SubsetProblem
 
 RESOLUTION = 1e-11
-"""Times |upper|: differences below this are rounding noise, whatever was asked for ..."""
+"""Times |upper|: differences below this are rounding noise, for any requested tolerance ..."""
 
 ROUNDED, COUNTS_ROUNDED = 1e-11, 2e-15
 """... and so are those below this part of the empty model's objective; the second with Poisson loss, whose rows cost
@@ -117,7 +117,7 @@ class Tolerance:
 
     @property
     def margin(self) -> float:
-        """How much less than what the search comes to a proof claims, beside the empty model's objective."""
+        """How much lower than the search's bound the claim of a proof is, beside the empty model's objective."""
         return min(self.noise, MARGIN * self.null)
 
     def for_search(self, taken: Callable[[float], float]) -> Tolerance:

@@ -13,7 +13,7 @@ from exactsel.types import StateArray
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A chain of decisions: child t puts in columns[t] and leaves out columns[0..t-1]; ``rest`` leaves out all.
+    """A chain of decisions: child t fixes columns[t] to 1 and columns[0..t-1] to 0; ``rest`` fixes all to 0.
 
     A binary split is a chain of one. Children and rest together cover the node by construction.
     """
@@ -22,7 +22,7 @@ class Split:
     children: tuple[StateArray, ...]
     rest: StateArray
     rest_is_contained: bool
-    """Whether ``rest`` holds no model that the last child does not hold too, so that nobody need search it."""
+    """Whether ``rest`` holds only models that the last child holds too, so that it need not be searched."""
 
 
 class Tree(Protocol):
@@ -44,7 +44,7 @@ class Tree(Protocol):
 
 
 class BinaryTree:
-    """Put one column in, or leave it out: the bound decides which."""
+    """Fix one column to 1, or to 0: the bound decides which."""
 
     name = "binary"
     eager = False
@@ -62,7 +62,7 @@ class BinaryTree:
 class StateSpaceTree:
     """The paper's tree (Sakaue, Marumo, section 2.1): child t is (S + c_t, the candidates after c_t).
 
-    Children from which no support of size k can be reached are left out: all their models are in an earlier sibling.
+    Children from which no support of size k can be reached are omitted: all their models are in an earlier sibling.
     """
 
     name = "state-space"

@@ -1,4 +1,4 @@
-"""How a search went over time: what reports and plots are made of.
+"""The history of a search over time, the data of reports and plots.
 
 An observer of the events. It measures the time itself, when an event reaches it; nothing in the search depends on it.
 """
@@ -91,9 +91,9 @@ class History:
     closed: Counter[str] = field(default_factory=Counter)
     """Regions closed one by one, by reason (see :class:`exactsel.search.events.Discarded`)."""
     put_in: int = 0
-    """Columns put in for good because leaving them out was closed, over all nodes."""
+    """Columns fixed to 1 for good because fixing them to 0 was closed, over all nodes."""
     left_out: int = 0
-    """Columns left out for good because putting them in was closed, over all nodes."""
+    """Columns fixed to 0 for good because fixing them to 1 was closed, over all nodes."""
     splits: int = 0
     shown: int = 0
     """Regions of :attr:`closed` that a closer of subtrees closed, and showed one by one."""
@@ -102,7 +102,7 @@ class History:
     subtrees: Counter[str] = field(default_factory=Counter)
     """Subtrees dealt with as a whole, by closer (:attr:`exactsel.nodes.regions.SubtreeResult.closer`) ..."""
     subtree_nodes: Counter[str] = field(default_factory=Counter)
-    """... and the nodes looked at there, ..."""
+    """... and the nodes examined there, ..."""
     left_open: Counter[str] = field(default_factory=Counter)
     """... and the regions that were left open."""
     began: float = field(default_factory=time.perf_counter)
@@ -113,10 +113,10 @@ class History:
         return bool(self.moments) and self.moments[0].nodes == 0 and not self.splits and not self.shown
 
     def closers(self) -> dict[str, dict[str, int]]:
-        """What each closer has brought since it began; those that dealt with nothing are left out.
+        """The results of each closer since it began; closers without results are omitted.
 
         Under ``bounds`` the calls made node by node, the regions closed there and the columns fixed; under the name of
-        a closer of subtrees those it dealt with, the nodes it looked at and the regions it left open.
+        a closer of subtrees those it dealt with, the nodes it examined and the regions it left open.
         """
         listed = self.closed["listed"]
         bounds = {

@@ -1,4 +1,4 @@
-"""Progress in Python: what a verb says on stderr when it is asked to (``verbose=1``), a line for each thing done.
+"""Progress of a verb on stderr from Python (``verbose=1``), a line for each step that is done.
 
 In a notebook it stands below the cell.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from exactsel.arguments import shown
 from exactsel.errors import InputError, escaped
@@ -22,7 +22,7 @@ SIZES = f"{'k':>4} {'lam':>9} {'objective':>14} {'gap':>9} {'claim':<11} {'nodes
 """The head of :func:`size_line`."""
 
 
-def teller(verbose: Any) -> Say | None:
+def teller(verbose: object) -> Say | None:
     """What writes a line to stderr; None where nothing is to be said.
 
     Raises
@@ -67,7 +67,7 @@ class Sizes:
         self._tell(size_line(result))
 
 
-def sizes_said(verbose: Any) -> Sizes | None:
+def sizes_said(verbose: object) -> Sizes | None:
     """What says the results of a course; None where nothing is to be said."""
     tell = teller(verbose)
     return None if tell is None else Sizes(tell)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 WIDTHS = {"source": 13, "nodes": 9, "open": 9, "depth": 6, "lower": 14, "upper": 14, "gap": 9, "time": 8}
 LESS_IMPORTANT = ("depth", "open", "nodes", "source")
-"""Columns left out, the first first, in a terminal that is too narrow for all."""
+"""Columns dropped, in this order, in a terminal that is too narrow for all."""
 
 ROWS_PER_HEADER = 20
 

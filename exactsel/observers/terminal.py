@@ -1,4 +1,4 @@
-"""Tables that fit: in a narrow terminal the least important columns are left out, in a pipe or file none."""
+"""Tables that fit: in a narrow terminal the least important columns are dropped, in a pipe or file none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def terminal_width(stream: TextIO) -> int | None:
 
 
 def fitting(widths: Mapping[str, int], less_important: Sequence[str], width: int | None) -> list[str]:
-    """The columns of a table that fit into ``width``, of the ``less_important`` the first left out first."""
+    """The columns of a table that fit into ``width``; those of ``less_important`` are dropped in order."""
     kept = list(widths)
     for name in less_important:
         if width is None or sum(widths[column] + 1 for column in kept) <= width:

@@ -15,7 +15,7 @@ moment; null where infinite). Columns and nodes are numbers from 0; node 0 is th
 ``subtree``        a closer dealt with a subtree: ``node``, ``closer``, ``nodes``, ``dropped``, ``open`` (nodes left),
                    ``counted`` (the part of all there is to be counted that is done; or null)
 ``raised``         the lower bound of the search rose
-``round``          all that a round brought has been told: ``round``, how many have ended
+``round``          all events of a round were reported: ``round``, how many have ended
 ``finished``       ``termination``, ``open``: how many nodes are open
 ``result``         last line: ``result``, the JSON object of the command line
 =================  ================================================================================================

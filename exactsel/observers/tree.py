@@ -17,8 +17,8 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
 
     Node attributes: ``bound`` (best proven so far), ``status``, ``fixed_in`` and ``fixed_out`` (columns fixed at this
     node by its dual vector). The status is ``split``, ``open``, why it was closed, or what was done below it:
-    ``walked``, ``counted``, or ``searched`` in a tree of its own. Edge attribute ``decision``: the columns put
-    in (``+j``) and left out (``-j``).
+    ``walked``, ``counted``, or ``searched`` in a tree of its own. Edge attribute ``decision``: the columns fixed to 1
+    (``+j``) and to 0 (``-j``).
     """
     graph = nx.DiGraph()
     for event in events:
@@ -47,7 +47,7 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
 
 
 def _add_parts(graph: nx.DiGraph, node: int, open_ids: tuple[int, ...]) -> None:
-    """Nodes made of the parts a closer tells of below a node; the node itself stays where nothing was done to it."""
+    """Nodes for the parts that a closer reports below a node; an untouched node stays."""
     for child in open_ids:
         if child != node:
             graph.add_node(child, bound=graph.nodes[node]["bound"], status="open", fixed_in=[], fixed_out=[])

@@ -1,4 +1,4 @@
-"""What people say of limits on coefficients, checked: numbers for each column, or some columns named with theirs."""
+"""Validation of coefficient limits: numbers for each column, or some columns named with theirs."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def largest_size(max_coef: float | None) -> float:
 
 
 def columns_behind(units: Units) -> Units:
-    """The columns themselves, which limits are about, whatever is chosen."""
+    """The columns themselves: limits concern columns, also where the units of selection are groups or terms."""
     return Units(units.columns, units.column_names) if units.grouped else units
 
 

@@ -37,7 +37,7 @@ MAJORISER_STEPS = 5
 """Steps by a majoriser of the loss before Newton's are tried again, where these had to be shortened much."""
 
 GRAM_COLUMNS = 4000
-"""With more columns than this nobody forms their Gram matrix for the sake of quick objectives."""
+"""With more columns than this the Gram matrix is not formed only to make quick objectives possible."""
 
 
 def least_squares_in_box(

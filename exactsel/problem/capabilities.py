@@ -1,4 +1,4 @@
-"""What a problem is like, for methods that serve some problems only: they name what they need, not a class."""
+"""Capabilities of problems, which methods require by name in place of a class."""
 
 from __future__ import annotations
 

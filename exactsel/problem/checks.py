@@ -1,4 +1,4 @@
-"""What may enter a problem: data, k, lam, names and losses, each refused in one sentence or returned in clean form."""
+"""Validation of a problem's input: data, k, lam, names and losses, refused in one sentence or returned clean."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def row_numbers(values: ArrayLike, name: str, refuse: bool = True) -> FloatArray
 
 
 def checked_data(
-    A: ArrayLike, y: ArrayLike, names: Sequence[str] | None, *asked: Any
+    A: ArrayLike, y: ArrayLike, names: Sequence[str] | None, *asked: object
 ) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
     """The data column by column (d, n), the target (n,), and the column names, which a data frame brings itself."""
     given, names = with_table_for(asked, *frame_matrix(A, names))
@@ -95,7 +95,7 @@ def checked_data(
     return matrix.T if is_design(matrix) else np.ascontiguousarray(matrix.T), target, names
 
 
-def refuse_masked(values: Any, name: str) -> None:
+def refuse_masked(values: object, name: str) -> None:
     """:class:`InputError` for a masked array, whose mask numpy would drop without a word."""
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(f"{name} is a masked array; leave out or fill in the masked entries and pass a plain array.")
@@ -153,7 +153,7 @@ def checked_k(k: Any, d: int) -> int:
     """The largest number of columns, at most d; the warning about that points at the caller's caller."""
     if k is None:
         raise InputError(
-            f"k, the largest number of columns in the model, is missing; give {either('k=5', '-k 5')}, say, "
+            f"k, the largest number of features in the model, is missing; give {either('k=5', '-k 5')}, say, "
             "or store k in the file."
         )
     try:
@@ -161,16 +161,16 @@ def checked_k(k: Any, d: int) -> int:
     except (TypeError, ValueError, OverflowError):
         whole = False
     if not whole:
-        raise InputError(f"k is {shown(k)}, but the number of columns must be a whole number.")
+        raise InputError(f"k is {shown(k)}, but the number of features must be a whole number.")
     if k < 0:
-        raise InputError(f"k is {int(k)}, but the number of columns cannot be negative.")
+        raise InputError(f"k is {int(k)}, but the number of features cannot be negative.")
     if k > d:
-        warn_of_data(f"k = {int(k)} is more than the {d} columns there are; using k = {d}.")
+        warn_of_data(f"k = {int(k)} is more than the {d} features there are; using k = {d}.")
         return d
     return int(k)
 
 
-def checked_lam(lam: Any, loss: str = "", zero: bool = True, free: bool = True) -> float:
+def checked_lam(lam: object, loss: str = "", zero: bool = True, free: bool = True) -> float:
     """The ridge weight, finite and not negative; ``zero`` says whether that is the default, ``free`` whether 0 is
     allowed with the ``loss``.
     """
@@ -246,7 +246,7 @@ def column_number(text: str) -> int | None:
     return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= 18 else None
 
 
-def name_of_loss(loss: Any) -> str:
+def name_of_loss(loss: str | Loss) -> str:
     """The name of a loss that is given by name or as an object; :class:`InputError` for anything else."""
     return loss if isinstance(loss, str) else _with_float_parameters(loss).name
 
@@ -350,20 +350,20 @@ def _real(value: Any) -> float | None:
         return None
 
 
-def _single(value: Any) -> Any:
+def _single(value: object) -> Any:
     """The value inside a numpy scalar or an array of one entry; anything else unchanged."""
     if isinstance(value, np.ndarray | np.generic) and value.size == 1:
         return value.reshape(-1)[0].item()
     return value
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {' x '.join(map(str, value.shape)) or 'one'} entries of type {value.dtype}"
     return shown(value)
 
 
-def one_number(name: str, value: Any) -> float:
+def one_number(name: str, value: object) -> float:
     """A stored number: a scalar or an array of one entry."""
     single = _single(value)
     if isinstance(single, bool) or not isinstance(single, int | float) or _real(single) is None:
@@ -371,7 +371,7 @@ def one_number(name: str, value: Any) -> float:
     return float(single)
 
 
-def one_whole_number(name: str, value: Any) -> int:
+def one_whole_number(name: str, value: object) -> int:
     """A stored whole number."""
     single = _single(value)
     if isinstance(single, float) and single.is_integer():
@@ -383,7 +383,7 @@ def one_whole_number(name: str, value: Any) -> int:
     return single
 
 
-def one_text(name: str, value: Any) -> str:
+def one_text(name: str, value: object) -> str:
     """A stored text."""
     single = _single(value)
     if not isinstance(single, str):
@@ -391,7 +391,7 @@ def one_text(name: str, value: Any) -> str:
     return single
 
 
-def list_of_texts(name: str, value: Any) -> tuple[str, ...]:
+def list_of_texts(name: str, value: object) -> tuple[str, ...]:
     """A stored list of texts."""
     entries = value.tolist() if isinstance(value, np.ndarray) else value
     names = tuple(entries) if isinstance(entries, Iterable) and not isinstance(entries, str) else (None,)

@@ -73,7 +73,7 @@ class CodedFormula:
 
     @classmethod
     def from_dict(cls, plain: Any) -> CodedFormula:
-        """The formula that :meth:`as_dict` has told of; KeyError, TypeError or ValueError for anything else."""
+        """The formula that :meth:`as_dict` has written; KeyError, TypeError or ValueError for anything else."""
         levels, categories = (
             {str(k): _levels_in(v) for k, v in plain[key].items()} for key in ("levels", "categories")
         )
@@ -244,7 +244,7 @@ def level_name(spec: Any, term: Any, place: int) -> str:
     return _WHOLE.sub(r"[\1]", name) if numbered else name
 
 
-def plain_state(value: Any) -> Any:
+def plain_state(value: object) -> Any:
     """A transform's state as JSON has it; TypeError where it holds anything but finite numbers and texts."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -278,7 +278,7 @@ def _level(value: Any) -> Level:
     return value if isinstance(value, str) else float(value)
 
 
-def _levels_in(plain: Any) -> tuple[Level, ...]:
+def _levels_in(plain: object) -> tuple[Level, ...]:
     """Levels as JSON has them."""
     if not isinstance(plain, list) or not all(type(level) in (str, int, float) for level in plain):
         raise TypeError

@@ -1,4 +1,4 @@
-"""How the columns of a model are computed from those of a table, so that a model predicts from rows as they come."""
+"""The coding of a model's columns from those of a table, so that a model predicts from raw rows."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ColumnCoding:
 
     @classmethod
     def from_dict(cls, plain: Any, columns: int) -> ColumnCoding:
-        """What :meth:`as_dict` has told of so many columns; KeyError, TypeError or ValueError for anything else."""
+        """The coding of ``columns`` columns that :meth:`as_dict` wrote; KeyError, TypeError or ValueError otherwise."""
         formula = None if plain["formula"] is None else CodedFormula.from_dict(plain["formula"])
         sources = tuple(map(Source.from_dict, plain["columns"]))
         factors = {str(name): Factor.from_dict(held) for name, held in plain["factors"].items()}

@@ -1,4 +1,4 @@
-"""What a kind of constraint tells those that read, show and repeat a problem."""
+"""The interface of a kind of constraint for code that reads, shows and repeats a problem."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class ConstraintKind:
     name: str
     """Its key in descriptions, in JSON and in the hash of a problem."""
     arguments: Mapping[str, Any]
-    """The arguments of a problem that ask for it, with what they are where none is asked for."""
+    """The problem's arguments that state it, with their values where it is absent."""
     under: Callable[[Units, Mapping[str, Any]], Units]
-    """The units under the constraint that the arguments, and ``groups``, ask for; the same units without one."""
+    """The units under the constraint that the arguments, and ``groups``, state; the same units without one."""
     again: Callable[[Any], dict[str, Any]]
-    """The arguments that ask for a constraint of this kind again, units by their positions; ``groups`` may be one."""
+    """The arguments that state a constraint of this kind again, units by their positions; ``groups`` may be one."""
     text: Callable[[Entry, Callable[[int], str]], str]
     """An entry in words, units by their labels."""
     flags: Callable[[Entry], Sequence[str]]

@@ -16,11 +16,11 @@ NAMES = tuple(kind.name for kind in KINDS)
 """Their keys in the description of a problem."""
 
 ARGUMENTS: dict[str, Any] = {name: usual for kind in KINDS for name, usual in kind.arguments.items()}
-"""All arguments of a problem that ask for constraints, with what they are where none is asked for."""
+"""All arguments of a problem that state constraints, with their values where there are none."""
 
 
 def under(units: Units, asked: Mapping[str, Any]) -> Units:
-    """The units under the constraint that some arguments ask for, ``groups`` among them for limits on groups.
+    """The units under the constraint that some arguments state, ``groups`` among them for limits on groups.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A design matrix that is asked for products and for some columns, and never held as a table.
+"""A design matrix that provides products and single columns, and is never held as a table.
 
 Dense data are numpy arrays: :class:`Objective` and the methods multiply them as they are. Data that no memory holds as
 a table answer the same expressions, ``AT @ b``, ``x @ AT``, ``AT[columns]``, in the transposed layout (d, n) that the
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from exactsel.deadlines import ask
 from exactsel.errors import InputError, UnsupportedError, either
@@ -31,7 +31,7 @@ MOST_PART_BYTES = 2**30
 
 
 class Summary(NamedTuple):
-    """What one pass over the numbers of a matrix tells."""
+    """Statistics from one pass over the numbers of a matrix."""
 
     unusable: int
     """Entries that are no finite numbers."""
@@ -49,7 +49,7 @@ class DesignColumns(ABC):
     """The columns (d, n) of A, each less its mean where :attr:`means` says so."""
 
     __array_ufunc__ = None
-    """So that ``x @ self`` is asked of this class and not of numpy."""
+    """So that ``x @ self`` calls this class and not numpy."""
 
     ndim = 2
     dtype = np.dtype(np.float64)
@@ -99,7 +99,7 @@ class DesignColumns(ABC):
 
     @abstractmethod
     def summed_up(self) -> Summary:
-        """What one pass over the numbers as given tells."""
+        """Statistics from one pass over the original numbers."""
 
     @property
     def summary(self) -> Summary:
@@ -123,10 +123,10 @@ class DesignColumns(ABC):
         """For each column (d,) the sum of ``values`` (n,) over the rows in which it is not zero."""
 
     @abstractmethod
-    def feed(self, digest: Any) -> None:
+    def feed(self, digest: hashlib._Hash) -> None:
         """Have a hash take in what defines the columns as given."""
 
-    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+    def __array__(self, *_: object, **__: Any) -> NDArray[Any]:
         raise _as_table(self.shape)
 
     def __matmul__(self, b: FloatArray) -> FloatArray:
@@ -139,7 +139,7 @@ class DesignColumns(ABC):
         combined = self.combined(x)
         return combined if self.means is None else combined - float(self.means @ x)
 
-    def __getitem__(self, key: Any) -> FloatArray:
+    def __getitem__(self, key: object) -> FloatArray:
         """``self[j]`` (n,), ``self[columns]`` (m, n) or ``self[columns, rows]``, as tables."""
         columns, rows = key if isinstance(key, tuple) else (key, slice(None))
         if isinstance(columns, slice):
@@ -245,7 +245,7 @@ class SparseColumns(DesignColumns):
         """See :class:`DesignColumns`."""
         return self._added_up(values[self.rows])
 
-    def feed(self, digest: Any) -> None:
+    def feed(self, digest: hashlib._Hash) -> None:
         """See :class:`DesignColumns`."""
         for part, kind in ((self.starts, "<i8"), (self.rows, "<i4"), (self.values, "<f8")):
             digest.update(np.ascontiguousarray(part, dtype=kind).data)
@@ -290,10 +290,10 @@ class DesignMatrix:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+    def __array__(self, *_: object, **__: Any) -> NDArray[Any]:
         raise _as_table(self.shape)
 
-    def __getitem__(self, key: Any) -> FloatArray:
+    def __getitem__(self, key: object) -> FloatArray:
         """``self[:, columns]`` (n, m), or ``self[:, j]`` (n,), as tables; rows of all columns are refused."""
         if not isinstance(key, tuple):
             raise _as_table(self.shape)
@@ -307,7 +307,7 @@ class DesignMatrix:
     def __matmul__(self, x: FloatArray) -> FloatArray:
         return x @ self.T
 
-    def of_columns(self, columns: Any) -> DesignMatrix:
+    def of_columns(self, columns: ArrayLike) -> DesignMatrix:
         """The matrix with some of its columns; itself where these are all."""
         if np.array_equal(columns, np.arange(self.shape[1])):
             return self
@@ -322,7 +322,7 @@ def _as_table(shape: tuple[int, ...]) -> UnsupportedError:
     )
 
 
-def is_design(data: Any) -> bool:
+def is_design(data: object) -> bool:
     """Whether data are not held as a table."""
     return isinstance(data, DesignColumns | DesignMatrix)
 
@@ -333,18 +333,18 @@ def with_table_for(asked: Iterable[Any], data: Any, names: Any) -> tuple[Any, An
     return data.table() if needed else data, names
 
 
-def refuse_design(AT: Any, what: str) -> None:
+def refuse_design(AT: object, what: str) -> None:
     """:class:`UnsupportedError` where data (d, n) are not held as a table."""
     if isinstance(AT, DesignColumns):
         raise UnsupportedError(
             f"{what} is needed here, but the data, {AT.shape[1]} x {len(AT)}, are held as no table; use another "
-            f"method, such as forward, or keep fewer columns."
+            f"method, such as forward, or keep fewer features."
         )
 
 
-def freeze(AT: Any, y: FloatArray) -> None:
+def freeze(AT: FloatArray | DesignColumns, y: FloatArray) -> None:
     """Make the data read-only; those that are not held as a table are never written to."""
-    if not is_design(AT):
+    if not isinstance(AT, DesignColumns):
         AT.flags.writeable = False
     y.flags.writeable = False
 
@@ -377,7 +377,7 @@ def some_of(AT: Any, columns: IntArray) -> Any:
     return AT.of_columns(columns) if isinstance(AT, DesignColumns) else AT[columns]
 
 
-def squared_lengths(AT: Any) -> FloatArray:
+def squared_lengths(AT: FloatArray | DesignColumns) -> FloatArray:
     """Squared lengths of columns (d, n)."""
     return AT.squares() if isinstance(AT, DesignColumns) else np.einsum("ij,ij->i", AT, AT)
 

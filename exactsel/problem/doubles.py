@@ -38,7 +38,7 @@ DIGITS = 17
 is read as the nearest double and nothing is lost of what was written."""
 
 MOST_EXPONENT, MOST_DIGITS = 400, 10_000
-"""Texts of larger numbers, or with more digits, are not looked at: no double comes near them, or they are no data."""
+"""Texts of larger numbers, or with more digits, are not evaluated: no double comes near them, or they are no data."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def say(found: Rounding | None, name: str, *, advice: str = "", refuse: bool = T
         warn_of_data(f"{name} {found.remark()}")
 
 
-def as_array(values: Any) -> NDArray[Any]:
+def as_array(values: object) -> NDArray[Any]:
     """An array of what is given; numbers of a list stay as they are where doubles do not hold them."""
     array = np.asarray(values)
     listed = not hasattr(values, "dtype") and not hasattr(values, "__array__") and array.dtype == np.float64
@@ -184,7 +184,7 @@ def _of_long_double(entry: Any) -> Fraction | None:
 
 
 def rounding_between(exact: Iterable[Fraction | None], nearest: FloatArray, ends: bool = False) -> Rounding | None:
-    """What numbers lose as doubles; None among them stands for one that is a double, or is not looked at.
+    """The rounding errors of numbers stored as doubles; None stands for a number that is a double or is not examined.
 
     With ``ends`` there is an answer where nothing is lost, too, for the least and the largest of a part of a column.
     """
@@ -233,7 +233,7 @@ def may_round_texts(nearest: FloatArray) -> bool:
     return largest >= EXACT or float(finite.max() - finite.min()) < NARROW * largest
 
 
-def exactly(entry: Any) -> Fraction | None:
+def exactly(entry: object) -> Fraction | None:
     """The number that an integer, decimal, fraction, long double or text is; None for doubles, and anything else."""
     if isinstance(entry, bool | float | np.floating | np.bool_):
         return _of_long_double(entry) if isinstance(entry, np.longdouble) else None

@@ -26,12 +26,15 @@ from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation
 from exactsel.problem.units import Units
 from exactsel.types import FloatArray
-from exactsel_certificates.equalities import Equalities, appended, check_equalities, fine
+from exactsel_certificates.equalities import LARGEST, Equalities, appended, check_equalities, fine
 from exactsel_certificates.prepared import Prepared
 
 CLOSE = 4.0**10
-"""R, about: a relaxed support costs less than its best admissible model by at most this part of it (measured: with 4^8
-gaps of 1e-5 stay open, with 4^15 rounding in products of the columns takes more than that)."""
+"""R, about: a relaxed support costs at most a part 1 / R less than its best admissible model.
+
+Of 136 awkward small cases and 20 portfolios 90 and 4 end within 1e-6 with 4^8, 125 and 20 with 4^10, 111 and 20 with
+4^12 (in four times the nodes), 100 and 16 with 4^14: rounding then takes more than the relaxation.
+"""
 
 
 def named_equalities(
@@ -87,7 +90,8 @@ def _row(columns: Units, terms: Mapping[Any, Any]) -> FloatArray:
 
 def _number(value: Any, what: str) -> float:
     number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
-    if not number or not fine(float(value)):
+    # Comparisons of whole numbers of any size are exact; a conversion may overflow.
+    if not number or not abs(value) <= LARGEST or not fine(float(value)):
         raise InputError(f"{what} is {shown(value)}, but 0 or a number between 1e-60 and 1e60 in size was expected.")
     return float(value) + 0.0
 

@@ -23,6 +23,9 @@ from exactsel.types import BoolArray, FloatArray, IntArray
 RANK = 1e-11
 """Singular values of equalities, columns and rows of even length, below this part of the largest are none."""
 
+FLAT = 1e-13
+"""Singular values of columns of length one that are none."""
+
 HOLDS = 1e-13
 """Part of the sizes of its terms up to which an equality holds in doubles."""
 
@@ -94,7 +97,7 @@ def _decomposed(rows: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatA
 def _solved(
     matrix: FloatArray, target: FloatArray, constraints: Constraints, scale: FloatArray
 ) -> FloatArray | None:  # fmt: skip
-    """The fit under the equalities, limits left out; None where they have no solution, or only by rounding."""
+    """The fit under the equalities, without limits; None where they have no solution, or only by rounding."""
     rows, right = constraints.rows, constraints.right
     lengths, U, s, Vt, rank = _decomposed(rows, scale)
     wanted = U.T @ (right / lengths)
@@ -111,8 +114,14 @@ def _along(even: FloatArray, residual: FloatArray, directions: FloatArray) -> Fl
     if directions.shape[1] == 0:
         return np.zeros(len(directions))
     moved = even @ directions
-    step = np.linalg.lstsq(moved, residual, rcond=1e-13)[0]
-    step += np.linalg.lstsq(moved, residual - moved @ step, rcond=1e-13)[0]
+    U, s, Vt = np.linalg.svd(moved, full_matrices=False)
+    # Columns are of length one: what is left of copies that cancel is rounding, even where it is all there is.
+    kept = s > FLAT
+    if not kept.any():
+        return np.zeros(len(directions))
+    U, s, Vt = U[:, kept], s[kept], Vt[kept]
+    step = Vt.T @ ((U.T @ residual) / s)
+    step += Vt.T @ ((U.T @ (residual - moved @ step)) / s)
     return np.asarray(directions @ step)
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from exactsel.problem.boxed import BoxedProblem
 
 ROUNDS = 10
-"""Corners looked at, each with costs that make small coefficients of the last one dear."""
+"""Corners evaluated, each with costs that make small coefficients of the last one expensive."""
 
 FEW = 1000
-"""Sets of units that are all looked at where no corner uses few enough."""
+"""Sets of units that are all evaluated where no corner uses few enough."""
 
 SMALL = 1e-3
 """Part of the largest coefficient below which one costs as much as none."""
@@ -47,7 +47,7 @@ def admissible_support(problem: BoxedProblem, k: int) -> tuple[int, ...]:
 
 
 def _supports(problem: BoxedProblem, k: int) -> Iterator[tuple[int, ...]]:
-    """Sets of units to look at: those of force_in, those with the largest terms, and those of corners."""
+    """Sets of units to evaluate: those of force_in, those with the largest terms, and those of corners."""
     force_in = tuple(problem.force_in)
     yield force_in
     fits = problem.equalities

@@ -70,7 +70,7 @@ def factor_columns(column: Column, all_levels: bool = False) -> list[Column]:
     Returns
     -------
     list of Column
-        Levels in the order the frame gives them, or else sorted; those that do not occur are left out. Empty for a
+        Levels in the order the frame gives them, or else sorted; levels that do not occur are omitted. Empty for a
         column of one value.
 
     Raises

@@ -31,7 +31,7 @@ FEW_ROWS = 20_000
 """Rows up to which products of the columns of one fit are formed from all of them."""
 
 RECENT = 64
-"""Fits an objective keeps: a search, and the next one on the same data, asks for the same few again and again ..."""
+"""Fits an objective keeps: a search, and the next one on the same data, needs the same few again and again ..."""
 
 RECENT_UP_TO = 2000
 """... over so many columns at most, so that they take little memory."""
@@ -71,9 +71,9 @@ class Selection(Fit):
 def fit_support(objective: Objective, columns: IntArray) -> Fit:
     """Minimise P over models on ``columns`` (ascending, distinct) to a gradient norm of 1e-10 ||grad P(0)||.
 
-    Newton on the data; where its systems are singular, an orthogonal factorisation takes over (minimum-norm
-    solution for lam = 0). Where the gradient is no measure, or comes to no end, Newton's method in rows goes on
-    (:mod:`exactsel.problem.row_newton`); ``converged`` says whether it came to one.
+    Newton on the data; where its systems are singular, an orthogonal factorisation takes over (minimum-norm solution
+    for lam = 0). Where the gradient is no measure, or the iteration does not converge, Newton's method in rows
+    continues (:mod:`exactsel.problem.row_newton`). ``converged`` says whether it converged.
     """
     if objective.on_demand:
         return _of_design(objective, columns)
@@ -158,7 +158,7 @@ def _nearly_dependent(objective: Objective, columns: IntArray) -> bool:
 
 
 def _is_better(candidate: Fit, best: Fit) -> bool:
-    """Whether a fit costs less, or as much as far as rounding tells and has the smaller gradient."""
+    """Whether a fit costs less, or the same up to rounding and has the smaller gradient."""
     if not abs(candidate.value - best.value) <= ALIKE * abs(best.value):
         return candidate.value < best.value or not np.isfinite(best.value)
     return candidate.gradient_norm < best.gradient_norm

@@ -70,7 +70,7 @@ class Formula:
         target : str, optional
             The column to predict where the formula names none.
         no_intercept : bool
-            Leave the intercept out, whatever the formula says.
+            Exclude the intercept, also where the formula includes one.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a formula may be made of: columns, numbers, arithmetic and known calls, so that any can be run."""
+"""The grammar of formulas: columns, numbers, arithmetic and known calls, so that a valid formula can be evaluated."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def _is_known(call: ast.expr) -> bool:
     return isinstance(call, ast.Name) and call.id in CALLS
 
 
-def _is_large(value: Any) -> bool:
+def _is_large(value: object) -> bool:
     return not isinstance(value, str | int | float | None) or (isinstance(value, str) and len(value) > 1000)
 
 
 def _has_large_degree(call: ast.Call) -> bool:
-    """Whether a basis is asked for of more columns than there are uses for."""
+    """Whether the call requests a basis of more columns than any use needs."""
     if not (isinstance(call.func, ast.Name) and call.func.id in _BASES):
         return False
     sizes = [*call.args[1:], *(keyword.value for keyword in call.keywords if keyword.arg not in _VALUES)]

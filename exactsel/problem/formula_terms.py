@@ -1,4 +1,4 @@
-"""The operators of a formula, with a limit on the terms they may come to.
+"""The operators of a formula, with a limit on the number of terms they produce.
 
 Formulaic multiplies a power out as it stands: ``(a + b + c)**30`` are 3³⁰ products, nearly all of them equal. Here a
 power is a product at a time, until no new term comes, and what would have too many terms is refused beforehand.
@@ -16,11 +16,11 @@ from exactsel.arguments import LONGEST, shown
 from exactsel.errors import InputError
 
 MOST_PRODUCTS = 10_000
-"""The most products of terms that one operator may ask for."""
+"""The most products of terms that one operator may form."""
 
 
 class _Limited(DefaultOperatorResolver):  # type: ignore[misc]
-    """Formulaic's operators; those that multiply terms look at how many there would be first."""
+    """Formulaic's operators; those that multiply terms count the products first."""
 
     @property
     def operators(self) -> list[Operator]:
@@ -63,7 +63,7 @@ def _power(terms: Any, power: Any, **more: Any) -> Any:
     return found
 
 
-def _whole_number(term: Any) -> int:
+def _whole_number(term: object) -> int:
     """A power, which is a whole number from 1."""
     text = str(term)
     if not (text.isascii() and text.isdigit() and len(text) <= LONGEST and int(text) > 0):

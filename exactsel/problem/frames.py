@@ -49,7 +49,7 @@ class Column:
     """The values a categorical column of a frame may have, in their order; None for any other column."""
 
 
-def is_frame(value: Any) -> bool:
+def is_frame(value: object) -> bool:
     """Whether ``value`` is a data frame (columns with names and types of their own)."""
     library = type(value).__module__.partition(".")[0]
     return library in FRAME_LIBRARIES and hasattr(type(value), "columns")
@@ -67,7 +67,7 @@ def frame_columns(frame: Any) -> list[Column]:
         import narwhals as nw
     except ImportError:
         raise UnsupportedError("data frames need narwhals; run: pip install 'exactsel[frames]'.") from None
-    # Of a pyarrow table these are the columns themselves, and its names are told apart by narwhals.
+    # For a pyarrow table these are the columns themselves; narwhals distinguishes its names.
     names = Counter(name for name in frame.columns if isinstance(name, str))
     twice = next((name for name, count in names.items() if count > 1), None)
     if twice is not None:

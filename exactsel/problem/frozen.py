@@ -1,4 +1,4 @@
-"""What all problems have in common, whatever is minimised: units, k, what it is like; nothing of it can be changed."""
+"""The immutable base class of all problems: units, k and capabilities, for every objective."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class FrozenProblem:
     first_support: tuple[int, ...] | None = None
     """Units a search begins with where the empty model is not admissible; None where it is, or force_in's are."""
     _of_models: ClassVar[Capability]
-    """What its models are like, whatever the units."""
+    """The capabilities of its models, for any kind of units."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if getattr(self, "_frozen", False):
             kind = type(self).__name__
             raise AttributeError(f"a {kind} is frozen; make a new one instead of changing '{name}'.")

@@ -1,4 +1,4 @@
-"""Groups of columns that are chosen together: at most k groups, whatever the number of their columns.
+"""Group selection: at most k groups of columns, of any number of columns each.
 
     minimise  P(x) = L(Ax) + (lam/2) ||x||^2   over x whose columns belong to at most k groups
 

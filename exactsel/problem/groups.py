@@ -1,4 +1,4 @@
-"""Groups of columns as units: what somebody calls a group, checked, numbered and named.
+"""Groups of columns as units: the user's definition of groups, checked, numbered and named.
 
 Groups are numbered from 0 in the order of their first columns; a column that no group names is a group of its own.
 """
@@ -54,7 +54,7 @@ class GroupedUnits(Units):
     def of_columns(
         cls, columns: Units, groups: GroupSpec, force_in: Sequence[int | str] = (), force_out: Sequence[int | str] = ()
     ) -> Units:
-        """Columns put in groups, with further demands; what was demanded of a column is demanded of its group.
+        """Columns partitioned into groups, with further demands; a demand on a column becomes one on its group.
 
         Raises
         ------
@@ -126,7 +126,7 @@ class GroupedUnits(Units):
         return super().replace(**changes)
 
     def number(self, entry: int | str, which: str) -> int:
-        """The group somebody means, by its number, its name, or the name of one of its columns."""
+        """The group that ``entry`` names: by its number, its name, or the name of one of its columns."""
         if isinstance(entry, str):
             found, written = self.called(entry), column_number(entry)
             if not found and written is not None and 0 <= written < self.d:
@@ -158,7 +158,7 @@ class GroupedUnits(Units):
         return places_of(self.column_names or ())
 
     def chosen(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """Groups somebody names for a support, in that order; named by two of its columns a group counts once."""
+        """Groups named for a support, in that order; a group named by two of its columns counts once."""
         return tuple(dict.fromkeys(numbers))
 
     def units_of(self, columns: Iterable[int]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Which terms of a formula others need: the largest that divide them."""
+"""Heredity of a formula's terms: each term requires the largest terms that divide it."""
 
 from __future__ import annotations
 
@@ -81,6 +81,6 @@ def _of_expression(node: ast.expr) -> dict[str, int]:
     return {ast.unparse(node): 1}
 
 
-def plain_name(term: Any) -> str:
+def plain_name(term: object) -> str:
     """The name of a term, as it is shown."""
     return " ".join(str(term).split())

@@ -1,4 +1,4 @@
-"""What makes two problems the same: a hash over everything that defines one, as FORMAT.md lays it down."""
+"""The identity of a problem: a hash over everything that defines it, as FORMAT.md specifies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def data_hash(header: Mapping[str, Any], AT: FloatArray, *vectors: FloatArray | 
 
 
 def prepared_hash(header: Mapping[str, Any], made: Preparation) -> str:
-    """The same over data as they were given, and what was asked to be done to them."""
+    """The same hash over the original data, and the requested preparation."""
     flags = {"intercept": made.centred, "weights": made.weights is not None, "scale": made.scaled}
     told = {"n": made.y.size} | {name: True for name, value in flags.items() if value}
     return data_hash({**header, **told}, made.AT, made.y, made.weights)

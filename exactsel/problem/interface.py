@@ -1,9 +1,9 @@
-"""What the search knows of a problem: a limit on the number of columns, and how to evaluate a choice of them."""
+"""The problem as the search sees it: a limit on the number of columns, and the evaluation of a choice of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from exactsel.problem.box_limits import CoefficientBounds
 from exactsel.problem.capabilities import Capability
@@ -43,7 +43,7 @@ class SubsetProblem(Protocol):
 
     @property
     def base(self) -> Objective | None:
-        """The same, coefficient bounds left out: what is minimised over all models, admissible or not."""
+        """The same objective without coefficient bounds: it is minimised over all models, admissible or not."""
         ...
 
     @property
@@ -105,9 +105,18 @@ class SubsetProblem(Protocol):
         """
         ...
 
+    def replace(self, **changes: Any) -> SubsetProblem:
+        """The same problem but for ``changes``, by the names of its arguments; nothing is copied."""
+        ...
+
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""
         ...
+
+
+def is_problem(value: object) -> TypeGuard[SubsetProblem]:
+    """Whether a value is a problem, and not data from which to make one."""
+    return hasattr(value, "units")
 
 
 class Statement(Protocol):

@@ -1,4 +1,4 @@
-"""What one search works out from the data, and the next one on the same data need not."""
+"""Precomputed data of a search that the next one on the same data reuses."""
 
 from __future__ import annotations
 

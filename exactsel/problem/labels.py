@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel.errors import warn_of_data
 from exactsel.losses.base import CLASSES
 from exactsel.types import FloatArray
 
+if TYPE_CHECKING:
+    from exactsel.losses.base import Loss
 
-def labels_for(loss: Any, y: Any) -> Any:
+
+def labels_for(loss: str | Loss | None, y: ArrayLike) -> Any:
     """The target; where a loss of two classes (by name, or an object) is to fit 0 and 1, or two texts, -1 and +1 in
     their place, with a warning that says which is which. Any other target is returned as it is.
     """

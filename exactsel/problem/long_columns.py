@@ -1,8 +1,8 @@
 """Columns that are long beside the ridge: searched in units in which the same ridge hardly matters to them.
 
-Bounds of Huber, logistic, Poisson and squared hinge loss divide by the ridge weight what a column's product with a dual
-vector comes to, and in its units what rounding does to that product, and to the column's mean, grows with the column.
-A column 10^9 times as long as another thus loses everything that is known of either, though its coefficient is tiny:
+Bounds of Huber, logistic, Poisson and squared hinge loss divide by the ridge weight the product of a column with a dual
+vector. In the bound's units, the rounding error of that product, and of the column's mean, grows with the column. A
+column 10^9 times as long as another thus loses everything that is known of either, though its coefficient is tiny:
 every model that costs no more than the empty one has |x_j| <= R_j, R_j from dual vectors (exactsel_certificates.radii).
 With column j divided by t_j >= 1, a power of two, its coefficient is w_j = t_j x_j, and for all models that count
 
@@ -38,7 +38,7 @@ from exactsel_certificates.radii import Radii, radii
 LOSSES: tuple[type, ...] = (Huber, Logistic, Poisson, SquaredHinge)
 
 ROOM = 1e-11
-"""Part of P(0) that rounding may take off bounds before columns are looked at."""
+"""Part of P(0) by which rounding may lower bounds before columns are rescaled."""
 
 ENOUGH = 1e-10
 """The part from which no better limits are looked for."""

@@ -1,6 +1,6 @@
-"""Columns of a dense table that stays in its file, in single or double precision: looked at in blocks, never copied.
+"""Columns of a dense table that stays in its file, in single or double precision: read in blocks, never copied.
 
-A block is made doubles when it is looked at, so products are those of the numbers in the file, as doubles.
+A block is converted to doubles when it is read, so products are those of the numbers in the file, as doubles.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MappedColumns(DesignColumns):
     ) -> None:
         super().__init__(table.shape[1], table.shape[0], means)
         self.table, self.divisors = table, divisors
-        """The numbers in the file; (d,) powers of two that columns are divided by when they are looked at."""
+        """The numbers in the file; (d,) powers of two that divide the columns when they are read."""
         self._digest = b""
         """Of the numbers in the file, once there is a summary: a pass for it alone would come when time is over."""
 
@@ -108,14 +108,14 @@ class MappedColumns(DesignColumns):
 
     @property
     def counts(self) -> IntArray:
-        """See :class:`DesignColumns`; nobody looks for zeros."""
+        """See :class:`DesignColumns`; zeros are not counted here."""
         return np.full(len(self), self.shape[1])
 
     def touched(self, values: FloatArray) -> FloatArray:
         """See :class:`DesignColumns`."""
         return np.full(len(self), float(np.sum(values)))
 
-    def feed(self, digest: Any) -> None:
+    def feed(self, digest: hashlib._Hash) -> None:
         """See :class:`DesignColumns`."""
         if self.divisors is not None:
             digest.update(np.ascontiguousarray(self.divisors).data)

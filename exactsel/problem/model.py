@@ -1,4 +1,4 @@
-"""The model for the data as they were given, whatever was done to them before the search."""
+"""The model for the original data, before any transformation for the search."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, did_you_mean
 from exactsel.files import write_bytes
@@ -55,7 +56,7 @@ class Model:
         centred = (tall is not None and tall.intercept) or (preparation is not None and preparation.centred)
         return cls(undone, intercept if centred else None, names, coding)
 
-    def predict(self, A: Any) -> FloatArray:
+    def predict(self, A: ArrayLike) -> FloatArray:
         """Predictions for rows.
 
         For logistic and squared hinge loss these are scores: positive ones speak for the label +1. For Poisson
@@ -192,8 +193,8 @@ class PreparedModel:
     """A model in the columns that were made ready for the search."""
 
     coef: FloatArray
-    """(d,) coefficients of the columns as they were searched, that is, centred and scaled where that was asked for.
-    Empty for column subset selection, which has none."""
+    """(d,) coefficients of the columns as they were searched, that is, centred and scaled where the problem requests
+    it. Empty for column subset selection, which has none."""
     preparation: Preparation | None = None
     """What was done to the data before, see :meth:`exactsel.Problem.prepared`; None where nothing was."""
 
@@ -204,7 +205,7 @@ class PreparedModel:
 
 
 def preparation_of(problem: SubsetProblem) -> Preparation | None:
-    """What was asked to be done to the data of a problem; None where nothing was."""
+    """The requested preparation of a problem's data; None where there is none."""
     objective = problem.base
     made = None if objective is None else objective.preparation
     return made if made is not None and made.asked else None

@@ -169,7 +169,7 @@ def not_both_of(spec: Iterable[Any], d: int, number: Callable[[int | str], int])
 
 
 def _under(units: Units, asked: Mapping[str, Any]) -> Units:
-    """The units with the pairs that are asked for."""
+    """The units with the requested pairs."""
     spec = asked.get("not_both")
     found = None if spec is None else not_both_of(spec, units.d, lambda entry: units.number(entry, "not_both"))
     return units if found is None else units.under(found)

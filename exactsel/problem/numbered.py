@@ -1,4 +1,4 @@
-"""Columns whose names are whole numbers, as pandas calls them where nobody does, and what a number then means.
+"""Columns whose names are whole numbers, as pandas numbers unnamed ones, and the meaning of a number as a name.
 
 A number is the position of a column, and a text its name. Where names are numbers, 2 may mean the third column or the
 one called 2: where these are two columns a number is refused, and the text ``'2'`` says which is meant.
@@ -7,7 +7,6 @@ one called 2: where these are two columns a number is refused, and the text ``'2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ class Position(int):
     """The position of a column that is no choice of the caller's, so that nothing else can be meant by it."""
 
 
-def as_name(label: Any) -> str:
+def as_name(label: object) -> str:
     """What a column is called that has this label."""
     if isinstance(label, str):
         return label

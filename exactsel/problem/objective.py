@@ -318,7 +318,7 @@ class Objective:
         return np.concatenate([coef[used] @ self.AT[used, rows] for rows in self._row_blocks()])
 
     def _normal_product(self, vector: FloatArray) -> FloatArray:
-        """A'A times a vector; two products with A where nobody needs A'A itself, which may not fit into memory."""
+        """A'A times a vector; two products with A where A'A itself is not needed, as it may not fit into memory."""
         if self.weights is not None:
             return np.asarray(self.AT @ ((vector @ self.AT) * self.weights))
         return self.gram.G @ vector if "gram" in self.__dict__ else self.AT @ (vector @ self.AT)
@@ -352,7 +352,7 @@ class Objective:
 
     @cached_property
     def recent_fits(self) -> dict[bytes, Fit]:
-        """Fits that were asked for lately, by their columns (see :func:`exactsel.problem.fit.fit_support`)."""
+        """Recent fits, by their columns (see :func:`exactsel.problem.fit.fit_support`)."""
         return {}
 
     @cached_property

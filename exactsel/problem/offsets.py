@@ -1,8 +1,8 @@
 """Offsets: what is known of a row's prediction beforehand, put into the data.
 
-A model then predicts z + o for a row with the offset o. For the losses that look at z - y alone (quadratic, Huber) that
-is the target y - o. For Poisson loss, where o is the logarithm of an exposure E, it is the rate y / E with the weight
-E:
+A model then predicts z + o for a row with the offset o. For the losses that depend on z - y alone (quadratic, Huber)
+that is the target y - o. For Poisson loss, where o is the logarithm of an exposure E, it is the rate y / E with the
+weight E:
 
     E ( exp(z) - (y/E) z + (y/E) log(y/E) - y/E )  =  exp(z + o) - y (z + o) + y log y - y,
 
@@ -46,7 +46,7 @@ def has_offset(objective: Any) -> bool:
     return objective.offset is not None or (made is not None and made.exposure is not None)
 
 
-def knowing(problem: Stated, offset: Any) -> Stated:
+def knowing(problem: Stated, offset: ArrayLike | None) -> Stated:
     """The problem, which knows what has been taken off its target; itself where that is nothing."""
     whole: Any = problem
     if offset is None or whole.loss.name == "poisson":

@@ -4,9 +4,8 @@ For quadratic loss an unpenalised intercept is exact by centring: with the colum
 best intercept for coefficients x is t - m'x, and putting it in leaves the same problem on centred data. Row weights w
 are likewise exact: rows are multiplied by sqrt(w), and means weighted by w.
 
-For other losses the prepared problem keeps weights and intercept (:mod:`exactsel.losses.adjusted`). Columns
-are centred all the same: that only changes which intercept is best, and makes the numbers better. Rows of weight 0 are
-left out.
+For other losses the prepared problem keeps weights and intercept (:mod:`exactsel.losses.adjusted`). Columns are centred
+all the same: that only changes which intercept is best, and makes the numbers better. Rows of weight 0 are removed.
 
 Prepared numbers are rounded. By how much, and what that does to a bound, is worked out in
 :mod:`exactsel_certificates.prepared` and :mod:`exactsel_certificates.transfer`, which the checker of proofs uses too:
@@ -34,7 +33,7 @@ from exactsel.types import FloatArray
 from exactsel_certificates.prepared import Prepared, prepare
 
 AUTO = "auto"
-"""An intercept for every loss that can have one: what data and tables get unless told otherwise."""
+"""An intercept for every loss that can have one: the default for data and tables."""
 
 SMALLEST_WEIGHT = 1e-30
 """Positive weights below this, or above its inverse, are refused: products with them could underflow."""
@@ -112,9 +111,7 @@ class Preparation:
 
     @property
     def asked(self) -> bool:
-        """Whether anything was asked to be done to the data, beyond columns of even length
-        (exactsel.problem.column_scales).
-        """
+        """Whether the data are to be prepared, beyond columns of even length (exactsel.problem.column_scales)."""
         return self.centred or self.scaled or self.weights is not None
 
     @property
@@ -137,7 +134,7 @@ class Preparation:
         """Whether the intercept is left to the loss."""
         return self.made.intercept
 
-    def check_loss(self, loss: Any) -> None:
+    def check_loss(self, loss: Loss) -> None:
         """:class:`UnsupportedError` where the data were prepared for another loss."""
         name = loss if isinstance(loss, str) else loss.name
         if name != self.loss and (self.centred or self.weights is not None):
@@ -224,7 +221,7 @@ def _called(loss: str | Loss) -> str:
     return loss if isinstance(loss, str) else loss.name
 
 
-def _check_intercept(fit_intercept: Any) -> None:
+def _check_intercept(fit_intercept: object) -> None:
     if not isinstance(fit_intercept, bool | np.bool_ | int | str) or fit_intercept not in (True, False, AUTO):
         raise UnsupportedError(f"fit_intercept is {shown(fit_intercept)}, but it must be True, False or 'auto'.")
 

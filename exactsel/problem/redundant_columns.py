@@ -1,11 +1,11 @@
-"""Columns that bring nothing new to others: what a region need not look at where lam = 0 and columns are dependent.
+"""Redundant columns, which a region can ignore where lam = 0 and columns are dependent.
 
 Where column a_j is within e ||a_j|| of the span of the columns S, a model that uses S and a_j has a neighbour that does
-without a_j: its coefficient goes to S, and the residual moves by at most e ||a_j|| |x_j|. So among models with
-|x_j| ||a_j|| <= R ||y|| a region that holds S loses at most R ||y|| times the distances of such columns, of as many of
-them as a model holds. Nothing is asked of the size of the neighbour's coefficients. What is decided on other columns
-is decided alike for a model and its neighbour, so a region may be divided further without those columns, and each of
-its parts speaks of the part that has them back. (That is not so of columns that a candidate would make up for.)
+without a_j: its coefficient goes to S, and the residual moves by at most e ||a_j|| |x_j|. So among models with |x_j|
+||a_j|| <= R ||y|| a region that holds S loses at most R ||y|| times the distances of such columns, of as many of them
+as a model holds. The size of the neighbour's coefficients is not restricted. What is decided on other columns is
+decided alike for a model and its neighbour, so a region may be divided further without those columns, and each of its
+parts speaks of the part that has them back. (That is not so of columns that a candidate would make up for.)
 
 An elimination of the Gram matrix suggests such columns. How far they are is computed from the data: for *any* t the
 distance is at most ||a_j - A_B t||, B being the columns it is to be combined of, of which every entry is off by no more
@@ -48,7 +48,8 @@ FARTHEST = 1e-14
 """Distances above this, in lengths of the column, are not neglected; ..."""
 
 CERTAINLY = 0.5
-"""... and to be certain that a checker, who rounds in his own way, neglects a column, it must be nearer by this."""
+"""A checker rounds in its own way. For it to neglect a column with certainty, the column must be nearer by this factor.
+"""
 
 ROOM = 0.9
 """Part of the curvature that is used, so that it serves one set of columns as well as another."""
@@ -86,7 +87,7 @@ class RedundantColumns:
         return cast("RedundantColumns | None", problem.shared["spans"])
 
     def price(self, k: int) -> float:
-        """What a level must be proven above to be claimed of bounded models of k columns that use what was left out.
+        """The threshold a proof must exceed to claim a level for bounded models of k columns that use removed columns.
 
         ||Az - y|| moves by k R ||y|| e at most, and half its square by ||y|| times that, where the model is no worse
         than the empty one.
@@ -94,9 +95,9 @@ class RedundantColumns:
         return 1.001 * BOUNDED_MODEL_RADIUS * FARTHEST * k * 2.0 * self._constant
 
     def reduce(self, inside: IntArray, candidates: IntArray, k: int) -> Reduced:
-        """Leave out what S makes up for, and what of S the columns before it do.
+        """Remove the columns that S makes up for, and those of S that the columns before them make up for.
 
-        So that it is seen to be left out of regions below this one too, whose S has up to k columns.
+        So that the column is also removed in regions below this one, whose S has up to k columns.
         """
         kept: list[int] = []
         for column in inside.tolist():
@@ -121,7 +122,8 @@ class RedundantColumns:
         if not definite(H):
             return False
         H[np.diag_indices(len(H))] -= room
-        if definite(H):  # by so much that no subset can fail by rounding: what is asked first makes no difference
+        # by so much that rounding cannot make any subset fail: the order of the tests makes no difference
+        if definite(H):
             self._curved.append(key)
         return True
 

@@ -1,7 +1,8 @@
 """The problem without what only takes models away: signs, bounds of coefficients, and which units go together.
 
-Whatever is known of all models of a region holds for those that are admissible, so ways to close regions may be asked
-of the problem without its restrictions. What they propose is another matter: the search fits it under all of them.
+Every bound that holds for all models of a region holds for the admissible ones. Methods that close regions may
+therefore work on the problem without its restrictions. What they propose is another matter: the search fits it under
+all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is known where the ridge that is searched with costs hardly more than the one given, which may be none.
+"""Bounds for the given ridge, which may be none, from a search with a slightly different one.
 
 See :mod:`exactsel.problem.infinitesimal_ridge` and :mod:`exactsel.problem.long_columns`.
 """

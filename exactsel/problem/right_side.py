@@ -43,7 +43,7 @@ class RightSide:
         names : sequence of str
             What ``.`` stands for.
         no_intercept : bool
-            Leave the intercept out, whatever the text says.
+            Exclude the intercept, also where the text includes one.
         whole : str, optional
             The formula as messages show it.
 

@@ -7,26 +7,46 @@ pandas gives to rows without any say nothing, unless the other labels are the sa
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.types import BoolArray
 
 LIBRARIES = ("pandas", "modin", "cudf")
 """Libraries whose frames and series have labels of rows."""
 
 
-def labels_of_rows(values: Any) -> Any:
+class Labels(Protocol):
+    """The labels of rows: an index of pandas, or of a library like it."""
+
+    is_unique: bool
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[object]: ...
+    def __getitem__(self, place: int, /) -> object: ...
+    def equals(self, other: Labels) -> bool:
+        """Whether both have the same labels in the same order."""
+        ...
+
+    def isin(self, values: Labels) -> BoolArray:
+        """Which labels are among others."""
+        ...
+
+
+def labels_of_rows(values: Any) -> Labels | None:
     """The labels of the rows, or None for data that have none; labels themselves are their own."""
     library = type(values).__module__.partition(".")[0]
     if library in LIBRARIES and type(values).__name__.endswith("Index"):
-        return values
-    index = getattr(values, "index", None) if library in LIBRARIES else None
+        found: Labels = values
+        return found
+    index: Labels | None = getattr(values, "index", None) if library in LIBRARIES else None
     return None if index is None or callable(index) else index
 
 
-def check_rows(rows: Any, **others: Any) -> None:
+def check_rows(rows: object, **others: Any) -> None:
     """Refuse data whose rows are labelled in another way than those of others they are to be used with.
 
     Parameters
@@ -49,10 +69,10 @@ def check_rows(rows: Any, **others: Any) -> None:
         _check(known[0][0], known[0][1], name, labels)
 
 
-def _check(first: str, expected: Any, name: str, found: Any) -> None:
+def _check(first: str, expected: Labels, name: str, found: Labels) -> None:
     """:class:`InputError` where two sets of labels do not pair the rows as their positions do."""
     if len(expected) != len(found) or expected.equals(found):
-        return  # other lengths are refused by who counts rows
+        return  # the check of row counts refuses other lengths
     way_on = f"give {name}.to_numpy() if rows go by their position"
     if _same_in_another_order(expected, found):
         whose = "X.index" if first == "the data" else f"{first}.index"
@@ -67,14 +87,14 @@ def _check(first: str, expected: Any, name: str, found: Any) -> None:
         )
 
 
-def _same_in_another_order(one: Any, other: Any) -> bool:
+def _same_in_another_order(one: Labels, other: Labels) -> bool:
     try:
         return bool(one.is_unique and other.is_unique and one.isin(other).all())
     except TypeError:  # of labels that cannot be looked up
         return False
 
 
-def _counts(labels: Any) -> bool:
+def _counts(labels: Labels) -> bool:
     """Whether the labels are 0, 1, 2 and so on."""
     try:
         return bool(np.array_equal(np.asarray(labels), np.arange(len(labels))))
@@ -82,14 +102,14 @@ def _counts(labels: Any) -> bool:
         return False
 
 
-def _shown(labels: Any, others: Any) -> str:
+def _shown(labels: Labels, others: Labels) -> str:
     """A label of the first place at which two differ."""
     place = next(i for i, (one, other) in enumerate(zip(labels, others, strict=True)) if not _equal(one, other))
     text = repr(labels[place])
     return text if len(text) <= 40 else text[:40] + "…"
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(one: object, other: object) -> bool:
     try:
         return bool(one == other)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Newton's method by orthogonal factors of the weighted rows, for supports on which normal equations come to no end.
+"""Newton's method by orthogonal factors of the weighted rows, for supports whose normal equations do not converge.
 
 Where row weights lie many decades apart, or curvatures do at the models a step passes through, the Hessian A'WA in
 doubles holds nothing of the light rows. A factor Q R of the rows of W^(1/2) A does, where the heavy rows come first
@@ -35,7 +35,7 @@ SHORTEST = 2.0**-40
 """Step length at which a direction is given up."""
 
 LONG_ENOUGH = 0.05
-"""A shorter step asks for more curvature in the next one."""
+"""A shorter step requires more curvature in the next one."""
 
 BLENDS = (0.0, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 1.0)
 """Parts of the curvature above the loss that may take the place of the loss's own."""
@@ -44,7 +44,7 @@ SPREAD = 1e3
 """Ratio of weights, lengths, or objectives, from which on gradients are no measure of a fit."""
 
 ENOUGH = 2
-"""Up to this blend curvature added tells a minimum from a model that can be improved."""
+"""Up to this blend added curvature distinguishes a minimum from a model that can be improved."""
 
 REFINEMENTS, ROUNDED = 3, 4e-15
 """Full steps at a minimum, which may raise the objective by this part of it."""
@@ -69,7 +69,7 @@ class Step(NamedTuple):
     promised: float
     """How far the quadratic falls."""
     whole: bool
-    """Whether no direction was left out in which the quadratic has no minimum."""
+    """Whether the step covers all directions: False where one in which the quadratic has no minimum was excluded."""
 
 
 class RowModel:
@@ -169,8 +169,9 @@ def misjudged(objective: Objective, columns: IntArray, value: float) -> bool:
 
 
 def improved(objective: Objective, columns: IntArray, start: FloatArray) -> tuple[FloatArray, bool]:
-    """A model (m,) on these columns, no worse than the start as far as rounding tells, and whether no step promises
-    anything any more.
+    """A model (m,) on these columns that is no worse than the start up to rounding.
+
+    The flag says whether no further step promises a decrease.
 
     For all losses; ``start`` is (m,).
     """

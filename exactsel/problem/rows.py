@@ -43,7 +43,7 @@ CONVERGED = 1e-11
 
 
 class Unusable(Exception):
-    """What was asked of the rows is not to be had: a singular matrix, or a flag that says stop."""
+    """The rows cannot give the requested quantity: a singular matrix, or a stop."""
 
 
 class Rows:
@@ -151,7 +151,7 @@ class Rows:
 
     @property
     def stopped(self) -> bool:
-        """Whether the flag is up, or whoever is asked says stop."""
+        """Whether the flag is set, or the stop callback returns true."""
         return bool(self.stop[0]) or (self._should_stop is not None and self._should_stop())
 
     def go_on(self) -> None:
@@ -195,7 +195,7 @@ class Rows:
         list(map(write, parts) if self._pool is None else self._pool.map(write, parts))
 
     def _products_of(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Left times the transpose of right; of many columns some at a time, so that nobody waits long for a stop."""
+        """Left times the transpose of right; many columns are multiplied in blocks, so that a stop acts soon."""
         if left.size * len(right) <= AT_ONCE:
             return left @ right.T
         products = np.empty((len(left), len(right)))
@@ -269,7 +269,7 @@ def fit_all(rows: Rows, start: FloatArray) -> tuple[FloatArray, float]:
 
 
 def known_fit(objective: Objective, rows: Rows | None = None) -> tuple[FloatArray, float]:
-    """:func:`fit_all` from the empty model on, done once for all who ask for it on the same data."""
+    """:func:`fit_all` from the empty model on, computed once for all callers on the same data."""
     loss = (objective.loss.name, *objective.loss_parameters.items())
     key = ("fit on all columns", loss, objective.lam, objective.intercept, objective.weights is None)
     if key not in objective.shared:

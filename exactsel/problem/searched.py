@@ -22,7 +22,7 @@ def to_search_with(objective: Objective, units: Units, k: int) -> Objective:
         if units.grouped or units.constraint is not None:
             refuse_design(objective.AT, "a table of the columns of groups or of a hierarchy")
         if objective.lam == 0.0 and not isinstance(objective.loss, Quadratic | Huber):
-            # Some k columns may tell the classes, or the rows without counts, apart: then no model is the best one.
+            # Some k columns may separate the classes, or the rows without counts: then no model is the best one.
             raise UnsupportedError(
                 f"{option('lam')} is 0, which with {objective.loss.name} loss data that are held as no table cannot be "
                 f"served with; give a positive {option('lam')}."

@@ -28,13 +28,13 @@ NOISE = 2e-15
 """Part of what is added up in a prediction that rounding may make of it."""
 
 LARGE = 1e6
-"""Coefficients (of columns of size one) that are enough where the solver comes to no end without a limit."""
+"""Coefficients (of columns of size one) that suffice where the solver does not converge without a limit."""
 
 TO_BE_DROPPED = 60
 """Columns of a direction up to which those it does not need are looked for one by one."""
 
 SHOWN = 8
-"""Columns told one by one."""
+"""Columns listed one by one."""
 
 
 class Separation(NamedTuple):

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
 
 from exactsel.errors import UnsupportedError, option
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray
+
+if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
 
 AnyRegression: TypeAlias = Problem | BoxedProblem
 """A problem with coefficients, free or within limits."""
 
 
-def is_on_demand(problem: Any) -> TypeGuard[AnyRegression]:
+def is_on_demand(problem: SubsetProblem) -> TypeGuard[AnyRegression]:
     """Whether the data of a problem are not held as a table (:mod:`exactsel.problem.design`)."""
     objective = problem.base
     return objective is not None and objective.on_demand
+
+
+def is_regression(problem: SubsetProblem) -> TypeGuard[AnyRegression]:
+    """Whether its models have coefficients, and predict a target."""
+    return problem.has(COEFFICIENTS)
 
 
 def refuse_unlimited(problem: AnyRegression) -> None:

@@ -1,4 +1,4 @@
-"""How each column is stored for the kernels: whole, or by its entries where most of it is zero.
+"""Storage of columns for the kernels: dense, or by their entries where most of a column is zero.
 
 Where the loss has an intercept, a constant taken off a column changes nothing: dual vectors sum to zero, and the level
 of the predictions is found anew. So there a column may be stored by what differs from its most frequent value, and 0/1
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.columns import END, EQUAL, FIRST, PLACE, VALUES, Columns, RawData
@@ -30,10 +30,10 @@ FEW_EQUAL = 0.3
 """... and where all its entries are equal, so that it needs no values."""
 
 LOOKED_AT = 101
-"""Rows that tell, at least, whether it is worth while to look at all of them."""
+"""Rows that are sampled to decide whether it is worth while to read all of them."""
 
 COLUMNS_AT_ONCE = 1000
-"""Columns of which these rows are looked at at a time."""
+"""Number of columns of which these rows are read at a time."""
 
 
 def raw_data(AT: FloatArray, y: FloatArray, levelled: bool) -> RawData:
@@ -110,7 +110,7 @@ def _promising(AT: FloatArray, levelled: bool) -> Iterator[tuple[int, float]]:
 class _Pieces:
     """Vectors that become one, in memory or, for data in a file, in another file."""
 
-    def __init__(self, AT: FloatArray, kind: Any) -> None:
+    def __init__(self, AT: FloatArray, kind: DTypeLike) -> None:
         self.sizes: list[int] = []
         self._AT, self._kind, self._held = AT, kind, list[Any]()
         self._stream: IO[bytes] | None = None
@@ -133,7 +133,7 @@ class _Pieces:
             self._stream.flush()
             if not sum(self.sizes):
                 return np.zeros(0, dtype=self._kind)
-            # Of the type that a vector in memory has, which nobody writes to.
+            # Of the type of a vector in memory; nothing writes to it.
             return np.asarray(np.memmap(self._stream, dtype=self._kind, mode="c", shape=(sum(self.sizes),)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel.errors import either, option
 from exactsel.problem.design import DesignColumns
@@ -40,7 +41,7 @@ class Hint(NamedTuple):
         return f"{self.found}, but the loss is quadratic; {first} {other}, or {option('loss', 'quadratic')} to keep it."
 
 
-def better_loss(y: Any) -> Hint | None:
+def better_loss(y: ArrayLike | None) -> Hint | None:
     """A hint where a target (n,) of numbers is one of two classes, or of counts; None for any other."""
     values = np.asarray(y)
     if values.dtype.kind not in "biuf" or values.ndim != 1 or values.size < LEAST_ROWS or not np.isfinite(values).all():
@@ -58,7 +59,7 @@ def better_loss(y: Any) -> Hint | None:
     return Hint(f"the target holds counts, whole numbers from 0 to {distinct[-1]:g}", "poisson", 0.0)
 
 
-def copies_of(y: Any, AT: Any) -> list[int]:
+def copies_of(y: object, AT: Any) -> list[int]:
     """Numbers of the columns, rows of AT (d, n), that are the target y (n,) itself; none where y has one value."""
     target = np.asarray(y)
     if target.dtype.kind not in "biuf" or target.shape != AT.shape[1:] or target.size < LEAST_ROWS:

@@ -1,4 +1,4 @@
-"""What is chosen: columns one by one, or groups of columns (:mod:`exactsel.problem.groups`), and what is demanded.
+"""Units of selection: single columns, or groups of columns (:mod:`exactsel.problem.groups`), with their constraints.
 
 A problem counts, names and decides about units; its objective speaks of columns. Units are numbered from 0.
 """
@@ -62,7 +62,7 @@ class Constraint(Protocol):
         ...
 
     def largest(self, state: StateArray) -> int:
-        """A number of units that no admissible set of those that are not OUT exceeds, whatever k is."""
+        """An upper bound of the size of admissible sets without units that are OUT, for any k."""
         ...
 
     def of_columns(self, units: Units) -> Constraint:
@@ -103,7 +103,7 @@ class Units:
     grouped: ClassVar[bool] = False
     """Whether a unit may have several columns."""
     named_thing: ClassVar[str] = "column"
-    """What a name may be that of, where units are asked for."""
+    """The things a name may denote, where units are named."""
 
     @classmethod
     def of(
@@ -244,7 +244,7 @@ class Units:
         return named.demanding(*(changes.get(name, own) for name, own in kept.items()))
 
     def number(self, entry: int | str, which: str) -> int:
-        """The unit somebody means in the argument ``which``."""
+        """The unit that ``entry`` names in the argument ``which``."""
         other = self.other_names or ()
         if entry in other and entry not in (self.column_names or ()):
             return other.index(str(entry))
@@ -264,7 +264,7 @@ class Units:
         return places_of(self.names or ())
 
     def chosen(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """Units somebody names for a support, in that order; what may be named twice counts once."""
+        """Units named for a support, in that order; a unit that may be named twice counts once."""
         return tuple(numbers)
 
     def columns_of(self, units: Iterable[int]) -> IntArray:

@@ -1,4 +1,4 @@
-"""Which counts a checker makes again by default: a search with a proof makes no others."""
+"""The counts that a checker repeats by default: a search with a proof makes no others."""
 
 from __future__ import annotations
 

@@ -41,14 +41,14 @@ ANYTHING = 5e-324
 """A target that any bound reaches: the checker makes no bound larger than it comes out."""
 
 ALIKE = 1e-6
-"""Part of a bound by which those may differ that are asked for together."""
+"""Relative difference up to which bounds are evaluated together."""
 
 UNTRUSTED = 1e-6
-"""Part of a bound that the rounding of a dual vector may be said to make where somebody else names the witness, who
-could choose one with coefficients of any size. Without a ridge honest searches come to more."""
+"""Part of a bound to which the rounding of a dual vector is limited where the witness comes from outside, with
+coefficients of any size. Without a ridge honest searches need more."""
 
 COUNTED = "counted"
-"""Stands for a witness where every model of a region was looked at."""
+"""Stands for a witness where every model of a region was evaluated."""
 
 
 class Claim(NamedTuple):
@@ -90,7 +90,7 @@ class Evaluator:
         """A claim that does not hold up to its margin, with what was found instead; None where all hold.
 
         ``bounded`` says that they are about bounded models only (FORMAT.md, the scope). All means of the checker take
-        long at a claim that is wrong, so the first one that is found ends it: one who lies often costs no hours.
+        long at a wrong claim, so the first wrong claim ends it: many wrong claims cost no hours.
         """
         if not claims:
             return None
@@ -202,7 +202,7 @@ class _Stored:
         self._split = -1
         """The one that leaves the curvature, if any."""
 
-    def number(self, point: Proof | str, rows: Any) -> int:
+    def number(self, point: Proof | str, rows: object) -> int:
         """The witness as :class:`exactsel_certificates.walk.Leaves` name it; ``rows`` are those that count."""
         if point == COUNTED:
             return BY_COUNTING

@@ -1,4 +1,4 @@
-"""The pieces of a proof, written in the order of the search, and the preorder they are put in at the end."""
+"""The pieces of a proof, written in the order of the search and arranged in preorder at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from exactsel.nodes.node import ROOT_ID
 from exactsel_certificates import container as fmt
 
 FLUSHED = 1 << 16
-"""Words put in order before they are written."""
+"""Words arranged before they are written."""
 
 UNKNOWN = -2
 """In the place of the witness in force, after a piece that names several."""
@@ -62,7 +62,7 @@ class Records:
         self._last[node] = record
 
     def growth(self) -> bytes:
-        """What was entered since this was last asked."""
+        """The entries since the last call."""
         first, end = self._told, len(self._owner)
         grown = np.empty(end - first, dtype=_ROW)
         grown["node"], grown["mixed"] = self._owner[first:], self._mixed[first:]
@@ -71,10 +71,10 @@ class Records:
         return grown.tobytes()
 
     def replay(self, grown: bytes, words: int) -> None:
-        """Enter again what :meth:`growth` told of a spool of so many words; ValueError for pieces it cannot hold."""
+        """Enter again what :meth:`growth` returned for a spool of so many words; ValueError for invalid pieces."""
         rows = np.frombuffer(grown, dtype=_ROW)
         sizes = rows["words"].astype(np.int64)
-        # Every node but the root is named by a word before it has a piece, or is one of the steps that words tell.
+        # Every node but the root is named by a word before it has a piece, or is one of the steps that words state.
         sound = np.all(rows["node"] >= 0) and np.all(rows["node"] <= words + MOST_AHEAD) and np.all(sizes > 0)
         if not (sound and self._words + sizes.sum() <= words):
             raise ValueError("pieces that the proof has no words for")

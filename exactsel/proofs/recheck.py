@@ -1,8 +1,8 @@
 """Look over a search's shoulder: evaluate every bound anew as it is committed, and follow every region.
 
-An observer of a search that is told in detail. It keeps a list of its own of what is open, made from the events alone,
-and takes nothing over from the search but witnesses: a bound that its witness does not prove, a region that is lost,
-is there twice or is another than the events make it, end the search. That takes several times as long as the search.
+An observer of a search with details. It keeps a list of its own of what is open, made from the events alone, and takes
+nothing over from the search but witnesses: a bound that its witness does not prove, a region that is lost, is there
+twice or is another than the events make it, end the search. That takes several times as long as the search.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KINDS[[kinds.CLOSED, LEFT_OPEN, COUNTED_MOVE]] = fmt.CLOSE, fmt.CLOSE, fmt.COUN
 
 
 class Recheck:
-    """Observes one search told in detail, from its beginning or from where an earlier one has stopped.
+    """Observes one search with details, from its beginning or from where an earlier one has stopped.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Recheck:
     evaluator : Evaluator, optional
         One made for the problem before.
     samples : callable, optional
-        Asked for each region a walk has closed whether to evaluate its bound; all are where it is left out.
+        Called for each region a walk has closed, to decide whether to evaluate its bound; by default all are.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Recheck:
             self._end(event.open_nodes, state)
 
     def begin(self, nodes: Sequence[Node], state: SearchState, known: bool = False) -> None:
-        """These are open at the beginning; ``known`` where their bounds need not be looked at."""
+        """These are open at the beginning; ``known`` where their bounds need no check."""
         state.opened = []
         for node in nodes:
             self._regions[node.id] = self._implied(node.state.tobytes(), range(len(node.state)))
@@ -228,7 +228,7 @@ class Recheck:
         self._claims = []
 
     def margin(self, bound: float) -> float:
-        """What a bound may lie above that of whoever rounds in another way: as much as proofs claim less."""
+        """By how much a bound may exceed that of a checker with another rounding: as much as proofs claim less."""
         margin = CLAIM_MARGIN * bound + self._margin
         return margin + (64 * self._size * UNIT * math.sqrt(bound * self._null) if self._css else 0.0)
 

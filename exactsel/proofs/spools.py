@@ -1,4 +1,4 @@
-"""What a proof is made of while the search goes on: nameless files on the disk its own file will be on."""
+"""Temporary parts of a proof during the search: nameless files on the disk of the proof's own file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHUNK = 1 << 20
 
 
 class Spools:
-    """Files that grow, by name; what each has grown by can be asked for, so that a checkpoint writes only that."""
+    """Files that grow, by name; the growth of each is available, so that a checkpoint writes only that."""
 
     def __init__(self, path: Path, names: Iterable[str]) -> None:
         self._path = path
@@ -44,7 +44,7 @@ class Spools:
         return self._open[name].tell()
 
     def growth(self) -> dict[str, bytes]:
-        """What each has grown by since this was last asked; those that have not are left out."""
+        """The bytes added to each spool since the last call; unchanged spools are omitted."""
         grown = {}
         for name, stream in self._open.items():
             first, end = self._told[name], stream.tell()

@@ -1,7 +1,7 @@
-"""Look at what a worker says of some nodes before it is committed: regions, and bounds by what is said to prove them.
+"""Spot checks of a worker's results before they are committed: regions, and bounds by their witnesses.
 
 Every bound a worker sends is evaluated anew from its witness, and the regions it makes of a node must divide that node.
-What a kernel closed below a node by itself is a proof of many steps: of those subtrees a part is looked at in full.
+The subtrees that a kernel closed below a node by itself are proofs of many steps: a part of them is checked in full.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ REASONS = (None, "inherited", "bound", "incumbent", "solved", "excluded")
 
 
 SAMPLED = 1 / 8
-"""Part of the regions that a walk has closed, in the subtrees that are looked at, whose bounds are evaluated: that
-takes several times as long as all that the kernel did there. That these regions are all there are is always seen to."""
+"""Part of the regions that a walk has closed, in the checked subtrees, whose bounds are evaluated: that takes several
+times as long as all that the kernel did there. That these regions are complete is always checked."""
 
 
 class SpotCheck:
@@ -52,11 +52,11 @@ class SpotCheck:
     problem : SubsetProblem
         One the checker knows; :class:`exactsel.errors.UnsupportedError` for others.
     expander : Expander
-        The search's own, to tell what kernels did.
+        The search's own, to read the kernels' steps.
     stopped : callable
         Whether the search is to stop.
     share : int
-        One subtree in so many is looked at step by step, and SAMPLED of its regions; 1: all. Workers cannot know which.
+        One subtree in so many is checked step by step, and SAMPLED of its regions; 1: all. Workers cannot know which.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class SpotCheck:
         return self._random.random() < SAMPLED
 
     def _is_told(self, outcome: Outcome) -> bool:
-        """Whether an outcome is looked at in full: all that are not subtrees, and a part of these."""
+        """Whether an outcome is checked in full: all that are not subtrees, and a part of these."""
         return not isinstance(outcome, SubtreeResult) or (outcome.node.id + self._salt) % self._share == 0
 
     def _look_at_model(self, fit: Fit) -> None:
@@ -174,7 +174,7 @@ class SpotCheck:
     def _look_at_left(self, outcomes: Sequence[SubtreeResult], audit: Recheck, state: SearchState) -> None:
         """The same of the regions that searches inside the kernel left open, all at once.
 
-        A bound that its point does not prove in doubles is looked at by itself, with all the checker's means.
+        A bound that its point does not prove in doubles is checked by itself, with all the checker's means.
         """
         for table, below in _by_tables(outcomes):
             sizes = [len(outcome.children) for outcome in below]
@@ -202,7 +202,7 @@ class SpotCheck:
 
 @dataclass
 class _Looked(SearchState):
-    """A state that nobody goes on from: what is open is in no order, what was closed is not kept to be opened again."""
+    """A state that no search continues: open nodes are in no order, closed nodes are not kept to be opened again."""
 
     kept: list[Node] = field(default_factory=list)
     """What is open, beside nodes in flight."""
@@ -226,7 +226,7 @@ class _Looked(SearchState):
         self.dropped = min(self.dropped, bound)
 
     def record(self, kind: bytes, *numbers: float, values: Sequence[float] = ()) -> None:
-        """Nobody asks for its hash."""
+        """Nothing reads its hash."""
 
 
 def _is_search(outcome: Outcome) -> TypeGuard[SubtreeResult]:

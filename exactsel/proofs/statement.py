@@ -1,4 +1,4 @@
-"""What may be said of the data as they were given, once something is known of the numbers that were searched.
+"""Bounds for the original data, derived from bounds for the numbers that were searched.
 
 A search works on prepared numbers and compares objectives as doubles. What is *said* is more: ``lower`` is no larger
 than the true optimum, ``upper`` no smaller than the objective of the coefficients that are shown, for the exact values
@@ -28,7 +28,7 @@ from exactsel_certificates.given import GivenInstance, objective_above
 from exactsel_certificates.selections import selection_objective_above
 
 KEPT = 64
-"""Numbers kept of what has been said: observers ask for the same ones at every event."""
+"""Statements kept: observers need the same ones at every event."""
 
 KEPT_UP_TO = 2000
 """Columns up to which what models cost is kept."""
@@ -110,7 +110,7 @@ class _Regression:
         return 0.0
 
 
-def _keep(said: dict[Any, float], key: Any, value: float) -> None:
+def _keep(said: dict[Any, float], key: object, value: float) -> None:
     if len(said) >= KEPT:
         said.clear()
     said[key] = value
@@ -172,7 +172,8 @@ class _Selection:
 class _Unchecked:
     """A problem the checker does not know: the objective, and what sums of doubles are off by to first order.
 
-    What is said is about the numbers searched: for a loss of one's own what centring and scaling round is left out.
+    The statement is about the numbers searched: for a loss of one's own it does not cover the rounding of centring and
+    scaling.
     """
 
     def __init__(self, objective: Any) -> None:

@@ -43,11 +43,11 @@ def verify(
 
     work_limit : float, optional
         Elementary operations the check may take; ``math.inf`` for any number. By default the limit is in proportion to
-        the sizes of the proof and of the problem: at least ten times what the proofs of searches were seen to take.
+        the sizes of the proof and of the problem: at least ten times the measured work of proofs of searches.
     time_limit : float
         Seconds the check may take.
     begin : callable, optional
-        Called with what the proof is known to ask for, and the limit for that, before the first region is looked at.
+        Called with the resources the proof is known to need, and their limit, before the first region is checked.
 
     Returns
     -------

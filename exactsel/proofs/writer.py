@@ -1,8 +1,8 @@
-"""Write the proof of a search to a file anyone can check (certificates/FORMAT.md).
+"""The writer of proof files, which a checker reads (certificates/FORMAT.md).
 
 The writer is an observer of the search's events. What it sees goes to temporary files at once; in memory it keeps an
 index of some forty bytes a node, and the points written last, so that regions closed by the same point share it. When
-the search has ended the pieces are put in preorder and the file takes its name, whole or not at all.
+the search has ended the pieces are arranged in preorder and the file takes its name, whole or not at all.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from exactsel_certificates.formula import Instance
 from exactsel_certificates.given import GivenInstance
 
 CLAIM_MARGIN = 1e-10
-"""Times |upper|: by how much the claimed lower bound stays below the search's own, so that a checker, who rounds in his
-own way, gets there without exact arithmetic ..."""
+"""Times |upper|: by how much the claimed lower bound stays below the search's own, so that a checker with its own
+rounding reaches it without exact arithmetic ..."""
 
 PREPARING_MARGIN = 0.03
 """... and times what preparing the data costs, which a checker takes a hundredth too high: some certificates prove the
@@ -65,7 +65,7 @@ RECORDS = "records"
 
 
 class Growth(NamedTuple):
-    """What is to be saved of a proof that is being written, to go on with it in another process."""
+    """The part of an unfinished proof that is to be saved, to continue it in another process."""
 
     state: dict[str, Any]
     """As it is now; JSON holds it."""
@@ -87,8 +87,8 @@ class ProofWriter:
     UnsupportedError
         For a loss the checker cannot know.
     InputError
-        When the folder cannot be written. Where the disk is full later on, ``failure`` says so, the temporary files go,
-        and the search goes on unobserved; :meth:`finish` then raises that error.
+        When the folder cannot be written. Where the disk is full later on, ``failure`` says so, the temporary files are
+        removed, and the search continues unobserved; :meth:`finish` then raises that error.
     """
 
     def __init__(self, problem: SubsetProblem, path: str | os.PathLike[str]) -> None:
@@ -158,7 +158,7 @@ class ProofWriter:
                 self._note(node.id, self._witnesses.use(node.proof, node.bound), fmt.CLOSE)
 
     def claim(self, lower: float, upper: float, scope: str = "") -> float:
-        """The lower bound to claim where the search came to ``lower`` and ``upper``."""
+        """The lower bound to claim where the search ended at ``lower`` and ``upper``."""
         null = self.problem.null_objective
         margin = CLAIM_MARGIN * upper + self._margin
         if self._vanishing is not None:
@@ -171,7 +171,7 @@ class ProofWriter:
         return max(0.0, lower - margin)
 
     def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, scope: str) -> None:
-        """Put everything in preorder and write the file.
+        """Arrange everything in preorder and write the file.
 
         ``coef`` (d,) are the coefficients for the data as given; none for column subset selection. :class:`OutputError`
         where the disk is full.
@@ -277,7 +277,7 @@ class ProofWriter:
             return None
 
     def restore(self, state: Mapping[str, Any], spooled: Iterable[tuple[str, bytes]]) -> None:
-        """Go on with a proof that was being written; ``spooled`` are parts of spools, in the order they were saved.
+        """Continue an unfinished proof; ``spooled`` are parts of spools, in the order they were saved.
 
         Raises
         ------

@@ -1,1 +1,1 @@
-"""What people read: the progress table, the closing report, tables of columns, pictures of trees."""
+"""Reports: the progress table, the closing report, tables of columns, pictures of trees."""

@@ -1,4 +1,4 @@
-"""What a solve has found and proven, as sections of a page: the answer, the model, and the way there."""
+"""Sections of a page on the answer of a solve: the answer, the model, and the way there."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MOST_COLUMNS = 30
 def best_table(best: BestModels, width: int | None = None) -> str:
     """What is proven, the models, what is known of each size, and how often columns occur among the best models.
 
-    In a terminal of some ``width`` columns of the tables that do not fit are left out.
+    In a terminal of some ``width`` columns of the tables that do not fit are dropped.
     """
     parts = [str(best), _models(best, width), _sizes(best, width)]
     if len(best.models) > 1 and best.has_weights:
@@ -31,7 +31,7 @@ def _models(best: BestModels, width: int | None) -> str:
     widths = {name: size for name, size in MODELS.items() if not without.get(name)}
     kept = fitting(widths, LESS_IMPORTANT, width and width - 16)
     titles = {"criterion": best.criterion.title}
-    lines = [" ".join(f"{titles.get(name, name):>{MODELS[name]}}" for name in kept) + "  columns"]
+    lines = [" ".join(f"{titles.get(name, name):>{MODELS[name]}}" for name in kept) + "  features"]
     for rank, k, df, value, delta, weight, columns in best.rows():
         entries = {"rank": rank, "k": k, "df": df, "criterion": value, "delta": delta, "weight": weight}
         lines.append(" ".join(f"{entries[name]:>{MODELS[name]}}" for name in kept) + f"  {columns}")
@@ -74,7 +74,7 @@ def _inclusion(best: BestModels) -> str:
             f"{label(j, names):<{size}} {near.counts.get(j, 0):>10} {far.counts[j]:>10} {far.weights[j]:>8.3f}"
         )
     if len(far.counts) > MOST_COLUMNS:
-        lines.append(f"and {len(far.counts) - MOST_COLUMNS} more columns")
+        lines.append(f"and {len(far.counts) - MOST_COLUMNS} more features")
     return "\n".join(lines)
 
 

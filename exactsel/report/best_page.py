@@ -92,7 +92,7 @@ def _map_of_models(best: BestModels) -> str:
             f"Each row is a model of the list with its {best.criterion.title}, the best first; the stronger the "
             "colour, the better."
         )
-        parts.append(_figure(rows, names, f"Models by {best.criterion.title} and the columns in them", caption))
+        parts.append(_figure(rows, names, f"Models by {best.criterion.title} and the features in them", caption))
     known = [size for size in best.sizes if size.support]
     if known:
         rows = [
@@ -104,8 +104,8 @@ def _map_of_models(best: BestModels) -> str:
             f"The best model known of each size with its {best.criterion.title}. A size is searched only as far as it "
             "takes to see that it does not win, so but for the chosen size, in bold, a better model may exist."
         )
-        parts.append(_figure(rows, names, "Best known model of each size and the columns in it", caption))
-    return section("Which columns are in which models", *parts) if parts else ""
+        parts.append(_figure(rows, names, "Best known model of each size and the features in it", caption))
+    return section("Which features are in which models", *parts) if parts else ""
 
 
 def _figure(rows: list[HeatRow], names: list[str], title: str, caption: str) -> str:
@@ -128,7 +128,7 @@ def _frequencies(best: BestModels) -> str:
     )
     caption = f"In how many of the models close to the best a column is: {how}; the sum of their weights"
     header = [best.result._noun, f"within {NEAR:g}", f"within {FAR:g}", "weight"]
-    return section("How often columns occur", table(caption, header, rows))
+    return section("How often features occur", table(caption, header, rows))
 
 
 def _sizes(best: BestModels) -> str:

@@ -1,4 +1,4 @@
-"""Which columns the models close to the best have in common, as a section of a page."""
+"""The section of a page on columns that the models close to the best have in common."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_ROWS = 20
 
 
 def close_section(surroundings: Sensitivity, k: int, names: Sequence[str] | None, noun: str = "column") -> str:
-    """How often each column (or ``noun``) occurs: in a complete list, or in the models that were looked at."""
+    """How often each column (or ``noun``) occurs: in a complete list, or in the models that were evaluated."""
     close, around, reach = surroundings.close, surroundings.exchanges, f"{100 * surroundings.share:g} %"
     if close.near is not None:
         return _complete(close.near, close.share, k, names, noun)

@@ -1,4 +1,4 @@
-"""What the columns of a table hold, for stdout."""
+"""The contents of a table's columns, for stdout."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _spreads(comparison: Comparison) -> str:
 
 
 def _supports(comparison: Comparison) -> str:
-    """Who chose which column; the columns that most methods agree on first."""
+    """The table of columns by method; the columns that most methods agree on first."""
     result, names = comparison.result, comparison.result.problem["feature_names"]
     chosen: list[tuple[str, Sequence[int]]] = [("exact search", result.support)]
     chosen += [(row.method, row.support) for row in comparison.rows]

@@ -1,4 +1,4 @@
-"""Which columns are in which models: one row a model, one column a variable, as leaps and lmSubsets draw it (SVG)."""
+"""Heat maps of columns by models: one row a model, one column a variable, as leaps and lmSubsets draw it (SVG)."""
 
 from __future__ import annotations
 

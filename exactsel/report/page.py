@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from typing import Any
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """What the browser may load: nothing from anywhere."""
@@ -29,7 +28,7 @@ def asset(name: str) -> str:
     return files("exactsel.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def page(title: str, body: str, *, styles: Sequence[str] = (), scripts: Sequence[str] = (), data: Any = None) -> str:
+def page(title: str, body: str, *, styles: Sequence[str] = (), scripts: Sequence[str] = (), data: object = None) -> str:
     """The whole document; ``data`` is there for the scripts as the JSON text of the element ``#data``."""
     sheets = "\n".join(asset(name) for name in ("page.css", *styles))
     parts = [
@@ -53,7 +52,7 @@ def page(title: str, body: str, *, styles: Sequence[str] = (), scripts: Sequence
     return "\n".join([*parts, "</body>", "</html>", ""])
 
 
-def embedded_json(data: Any) -> str:
+def embedded_json(data: object) -> str:
     """JSON that no name in the data can break out of its script element with."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

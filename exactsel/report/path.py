@@ -21,7 +21,7 @@ MOST_DRAWN = 20
 """Columns in the picture of the models close to the best."""
 
 LESS_IMPORTANT = ("nodes", "time", "claim", "lam", "ebic", "aic", "bic", "gap", "cv_error")
-"""Columns left out, the first first, in a terminal that is too narrow for all."""
+"""Columns dropped, in this order, in a terminal that is too narrow for all."""
 
 ONE_ERROR = "smallest model within one standard error of the smallest held-out loss"
 
@@ -31,7 +31,7 @@ TITLES = {"aic": "AIC", "bic": "BIC", "ebic": "EBIC", "cv_error": "held-out loss
 def path_table(compared: Compared, width: int | None = None) -> str:
     """One line per problem, with the criteria there are and which model each prefers.
 
-    In a terminal of some ``width`` the columns that do not fit beside each other are left out, and that is said.
+    In a terminal of some ``width`` the columns that do not fit beside each other are dropped, with a note.
     """
     rows = [compared.row(result) for result in compared.path.results]
     several = len({result.problem.get("lam") for result in compared.path.results}) > 1
@@ -66,7 +66,7 @@ def path_table(compared: Compared, width: int | None = None) -> str:
 def penalty_table(path: SolutionPath) -> str:
     """Which model has the smallest P(x) + lam0 ||x||_0 at which lam0."""
     names = path.results[0].problem["feature_names"]
-    lines = [f"{'lam0 from':>12} {'to':>12} {'size':>5} {'objective':>16} {'gap':>9}  columns"]
+    lines = [f"{'lam0 from':>12} {'to':>12} {'size':>5} {'objective':>16} {'gap':>9}  features"]
     for part in path.penalty_ranges:
         high = "inf" if part.high == math.inf else f"{part.high:.6g}"
         # Groups have names of their own; their columns have numbers.
@@ -98,8 +98,8 @@ def _near_lines(path: SolutionPath, several: bool) -> list[str]:
     if path.near is None:
         return []
     share = 100 * (path.near_share or 0.0)
-    lines = ["", f"sets of exactly k columns within {share:.4g} % of the best objective for that k"]
-    lines.append(f"{'k':>4}" + (f" {'lam':>10}" if several else "") + f" {'sets':>6} {'columns':>8}  in every one")
+    lines = ["", f"sets of exactly k features within {share:.4g} % of the best objective for that k"]
+    lines.append(f"{'k':>4}" + (f" {'lam':>10}" if several else "") + f" {'sets':>6} {'features':>8}  in every one")
     for near in path.near:
         problem, names = near.result.problem, near.feature_names
         used = len({j for model in near.models for j in model.support})

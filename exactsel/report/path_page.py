@@ -107,8 +107,8 @@ def _map(compared: Compared, chosen: Result) -> str:
         f"{', ' + known if known else ''}; + and − are the signs of coefficients, "
         "and the chosen model is bold." + left_out_words(rows, variables, len(names))
     )
-    drawing = heat_map(rows, names, variables, "Best model of each size and the columns in it")
-    return section("Which columns are in which models", figure(drawing, caption))
+    drawing = heat_map(rows, names, variables, "Best model of each size and the features in it")
+    return section("Which features are in which models", figure(drawing, caption))
 
 
 def _right(compared: Compared, result: Result) -> str:

@@ -34,7 +34,7 @@ from exactsel.to_plain import finite
 from exactsel.types import StateArray
 
 MOST_NODES, MOST_COLUMNS = 400, 60
-"""A tree, and nodes, that can still be looked at."""
+"""A tree, and nodes, small enough to be viewed."""
 
 Step = dict[str, Any]
 
@@ -45,15 +45,15 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
     Raises
     ------
     InputError
-        When the search was not recorded, or is too large to be looked at.
+        When the search was not recorded, or is too large to be viewed.
     """
     if result.events is None:
         raise InputError("the search was not recorded; call solve(problem, record=True, subtrees=False).")
     graph = result.tree()
     if len(graph) > MOST_NODES or problem.d > MOST_COLUMNS:
         raise InputError(
-            f"the search has {len(graph)} nodes over {problem.d} columns, but the player is for at most {MOST_NODES} "
-            f"nodes and {MOST_COLUMNS} columns; take a smaller instance or lower {option('node_limit')}."
+            f"the search has {len(graph)} nodes over {problem.d} features, but the player is for at most {MOST_NODES} "
+            f"nodes and {MOST_COLUMNS} features; take a smaller instance or lower {option('node_limit')}."
         )
     names = _names(problem)
     steps = list(Steps(names, problem.k).of(result.events))
@@ -193,7 +193,7 @@ class Steps:
         return step | more
 
     def _shown(self, node: int) -> dict[str, Any]:
-        """What the player shows of a node: S, C, the columns left out, places left, bound."""
+        """The player's data of a node: S, C, the columns fixed to 0, places left, bound."""
         state = self._states[node]
         inside, free, out = (np.flatnonzero(state == kind).tolist() for kind in (IN, FREE, OUT))
         return {
@@ -252,7 +252,7 @@ def _greedy(steps: Sequence[GreedyStep], result: Result, names: Sequence[str]) -
     else:
         verdict = "Here greedy finds a model as good as the search does; but only the search can say so."
     header = ["size", "greedy takes", "objective", "best of this size", "its objective"]
-    caption = "Greedy, one column at a time; columns of the proven model are marked"
+    caption = "Greedy, one feature at a time; features of the proven model are marked"
     return [table(caption, header, rows), paragraph(verdict)]
 
 

@@ -1,4 +1,4 @@
-"""How a solve went, as a section of a page: bounds that meet, or one pass, and where the models came from."""
+"""The section of a page on the course of a solve: bounds that meet, or one pass, and the sources of the models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ LEAST_GAPS = 4
 
 
 def progress_section(result: Result, history: History, plain: Result | None = None) -> str:
-    """Both bounds over time, and who found the models; of a run in one pass that it was one, and a ``plain`` search."""
+    """Both bounds over time and the sources of the models.
+
+    A run in one pass gets a note that it was one, and a ``plain`` search.
+    """
     if not history.moments:
         return ""
     if result.reached and history.one_pass:
@@ -61,7 +64,7 @@ def _bounds(history: History, *, over_nodes: bool = False) -> str:
 
 
 def _found(result: Result, history: History) -> str:
-    """Who found the models, and what changed."""
+    """The sources of the models, and the changes."""
     rows: list[list[Cell]] = [
         [f"{i.seconds:.2f}", i.nodes, f"{i.value:.9g}", i.source, _change(before, i)]
         for before, i in zip([None, *history.incumbents], history.incumbents, strict=False)

@@ -1,6 +1,6 @@
 """The report of one solve: a self-contained HTML page; and the one door to the pages of best models and paths.
 
-A problem given to :func:`run_page` is looked at once more, for what lies around the answer; the rest of the reports
+A problem given to :func:`run_page` is analysed once more for the neighbourhood of the answer; the rest of the reports
 draws what it is given.
 """
 

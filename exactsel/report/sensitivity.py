@@ -1,4 +1,4 @@
-"""What lies around the answer, as sections of a page: what hangs on each column, and which models come close."""
+"""Sections of a page on sensitivity: exchanges of each column, and models that come close."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def surroundings_section(result: Result, around: Sensitivity) -> str:
-    """The exchanges, where they were looked at, and the models that come close."""
+    """The exchanges, where they were evaluated, and the models that come close."""
     names, noun = result.problem["feature_names"], result._noun
     close = close_section(around, result.problem["k"], names, noun)
     if around.exchanges is None:

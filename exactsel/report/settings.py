@@ -1,4 +1,4 @@
-"""What was solved and how, as sections of a page: the problem, the settings, and the commands to do it again."""
+"""Sections of a page on the problem, the settings, and the commands to repeat the solve."""
 
 from __future__ import annotations
 

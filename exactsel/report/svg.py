@@ -10,7 +10,7 @@ from html import escape
 WIDTH, HEIGHT = 760, 300
 LEFT, RIGHT, TOP, BOTTOM = 78, 16, 30, 44
 MOST_POINTS = 600
-"""Points of a drawn line: more cannot be told apart."""
+"""Points of a drawn line: more are indistinguishable."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def line_chart(
     series: Sequence[Series], *, title: str, description: str, x_label: str, y_label: str, log_x: bool = False,
     log_y: bool = False, from_zero: bool = True, whole_x: bool = False,
 ) -> str:  # fmt: skip
-    """Lines on common axes; points that are not finite (or, on a logarithmic axis, not positive) are left out.
+    """Lines on common axes; points that are not finite (or, on a logarithmic axis, not positive) are dropped.
 
     The horizontal axis begins at zero, or, without ``from_zero``, at the first point; with ``whole_x`` it is about
     whole numbers.

@@ -67,7 +67,7 @@ def draw_tree(graph: nx.DiGraph, style: str, words: str = "") -> bytes:
         node_size=900 if small else 30, font_size=7, edgecolors="#607d8b", linewidths=0.5,
     )  # fmt: skip
     if small:
-        # A child of the paper's tree leaves out what its elder siblings put in: the last decision says which it is.
+        # A child of the paper's tree fixes to 0 what its elder siblings fix to 1: the last decision says which it is.
         decisions = {edge: text.split()[-1] for edge, text in nx.get_edge_attributes(graph, "decision").items()}
         nx.draw_networkx_edge_labels(graph, place, ax=axes, edge_labels=decisions, font_size=6)
     axes.legend(

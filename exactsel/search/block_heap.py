@@ -22,7 +22,7 @@ MOST_SMALL = 64
 
 
 class BlockHeap:
-    """Tables in best-first order, in no order but that the one whose next node comes first is at hand."""
+    """A heap of node tables, ordered only so far that the table whose next node is best comes first."""
 
     def __init__(self) -> None:
         self._in_order: list[TableReader] = []
@@ -126,5 +126,5 @@ class BlockHeap:
 
 
 def source(reader: TableReader) -> Source:
-    """The nodes of a reader, to be made when they are asked for."""
+    """The nodes of a reader, created on demand."""
     return Source(reader.first, len(reader), lambda: TableReader(reader.table, reader.at))

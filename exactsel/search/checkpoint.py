@@ -1,9 +1,9 @@
-"""A file from which a search goes on after anything: SQLite, one transaction for each state that is saved.
+"""A checkpoint file from which a search resumes after any end: SQLite, one transaction for each saved state.
 
 What a search is begun with (``about``) is written once. A state is some parts that replace those of the state before,
 and what the spools of its proof have grown by, which is appended. Between states the file can take *chunks*, nodes that
-memory has no room for (spilling.py): they count as soon as a state names them. Hashes over everything tell damage, and
-a mark of the process at work tells when another one has taken over.
+memory has no room for (spilling.py): they count as soon as a state names them. Hashes over everything reveal damage,
+and a mark of the process at work shows when another one has taken over.
 
 All of it is the private state of one version of exactsel; what proves something is the proof file. A file may come from
 anywhere all the same: what is read of one is bounded and checked before it is used (database.py, json_shapes.py).
@@ -90,7 +90,9 @@ class Checkpoint(CheckpointReader):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], writing: bool = True) -> Checkpoint:
-        """A file that is there; for ``writing``, which begins with :meth:`go_on`, nobody else may be at work on it.
+        """An existing checkpoint, for reading or ``writing``.
+
+        Writing begins with :meth:`go_on`, and no other process may be at work on it.
 
         Raises
         ------
@@ -120,13 +122,13 @@ class Checkpoint(CheckpointReader):
             raise InputError(f"process {at_work} uses {self.path}; end it first, or wait until it has ended.")
 
     def _take(self) -> None:
-        """Become the one who writes."""
+        """Become the only writer of the file."""
         self._mark = uuid.uuid4().hex
         owner = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time(), "done": False}
         self._connection.execute("INSERT OR REPLACE INTO owner VALUES (0, ?, ?)", (self._mark, json.dumps(owner)))
 
     def close(self) -> None:
-        """Nobody writes any more; the file stays."""
+        """Release the writer's lock; the file stays."""
         with contextlib.suppress(sqlite3.Error):
             if self._mark:
                 done = json.dumps({"process": os.getpid(), "host": socket.gethostname(), "since": 0.0, "done": True})
@@ -140,7 +142,7 @@ class Checkpoint(CheckpointReader):
         self, parts: Iterable[bytes | Lasting], spooled: Mapping[str, bytes], about: Mapping[str, Any],
         chunks: Iterable[int] = (),
     ) -> None:  # fmt: skip
-        """Replace the state by another one, in one transaction: all of it, or nothing, whatever happens meanwhile.
+        """Replace the state by another one, in one transaction: after any failure the file holds all of it or nothing.
 
         Parameters
         ----------
@@ -200,7 +202,7 @@ class Checkpoint(CheckpointReader):
         return number
 
     def note(self, progress: Mapping[str, Any]) -> None:
-        """Tell how far the search is, to whoever looks on."""
+        """Write the progress of the search, for readers of its status."""
         text = json.dumps(progress, allow_nan=False)
         with said_of(self.path, "the checkpoint cannot be written"), self._transaction():
             self._connection.execute("INSERT OR REPLACE INTO progress VALUES (0, ?, ?)", (time.time(), text))
@@ -235,7 +237,7 @@ class Checkpoint(CheckpointReader):
         self._require(saved is not None and self._spool_digest == saved["spools"])
 
     def go_on(self) -> None:
-        """Become the one who writes, and forget the chunks that no state names."""
+        """Become the only writer, and forget the chunks that no state names."""
         saved = self.saved() or {"chunks": [], "parts": []}
         chunks, self._parts = {*saved["chunks"]}, StoredParts.after(saved)
         self._database.allow_writing()

@@ -1,4 +1,4 @@
-"""What a checkpoint holds, read as a file that may come from anywhere.
+"""The contents of a checkpoint, read as an untrusted file.
 
 Its tables must be those that a checkpoint is made with, all rows together no longer than the file, every row of the
 type it is written as, all JSON of the shape it is written in, and everything under its hash. What the packed nodes mean
@@ -134,7 +134,7 @@ class CheckpointReader:
         return bytes(rows[0][0])
 
     def progress(self) -> tuple[float, dict[str, Any]] | None:
-        """When it was last told how far the search is (seconds since the epoch), and what."""
+        """The last progress report, and its time (seconds since the epoch)."""
         row = self._row("progress", "time", "text")
         if row is None:
             return None
@@ -166,10 +166,10 @@ class CheckpointReader:
         self._require(len(rows) < 2 and all(row[0] == 0 for row in rows))
         return rows[0][1:] if rows else None
 
-    def _rows(self, statement: str, *values: Any) -> list[Any]:
+    def _rows(self, statement: str, *values: object) -> list[Any]:
         return list(self._each(statement, *values))
 
-    def _each(self, statement: str, *values: Any) -> Iterator[Any]:
+    def _each(self, statement: str, *values: object) -> Iterator[Any]:
         with said_of(self.path, "the checkpoint cannot be read", reading=True):
             yield from self._database.rows(statement, *values)
 
@@ -191,7 +191,7 @@ def _lives(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (OSError, AttributeError):  # somebody else's, or a system that cannot be asked
+    except (OSError, AttributeError):  # another user's process, or a system that does not answer
         return True
     return True
 

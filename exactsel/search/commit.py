@@ -1,7 +1,7 @@
 """Commit what a round returned: the state takes it over, and an event says so for each thing taken over.
 
-Committing is done in one place and in one order, whoever expanded the nodes; what is recorded here in the tree hash is
-what makes two searches the same.
+Commits happen in one place and in one order, for any executor of the nodes. The tree hash records them here, and equal
+hashes mean equal searches.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def prune(state: SearchState, expander: Expander) -> Iterator[Event]:
 
 
 def commit(state: SearchState, outcome: Outcome, expander: Expander, details: bool) -> Iterator[Event]:
-    """Commit what became of one node; ``details`` tells also what the kernels did one by one."""
+    """Commit the outcome of one node; with ``details`` also the kernels' steps one by one."""
     node, region = outcome.node, outcome.region
     yield from _commit_visits(state, node.id, region)
     if region.fixings:

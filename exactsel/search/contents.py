@@ -1,4 +1,4 @@
-"""What the records of packed data may hold: types, shapes, and entries no kernel stumbles over."""
+"""Valid contents of packed records: types, shapes, and entries that kernels can take."""
 
 from __future__ import annotations
 

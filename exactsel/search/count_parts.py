@@ -1,10 +1,9 @@
-"""Have parts of a count (enumeration/minors.py) carried out elsewhere, as bytes, and look at a share of what comes
-back.
+"""Dispatch of parts of a count (enumeration/minors.py) as bytes, and the check of a share of their results.
 
-The parts are those of one call of the walker, so the tree is the same whoever counts. A part closes what nobody names
-as left over, and nothing is shown for that but the count itself. So some of it is counted again here: one block of
-eight candidates in :data:`exactsel.search.pool.SHARE`, or one of the candidates that are put in; workers cannot know
-which. More than is left over may be named, which costs time and closes nothing.
+The parts are those of one call of the walker, so the tree is the same for every executor. A part closes all sets that
+its answer does not name as left over, and the only evidence for that is the count itself. So a share of it is counted
+again here: one block of eight candidates in :data:`exactsel.search.pool.SHARE`, or one of the candidates that are fixed
+to 1; workers cannot know which. More than is left over may be named, which costs time and closes nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class CountParts:
     """One block, or candidate, in so many is counted again; 1: all."""
 
     def __call__(self, parts: Sequence[Part], again: Again) -> Iterator[list[Piece]]:
-        """What came of each part, in their order."""
+        """The outcome of each part, in their order."""
         given = [(part, self.pool.executor.submit(part_bytes(part))) for part in parts]
 
         for part, ticket in given:
@@ -98,7 +97,7 @@ def counted_bytes(packed: Packed, problem: SubsetProblem, counter: MinorTest | N
 
 
 def pieces_bytes(pieces: Sequence[Piece]) -> bytes:
-    """What came of a part."""
+    """The outcome of a part as bytes."""
     heads = [[piece.pivot, piece.definite, len(piece.failing), len(piece.found), len(piece.rows)] for piece in pieces]
     arrays = {"heads": np.array(heads, dtype=np.int64).reshape(len(heads), 5)}
     for name in _HELD:
@@ -108,7 +107,7 @@ def pieces_bytes(pieces: Sequence[Piece]) -> bytes:
 
 
 def pieces_from_bytes(data: bytes, part: Part) -> list[Piece]:
-    """What :func:`pieces_bytes` was given, if it can be what came of this part.
+    """The outcome that :func:`pieces_bytes` packed, if it is a possible outcome of this part.
 
     Raises
     ------

@@ -22,7 +22,7 @@ STEPS_A_BYTE = 1
 """... and how many more for each byte of the file; reading a row takes fewer than it has bytes."""
 
 LOOK = 1000
-"""Steps between two looks at how many are left."""
+"""Steps between two checks of how many are left."""
 
 FIRST_STEPS = 10_000
 """Steps until it is known that the tables are the ones expected: those of ours take a hundred."""
@@ -83,7 +83,7 @@ class Database:
         """Bytes of the file and what SQLite keeps beside it: no row is longer, and all of them together are not."""
         name = f"{file.absolute().as_uri()}?mode={mode}"
         if mode == "ro" and not os.path.exists(f"{os.path.realpath(file)}-wal"):
-            name += "&immutable=1"  # nobody writes it, and nothing is written beside it
+            name += "&immutable=1"  # no process writes it, and nothing is written beside it
         self.connection = sqlite3.connect(name, uri=True, timeout=30.0, isolation_level=None, check_same_thread=False)
         self._steps = Steps(FIRST_STEPS)
         self._guard()
@@ -139,7 +139,7 @@ class Database:
         self.connection.set_progress_handler(None, LOOK)
 
     def close(self) -> None:
-        """Nobody reads or writes any more."""
+        """Close the file for reading and writing."""
         self.connection.close()
 
 
@@ -159,7 +159,7 @@ def _size(file: Path) -> int:
 
 
 def _check_companions(file: Path) -> None:
-    """Refuse files beside a database that SQLite would stumble over, or that would make it change or remove others."""
+    """Refuse files beside a database that would disturb SQLite, or that would make it change or remove others."""
     for ending in (*COMPANIONS, JOURNAL):
         beside = f"{os.path.realpath(file)}{ending}"
         try:

@@ -1,4 +1,4 @@
-"""Tell what a search inside the kernel did, in the events of the search itself."""
+"""The steps of a search inside the kernel as events of the search."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ from exactsel.search.watch import Watch
 from exactsel.start.primal_heuristics import PrimalHeuristics
 
 AHEAD = 4
-"""Open nodes, in rounds, from which on a round is begun before the one before has come to its end: what that one brings
-could not have been among the best by much."""
+"""Open nodes, in rounds, from which on a round begins before the one before has ended: the nodes that one adds could
+not have been among the best by much."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Limits:
     memory_limit: float = math.inf
     """MiB of open nodes above which those that come last wait on a disk (memory.py)."""
     details: bool = False
-    """Tell also what the kernels did one by one (the steps of searches below a node)."""
+    """Report also the kernels' steps one by one (the steps of searches below a node)."""
     shard: int | None = None
     """Nodes of a shard, where rounds are divided (pool.py)."""
 
@@ -70,8 +70,8 @@ def search(
             rounds.begin(*begun)
         while True:
             termination = _termination(state, expander, limits, watch)
-            # Told to stop beside a round that may come to its end all the same, too: the nodes of the next one are
-            # those it would have had, which that round is not to decide on.
+            # The same holds after a stop beside a round that may still complete: the nodes of the next round are those
+            # it would have had, and the stopped round must not decide on them.
             goes_on = termination is None or (termination == watch.reason and rounds.waiting > 0)
             while goes_on and len(state.begun) < _under_way(state, expander, limits):
                 begun = _take(state, limits)
@@ -83,7 +83,7 @@ def search(
                 with dispensable():
                     finished = rounds.outcome()
             except (Interrupted, CompilationStopped) as broken:
-                if not watch.stopped:  # a signal came to somebody else, around this search
+                if not watch.stopped:  # the signal was for a watch around this search
                     raise
                 state.note_reached(getattr(broken, "reached", None))
                 rounds.forget()
@@ -109,7 +109,7 @@ def search(
 
 
 def _take(state: SearchState, limits: Limits) -> Begun:
-    """Take the nodes of the next round: whoever goes on from this state begins with them."""
+    """Take the nodes of the next round: a search resumed from this state begins with them."""
     state.relieve_memory()
     nodes = state.take(_batch(state, limits))
     begun = Begun(tuple(nodes), state.value, _effort(state, limits, len(nodes)))
@@ -134,9 +134,9 @@ def _termination(state: SearchState, expander: Expander, limits: Limits, watch: 
 def _under_way(state: SearchState, expander: Expander, limits: Limits) -> int:
     """How many rounds are to be under way: one, or two where many nodes are open.
 
-    Not where the order matters to whoever asked for it: in the paper's algorithm, one node at a time, up to a number of
-    nodes. Nor where subtrees are walked, unless workers would wait for the last shards of a round: what its walks
-    brought decides on the next ones (measured: 14 % more nodes without knowing).
+    Not where the caller requires an order: in the paper's algorithm, one node at a time, up to a number of nodes. Nor
+    where subtrees are walked, unless workers would wait for the last shards of a round: what its walks brought decides
+    on the next ones (measured: 14 % more nodes without knowing).
     """
     strict = expander.tree.eager or limits.batch == 1 or limits.node_limit is not None
     pays = limits.shard is not None or expander.enumeration is None

@@ -74,16 +74,19 @@ class Discarded:
     state: StateArray
     reason: str
     """``inherited``: by what the parent's dual vector says. ``bound``: by its own bound call. ``solved``: it held one
-    convex problem, whose minimum is known. ``contained``: its models are all in a sibling. ``incumbent``: an
-    incumbent found later overtook its bound. ``listed``: solved by listing (enumeration/below_minorant.py); then
-    ``proof`` is one only in a search that was told to show its proofs."""
+    convex problem, whose minimum is known. ``contained``: its models are all in a sibling. ``incumbent``: an incumbent
+    found later overtook its bound. ``listed``: solved by listing (enumeration/below_minorant.py); then ``proof`` is one
+    only in a search with the option to show its proofs."""
     bound: float
     proof: Proof
 
 
 @dataclass(frozen=True, slots=True)
 class SubtreeClosed:
-    """A closer dealt with the subtree of a node; the steps of a kernel's search come one by one for those who ask."""
+    """A closer dealt with the subtree of a node.
+
+    A search with details reports the steps of a kernel's search one by one.
+    """
 
     node: int
     open_ids: tuple[int, ...]
@@ -102,7 +105,7 @@ class LowerBoundRaised:
 
 @dataclass(frozen=True, slots=True)
 class RoundEnded:
-    """All that a round brought has been told: the state is whole, and may be saved to go on from."""
+    """All events of a round were reported: the state is complete, and can be saved for resuming."""
 
     round: int
     """How many have ended since the root."""

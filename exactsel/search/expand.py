@@ -44,7 +44,7 @@ class Expander:
         threads: int = 1, *, enumeration: SubtreeSolver | None = None, native: NativeBranchAndBound | None = None,
         counter: MinorTest | None = None, cheaper: Cheaper | None = None, first: Sequence[RegionSolver] = (),
     ) -> None:  # fmt: skip
-        """``first`` are closers that are asked before all others."""
+        """``first`` are closers that run before all others."""
         self.problem, self.tree, self.tolerance, self.threads = problem, tree, tolerance, threads
         self.enumeration, self.native, self.counter = enumeration, native, counter
         visitor = Visitor(problem, bound, Refits(problem, threads), tree.fixes, self.cutoff)
@@ -72,7 +72,7 @@ class Expander:
         return upper if self.tree.prunes_at_upper else upper - self.tolerance.absolute(upper)
 
     def expand(self, nodes: Sequence[Node], upper: float, work_budget: WorkBudget | None = None) -> Round:
-        """Bound and split the nodes; :class:`Interrupted` when told to stop midway.
+        """Bound and split the nodes; :class:`Interrupted` after a stop midway.
 
         ``effort``, what the search has spent so far, says whether subtrees are left to the kernels.
         """
@@ -89,7 +89,7 @@ class Expander:
         return np.asarray(np.max([closer.expected(nodes, work_budget) for closer in self.closers], axis=0))
 
     def counts(self, nodes: Sequence[Node]) -> bool:
-        """Whether a count goes on at one of the nodes."""
+        """Whether a count continues at one of the nodes."""
         return any(closer.alone(nodes) for closer in self.closers)
 
     @property

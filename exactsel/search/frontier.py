@@ -148,7 +148,7 @@ class BestFirst:
 
     def prune(self, cutoff: float) -> Iterator[Node]:
         """Remove and return every node whose bound is at least ``cutoff``, by (bound, number)."""
-        # Before anything is returned, so that nobody who stops in the middle finds nodes twice.
+        # Before anything is returned, so that a caller that stops in the middle does not find nodes twice.
         return merged(*self._cut_off((cutoff, -1)))
 
     def _cut_off(self, border: Key) -> tuple[list[Node], list[Source]]:
@@ -172,11 +172,11 @@ class BestFirst:
         return ((reader.table, reader.at) for reader in self._blocks)
 
     def now(self, also: Sequence[Node] = ()) -> OpenNodes:
-        """What is open now, and ``also`` these, smallest bound first; nodes are made when they are asked for."""
+        """The open nodes and ``also`` these, smallest bound first; node objects are created on demand."""
         return OpenNodes([*also, *self._nodes], self._sources())
 
     def _sources(self) -> list[Source]:
-        """What is not to be made before it is asked for."""
+        """The sources of nodes that are created on demand only."""
         return self._blocks.sources()
 
 

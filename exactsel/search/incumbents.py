@@ -17,7 +17,7 @@ each of d³ (fitted to eight problems with 60 to 2,000 columns, within a factor 
 
 
 def improve(state: SearchState, expander: Expander, improver: PrimalHeuristics) -> Iterator[Event]:
-    """Give out portions where they are due, and run what was postponed; commit what comes of them."""
+    """Run the heuristics that are due and those that were postponed, and commit the models they find."""
     work, found = work_done(state, expander.problem), False
     for fit, method in improver.postponed(state.incumbent):
         found = True
@@ -31,7 +31,7 @@ def improve(state: SearchState, expander: Expander, improver: PrimalHeuristics) 
 
 
 def work_done(state: SearchState, problem: SubsetProblem) -> float:
-    """Multiplications the search has done, roughly; the same whatever the machine and the number of threads."""
+    """The approximate number of multiplications so far; the same on every machine and for any number of threads."""
     n, d = float(problem.n), float(problem.d)
     entries, objective = d * min(n, d), problem.base
     if objective is None:

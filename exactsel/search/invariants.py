@@ -1,6 +1,6 @@
-"""What holds in every search, looked at as it goes. A contradiction ends the search: it is never clipped away.
+"""Invariants of every search, checked as it runs. A contradiction ends the search: it is never clipped away.
 
-These are looked at in every search, for they cost nothing; :mod:`exactsel.proofs.recheck` looks at every single region.
+Every search checks these, as they cost nothing; :mod:`exactsel.proofs.recheck` checks every single region.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON from a file that may come from anywhere: how it is read, and what is asked of it before it is believed."""
+"""JSON from an untrusted file: reading it, and validating its shape before its values are used."""
 
 from __future__ import annotations
 
@@ -73,17 +73,17 @@ def number(least: float = -math.inf, most: float = math.inf) -> Shape:
     return holds
 
 
-def truth(value: Any) -> bool:
+def truth(value: object) -> bool:
     """True or False."""
     return isinstance(value, bool)
 
 
-def text(value: Any) -> bool:
+def text(value: object) -> bool:
     """Any text."""
     return isinstance(value, str)
 
 
-def digest(value: Any) -> bool:
+def digest(value: object) -> bool:
     """A sha256 in hexadecimal digits."""
     return isinstance(value, str) and len(value) == 64 and all(mark in "0123456789abcdef" for mark in value)
 
@@ -101,7 +101,7 @@ def hexadecimal(nan: bool = False, finite: bool = False) -> Shape:
     return holds
 
 
-def among(*values: Any) -> Shape:
+def among(*values: object) -> Shape:
     """One of some texts."""
     return lambda value: isinstance(value, str) and value in values
 
@@ -124,13 +124,13 @@ def several(shape: Shape, different: bool = False) -> Shape:
 def row(*shapes: Shape) -> Shape:
     """A list of entries, each of its own shape."""
 
-    def holds(value: Any) -> bool:
+    def holds(value: object) -> bool:
         return isinstance(value, list) and len(value) == len(shapes) and all(map(_has, shapes, value))
 
     return holds
 
 
-def _has(shape: Shape, value: Any) -> bool:
+def _has(shape: Shape, value: object) -> bool:
     return shape(value)
 
 
@@ -138,7 +138,7 @@ def entries(shapes: Mapping[str, Shape], optional: Mapping[str, Shape] | None = 
     """An object with these entries, perhaps some of the ``optional`` ones, and no others."""
     optional = optional or {}
 
-    def holds(value: Any) -> bool:
+    def holds(value: object) -> bool:
         if not isinstance(value, dict) or not shapes.keys() <= value.keys() <= shapes.keys() | optional.keys():
             return False
         return all((shapes.get(name) or optional[name])(entry) for name, entry in value.items())
@@ -164,7 +164,7 @@ def together(*names: str) -> Shape:
 def plain(depth: int = 4) -> Shape:
     """Numbers, truth values and texts, and what lists and objects of them hold."""
 
-    def holds(value: Any) -> bool:
+    def holds(value: object) -> bool:
         if isinstance(value, dict | list):
             inside = value.values() if isinstance(value, dict) else value
             return depth > 0 and all(plain(depth - 1)(entry) for entry in inside)

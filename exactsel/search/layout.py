@@ -37,7 +37,7 @@ def require(sound: bool | np.bool_, what: str) -> None:
 
 @contextmanager
 def refusing_damage() -> Iterator[None]:
-    """Tell of whatever goes wrong as of damaged data: what is read inside is not to be trusted."""
+    """Report every error inside as damaged data: the input read there is untrusted."""
     try:
         yield
     except InputError:
@@ -97,7 +97,7 @@ class Layout:
         return part
 
     def shapes(self, numbers: IntArray) -> IntArray:
-        """The shapes (m, DIMENSIONS) of arrays of whatever types, padded with -1."""
+        """The shapes (m, DIMENSIONS) of arrays of any types, padded with -1."""
         found = np.empty((numbers.size, DIMENSIONS), dtype=np.int64)
         for code in np.unique(self.codes[numbers]).tolist():
             where = self.codes[numbers] == code

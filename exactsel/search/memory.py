@@ -35,7 +35,7 @@ class MemoryGuard:
     """Makes a frontier that can put nodes on a disk; None where there is none to use."""
 
     def choose(self, current: Frontier, size: int) -> Frontier:
-        """The frontier to go on with; nodes are moved over when it changes."""
+        """The frontier to use from now on; nodes are moved over when it changes."""
         if self.usual is None and size > self.limit * MEBIBYTE:
             if isinstance(current, BestFirst) and self.spilling is not None:
                 return self._spilled(current)

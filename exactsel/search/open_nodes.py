@@ -1,4 +1,4 @@
-"""What is open at one moment, in best-first order; some nodes are made only when they are asked for."""
+"""The open nodes at one moment, in best-first order; some node objects are created on demand."""
 
 from __future__ import annotations
 

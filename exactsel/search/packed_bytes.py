@@ -1,4 +1,7 @@
-"""Packed data as bytes: a line of JSON and raw arrays, compressed a little. Reading believes no size it is told."""
+"""Packed data as bytes: a line of JSON and raw arrays, compressed a little.
+
+Reading trusts no size stated in the data.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ MOST = 2**53
 """The largest number of a node: up to here every whole number is a float."""
 
 NAMED = ("id", "parent", "depth")
-"""Fields of a row that whoever reads regions of nodes has anyhow."""
+"""Fields of a row that readers of the regions of nodes have in any case."""
 
 
 def packed_nodes(table: NodeTable, without: Sequence[str] = ()) -> Packed:

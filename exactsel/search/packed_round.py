@@ -1,4 +1,4 @@
-"""The outcome of a shard as a worker sends it: columns of numbers instead of objects, and nothing whoever asked has.
+"""The outcome of a shard as a worker sends it: columns of numbers instead of objects, without what the receiver has.
 
 Regions lie one after the other, a row of each array for each. What they take over from the node they are made of is a
 number that says so, and what was left open below a node is not sent beside what the kernel wrote down: both come out of
@@ -129,7 +129,7 @@ def _closed_flags(outcome: SubtreeResult) -> BoolArray:
 
 
 def _known(nodes: Sequence[Node]) -> list[Any]:
-    """What is not sent, since whoever reads has the nodes."""
+    """The entries that are not sent, since the receiver has the nodes."""
     return [one for node in nodes for one in (node.proof, node.warm)]
 
 
@@ -166,7 +166,7 @@ def _fixing_arrays(fixings: Sequence[Fixing], proofs: Sequence[int]) -> dict[str
 
 
 def unpacked_round(packed: Packed, nodes: Sequence[Node], problem: SubsetProblem) -> Round:
-    """The outcome for these nodes; a worker's word for what it was given is not asked for.
+    """The outcome for these nodes; the worker's statement of its input is not used.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""What the kernel's searches below several nodes brought, in arrays that hold one after the other.
+"""Results of the kernel's searches below several nodes, packed in arrays that hold one after the other.
 
-Whoever reads them looks at all entries at once; each search is then a slice of every array.
+The reader checks all entries at once; each search is then a slice of every array.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What closers brought that dealt with several subtrees, in arrays that hold one after the other.
+"""Results of closers for several subtrees, packed in arrays that hold one after the other.
 
-Regions they left open are packed with all others (packed_round.py). Whoever reads looks at all entries at once.
+Regions they left open are packed with all others (packed_round.py). The reader checks all entries at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a search knows beside its nodes as plain arrays, and back: for another process, or for a file.
+"""The state of a search besides its nodes as plain arrays, and back: for another process, or for a file.
 
 What is packed is a table for each type of record, an array for each of its fields, and a header that JSON can hold.
 Records refer to each other by number, so what several share is packed once and shared again afterwards. A model is
@@ -118,7 +118,7 @@ class _Table:
     rows: int = 0
     columns: dict[str, list[Any]] = field(default_factory=dict)
 
-    def add(self, name: str, value: Any) -> None:
+    def add(self, name: str, value: object) -> None:
         self.columns.setdefault(name, []).append(value)
 
 
@@ -131,7 +131,7 @@ class _Packer:
         self._texts: dict[str, int] = {}
         self._kept: list[Any] = []
 
-    def number(self, value: Any) -> int:
+    def number(self, value: object) -> int:
         """The number of an object, which is packed if it is new; -1 for None."""
         if value is None:
             return -1
@@ -143,7 +143,7 @@ class _Packer:
             self._kept.append(value)  # so that no other object gets its id
         return number
 
-    def _added(self, value: Any) -> tuple[str, int]:
+    def _added(self, value: object) -> tuple[str, int]:
         if isinstance(value, np.ndarray):
             return self._array(value)
         if isinstance(value, Fit):

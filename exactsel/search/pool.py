@@ -1,8 +1,8 @@
 """Have rounds carried out elsewhere: in shards, as bytes, merged in the order of their nodes.
 
-A shard is worked on as if it were the whole round, whoever does it. Where a round is cut depends on the settings and on
-counted work alone, so that the tree is the same for every executor and any number of workers. Nobody who works on
-shards is trusted: what comes back is unpacked like a file of unknown origin, and looked at (:data:`Check`) before it is
+A shard is expanded as if it were the whole round, by every executor. Where a round is cut depends on the settings and
+on counted work alone, so that the tree is the same for every executor and any number of workers. Workers are not
+trusted: their answers are unpacked like a file of unknown origin, and checked (:data:`Check`) before they are
 committed.
 """
 
@@ -34,7 +34,7 @@ VERSION = 3
 """Of the layout of shards."""
 
 SHARD = 32
-"""Nodes of a shard, where nothing else is asked for."""
+"""Nodes of a shard by default."""
 
 WORTH = 6e8
 """Work that is worth a shard (about a fifth of a second), counted as in enumeration/work_budget.py."""
@@ -47,20 +47,20 @@ FEW = 16
 walked: most workers would have nothing to do meanwhile."""
 
 SHARDS = 8
-"""Shards in a round, where no batch is asked for."""
+"""Shards in a round, where no batch size is given."""
 
 SHARE = 64
-"""One in so many things that a worker says without showing why is looked at in full."""
+"""One in so many results that a worker reports without evidence is checked in full."""
 
 WAIT = 0.05
-"""Seconds between two looks at whether the search is to stop."""
+"""Seconds between two reads of the stop flag."""
 
 ALLOWED = 3
-"""Times a shard is given out before it is given up."""
+"""Times a shard is dispatched before it is given up."""
 
 
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, AssertionError, OverflowError)
-"""What an answer whose parts do not fit together may lead to while it is looked at; it is refused then."""
+"""Exceptions that an inconsistent answer may cause while it is checked; it is refused then."""
 
 
 class WorkerFailureError(Exception):
@@ -68,7 +68,7 @@ class WorkerFailureError(Exception):
 
 
 class ShardFuture(Protocol):
-    """A shard that has been given out."""
+    """A dispatched shard."""
 
     def result(self, timeout: float) -> bytes:
         """The answer; TimeoutError where it is not there yet, :class:`WorkerFailureError` where none will come."""
@@ -80,7 +80,7 @@ class ShardFuture(Protocol):
 
 
 class Executor(Protocol):
-    """Who works on shards. It need not be trusted, and may fail."""
+    """The executor of shards. It need not be trusted, and may fail."""
 
     name: str
 
@@ -93,12 +93,12 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing more will be given out, and nobody waits for an answer."""
+        """End dispatching, and release all threads that wait for an answer."""
         ...
 
 
 class Check(Protocol):
-    """Looks at answers before they are committed."""
+    """Checks answers before they are committed."""
 
     def __call__(self, nodes: Sequence[Node], done: Round) -> str:
         """What is wrong with the outcome for some nodes, in words; empty where nothing is."""
@@ -107,7 +107,7 @@ class Check(Protocol):
 
 @dataclass(frozen=True)
 class Pool:
-    """Who does the work, and who looks at it."""
+    """The executor of shards together with the check of its answers."""
 
     executor: Executor
     problem: SubsetProblem
@@ -138,7 +138,7 @@ def first_sound(pool: Pool, ticket: ShardFuture, look: Callable[[bytes], Answer]
             continue
         except (InputError, *MALFORMED) as error:
             wrong = str(error) or type(error).__name__
-        if pool.stopped():  # which stops whoever looks at answers, too
+        if pool.stopped():  # which also stops the check of answers
             raise Interrupted
         ticket.refuse(wrong)
 
@@ -148,8 +148,8 @@ def shards(
 ) -> list[tuple[tuple[Node, ...], WorkBudget]]:
     """The nodes of a round in parts of at most ``size``, each with its part of what a limit on nodes leaves.
 
-    A part ends, too, before the ``expected`` work (m,) comes to more than is worth a shard, or to more than one in
-    DIVIDED of all. So no worker goes on for long when the others have nothing left to do.
+    A part also ends before the ``expected`` work (m,) exceeds the work of one shard, or one part in DIVIDED of all
+    work. So no worker is busy for long when the others have nothing left to do.
     """
     ends, first, load = list[int](), 0, 0.0
     most = max(WORTH, float(np.sum(expected)) / max(DIVIDED, len(nodes) / size))

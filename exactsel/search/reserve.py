@@ -68,5 +68,5 @@ class Reserve:
 
 
 def _order(entry: tuple[float, int, Node]) -> tuple[float, int]:
-    """By bound, and what was closed first comes first: so a reserve that was saved goes on as it was."""
+    """By bound, and what was closed first comes first: so a saved reserve resumes as it was."""
     return -entry[0], entry[1]

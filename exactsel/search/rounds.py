@@ -1,9 +1,9 @@
 """Carry out rounds in the order they are begun in, in the background where that can be.
 
 Kernels release the interpreter lock, so with two or more threads the Python of one round runs beside the kernels of the
-next. With one thread a round is carried out when its outcome is asked for: the same calls with the same arguments in
-the same order, hence the same tree. Where rounds are divided into shards, a pool may work on these (pool.py), and goes
-from the last ones of a round to the first ones of the next.
+next. With one thread a round is carried out when its outcome is needed: the same calls with the same arguments in the
+same order, hence the same tree. Where rounds are divided into shards, a pool may work on these (pool.py), and goes from
+the last ones of a round to the first ones of the next.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from exactsel.search.pool import Pool, ShardFuture, first_sound, merged, round_f
 
 
 def _answer(pool: Pool, nodes: Sequence[Node], ticket: ShardFuture) -> Round:
-    """The outcome of a shard that has been given out, once there is an answer that can be right."""
+    """The outcome of a dispatched shard, once there is an answer that can be right."""
 
     def look(data: bytes) -> Round:
         done = round_from_bytes(data, nodes, pool.problem)
@@ -51,7 +51,7 @@ class Rounds:
     shard : int, optional
         Nodes of a shard; None: rounds are not divided.
     pool : Pool, optional
-        Who works on shards, where a round has more than one.
+        The executor of shards, where a round has more than one.
     """
 
     def __init__(self, expander: Expander, shard: int | None = None, pool: Pool | None = None) -> None:
@@ -63,7 +63,7 @@ class Rounds:
 
     @property
     def waiting(self) -> int:
-        """How many rounds there are whose outcomes have not been asked for."""
+        """How many rounds there are whose outcomes have not been fetched."""
         return len(self._waiting)
 
     def begin(self, nodes: Sequence[Node], upper: float, work_budget: WorkBudget) -> None:
@@ -96,7 +96,7 @@ class Rounds:
         Raises
         ------
         exactsel.search.expand.Interrupted
-            When it was told to stop; it then leaves no trace.
+            After a stop; it then leaves no trace.
         exactsel.search.pool.WorkerFailureError
             When no worker could carry out a part of it; it then leaves no trace either.
         """
@@ -104,7 +104,7 @@ class Rounds:
         return self._waiting.popleft()()
 
     def forget(self) -> None:
-        """Ask for no outcome of those that have been begun, though whoever is at work on them may go on for a while."""
+        """Drop the outcomes of all rounds that have been begun, though their workers may continue for a while."""
         self._waiting.clear()
 
     def __enter__(self) -> Rounds:

@@ -1,4 +1,4 @@
-"""The whole state of a search as plain data, from which another process can go on."""
+"""The complete state of a search as plain data, from which another process can resume it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from exactsel.types import FloatArray, IntArray
 COUNTED = "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i unit:f told:f rounds:i"
 """Fields of a state that are numbers."""
 
-AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r counted:r"
+AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r phase:r seconds:r portions:r counted:r"
 """Fields of a state that are saved as they are."""
 
 
@@ -90,7 +90,7 @@ _STATE = RECORDS | {
 
 
 def pack_state(state: SearchState) -> Packed:
-    """Everything needed to go on later but the nodes that wait in the frontier, for which see :func:`state_parts`.
+    """Everything needed to resume later but the nodes that wait in the frontier, for which see :func:`state_parts`.
 
     Raises
     ------

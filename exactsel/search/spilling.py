@@ -32,7 +32,7 @@ CHUNK = 4096
 """Nodes in a chunk."""
 
 FEWEST = 64
-"""Nodes that stay in memory whatever the limit: the next rounds take them."""
+"""Nodes that stay in memory under any limit: the next rounds take them."""
 
 
 class Room(Protocol):
@@ -51,7 +51,7 @@ class Room(Protocol):
         ...
 
     def drop_chunk(self, number: int) -> None:
-        """Nobody will ask for them any more."""
+        """The chunk is not needed any more."""
         ...
 
 
@@ -64,7 +64,7 @@ class TemporaryNodeStore:
         self._run("PRAGMA journal_mode = MEMORY")
         self._run("CREATE TABLE chunk (number INTEGER PRIMARY KEY, data BLOB, keys BLOB)")
 
-    def _run(self, statement: str, *values: Any) -> sqlite3.Cursor:
+    def _run(self, statement: str, *values: object) -> sqlite3.Cursor:
         try:
             return self._connection.execute(statement, values)
         except sqlite3.Error as error:
@@ -89,7 +89,7 @@ class TemporaryNodeStore:
         return bytes(keys)
 
     def drop_chunk(self, number: int) -> None:
-        """Nobody will ask for them any more."""
+        """The chunk is not needed any more."""
         self._run("DELETE FROM chunk WHERE number = ?", number)
 
 
@@ -242,7 +242,7 @@ class Spilling(BestFirst):
         self.cold -= len(table)
         self.room.drop_chunk(chunk.number)
 
-    # --- what a frontier is asked for ---
+    # --- the interface of a frontier ---
 
     def _take_first(self) -> Node:
         self._bring_back()

@@ -44,12 +44,12 @@ class Begun(NamedTuple):
 
 @dataclass
 class SearchState:
-    """What must be kept to go on later; nothing else in a search outlives a round."""
+    """The state from which a search can be resumed; nothing else in a search outlives a round."""
 
     frontier: Frontier
     incumbent: Fit
     source: str
-    """Who found the incumbent."""
+    """The source of the incumbent."""
     problem_hash: str
     """Of the problem these nodes are regions of."""
     dropped: float = math.inf
@@ -81,32 +81,32 @@ class SearchState:
     rounds: int = 0
     """Rounds that have been committed."""
     counted: WholeProblemAttempt = field(default_factory=WholeProblemAttempt)
-    """What counting all sets by their cells, or bounds of clusters, have come to."""
+    """The outcome of counting all sets by their cells, or of bounds of clusters."""
     unit: float = 1.0
-    """A power of two near the empty model's objective: so the tree hash is the same in whatever units the data are."""
+    """A power of two near the empty model's objective: so the tree hash is the same for the data in any units."""
     reached: Node | None = field(default=None, repr=False)
     """The root at the bound its call was broken off at."""
     guard: MemoryGuard = field(default_factory=MemoryGuard)
     """Which order the open nodes are kept in while they take too much memory."""
     seconds: Seconds = field(default_factory=Seconds)
-    """Time that went into the rounds of the search that is going on."""
+    """Time that went into the rounds of the current search."""
     objects_bytes: int = 0
     """Estimated memory of the open nodes while they are in a frontier that does not estimate it."""
     told: float = -math.inf
-    """The bound when it was last asked whether it has risen."""
+    """The bound when it was last compared."""
     highest: float = field(default=-math.inf, repr=False)
     """The highest :attr:`floor` so far (see invariants.py)."""
     pushed: int = field(default=0, repr=False)
     """How many nodes the frontier was given, less those it has given back."""
     opened: list[Node | NodeTable] | None = field(default=None, repr=False)
-    """The nodes opened since whoever wants to know looked last; None where nobody does."""
+    """The nodes opened since an observer last read them; None without an observer."""
     stated: Stated | None = field(default=None, repr=False)
-    """The model of which the most can be said; None until that is asked for."""
+    """The model with the strongest statements; None until it is needed."""
     digest: bytes = field(default=hashlib.sha256().digest(), repr=False)
     """sha256 over the digest before and what was committed last: one that can be saved, and gone on from."""
 
     def begin(self, memory_limit: float, node_limit: int | None) -> None:
-        """A search begins, or goes on: nodes of a round that cannot be begun again as it was are open again.
+        """Begin or resume a search: nodes of a round that cannot be begun again as it was are open again.
 
         With a limit on nodes a round is begun with what that leaves, which may be another number now.
         """
@@ -118,11 +118,11 @@ class SearchState:
         self.told = self.bound
 
     def end(self) -> None:
-        """The search has come to an end: open nodes are in the order asked for."""
+        """The search has ended: sort open nodes into the frontier's order."""
         self._go_on_with(self.guard.release(self.frontier))
 
     def relieve_memory(self) -> None:
-        """Go on in the order that suits the memory the open nodes take."""
+        """Switch to the order that suits the memory the open nodes take."""
         self._go_on_with(self.guard.choose(self.frontier, self.open_bytes))
 
     def _go_on_with(self, frontier: Frontier) -> None:
@@ -176,7 +176,7 @@ class SearchState:
         return list(map(id, self.in_flight)) == [id(node) for begun in self.begun for node in begun.nodes]
 
     def note_reached(self, reached: Reached | None) -> None:
-        """The bound call of the root was broken off at a bound: that one is shown, and no longer once it goes on."""
+        """The bound call of the root was broken off at a bound: that one is shown until the call continues."""
         if reached is None or self.nodes > 0 or len(self.in_flight) != 1 or len(self.frontier) > 0:
             return
         root = self.in_flight[0]
@@ -191,7 +191,7 @@ class SearchState:
         self.in_flight, self.begun = [], ()
 
     def open_nodes(self) -> Sequence[Node]:
-        """What is open, nodes in flight first; nodes of the frontier may be made when they are asked for."""
+        """The open nodes, nodes in flight first; node objects of the frontier may be created on demand."""
         if self.reached is not None:
             return (self.reached,)
         return open_nodes(self.frontier, self.in_flight)
@@ -216,7 +216,7 @@ class SearchState:
             raise
 
     def drop(self, bound: float, again: Callable[[], Node | None] | None) -> None:
-        """A region was closed at a bound; ``again`` makes the node to open where a finer tolerance asks for it.
+        """A region was closed at a bound; ``again`` makes the node to open where a finer tolerance requires it.
 
         It makes none where the region holds no model.
         """
@@ -257,7 +257,7 @@ class SearchState:
         return min(self.dropped, self.frontier.lower(), flying)
 
     def bound_has_risen(self) -> bool:
-        """Whether the bound is higher than when this was last asked."""
+        """Whether the bound is higher than at the last call."""
         before, self.told = self.told, max(self.told, self.bound)
         return self.told > before
 

@@ -24,21 +24,22 @@ from exactsel.types import BoolArray
 LONGEST_WAIT = 3600.0
 
 HAS_THREADS = sys.platform not in ("emscripten", "wasi")
-"""Whether threads can be started. A browser has none: there a search looks at the clock between rounds."""
+"""Whether threads can be started. A browser has none: there a search reads the clock between rounds."""
 
 
 class Watch:
     """A context in which ``flag`` turns true at the deadline or on one of ``signals``; ``reason`` then says why.
 
-    A second signal does what it would have done without any watch, or raises :class:`KeyboardInterrupt`, for whoever
-    does not want to wait; a second SIGHUP does nothing, as a terminal that closes may send several. Signals are only
+    A second signal does what it would have done without any watch, or raises :class:`KeyboardInterrupt`, for callers
+    that do not want to wait. A second SIGHUP does nothing, as a terminal that closes may send several. Signals are only
     caught in the main thread; elsewhere the deadline alone is watched.
 
-    Watches may be nested, one around many searches: a signal that comes to an inner one has come to the outer one too,
-    and a watch begun after the signal is interrupted from the start.
+    Watches may be nested, one around many searches: a signal to an inner watch is one to the outer watch too, and a
+    watch begun after the signal is interrupted from the start.
 
     With ``gives_up`` the time limit holds for compiling, too: see :class:`exactsel.interrupts.CompilationStopped`. As
-    long as there is no result, it ends ``early`` seconds before, which is for whoever then gets one by quicker means.
+    long as there is no result, it ends ``early`` seconds before the limit, so that the caller can compute one by a
+    faster method.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Watch:
         return math.inf if self._deadline is None else max(0.0, self._deadline - clock.now())
 
     def keep_result(self) -> None:
-        """Whoever is watched has a result now, which the command line waits for after a signal."""
+        """Record that a result exists now, for which the command line waits after a signal."""
         self.result_at_hand = True
         if self._outer is not None:
             self._outer.keep_result()
@@ -169,7 +170,7 @@ class Watch:
         interrupts.leave(self)
         if self._thread is None:
             return
-        # The thread ends for certain, however full the pipe is and whoever else holds a copy of it.
+        # The thread ends for certain, even if the pipe is full and another process holds a copy of it.
         with contextlib.suppress(OSError):
             self._wakeup_writer.shutdown(socket.SHUT_RDWR)
         self._thread.join()

@@ -1,4 +1,4 @@
-"""What the estimators share: preparing the data, solving, and the attributes that say what is proven."""
+"""The base class of the estimators: data preparation, solving, and the attributes that state the bounds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
@@ -38,7 +39,6 @@ from exactsel.types import BoolArray, FloatArray, IntArray
 
 DEFAULT_LAM = {"quadratic": 0.0}
 """Ridge weight when none is given; 1 for other losses, as scikit-learn's C = 1."""
-
 
 Self = TypeVar("Self", bound="BestSubsetBase")
 
@@ -98,7 +98,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     losses: ClassVar[tuple[str, ...]] = ("quadratic", "huber")
     """What ``loss`` may be."""
 
-    def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self: Self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the best model; for an estimator that chooses them, first k and lam.
 
         Parameters
@@ -117,7 +117,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         self._fitted(X, y, sample_weight)
         return self
 
-    def _fitted(self, X: Any, y: Any, sample_weight: Any, **split: Any) -> None:
+    def _fitted(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, **split: Any) -> None:
         """Fit; ``split`` is what an estimator that chooses hands to its splitter of rows."""
         if not isinstance(self.loss, str) or self.loss not in self.losses:
             raise InputError(
@@ -133,7 +133,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         tell_of_rounding_in(given, y if self.loss not in CLASSES else None, sample_weight)
         self._set_model(*self._best_model(X, target, self._row_weights(X, sample_weight, y), **split))
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: object = None) -> Any:
         """Names of the chosen columns.
 
         Parameters
@@ -154,7 +154,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+    def _training_data(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """The rows and their targets (for a classifier -1 and +1), checked."""
         raise NotImplementedError
 
@@ -189,7 +189,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         """The groups of columns, which the factors are where there are some."""
         return self.groups if self._coding is None else self._coded_groups
 
-    def _rows(self, X: Any) -> Any:
+    def _rows(self, X: ArrayLike) -> Any:
         """Rows to predict, factors coded as they were in the fit."""
         return coded_rows(X, self._coding, np.flatnonzero(np.ravel(self.coef_)))
 
@@ -215,7 +215,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
             spread = np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
             return 1.345 * (float(spread) or 1.0)
 
-    def _row_weights(self, X: FloatArray, sample_weight: Any, y: Any) -> FloatArray | None:
+    def _row_weights(self, X: FloatArray, sample_weight: ArrayLike | None, y: ArrayLike) -> FloatArray | None:
         """The weights of the rows, those of their classes included; None where all count the same."""
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         if self.class_weight is not None:
@@ -263,7 +263,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
 
 @dataclass(eq=False, repr=False)
 class GivenSize(BestSubsetBase):
-    """The part of an estimator that is told k and lam."""
+    """Base class of estimators with parameters k and lam."""
 
     k: int = 5
     lam: float | None = None
@@ -305,16 +305,16 @@ class ChoiceOfLoss(HuberThreshold):
 class LinearRegressor(RegressorMixin, BestSubsetBase):  # type: ignore[misc]
     """The part of a regressor that is about data and predictions."""
 
-    def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+    def _training_data(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
         X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         return as_searched(X), np.asarray(y, dtype=np.float64)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R² of the predictions, see :class:`sklearn.base.RegressorMixin`; rows as for :meth:`fit`."""
         check_rows(X, y=y, sample_weight=sample_weight)
         return float(super().score(X, y, sample_weight))
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predicted targets.
 
         Parameters
@@ -339,17 +339,17 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+    def _training_data(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
         X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64, ensure_min_samples=2)
         self.classes_, labels = two_classes(y)
         return as_searched(X), labels
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """The part of labels predicted right, see :class:`sklearn.base.ClassifierMixin`; rows as for :meth:`fit`."""
         check_rows(X, y=y, sample_weight=sample_weight)
         return float(super().score(X, y, sample_weight))
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: ArrayLike) -> FloatArray:
         """Scores of the rows, positive for the second class; with logistic loss its log-odds.
 
         Parameters
@@ -365,7 +365,7 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         scores: FloatArray = X @ self.coef_[0] + self.intercept_[0]
         return scores
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: ArrayLike) -> Any:
         """Predicted classes.
 
         Parameters
@@ -380,7 +380,7 @@ class LinearClassifier(ClassifierMixin, BestSubsetBase):  # type: ignore[misc]
         return self.classes_[(scores > 0).astype(np.intp)]
 
     @available_if(lambda estimator: estimator.loss == "logistic")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probabilities of the two classes; with logistic loss only.
 
         Parameters

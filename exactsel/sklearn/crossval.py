@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import (
@@ -33,7 +34,7 @@ from exactsel.studies.path import SolutionPath
 from exactsel.types import FloatArray
 
 TOTAL_SECONDS = 60.0
-"""A cross-validation of ten sizes may take hours to prove; whoever wants that says so."""
+"""A cross-validation of ten sizes may take hours to prove, so proofs of that length need an explicit limit."""
 
 
 @dataclass(eq=False, repr=False)
@@ -48,7 +49,7 @@ class ChoosingBase(BestSubsetBase):
         ``k``, ``lam``, ``mean_error``, ``standard_error`` (one entry per pair) and ``errors`` (folds, pairs): mean loss
         of a held-out row, for quadratic loss half the mean squared error.
     cv_proven_ : bool
-        Whether every model of every fold reached the tolerance asked for.
+        Whether every model of every fold reached the requested tolerance.
     """
 
     ks: Sequence[int] | None = None
@@ -63,7 +64,7 @@ class ChoosingBase(BestSubsetBase):
     not_both: Any = None
     positive: bool = False
 
-    def fit(self: Self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+    def fit(self: Self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
         """Choose k and lam, then find the best model on all rows.
 
         Parameters

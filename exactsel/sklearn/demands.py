@@ -1,4 +1,4 @@
-"""What an estimator demands of models: groups, a hierarchy, limits on coefficients, as a problem takes it."""
+"""Conversion of an estimator's demands on models (groups, hierarchy, limits) to arguments of a problem."""
 
 from __future__ import annotations
 

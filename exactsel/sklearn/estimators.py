@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -129,7 +130,7 @@ class PoissonBestSubsetRegressor(LinearRegressor, GivenSize):
         tags.target_tags.positive_only = True
         return tags
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Expected counts.
 
         Parameters
@@ -199,7 +200,7 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
         tags.target_tags.required = True
         return tags
 
-    def _training_data(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+    def _training_data(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
         labelled = self.loss in CLASSES
         X, y = validate_data(
             self, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=not labelled, ensure_min_samples=2
@@ -207,7 +208,7 @@ class BestSubsetSelector(SelectorMixin, ChoiceOfLoss, GivenSize):  # type: ignor
         X = as_searched(X)
         return X, two_classes(y)[1] if labelled else np.asarray(y, dtype=np.float64)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> Any:
         """The chosen columns of X, factors coded as they were in the fit.
 
         Parameters

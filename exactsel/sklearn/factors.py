@@ -46,7 +46,7 @@ def coded_factors_of(X: Any, factors: Any, groups: Any, intercept: bool) -> Code
     return Coded(np.asarray(instance.A), list(instance.feature_names or ()), labels, instance.coding)
 
 
-def coded_rows(X: Any, coding: ColumnCoding | None, wanted: Any) -> Any:
+def coded_rows(X: object, coding: ColumnCoding | None, wanted: Any) -> Any:
     """Other rows as those of the fit were coded: the columns ``wanted``, and 0 in all others; an array as it is."""
     if coding is None or not is_frame(X):
         return X

@@ -1,10 +1,11 @@
-"""What the estimators are given: sparse matrices, names that are numbers, labels of two classes."""
+"""Input of the estimators: sparse matrices, names that are numbers, labels of two classes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
@@ -45,7 +46,7 @@ def as_searched(X: Any) -> FloatArray:
     return matrix
 
 
-def two_classes(y: Any) -> tuple[Any, FloatArray]:
+def two_classes(y: ArrayLike) -> tuple[Any, FloatArray]:
     """The two classes of a target, and -1 and +1 for them."""
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
@@ -60,7 +61,7 @@ def two_classes(y: Any) -> tuple[Any, FloatArray]:
     return classes, np.where(y == classes[1], 1.0, -1.0)
 
 
-def check_no_penalty(penalty: Any) -> None:
+def check_no_penalty(penalty: object) -> None:
     """:class:`InputError` for the price of a column where no criterion has one."""
     if penalty is not None:
         raise InputError(

@@ -11,6 +11,8 @@ from dataclasses import replace
 from inspect import signature
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from exactsel._jit import interpreted
 from exactsel._version import __version__
 from exactsel.arguments import function, signal_numbers, switch
@@ -37,12 +39,12 @@ from exactsel.solving.solver import Search
 
 
 def solve(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, callback: Callback | None = None,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, callback: Callback | None = None,
     start: Sequence[int] | None = None, record: bool = False, details: bool = False,
     proof: str | os.PathLike[str] | None = None, trace: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY, resume: Any = None,
     on_incumbent: Callback | None = None, on_bound: Callback | None = None, signals: Sequence[int] = (signal.SIGINT,),
-    audit: bool = False, failures: str | os.PathLike[str] | None = ".", executor: Any = None,
+    audit: bool = False, failures: str | os.PathLike[str] | None = ".", executor: object = None,
     workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> Result:  # fmt: skip
     """Find the best model with at most k features, and bound its gap: ``solve(X, y, k=5, loss="huber", lam=1)``.
@@ -74,7 +76,7 @@ def solve(
     Returns
     -------
     Result
-        Its lower bound holds, whatever ended the search.
+        Its lower bound holds for every end of the search.
 
     Raises
     ------
@@ -122,17 +124,17 @@ OPTIONS = (
     *settings_of(),
     *(name for name in signature(solve).parameters if name not in ("problem", "y", "k", "verbose", "options")),
 )
-"""What :func:`solve` may be told of a search; the verbs that solve several problems hand it on."""
+"""The options of :func:`solve` that concern a search; verbs that solve several problems pass them on."""
 
 
-def _watching(callback: Any, on_incumbent: Any, on_bound: Any) -> tuple[Callback | None, ...]:
-    """Who is told of events, found to be functions."""
+def _watching(callback: object, on_incumbent: object, on_bound: object) -> tuple[Callback | None, ...]:
+    """The callbacks for events, checked to be functions."""
     incumbents, bounds = function("on_incumbent", on_incumbent), function("on_bound", on_bound)
     return function("callback", callback), only(IncumbentFound, incumbents), only(LowerBoundRaised, bounds)
 
 
 def _table(verbose: int, problem: SubsetProblem, settings: dict[str, Any]) -> Callback | None:
-    """The progress table on stderr, begun, where it is asked for."""
+    """The progress table on stderr, begun, where ``verbose`` requests it."""
     if teller(verbose) is None:
         return None
     log, checked = ProgressLog(sys.stderr), Settings(**settings)
@@ -152,7 +154,7 @@ def solve_saved(
     watching: Sequence[Callback | None], *,
     start: Sequence[int] | None, signals: Sequence[int], record: bool, executor: Executor | None,
 ) -> Result:  # fmt: skip
-    """A solve that is saved as it goes, or goes on from what was saved; arguments as :func:`solve` has them."""
+    """A solve with a checkpoint, begun or resumed; arguments as :func:`solve` has them."""
     if files.resume is None:
         checked = Settings(**settings)
         assert files.checkpoint is not None
@@ -177,7 +179,7 @@ def solve_saved(
 
 
 def go_on(result: Result, limits: dict[str, Any]) -> Result:
-    """Go on with the search behind a result, see :meth:`exactsel.Result.resume`."""
+    """Continue the search behind a result, see :meth:`exactsel.Result.resume`."""
     kept, watching = result._kept, (limits.pop("callback", None),)
     signals = limits.pop("signals", (signal.SIGINT,))
     assert kept is not None
@@ -202,7 +204,7 @@ def _finished(run: Search, *watched: Any) -> Result:
 
 
 def reopened(state: SearchState, settings: Settings, problem: SubsetProblem) -> bool:
-    """Open again what is closed within a coarser tolerance than the settings ask for; False where that is lost."""
+    """Open again what is closed within a coarser tolerance than the settings'; False where that is lost."""
     statement = state.statement or statement_of(problem)
     tolerance = settings.tolerance.of(problem).for_search(statement.taken)
     cutoff = state.value - tolerance.absolute(state.value)
@@ -214,7 +216,7 @@ def solve_beside(
     watching: Sequence[Callback | None], *, state: SearchState | None, start: Sequence[int], signals: Sequence[int],
     executor: Executor | None = None,
 ) -> Result:  # fmt: skip
-    """One of several searches that share a checkpoint, begun from a support or gone on with from a state.
+    """One of several searches that share a checkpoint, begun from a support or continued from a state.
 
     Its open nodes stay in the ``store``, and nowhere else. Without ``saving`` it is a room for them only.
     """

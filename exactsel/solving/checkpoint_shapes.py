@@ -1,4 +1,4 @@
-"""What a checkpoint of a search may say in its JSON, asked before anything of it is used."""
+"""The JSON schema of a search's checkpoint, validated before any of it is used."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ TOLD: dict[str, Shape] = {
     "rounds": whole(), "nodes": whole(), "open": whole(), "lower": maybe(number()), "upper": maybe(number()),
     "support": several(whole(), different=True), "source": text, "scope": text, "tree_hash": digest,
 }  # fmt: skip
-"""Of a search that goes on: how far it is."""
+"""Of a search in progress: its progress."""
 
 PROGRESS = entries({**TOLD, "seconds": number(0.0), "ended": maybe(among(*(each.value for each in Termination)))})
 

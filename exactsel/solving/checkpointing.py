@@ -1,7 +1,7 @@
-"""Save a search as it goes, and go on from what was saved.
+"""Checkpoints of a search: saving its state, and resuming from it.
 
-What may change from one run to the next are limits: time, nodes, memory, threads and the tolerance. All else decides
-which tree is searched, so it comes from the checkpoint, and whoever asks for something else is told.
+What may change from one run to the next are limits: time, nodes, memory, threads and the tolerance. All other settings
+decide which tree is searched, so they come from the checkpoint; a request for another value is refused.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OF_ONE_RUN = ("time_limit", "node_limit", "threads")
 """... and those of them that a new run does not take over from the one before."""
 
 SOLVE = "solve"
-"""The command that goes on with a checkpoint of one search."""
+"""The command that continues a checkpoint of one search."""
 
 DESCRIBED = (
     "problem",
@@ -72,7 +72,7 @@ DESCRIBED = (
 
 @dataclass(frozen=True)
 class SearchMode:
-    """How a search is told, which decides on its tree as settings do."""
+    """The options of a search besides its settings that decide on its tree."""
 
     listing: bool
     shown: bool
@@ -89,7 +89,7 @@ Continue = Callable[[Any, dict[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Kept:
-    """A search in memory, to go on with."""
+    """A search in memory that can be continued."""
 
     problem: SubsetProblem
     state: SearchState
@@ -126,12 +126,12 @@ class Store(Room, Protocol):
         ...
 
     def note(self, progress: Mapping[str, Any]) -> None:
-        """Tell how far the search is, to whoever looks on."""
+        """Report the progress of the search to observers."""
         ...
 
 
 class Pace:
-    """How often to save and to tell.
+    """The intervals between checkpoints, and between progress reports.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class Pace:
 
     @property
     def note_due(self) -> bool:
-        """Whether it is time to tell."""
+        """Whether a progress report is due."""
         return clock.now() >= self._note_due
 
     def saved(self, began: float) -> None:
@@ -159,14 +159,14 @@ class Pace:
         self.noted()
 
     def noted(self) -> None:
-        """It was told how far it is."""
+        """The progress of the search was reported."""
         self._note_due = clock.now() + NOTED_EVERY
 
 
 class Checkpointer:
     """An observer that saves the search every so many seconds, and when it ends.
 
-    Where the disk takes no more, the search goes on unsaved, and a warning says so.
+    Where the disk is full, the search continues unsaved, and a warning says so.
     """
 
     def __init__(self, checkpoint: Store, writer: ProofWriter | None, every: float, before: float = 0.0) -> None:
@@ -176,7 +176,7 @@ class Checkpointer:
         self._proof: dict[str, Any] | None = None
 
     def __call__(self, event: Event, state: SearchState) -> None:
-        """Save, or tell how far it is, where that is due."""
+        """Save, or report the progress, where that is due."""
         if self.checkpoint is None or not isinstance(event, Started | RoundEnded | Finished):
             return
         ended = event.termination if isinstance(event, Finished) else None
@@ -186,7 +186,7 @@ class Checkpointer:
             elif self._pace.note_due:
                 self.checkpoint.note(self._progress(state, None))
                 self._pace.noted()
-        except InputError as error:  # a full disk, a file somebody else took over or destroyed
+        except InputError as error:  # a full disk, or a file that another process took over or destroyed
             warn(f"{error} The search continues without it.", OutputWarning)
             self.close()
 
@@ -227,7 +227,7 @@ def begin(
 
 
 def described(problem: SubsetProblem, settings: Settings, what: str) -> dict[str, Any]:
-    """What a checkpoint says of what it was begun with; ``what`` is the command that goes on with it."""
+    """The checkpoint's description of the problem and settings; ``what`` is the command that continues it."""
     return {
         "what": what, "version": __version__, "problem_hash": problem.hash, "problem": _described(problem),
         "names": problem.describe()["feature_names"],
@@ -240,7 +240,7 @@ def resume(
     path: str | os.PathLike[str], problem: SubsetProblem, given: Mapping[str, Any],
     proof: str | os.PathLike[str] | None, how: SearchMode,
 ) -> ResumedSearch:  # fmt: skip
-    """Take a search from its checkpoint; ``given`` are the settings asked for now, ``how`` what is known of that.
+    """Take a search from its checkpoint; ``given`` are the settings of this call, ``how`` the other options.
 
     Raises
     ------
@@ -282,7 +282,7 @@ def resume(
 
 
 def take_up(going_on: ResumedSearch, writer: ProofWriter | None) -> None:
-    """Begin to write where a search goes on: to its checkpoint, and to its proof."""
+    """Begin to write where a search is resumed: to its checkpoint, and to its proof."""
     if going_on.state is not None:
         with closing(going_on.checkpoint.spooled()) as spooled:
             if writer is not None and going_on.proof_state is not None:
@@ -293,12 +293,12 @@ def take_up(going_on: ResumedSearch, writer: ProofWriter | None) -> None:
 
 
 def take_along(state: SearchState) -> None:
-    """Let a search in memory go on without its checkpoint, which has been closed: open nodes that are there are copied.
+    """Let a search in memory continue without its closed checkpoint: open nodes that are there are copied.
 
     Raises
     ------
     InputError
-        Where the file has gone, or others have gone on with it.
+        Where the file is missing, or another process has continued it.
     """
     frontier = state.frontier
     if not (isinstance(frontier, Spilling) and isinstance(frontier.room, Checkpoint)):
@@ -367,7 +367,7 @@ def check_about(path: Path, problem: SubsetProblem, about: Mapping[str, Any], wh
 
 
 def check_in_shards(path: str | os.PathLike[str], executor: bool, shard: int | None) -> None:
-    """:class:`InputError` where an ``executor`` is to go on with a search that has no shards."""
+    """:class:`InputError` where an ``executor`` is to continue a search that has no shards."""
     if executor and shard is None:
         raise InputError(
             f"{os.fspath(path)} was begun without an executor, and so not in shards, which decide on the tree; leave "

@@ -1,7 +1,7 @@
 """The one table of what suits which problem: bound, branching, walks and searches below nodes, and what to call it.
 
-:data:`PROBLEM_CLASSES` is about problems, :data:`BOUNDS` about what goes with a bound; :func:`methods_for` puts
-together what the settings ask for and, where they say ``auto``, what the tables say.
+:data:`PROBLEM_CLASSES` is about problems, :data:`BOUNDS` about the parts that belong to a bound; :func:`methods_for`
+combines the settings and, where they say ``auto``, the tables.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Methods:
     branching: Branching
 
     def enumeration(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> SubtreeSolver | None:
-        """Whole subtrees are for the default search: a bound or a tree that was asked for is to be seen at work."""
+        """Whole subtrees are for the default search: an explicitly chosen bound or tree is to be seen at work."""
         if not self._walks:
             return None
         if isinstance(prepared, PreparedEigenvalue):
@@ -282,7 +282,7 @@ class Methods:
 
     @property
     def _unlimited(self) -> bool:
-        """Whether this is the default search, and nobody counts its nodes."""
+        """Whether this is the default search, without a limit on its nodes."""
         return self._default_search and self.settings.node_limit is None and self.settings.batch is None
 
     @property
@@ -309,7 +309,7 @@ class Methods:
 
 
 def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
-    """What the settings ask for, or the defaults for this problem."""
+    """The methods that the settings name, or the defaults for this problem."""
     kind = class_of(problem)
     tree = make("trees", settings.tree)
     if tree.eager and problem.units.constraint is not None:
@@ -325,7 +325,7 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
     return Methods(settings, kind, tree, bound, make("branchings", branching))
 
 
-def make(kind: str, choice: Any) -> Any:
+def make(kind: str, choice: object) -> Any:
     """A plug-in by name, or the object itself."""
     return registry.load(kind, choice)() if isinstance(choice, str) else choice
 
@@ -336,7 +336,7 @@ def _words_of(needs: Capability) -> str:
 
 
 def _bound_for(problem: Any, settings: Settings) -> BoundSolver:
-    """The bound solver: the one asked for, if it serves the problem, or the default."""
+    """The bound solver: the one in the settings, if it serves the problem, or the default."""
     kind, choice = class_of(problem), settings.bound
     solver = bound_solver(make("bounds", kind.bound(problem, settings.time_limit) if choice == "auto" else choice))
     if not problem.has(solver.needs):

@@ -1,7 +1,7 @@
-"""A last look at a proof just written: where its checker establishes less than it claims, the claim comes down.
+"""A final check of a new proof: where its checker establishes less than it claims, the claim is lowered.
 
-A run must never claim more than its own proof shows. Only proofs that are quickly checked are looked at, by counted
-work, so that the outcome does not depend on the speed of the machine.
+A run must never claim more than its own proof shows. Only proofs that are quick to check, by counted work, are checked,
+so that the outcome does not depend on the speed of the machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from exactsel_certificates.patterns import by_patterns
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, closed_regions, first_region
 
 MOST_WORK = 1e7
-"""Words of the tree, times the entries of the data and of a table of all columns, of a proof that is looked at."""
+"""Words of the tree, times the entries of the data and of a table of all columns, of a proof that is checked."""
 
 EXACT_WORK = 1e7
 """Multiplications in exact arithmetic the look may take (about a second)."""
@@ -39,7 +39,7 @@ MOST_PATTERNS = 1e9
 """Elementary operations a look may take that sums over covariate patterns (about a second)."""
 
 MOST_LEAVES = 1024
-"""Regions looked at together."""
+"""Regions checked together."""
 
 
 def with_proof(result: Result, writer: ProofWriter) -> Result:
@@ -93,7 +93,7 @@ def established(problem: SubsetProblem, file: Path) -> float | None:
 
 
 def _sets(proof: Proof, instance: SearchedInstance) -> float:
-    """How many sets of columns a checker counts, about; infinity where that cannot be told at once."""
+    """The approximate number of column sets a checker counts; infinity where no quick estimate exists."""
     if not isinstance(instance, Instance) or instance.hierarchy is not None:
         return math.inf
     root, total = first_region(instance.units, instance.force_in, instance.force_out), 0

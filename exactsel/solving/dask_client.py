@@ -1,8 +1,8 @@
 """A connection to a Dask scheduler that opens nothing a worker has packed.
 
-Dask's own client unpickles results, exceptions, types and what plug-ins answer as soon as they come, and unpickling
-runs whatever code the sender has put in. This one takes all of them unopened. Of a result it reads the bytes of a
-``bytes`` object, which lie in the message as they are; anything else is no answer.
+Dask's own client unpickles results, exceptions, types and the answers of plug-ins on arrival, and unpickling runs any
+code in the sender's message. This one takes all of them unopened. Of a result it reads the bytes of a ``bytes`` object,
+which lie in the message as they are; anything else is no answer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class UnopenedClient(Client):
         """Workers can have nothing printed or warned of here."""
 
     def add_plugin(self, packed: bytes, name: str) -> None:
-        """Bring a plug-in, which is packed, to all workers; what they answer is not looked at."""
+        """Send a packed plug-in to all workers; their answers are not read."""
         scheduler, run = cast(Any, self.scheduler), cast(Any, self.sync)
         run(scheduler.register_worker_plugin, plugin=packed, name=name, idempotent=False)
 
@@ -72,7 +72,7 @@ def bytes_of(answer: Any) -> bytes | None:
     try:
         parts = decompress(header, frames) if "compression" in header else frames
         return b"".join(map(bytes, parts))
-    except Exception:  # whatever damaged frames make of any of Dask's compressions
+    except Exception:  # damaged frames may raise anything in Dask's compressions
         return None
 
 

@@ -31,7 +31,7 @@ PATIENCE = 600.0
 """Seconds a worker may take for a shard, compiling included."""
 
 RECEIVING = 1.0
-"""Seconds that an answer which is there may take to come before somebody looks whether the search is to stop."""
+"""Seconds that an available answer may take to arrive before the stop flag is read."""
 
 LACKING = b"\x02"
 """The answer of a worker that has not got the problem."""
@@ -60,7 +60,7 @@ class _Job(WorkerPlugin):
         worker.exactsel_jobs = jobs
 
 
-def _jobs_of(worker: Any) -> dict[str, bytes]:
+def _jobs_of(worker: object) -> dict[str, bytes]:
     jobs: dict[str, bytes] = getattr(worker, "exactsel_jobs", {})
     return jobs
 
@@ -75,7 +75,7 @@ def expanded(key: str, shard: bytes, job: bytes | None = None) -> bytes:
             _workshops.clear()
             _workshops[key] = ShardWorker(job)
         return DONE + _workshops[key].expanded(shard)
-    except Exception as error:  # whatever it is, the supervisor decides
+    except Exception as error:  # for any exception the supervisor decides
         return FAILED + f"{type(error).__name__}: {error}".encode()
 
 
@@ -113,7 +113,8 @@ class DaskExecutor:
         client = self._connected()
         plugin = _Job(job)
         self.key, self.job, self.plugin = key_of(job), job, plugin.name
-        with contextlib.suppress(Exception):  # a worker that ends just now; whoever lacks the problem will say so
+        # a worker that ends just now; a worker without the problem reports that itself
+        with contextlib.suppress(Exception):
             client.add_plugin(dumps(plugin), plugin.name)
 
     def _connected(self) -> UnopenedClient:
@@ -157,7 +158,7 @@ class DaskExecutor:
         return _ShardFuture(self, shard)
 
     def close(self) -> None:
-        """Nobody waits any more; a client of the user's stays."""
+        """Release all waiting threads; a client of the user's stays open."""
         client = self.client
         if client is None:
             return
@@ -178,7 +179,7 @@ class DaskExecutor:
 
 
 class _ShardFuture:
-    """A shard that has been given out."""
+    """A dispatched shard."""
 
     def __init__(self, executor: DaskExecutor, shard: bytes) -> None:
         self._executor, self._shard, self._tries, self._waited = executor, shard, 0, 0.0

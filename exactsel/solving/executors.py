@@ -1,4 +1,4 @@
-"""Who works on the shards of a search: nobody but this process, processes of this machine, or a Dask cluster."""
+"""Executors for the shards of a search: this process alone, processes of this machine, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from exactsel.search.pool import SHARD, Executor
 NAMES = ("serial", "processes", "dask")
 
 
-def executor_for(asked: Any, workers: int | None = None, scheduler: str | None = None) -> Executor | None:
-    """The executor somebody asks for; None for this process alone.
+def executor_for(asked: object, workers: int | None = None, scheduler: str | None = None) -> Executor | None:
+    """The executor for the option's value; None for this process alone.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def _made_before(asked: Any, workers: int | None, scheduler: str | None) -> Exec
 
 @dataclass(frozen=True)
 class Workers:
-    """Who is asked to work on the shards of several searches that come one after the other."""
+    """The workers shared by several searches that run one after the other."""
 
     executor: Any = None
     """As :func:`executor_for` takes it."""
@@ -95,7 +95,7 @@ class Workers:
 
 
 def in_shards(options: Mapping[str, Any], workers: Workers, resumed: bool) -> dict[str, Any]:
-    """The options with the size of shards, where workers are asked for and nobody says another one; a file says it."""
+    """The options with a default shard size, where workers are requested without one; a file contains its own."""
     own = not workers.asked or resumed or options.get("shard") is not None
     return {**options} if own else {**options, "shard": SHARD}
 

@@ -32,7 +32,7 @@ LONG_DOUBLES = 1e7
 
 
 def seconds_kept(problem: SubsetProblem, time_limit: float | None) -> float:
-    """Before the end of a time limit, so that it holds with the bound at hand; none where there would be no such."""
+    """Seconds reserved before the end of a time limit for the fallback bound; none where no such bound exists."""
     if time_limit is None:
         return 0.0
     needed, most = _seconds_needed(problem), KEPT * time_limit
@@ -42,7 +42,7 @@ def seconds_kept(problem: SubsetProblem, time_limit: float | None) -> float:
 
 
 def bounded_in_time(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
-    """The result of a search, with a bound at hand where time was over before its own and there is such a bound."""
+    """The result of a search, with the fallback bound where time was over before its own and there is such a bound."""
     in_time = _steps_serve(problem) or _seconds_needed(problem) <= max(seconds, MOST_KEPT)
     if result.nodes > 0 or result.termination != "time_limit" or not in_time:
         return result
@@ -51,13 +51,13 @@ def bounded_in_time(problem: SubsetProblem, result: Result, seconds: float, sign
 
 
 def run_in_time(search: Search) -> Result:
-    """Run a search to its end or its limits, with a bound at hand where time is over before its first one."""
+    """Run a search to its end or its limits, with the fallback bound where time is over before its first one."""
     search.has_fallback = True
     return bounded_in_time(search.problem, search.run(), search.time_left, search.signals)
 
 
 def _seconds_needed(problem: SubsetProblem) -> float:
-    """Seconds a bound at hand takes, roughly; inf where there is none."""
+    """Approximate seconds the fallback bound takes; inf where there is none."""
     if not problem.has(COEFFICIENTS):
         short, long = sorted((float(problem.n), float(problem.d)))
         return long * short**2 / PRODUCTS
@@ -67,13 +67,13 @@ def _seconds_needed(problem: SubsetProblem) -> float:
     entries = float(problem.n) * problem.d
     if _steps_serve(problem):
         return STEPS * entries / PRODUCTS
-    if not objective.is_quadratic or problem.d >= problem.n:  # all columns fit y, as far as anyone knows
+    if not objective.is_quadratic or problem.d >= problem.n:  # all columns may fit y exactly: nothing else is known
         return math.inf
     return entries / LONG_DOUBLES + entries * problem.d / PRODUCTS
 
 
 def _steps_serve(problem: SubsetProblem) -> bool:
-    """Whether the bound at hand is one of gradient steps, which may end after each."""
+    """Whether the fallback bound is one of gradient steps, which may end after each."""
     objective = problem.objective
     return objective is not None and problem.has(PLAIN_REGRESSION) and objective.lam > 0
 

@@ -1,4 +1,4 @@
-"""What is proven of a few rows, said of all the rows they stand for (:mod:`exactsel.problem.reduction`)."""
+"""Bounds for all rows, from bounds for the few rows that stand for them (:mod:`exactsel.problem.reduction`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an objective is as a likelihood: the loss of a model in the units information criteria are made of.
+"""Objectives as likelihoods: the loss of a model in the units of information criteria.
 
     quadratic   -2 log L = N log(2 pi * 2P/N) + N      errors normal, their variance estimated as 2P/N
     logistic    -2 log L = 2P                          labels Bernoulli

@@ -1,4 +1,4 @@
-"""What a summary of a model holds, and how it is shown; :mod:`exactsel.solving.summary` works it out."""
+"""The summary of a model, and its text form; :mod:`exactsel.solving.summary` computes it."""
 
 from __future__ import annotations
 

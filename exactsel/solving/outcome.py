@@ -1,4 +1,4 @@
-"""How a search ended: why it stopped, what is proven, and the sentence that says so."""
+"""The outcome of a search: the reason for its end, its bounds, and the sentence that states them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPTIMAL_GAP, NOISY_GAP = 1e-9, 1e-6
 """Times |upper|: the largest gap at which a model is called optimal, and that where rounding leaves no less."""
 
 EXACT_FIT = 1e-22
-"""Part of the empty model's objective from which on a model fits as well as doubles can tell."""
+"""Part of the empty model's objective below which a model fits exactly up to rounding."""
 
 
 class Termination(str, Enum):
@@ -45,7 +45,7 @@ class Claim(str, Enum):
 
     @property
     def reached(self) -> bool:
-        """Whether it says that the tolerance asked for is proven."""
+        """Whether it says that the requested tolerance is proven."""
         return self in (Claim.OPTIMAL, Claim.WITHIN_EPS)
 
 

@@ -1,4 +1,4 @@
-"""What somebody asks for in one call: a problem made before, or data and what to choose from them.
+"""The arguments of one call that state a problem: an existing problem, or data and the columns to choose from.
 
 Every verb goes through :func:`problem_asked`, so that each takes data by the same words and with the same defaults.
 """
@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+from numpy.typing import ArrayLike
+
 from exactsel.arguments import by_name, every_core
 from exactsel.data.beside import instance_of_data
 from exactsel.data.instance import Instance
@@ -17,7 +19,7 @@ from exactsel.data.tables import Coding
 from exactsel.deadlines import within
 from exactsel.errors import DataWarning, InputError, did_you_mean, warn_of_data
 from exactsel.problem.boxed import boxed
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_problem
 from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
 from exactsel.problem.some_columns import AnyRegression
@@ -45,11 +47,11 @@ OF_PROBLEM = (
 OF_GROUPS = ("groups", "per_group")
 
 OF_SEARCH = {"random_state": "seed", "n_jobs": "threads"}
-"""Fields of :class:`exactsel.Settings` that have another name for whoever calls a verb."""
+"""Fields of :class:`exactsel.Settings` that have another name in the arguments of a verb."""
 
 
 EVERY_COLUMN = 2**31
-"""More columns than there are, for who looks at models of all sizes."""
+"""More columns than there are, for calls that concern models of all sizes."""
 
 
 ELSEWHERE = {
@@ -63,8 +65,8 @@ ELSEWHERE = {
 
 
 def problem_asked(
-    data: Any, y: Any, k: int | None, options: Mapping[str, Any], *, known: Collection[str] | None = None,
-    at_most: int | None = None,
+    data: object, y: ArrayLike | None, k: int | None, options: Mapping[str, Any], *,
+    known: Collection[str] | None = None, at_most: int | None = None,
 ) -> tuple[SubsetProblem, dict[str, Any]]:  # fmt: skip
     """The problem, and the options that are left for the search.
 
@@ -85,7 +87,7 @@ def problem_asked(
     InputError
         For data without a target, a target beside a problem, and words that neither a problem nor a search knows.
     """
-    given, words = hasattr(data, "units"), settings_of() if known is None else known
+    given, words = is_problem(data), settings_of() if known is None else known
     named = by_name(options)
     chosen = {name: value for name, value in named.items() if name in OF_PROBLEM}
     left = {OF_SEARCH.get(name, name): value for name, value in named.items() if name not in OF_PROBLEM}
@@ -95,7 +97,7 @@ def problem_asked(
     others += [name for name in left if name not in words]
     if others:
         raise UnknownOptionError(_unknown(others[0], given, words))
-    if given:
+    if is_problem(data):
         if y is not None or k is not None:
             raise InputError("a problem was given, which has its own y and k; change those with problem.replace(k=5).")
         return data, left
@@ -125,11 +127,11 @@ class Gaps(NamedTuple):
     """``mean`` or ``median``."""
 
 
-def gaps_asked(data: Any, y: Any, options: Mapping[str, Any]) -> Gaps | None:
+def gaps_asked(data: object, y: ArrayLike | None, options: Mapping[str, Any]) -> Gaps | None:
     """The table of :func:`problem_asked` before its gaps are filled in; None where none are."""
     named = by_name(options)
     way = named.get("missing")
-    if hasattr(data, "units") or way not in KEPT:
+    if is_problem(data) or way not in KEPT:
         return None
     chosen = {name: value for name, value in named.items() if name in OF_PROBLEM}
     with warnings.catch_warnings():
@@ -138,14 +140,14 @@ def gaps_asked(data: Any, y: Any, options: Mapping[str, Any]) -> Gaps | None:
     return Gaps(instance.A, way.partition("-")[0])
 
 
-def _problem_of(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> AnyRegression:
-    """The problem of data, their columns encoded and filled first where that is asked for."""
+def _problem_of(data: object, y: ArrayLike | None, k: int | None, chosen: dict[str, Any]) -> AnyRegression:
+    """The problem for data, their columns encoded and imputed first where the options request it."""
     limits = {name: chosen.pop(name) for name in OF_COEFFICIENTS if name in chosen}
     problem = _unlimited(data, y, k, chosen)
     return boxed(problem, **limits) if any(map(_is_asked, limits.values())) else problem
 
 
-def _unlimited(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Problem:
+def _unlimited(data: object, y: ArrayLike | None, k: int | None, chosen: dict[str, Any]) -> Problem:
     if not (any(_is_asked(chosen.get(name)) for name in OF_TABLES) or isinstance(chosen.get("offset"), str)):
         plain = {name: value for name, value in chosen.items() if name not in OF_TABLES}
         return Problem.prepared(data, y, k, **{"fit_intercept": AUTO, **plain})
@@ -155,18 +157,18 @@ def _unlimited(data: Any, y: Any, k: int | None, chosen: dict[str, Any]) -> Prob
     return instance.problem(k=k, **{name: value for name, value in chosen.items() if name not in OF_GROUPS})
 
 
-def _copies_of_target(problem: AnyRegression, y: Any) -> list[str]:
+def _copies_of_target(problem: AnyRegression, y: ArrayLike | None) -> list[str]:
     """The columns that are the target, by name: most often it was left among them."""
     before, names = problem.preparation, problem.units.column_names
     found = copies_of(problem.target if y is None else y, problem.AT if before is None else before.AT)
     return [str(j) if names is None else names[j] for j in found]
 
 
-def _is_asked(value: Any) -> bool:
+def _is_asked(value: object) -> bool:
     return not (value is None or value is False or (isinstance(value, tuple | list) and not value))
 
 
-def _instance_of(data: Any, y: Any, chosen: dict[str, Any]) -> tuple[Instance, dict[str, Any]]:
+def _instance_of(data: object, y: ArrayLike | None, chosen: dict[str, Any]) -> tuple[Instance, dict[str, Any]]:
     """The data as an instance, and what is left to say of its problem."""
     left = dict(chosen)
     all_levels = needs_all_levels(left.get("fit_intercept"), left.get("loss"))

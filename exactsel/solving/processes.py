@@ -1,4 +1,7 @@
-"""Work on shards in processes of this machine; one that dies, hangs or lies is replaced, its shard given out again."""
+"""Executor of shards in processes of this machine.
+
+A process that dies, hangs or lies is replaced, its shard dispatched again.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ LOOK = 0.2
 
 @dataclass(eq=False)
 class _Task:
-    """A shard that has been given out."""
+    """A dispatched shard."""
 
     shard: bytes
     waiting: queue.SimpleQueue[_Task | None]
@@ -104,7 +107,7 @@ class ProcessExecutor:
         return task
 
     def close(self) -> None:
-        """End all workers, whatever they are at."""
+        """End all workers, also those at work."""
         self._ending.set()
         for keeper in self._keepers:
             keeper.kill()
@@ -136,7 +139,7 @@ class _Keeper(threading.Thread):
         while not self._ending.is_set() and (task := self._waiting.get()) is not None:
             try:
                 answer = self._answer(task.shard)
-            except Exception as error:  # whatever it is, the shard is given out again, and this thread lives
+            except Exception as error:  # after any exception the shard is dispatched again, and this thread lives
                 answer, told = None, f"a worker ended ({error})"
             else:
                 told = "a worker ended, or took too long"
@@ -158,7 +161,7 @@ class _Keeper(threading.Thread):
         return self._received(self._process.stdout, time.monotonic() + self._patience)
 
     def _introduce(self, process: subprocess.Popen[bytes]) -> None:
-        """Send a new worker the problem; one that does not read it in time is ended, so that nobody waits for it."""
+        """Send a new worker the problem; one that does not read it in time is ended, so that no thread waits for it."""
         assert process.stdin is not None
         overdue = threading.Timer(self._patience, process.kill)
         overdue.daemon = True

@@ -1,4 +1,4 @@
-"""How well a model fits the rows it was made from, in the words statisticians use."""
+"""Goodness of fit of a model on its own rows, in the terms of statistics."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
 
 
 def rank_of(columns: Callable[[slice], FloatArray], parts: Sequence[slice]) -> int:
-    """The rank of columns, of which some rows (m, rows) are asked for at a time.
+    """The rank of columns, which are read some rows (m, rows) at a time.
 
     Where their Gram matrix, which is quicker, is far from singular no factorisation of the rows would say otherwise.
     """

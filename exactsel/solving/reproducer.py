@@ -1,4 +1,4 @@
-"""What is kept of a search that contradicted itself: an instance file, and beside it the words to see it again by.
+"""Reproducers of searches that contradicted themselves: an instance file, and the command to repeat the search.
 
 ``exactsel dev reduce`` reads both, says whether it still happens, and makes them small.
 """

@@ -1,10 +1,12 @@
-"""What a solve returns: the model, the proven bound, and in which words the two may be spoken of."""
+"""The result of a solve: the model, the proven bound, and the claim they support."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, UnsupportedError, either, option
 from exactsel.nodes.tolerance import Gap, Tolerance
@@ -58,14 +60,14 @@ class Result(FittedModel, Summarised, Readable, Gap):
     """Iterations inside bound calls."""
     open_nodes: int
     source: str
-    """Who found the model: a heuristic's name, ``search``, or ``empty model``."""
+    """The source of the model: a heuristic's name, ``search``, or ``empty model``."""
     times: dict[str, float]
     """Seconds by part."""
     problem: dict[str, Any]
     """family, n, d, k, loss, loss parameters, lam, hash, feature names, as far as the family has them."""
     settings: dict[str, Any]
     tree_hash: str
-    """sha256 over the committed nodes in order: equal for equal input, settings and seed, whatever the threads.
+    """sha256 over the committed nodes in order: equal for equal input, settings and seed, for any number of threads.
 
     A search that writes a proof, a trace or each step may go another way, since not all methods can be shown. Last bits
     of bounds, which are part of it, differ between interpreted and compiled kernels, see ``settings["kernels"]``.
@@ -77,7 +79,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
     events: tuple[Event, ...] | None = field(default=None, repr=False)
     """Everything that happened, when recorded."""
     history: History | None = field(default=None, repr=False)
-    """The bounds over time, who found what, and what was discarded."""
+    """The bounds over time, the source of each model, and the pruned regions."""
     model: Model | None = field(default=None, repr=False)
     """The model for the data as they were given; None for column subset selection, which has none."""
     _standing: FullDataStatement | None = field(default=None, repr=False)
@@ -94,7 +96,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
     """The search behind it, for :meth:`resume`; not where the result comes from elsewhere, or from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy for another process has no search to go on with."""
+        """A copy for another process has no search that could continue."""
         return {**vars(self), "_kept": None}
 
     def resume(self, **limits: Any) -> Result:
@@ -129,7 +131,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
 
     @property
     def tolerance(self) -> Tolerance:
-        """The gap that was asked for."""
+        """The requested gap."""
         asked = self.settings["eps"], self.settings["rel_eps"]
         return Tolerance(*asked, self.null_objective, self.problem.get("loss", ""))
 
@@ -152,7 +154,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
 
     @property
     def reached(self) -> bool:
-        """Whether the tolerance asked for is proven."""
+        """Whether the requested tolerance is proven."""
         return self.claim.reached
 
     @property
@@ -194,8 +196,9 @@ class Result(FittedModel, Summarised, Readable, Gap):
 
     @property
     def _noun(self) -> str:
-        """What is chosen, for people: ``column``, ``group`` where columns are chosen in groups, ``term``."""
-        return str(self.problem.get("unit", "column"))
+        """What is chosen: ``feature``, ``group`` or ``term``; ``column`` in column subset selection."""
+        unit = str(self.problem.get("unit", "column"))
+        return "feature" if unit == "column" and self.problem["problem"] != "css" else unit
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -208,7 +211,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         names: tuple[str, ...] | None = self.problem[f"{'column' if self.problem.get('groups') else 'feature'}_names"]
         return names
 
-    def predict(self, A: Any) -> FloatArray:
+    def predict(self, A: ArrayLike) -> FloatArray:
         """Predictions (n,) of the model, see :meth:`exactsel.Model.predict`."""
         return self._fitted.predict(A)
 

@@ -38,7 +38,7 @@ def only(kind: type, callback: Callback | None) -> Callback | None:
 
 @dataclass(frozen=True)
 class Files:
-    """The files a solve writes, as :func:`exactsel.solve` is told them."""
+    """The files a solve writes, from the arguments of :func:`exactsel.solve`."""
 
     proof: str | os.PathLike[str] | None = None
     trace: str | os.PathLike[str] | None = None

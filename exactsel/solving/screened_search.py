@@ -53,17 +53,17 @@ class TableSearches:
     problem : Problem or BoxedProblem
         The problem on all columns.
     files : Files
-        To write, or to go on with.
+        To write, or to continue.
     how : How
     given : mapping
-        The settings asked for, by name.
+        The settings of the call, by name.
     """
 
     def __init__(self, problem: AnyRegression, files: Files, how: SearchMode, given: Mapping[str, Any]) -> None:
         self._problem, self._files, self._how = problem, files, how
         self._given = {name: value for name, value in given.items() if name != "heuristics"}
         self.columns: IntArray | None = None
-        """Those of the table to go on with; None where none was saved."""
+        """Those of the table to continue with; None where none was saved."""
         self.size: int | None = None
         """The number of columns that table was to have, besides the model's own."""
         self.fit: Fit | None = None

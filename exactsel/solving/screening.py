@@ -53,8 +53,8 @@ TABLES_WITHIN_LIMITS, PASSES_WITHIN_LIMITS = 4, 100.0
 begins with; it makes no table of m x m numbers (:mod:`exactsel.bounds.working_set`)."""
 
 PRODUCTS, PART_FOR_TABLE = 2e9, 0.6
-"""Multiplications a second of what a search of m columns begins with, n m^2 and some m^3 of them; the part of the time
-left that it may take, for it asks seldom what time it is."""
+"""Multiplications a second at the start of a search of m columns, n m^2 and some m^3 of them; the part of the remaining
+time that it may take, for it seldom reads the clock."""
 
 PART_FOR_BOUNDS = 0.25
 """Part of the time left that gradient steps towards a dual vector may take."""
@@ -134,7 +134,7 @@ def search_screened(
             columns = _chosen(problem, settings, found, 0 if watch.stopped else min(size, most))
         result = _searched(problem, settings, found, columns, size, watch, signals, searches)
         if best is not None and proof is None:
-            # Whatever table they come from, all lower bounds are about all columns.
+            # Lower bounds from every table concern all columns.
             result = result._claiming(min(max(result.lower, best.lower), result.upper))
         if best is None or proof is None or result.upper - result.lower < best.upper - best.lower:
             best = result if proof is None else proof.take(found.bounds, columns, result)

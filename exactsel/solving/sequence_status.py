@@ -1,4 +1,4 @@
-"""How far a course of searches is that saves itself, such as a path: read from its checkpoint, also while it runs."""
+"""The progress of a problem sequence with a checkpoint, such as a path, also while it runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COURSE_PROGRESS = both(
     ),
     together("upper", *TOLD),
 )
-"""What a course tells of how far it is."""
+"""The entries of a sequence's progress report."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class SequenceStatus(Json):
     begun: float
     """When it began, in seconds since the epoch."""
     told: float
-    """When it told of itself last."""
+    """Time of its last progress report."""
     about: dict[str, Any]
     """The command, version, problem, settings."""
     progress: dict[str, Any]
-    """``seconds``, ``ended``, ``place`` and ``steps``, and of what is going on the numbers it tells."""
+    """``seconds``, ``ended``, ``place`` and ``steps``, and the numbers that the current search or listing reports."""
 
     @property
     def run(self) -> str:
@@ -102,7 +102,7 @@ class SequenceStatus(Json):
             yield ": ".join([which, "; ".join([*self._bounds(step, going), *_list(step)]) or "not begun"])
 
     def _bounds(self, step: dict[str, Any], going: bool) -> Iterator[str]:
-        """What is known of a problem's optimum; of the search that is ``going`` on what it told last."""
+        """The known bounds of a problem's optimum; for the search that is ``going``, those of its last report."""
         told = {**step, **self.progress} if going and "upper" in self.progress else step
         if "upper" not in told:
             return

@@ -1,4 +1,4 @@
-"""A problem as the data it was given, and back: for whoever is to make the same problem in another process."""
+"""Conversion of a problem to the data and entries it was made from, and back, to rebuild it in another process."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _labels(problem: SubsetProblem) -> list[str] | None:
 
 
 def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries: Mapping[str, Any]) -> SubsetProblem:
-    """The problem of which :func:`given` has told the data and ``entries``.
+    """The problem whose data and ``entries`` :func:`given` returned.
 
     Raises
     ------

@@ -23,7 +23,7 @@ class Setting:
     kind: type
     """float, int, bool, or str for what may be an object as well as a name."""
     text: str
-    """For people who ask what it is."""
+    """The help text."""
     holds: Callable[[Any], bool] = lambda value: True
     """Whether a value of the right kind may be taken ..."""
     demand: str = ""
@@ -186,7 +186,7 @@ def option_of(name: str) -> str:
     return "--" + (settings_of()[name].flag or name).replace("_", "-")
 
 
-def _checked(name: str, setting: Setting, value: Any) -> float | int | bool:
+def _checked(name: str, setting: Setting, value: object) -> float | int | bool:
     """The value as a plain number or switch; :class:`InputError` where it is none, or one that cannot be."""
     if setting.kind is bool:
         if not isinstance(value, bool):
@@ -201,7 +201,7 @@ def _checked(name: str, setting: Setting, value: Any) -> float | int | bool:
     return number
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     """The value as a plain float; None where it is no number, or too large for one."""
     try:
         return float(value) if isinstance(value, Real) else None
@@ -215,7 +215,7 @@ def _whole(value: Any) -> int | None:
     return int(value) if whole and not isinstance(value, bool) else None
 
 
-def _listed(heuristics: Any) -> tuple[Any, ...]:
+def _listed(heuristics: object) -> tuple[Any, ...]:
     """The heuristics one by one; a text holds their names, separated by commas, or is 'none'."""
     if isinstance(heuristics, str):
         names = tuple(name.strip() for name in heuristics.split(",") if name.strip())
@@ -228,7 +228,7 @@ def _listed(heuristics: Any) -> tuple[Any, ...]:
     return listed
 
 
-def _check_plug_in(name: str, setting: Setting, value: Any) -> None:
+def _check_plug_in(name: str, setting: Setting, value: object) -> None:
     """:class:`InputError` for what is neither the name of a plug-in nor an object with one."""
     called = value if isinstance(value, str) else getattr(value, "name", None)
     if isinstance(value, type) or not isinstance(called, str):
@@ -236,7 +236,7 @@ def _check_plug_in(name: str, setting: Setting, value: Any) -> None:
         raise InputError(f"{name} is {shown(value)}, but a name or an object was expected; known are: {known}.")
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     return value if isinstance(value, str) else str(getattr(value, "name", type(value).__name__))
 
 

@@ -1,4 +1,4 @@
-"""What a worker must know to expand nodes of a search: the problem, the settings, and nothing else."""
+"""The data a worker needs to expand nodes of a search: the problem, the settings, and nothing else."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ FORMAT = 2
 
 
 def job_bytes(problem: SubsetProblem, settings: Settings) -> bytes:
-    """A search as its workers are told of it.
+    """A search in the form that its workers receive.
 
     Raises
     ------
     UnsupportedError
-        For plug-ins that are objects, and problems that cannot be told.
+        For plug-ins that are objects, and problems that cannot be serialized.
     """
     said = settings.as_dict()
     for name, setting in settings_of().items():
@@ -64,7 +64,7 @@ def expander_of(
     problem: SubsetProblem, settings: Settings, methods: Methods, bound: PreparedBound, options: BoundOptions,
     statement: Statement, **more: Any,
 ) -> Expander:  # fmt: skip
-    """What expands nodes; the same for whoever is told the same."""
+    """The expander of nodes; the same for equal arguments."""
     tolerance = settings.tolerance.of(problem).for_search(statement.taken)
     return Expander(
         problem, methods.tree, methods.branching, bound, tolerance, options.threads,

@@ -1,15 +1,15 @@
-"""Which problems are begun without the compiler."""
+"""The criterion for problems that are begun without the compiler."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from exactsel._jit import interpreted
 from exactsel._jit.interpreting import allowance
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_problem
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,7 +21,7 @@ MOST_IN_TURN = 50_000
 """... where the loss is evaluated row by row, ..."""
 
 MOST_COLUMNS = 120
-"""... and columns, with which the Python text of kernels comes to an end soon enough."""
+"""... and columns, for which the Python text of kernels terminates soon enough."""
 
 WITHOUT_COMPILER = sys.platform == "emscripten"
 """In a browser nothing is compiled: every problem counts as small, and the allowance has no end."""
@@ -44,7 +44,7 @@ def begun_without_compiler(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def begin(*arguments: P.args, **named: P.kwargs) -> T:
-        problem: Any = next((each for each in (*arguments, *named.values()) if hasattr(each, "units")), None)
+        problem = next((each for each in (*arguments, *named.values()) if is_problem(each)), None)
         with interpreted(problem is not None and is_small(problem)):
             return function(*arguments, **named)
 

@@ -1,7 +1,7 @@
 """Solve a problem: starting models, then the search, then the result.
 
-:func:`solve` is the short way. :class:`Search` is the same as an iterator of events, for those who want to watch or
-drive it; :func:`solve` does nothing but iterate over it.
+:func:`solve` is the short way. :class:`Search` is the same as an iterator of events, to watch or drive a search;
+:func:`solve` does nothing but iterate over it.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Search:
         self._kernels = "compiled" if ENABLED else "interpreted"
         self._watch: Watch | None = None
         self.has_fallback = False
-        """Whether somebody takes the bound at hand where the time limit comes before the first bound (at_hand.py)."""
+        """Whether the caller uses the fallback bound where the time limit ends before the first bound (fallback.py)."""
 
     @property
     def bound(self) -> PreparedBound | None:
@@ -160,7 +160,7 @@ class Search:
 
     @cached_property
     def state(self) -> SearchState:
-        """Open nodes and incumbent; made when first asked for, because that already loads kernels."""
+        """Open nodes and incumbent; made on first use, because that already loads kernels."""
         if self._given_state is not None:
             return self._given_state
         frontier = make("frontiers", self.settings.frontier)
@@ -242,7 +242,7 @@ class Search:
         return self._expander
 
     def _pool(self, watch: Watch) -> Pool | None:
-        """Who works on shards, ready for this search."""
+        """The pool of workers for shards, ready for this search."""
         if self._executor is None:
             return None
         self._executor.begin(job_bytes(self.problem, self.settings))
@@ -291,7 +291,7 @@ class Search:
         models = starting_models(self.problem, settings.heuristics, state.incumbent, context)
         steps = dispensable_steps(models)
         # The search often needs no more than the other half; if it does, they come when kernels are compiled. One that
-        # was asked for by name is run to its end.
+        # the settings name is run to its end.
         for fit, source in steps_leaving_half(steps, self._postpone) if settings.heuristics == AUTO else steps:
             yield from self._take(fit, source)
         self.times["heuristics"] = time.perf_counter() - began
@@ -382,7 +382,7 @@ class Search:
         )
 
     def _choices(self) -> dict[str, Any]:
-        """What ``auto`` came to."""
+        """The values chosen for ``auto``."""
         methods, expander = self._methods, self._expander
         return {
             "bound": methods.bound.name,

@@ -1,4 +1,4 @@
-"""How far a search is that saves itself: read from its checkpoint, also while it runs."""
+"""The progress of a search with a checkpoint, also while it runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SearchStatus(Json):
     begun: float
     """When the search began, in seconds since the epoch."""
     told: float
-    """When it told of itself last."""
+    """Time of its last progress report."""
     about: dict[str, Any]
     """Version, problem, settings."""
     progress: dict[str, Any]
@@ -99,7 +99,7 @@ def status_of(path: str | os.PathLike[str]) -> SearchStatus | SequenceStatus:
     Raises
     ------
     InputError
-        Where it is no checkpoint, or damaged, or the search has not told anything yet.
+        Where it is no checkpoint, or damaged, or the search has not reported progress yet.
     """
     checkpoint = Checkpoint.open(path, writing=False)
     try:

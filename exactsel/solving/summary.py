@@ -10,8 +10,8 @@ and each summary says so. With I the information of the loss, J the variance of 
 
 over the columns as given and the intercept, which has no ridge; W holds the row weights, and N is their sum. Without a
 ridge these are the textbook's (s² (A'A)^-1, (A'WA)^-1). With one the coefficients are shrunk: the errors are those
-about the mean of the shrunk ones, and the bias is left out, which the summary says too. Within limits of coefficients
-I, J and H are those of the columns whose coefficients lie between their limits, and p counts these.
+about the mean of the shrunk ones. They do not include the bias, which the summary says too. Within limits of
+coefficients I, J and H are those of the columns whose coefficients lie between their limits, and p counts these.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Summarised:
         Parameters
         ----------
         problem : Problem or BoxedProblem, optional
-            What was solved; needed where the result comes from elsewhere and has no search to go on with.
+            What was solved; needed where the result comes from elsewhere and has no search that could continue.
         level : float
             Of the intervals.
 
         Raises
         ------
         InputError
-            For a level that is none, and where the data are not at hand.
+            For a level outside its range, and where the data are not available.
         UnsupportedError
             For column subset selection, reduced rows, and losses that are no likelihood.
         """

@@ -24,7 +24,8 @@ _INFIMA: ContextVar[bool] = ContextVar("infima", default=False)
 def infima_will_do() -> Iterator[None]:
     """Searches inside bound a size or a part of the models, whose infimum is as good as a minimum.
 
-    Only columns that separate the classes completely are refused. What is then chosen is for the caller to look at.
+    Only columns that separate the classes completely are refused. The interpretation of the result is then the
+    caller's.
     """
     token = _INFIMA.set(True)
     try:
@@ -37,7 +38,7 @@ def refuse_unattained(problem: SubsetProblem, fit: Fit, final: bool = True) -> N
     """:class:`InputError` where the columns of a model separate the classes, so that no coefficients are the best.
 
     For logistic loss without a ridge, where the data do not limit coefficients. Of a model that is not ``final``, since
-    a search goes on or was cut short, only columns count that do so completely: nothing is below their infimum, 0.
+    a search continues or was cut short, only columns count that do so completely: nothing is below their infimum, 0.
     """
     objective = problem.objective
     if objective is None or not objective.scope or not isinstance(objective.loss, Logistic):

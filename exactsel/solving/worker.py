@@ -43,13 +43,13 @@ def work(shards: IO[bytes], answers: IO[bytes]) -> None:
     while (shard := receive(shards)) is not None:
         try:
             answer = DONE + workshop.expanded(shard)
-        except Exception as error:  # whatever it is, the supervisor decides
+        except Exception as error:  # for any exception the supervisor decides
             answer = FAILED + f"{type(error).__name__}: {error}".encode()
         send(answers, answer)
 
 
 def main() -> None:
-    """Work for whoever started this process.
+    """Work for the process that started this one.
 
     Libraries may print what they like: their stdout leads nowhere.
     """

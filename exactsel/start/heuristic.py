@@ -1,8 +1,8 @@
-"""What a heuristic is: a small object that proposes a support for a problem.
+"""The interface of a heuristic: a small object that proposes a support for a problem.
 
-A heuristic promises nothing about optimality. Its support is refitted exactly by whoever asked for it, so a proposal
-carries no coefficients and no objective value. To write one, make a frozen dataclass whose fields are its options,
-give it a ``name`` and a ``run`` method, and enter the class in the entry-point group ``exactsel.heuristics``::
+A heuristic promises nothing about optimality. Its caller refits the support exactly, so a proposal carries no
+coefficients and no objective value. To write one, make a frozen dataclass whose fields are its options, give it a
+``name`` and a ``run`` method, and enter the class in the entry-point group ``exactsel.heuristics``::
 
     @dataclass(frozen=True)
     class LargestCorrelations:
@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from exactsel.problem.boxed import BoxedProblem
     from exactsel.problem.column_subset import ColumnSubsetProblem
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
 
     AnyProblem: TypeAlias = Problem | ColumnSubsetProblem | BoxedProblem
@@ -52,7 +53,7 @@ class Context:
     start : tuple of int, optional
         A support to improve, for a local search; other heuristics ignore it.
     should_stop : callable
-        Asked between steps; once it returns True the heuristic returns the best support it has.
+        Called between steps; once it returns True the heuristic returns the best support it has.
     supports : tuple of tuple of int
         Further supports of at most k columns to begin from: what relaxations were rounded to, or what an earlier run
         handed on. For methods that work in portions; others ignore them.
@@ -62,7 +63,7 @@ class Context:
     threads : int, optional
         Threads to use; all there are when None. The answer does not depend on it.
     relaxed : tuple of tuple of int
-        For methods that look at larger supports, too: the columns of largest coefficients in relaxations the search has
+        For methods that use larger supports, too: the columns of largest coefficients in relaxations the search has
         rounded, at most 2k - 1 of each, the largest first.
     """
 
@@ -75,7 +76,7 @@ class Context:
     relaxed: tuple[tuple[int, ...], ...] = ()
 
     def rng(self) -> np.random.Generator:
-        """A new random generator at :attr:`seed`; ask once per run and keep it."""
+        """A new random generator at :attr:`seed`; call once per run and keep it."""
         return np.random.default_rng(self.seed)
 
 
@@ -97,7 +98,7 @@ class Proposal:
     curve : tuple of (int, float)
         The anytime curve: (evaluations, best objective so far) at each improvement, for methods that keep one.
     others : tuple of tuple of int
-        Further good supports, to go on from in a later run (:attr:`Context.supports`).
+        Further good supports, to start from in a later run (:attr:`Context.supports`).
     """
 
     support: tuple[int, ...]
@@ -138,7 +139,7 @@ class Heuristic(Protocol):
         """The name it is registered under; a plain class attribute will do."""
         ...
 
-    def run(self, problem: Any, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Propose a support of at most k columns.
 
         Parameters
@@ -170,8 +171,8 @@ def at_least(method: str, option: str, value: float, least: int) -> None:
 def _without_groups(problem: AnyProblem, method: str) -> None:
     if problem.units.grouped:
         raise WrongFamilyError(
-            f"the method '{method}' chooses single columns, but the columns of this problem are in groups; use forward "
-            f"or swap."
+            f"the method '{method}' chooses single features, but the features of this problem are in groups; "
+            f"use forward or swap."
         )
 
 

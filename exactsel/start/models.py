@@ -21,7 +21,7 @@ from exactsel.start.heuristic import Context, Heuristic
 from exactsel.start.portfolio import AUTO, first_is_enough, first_work, portfolio_for, served_by_first
 
 LOOKS = 8
-"""Units looked at for one place before it stays empty."""
+"""Units tried for one place before it stays empty."""
 
 
 def resolve(heuristics: Sequence[Any]) -> list[Heuristic]:
@@ -34,9 +34,9 @@ def starting_models(
 ) -> Iterator[tuple[Fit, str]]:
     """Run the heuristics in turn; yield each model better than ``best`` and all before, with its finder's name.
 
-    Every proposal is refitted from the data. Local searches start from the best model so far. Heuristics of the
-    default portfolio (``"auto"``) that cannot serve the problem are passed over, and those that work in portions get
-    a small one; one that was asked for by name is run to its end, and is an error where it cannot serve.
+    Every proposal is refitted from the data. Local searches start from the best model so far. Heuristics of the default
+    portfolio (``"auto"``) that cannot serve the problem are passed over, and those that work in portions get a small
+    one; one that the settings name is run to its end, and is an error where it cannot serve.
     """
     default = tuple(heuristics) == AUTO
     work = first_work(problem) if default else math.inf
@@ -113,11 +113,11 @@ def _larger(support: tuple[int, ...], fit: Fit, problem: SubsetProblem) -> Itera
 
 
 def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
-    """A support somebody gave, ascending; :class:`InputError` when it is not one of this problem, or not admissible."""
+    """A user's support, ascending; :class:`InputError` when it is not one of this problem, or not admissible."""
     columns, state = checked_support(support, problem), problem.root_state
     banned = next((j for j in columns if state[j] == OUT), None)
     if banned is not None:
-        raise InputError(f"the support names column {banned}, which force_out rules out; leave it out.")
+        raise InputError(f"the support names feature {banned}, which force_out rules out; leave it out.")
     if len({*columns, *np.flatnonzero(state == IN).tolist()}) > problem.k:
         raise InputError(f"the support has no place for the features of force_in within k = {problem.k}; drop some.")
     if problem.units.completed(columns, problem.k) is None:
@@ -137,14 +137,15 @@ def checked_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int
     given = whole_numbers("the support", support)
     columns = tuple(sorted({*given}))
     if len(columns) != len(given):
-        raise InputError(f"the support {given} names a column twice; give each column once.")
+        raise InputError(f"the support {given} names a feature twice; give each feature once.")
     wrong = next((j for j in columns if not 0 <= j < problem.d), None)
     if wrong is not None:
         raise InputError(
-            f"the support names column {wrong}, but the columns are numbered 0 to {problem.d - 1}; correct the number."
+            f"the support names feature {wrong}, but the features are numbered 0 to {problem.d - 1}; correct the "
+            f"number."
         )
     if len(columns) > problem.k:
         raise InputError(
-            f"the support has {len(columns)} columns, but k is {problem.k}; give at most k columns or raise k."
+            f"the support has {len(columns)} features, but k is {problem.k}; give at most k features or raise k."
         )
     return columns

@@ -1,4 +1,4 @@
-"""The heuristics a search begins with, and those that get portions of work while it goes on."""
+"""The heuristics a search begins with, and those that get portions of work during the search."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ MOST_SELECTED_FROM = 4000
 """With more columns than this their Gram matrix is not formed in column subset selection."""
 
 MOST_COLUMNS = 250
-"""With more columns than this nobody asks for the fit on all of them."""
+"""With more columns than this no heuristic needs the fit on all of them."""
 
 CLOSE = 0.9
-"""Part of the best objective known that the fit on all columns must come to for the first heuristic to do: the search
-is short then, and what it may have missed is found on the way."""
+"""Part of the best objective known that the fit on all columns must reach for the first heuristic to do: the search is
+short then, and finds on the way the models that it may have missed."""
 
 MANY_ENTRIES, ROWS_PER_COLUMN = 5e6, 50
 """It also does where the data have so many entries, and so many rows for each column: each of the others would take
@@ -98,7 +98,7 @@ def first_work(problem: SubsetProblem) -> float:
     n, d = float(problem.n), float(problem.d)
     work, objective = FIRST_WORK + PART_OF_GRAM * n * d * min(n, d), problem.objective
     if problem.coefficient_bounds is not None:
-        if d > n:  # nobody forms it
+        if d > n:  # it is not formed then
             work = FIRST_WORK + PASSES_FIRST * n * d
         work, objective = NODES_FIRST * work, problem.base
     if objective is not None and not objective.is_quadratic:
@@ -108,12 +108,12 @@ def first_work(problem: SubsetProblem) -> float:
 
 
 def served_by_first(problem: SubsetProblem) -> bool:
-    """Whether the first heuristic is worth a look at what it found: for losses without a closed form."""
+    """Whether the result of the first heuristic is worth checking: for losses without a closed form."""
     return _suitable(problem) is OTHER_LOSSES and cast("Problem", problem).lam > 0
 
 
 def first_is_enough(problem: SubsetProblem, best: float) -> bool:
-    """Whether to go on to the search after the first heuristic, with a model of this objective."""
+    """Whether to begin the search after the first heuristic, with a model of this objective."""
     objective = cast("Problem", problem).objective
     if objective.n * objective.d >= MANY_ENTRIES and objective.n >= ROWS_PER_COLUMN * objective.d:
         return True

@@ -1,9 +1,9 @@
-"""Portions of work for heuristics while a search goes on.
+"""Portions of work for heuristics during a search.
 
-A search that takes a while leaves a small part of its work to heuristics that can work in portions, so that a better
-model than its roundings find is not missed: pruning needs good models early, and whoever stops a search wants the best
-one there is. A portion is counted, never timed, and begins at what is known: the incumbent, what relaxations were
-rounded to, and what earlier portions handed on. A method's share grows with what it brings and dies out otherwise.
+A search that takes a while gives a small part of its work to heuristics that can work in portions, so that a better
+model than its roundings find is not missed. Pruning needs good models early, and a stopped search should return the
+best model there is. A portion is counted, never timed, and begins at what is known: the incumbent, what relaxations
+were rounded to, and what earlier portions handed on. A method's share grows with what it brings and dies out otherwise.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Portions:
     """How far they have come; part of the state of a search."""
 
     number: int = 0
-    """Times that portions were given out; each has a seed of its own."""
+    """Number of portions so far; each has a seed of its own."""
     due: float = FIRST_DUE
     """Multiplications of the search at which the next ones are."""
     shares: dict[int, float] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class PrimalHeuristics:
         return bool(self._methods) and work >= portions.due
 
     def improve(self, portions: Portions, work: float, best: Fit, lower: float) -> Iterator[tuple[Fit, str]]:
-        """Give each method its portion; yield each model better than ``best`` and all before, and who found it.
+        """Give each method its portion; yield each model better than ``best`` and all before, with its source.
 
         ``lower`` is the search's bound: portions are larger where it leaves room for better models. Where the search is
         stopped meanwhile they are due again, so that a resumed search has portions of full length.

@@ -1,1 +1,1 @@
-"""Questions asked of several solves: certify, near-optimal models, paths, criteria, comparisons, facts."""
+"""Studies with several solves: certify, near-optimal models, paths, criteria, comparisons, facts."""

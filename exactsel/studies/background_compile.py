@@ -48,7 +48,7 @@ def begin(problem: SubsetProblem) -> tuple[str, ...]:
         return ()
     names = LARGEST[kind.partition("-")[0]][: available_threads() - 1]
     for name in names:
-        # Nothing is written to the helper's stdin, which ends when this process does, in whatever way.
+        # Nothing is written to the helper's stdin, which ends when this process does, for any reason.
         command, nowhere = [sys.executable, "-m", "exactsel.studies.background_compile", kind, name], subprocess.DEVNULL
         _helpers.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere))
     return names

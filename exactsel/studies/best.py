@@ -8,9 +8,10 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel import clock
 from exactsel._jit import interpreted
@@ -18,9 +19,9 @@ from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.observers.lines import Say, teller
 from exactsel.problem.boxed import BoxedProblem
-from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
+from exactsel.problem.some_columns import is_regression
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.api import solve
@@ -39,13 +40,16 @@ from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.solution_pool import CAP, check_cap
 
+if TYPE_CHECKING:
+    pass
+
 MANY = 2**31
 """More terms than there ever are."""
 
 
 def best_model(
-    problem: Problem | BoxedProblem | Any, y: Any = None, *, criterion: str = "bic", k_max: int | None = None,
-    top: int = 1, within: float | None = None, gamma: float = 1.0,
+    problem: Problem | BoxedProblem | Any, y: ArrayLike | None = None, *, criterion: str = "bic",
+    k_max: int | None = None, top: int = 1, within: float | None = None, gamma: float = 1.0,
     penalty: float | Callable[[int], float] | None = None,
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
     signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0, **options: Any,
@@ -57,7 +61,7 @@ def best_model(
     Parameters
     ----------
     problem : Problem, GroupedProblem or BoxedProblem; or array, sparse matrix or data frame (n, d)
-        Data come with ``y`` and options of :meth:`exactsel.Problem.prepared`. The k of a problem is not looked at.
+        Data come with ``y`` and options of :meth:`exactsel.Problem.prepared`. The k of a problem is ignored.
     y : array (n,), optional
     criterion : str
         ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or with ``penalty`` ``custom`` or
@@ -129,7 +133,7 @@ class _Told:
 
 
 def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
-    """Search, list what is asked for, and say what has come of it."""
+    """Search, list the requested models, and return the outcome."""
     began = clock.now()
     signals, asked = across.options.get("signals", ()), listing.top > 1 or listing.within is not None
     with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
@@ -150,7 +154,7 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
 
 
 def _over_terms(
-    problem: Problem | BoxedProblem, measure: SizeCriterion, options: dict[str, Any], proof: Any, *,
+    problem: Problem | BoxedProblem, measure: SizeCriterion, options: dict[str, Any], proof: object, *,
     k_max: int | None, top: int, within: float | None, cap: int,
 ) -> BestModels:  # fmt: skip
     """The best model over all sets of terms of several columns."""
@@ -171,7 +175,7 @@ def _over_terms(
 
 
 def largest_size(k_max: Any, most: int) -> int:
-    """The largest size that is asked for, at most as many as there are.
+    """The largest requested size, at most the number of units.
 
     Raises
     ------
@@ -183,12 +187,12 @@ def largest_size(k_max: Any, most: int) -> int:
     except TypeError:
         raise InputError(f"k_max is {k_max!r}, but the largest size must be a whole number.") from None
     if largest < 0:
-        raise InputError(f"k_max is {largest}, but the number of columns cannot be negative.")
+        raise InputError(f"k_max is {largest}, but the number of features cannot be negative.")
     return min(largest, most)
 
 
 def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
-    """The sizes to look at, ascending.
+    """The sizes to examine, ascending.
 
     Raises
     ------
@@ -224,15 +228,15 @@ def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion,
 
 
 def _asked(
-    problem: Any, y: Any, options: dict[str, Any], k_max: int | None
+    problem: object, y: ArrayLike | None, options: dict[str, Any], k_max: int | None
 ) -> tuple[Problem | BoxedProblem, dict[str, Any]]:  # fmt: skip
-    """The problem, whatever its k, and the options for the search."""
+    """The problem, for any k, and the options for the search."""
     # What larger models could do, such as separate classes, does no harm.
     most = EVERY_COLUMN if k_max is None else largest_size(k_max, EVERY_COLUMN)
     asked, left = problem_asked(problem, y, None, options, at_most=most)
-    if not asked.has(COEFFICIENTS):
+    if not is_regression(asked):
         raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
-    return cast("Problem | BoxedProblem", asked), left
+    return asked, left
 
 
 def _check(top: int, within: float | None, cap: int) -> None:
@@ -289,7 +293,8 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     size = len(support)
     place = across.places[size]
     result = place.result
-    # A constraint may leave the best model of at most so many columns with fewer, which a list of one size leaves out.
+    # Under a constraint the best model of at most so many columns may have fewer, which a list of one size does not
+    # contain.
     free = place.problem.units.constraint is None
     floor = min(across.lower_of(k)[0] for k in across.sizes if k == size or (k < size and not free))
     if result is None:

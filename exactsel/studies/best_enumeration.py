@@ -1,12 +1,10 @@
 """A size at once: the sets of columns that quadratic minorants leave below a level, each fitted with the loss itself.
 
-A model whose objective comes to the level is on one of the sets on which a minorant of the objective on {P <= level}
-comes to it (:mod:`exactsel.bounds.minorant`), and a kernel takes those apart
-(:mod:`exactsel.enumeration.below_minorant`); more
-minorants, each made where the last say least, shorten what is left (:mod:`exactsel.enumeration.minorant_cuts`). For
-quadratic
-loss the minorant is the objective. Every set that remains has a bound of its own. So what is known afterwards is every
-model up to the level, and that no other is.
+A model whose objective reaches the level lies on a set of columns on which a minorant of the objective on {P <= level}
+reaches it (:mod:`exactsel.bounds.minorant`). A kernel enumerates these sets
+(:mod:`exactsel.enumeration.below_minorant`). More minorants, each made where the last ones are weakest, shorten the
+list (:mod:`exactsel.enumeration.minorant_cuts`). For quadratic loss the minorant is the objective. Every set that
+remains has a bound of its own. So what is known afterwards is every model up to the level, and that no other is.
 
 Where a fit takes little time all sizes are listed together before that, by fits
 (:mod:`exactsel.enumeration.all_sizes`).
@@ -45,7 +43,7 @@ FEW_SETS = 3000
 """Where a small problem has no more sets of any size than this, no kernel is loaded for them."""
 
 MOST_SETS = 200_000
-"""Sets a minorant may leave to be looked at."""
+"""Sets that a minorant may leave to be evaluated."""
 
 NEARER = 0.45
 """Where minorants touch, on the way from the fit on all columns to the best model known: levels are further above that
@@ -151,8 +149,10 @@ class SizeEnumeration:
         return None if found is None or watch.stopped else self._note(size, found, level, needed, scope)
 
     def _note(self, size: int, found: _Sets, level: float, needed: float, scope: str) -> bool | None:
-        """Note the models of a list, and what it proves of the size where the cap allows for all; None where rounding
-        leaves it open whether a model comes to the level.
+        """Note the models of a list and the bound it proves for the size.
+
+        The bound holds where the cap allows for all models; None where rounding leaves open whether a model reaches the
+        level.
         """
         across, problem = self.across, with_free_coefficients(self.across.places[size].problem)
         statement = across.known.statement
@@ -181,7 +181,7 @@ class SizeEnumeration:
 
 
 def _sets(problem: Problem, below: Minorant, needed: float, work: float, options: BoundOptions) -> _Sets | None:
-    """The sets whose models may come to what is needed; None where they are too many, or it was told to stop."""
+    """The sets whose models may reach ``needed``; None where they are too many, or after a stop."""
     state = problem.root_state
     sets = listed_sets(
         below, state, problem.k - int(np.count_nonzero(state == IN)), options.stop, MOST_SETS, work=work

@@ -33,13 +33,13 @@ class KnownModels:
     sizes: list[int]
     """Those that are compared; models of others are not kept."""
     is_over: Callable[[], bool] = field(repr=False)
-    """Whether there is no time left for more than what cannot be left out."""
+    """Whether no time is left except for the steps that must be done."""
     models: dict[tuple[int, ...], float] = field(default_factory=dict)
     """What the best on each set costs: said of the data as given, and no less than that."""
     guesses: dict[tuple[int, ...], float] = field(default_factory=dict)
-    """What others come to in the numbers that are searched, about; said of the data as given once it matters."""
+    """Approximate objectives of other models in the searched units; stated for the original data once needed."""
     fits: dict[tuple[int, ...], Fit] = field(default_factory=dict)
-    """Best models on sets of columns, where somebody asked."""
+    """Best models on sets of columns, cached once computed."""
     elsewhere: tuple[float, ...] = ()
     """Criteria of models that are known beside these, ascending."""
 
@@ -109,8 +109,9 @@ class KnownModels:
     def firm(
         self, count: int, sizes: Iterable[int] | None = None, below: float = -math.inf, *, to_the_end: bool = False
     ) -> None:
-        """Look at guesses until none of the best ``count`` models (of these sizes), nor of those up to a criterion, is
-        one; or there is no time left, unless it is to be done ``to_the_end``.
+        """Fit guesses until none of the best ``count`` models (of these sizes), nor of those up to a criterion, is one.
+
+        It stops when no time is left, unless it is to be done ``to_the_end``.
         """
         among = {*(self.sizes if sizes is None else sizes)}
         guessed = sorted((self.criterion.value(v, len(s)), s) for s, v in self.guesses.items() if len(s) in among)

@@ -5,10 +5,10 @@ objective, up to which the sets of exactly so many columns are listed as :mod:`e
 is found lowers the threshold for the sizes that follow; so many models are first looked for among the neighbours of
 those known, by exchanging, adding and dropping a column.
 
-Most sizes are taken apart by a kernel at once, on a quadratic minorant of the objective
-(:mod:`exactsel.enumeration.below_minorant`;
-for quadratic loss that is the objective). Where there is none, as where columns depend on each other and lam = 0, or
-where there are very many, regions are bounded one by one, or searched (:mod:`exactsel.studies.best_partition`).
+For most sizes one kernel enumerates all sets on a quadratic minorant of the objective
+(:mod:`exactsel.enumeration.below_minorant`; for quadratic loss that is the objective). Where there is none, as where
+columns depend on each other and lam = 0, or where there are very many, regions are bounded one by one, or searched
+(:mod:`exactsel.studies.best_partition`).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ FAILURES = 3
 """Sizes that cannot be listed at once, after which no others are tried."""
 
 MANY_SETS = 1_000_000
-"""More sets than this are not taken apart region by region, where there is no minorant."""
+"""More sets than this are not partitioned region by region, where there is no minorant."""
 
 
 @dataclass
 class LevelState(PoolState):
-    """A listing up to a level that stays where it is, whatever better model turns up."""
+    """An enumeration up to a fixed level, which better models do not change."""
 
     level: float = math.inf
 
@@ -54,7 +54,7 @@ class LevelState(PoolState):
 
 @dataclass
 class BestList:
-    """What is asked for, and how far it has come."""
+    """The request for a list of best models, and its state."""
 
     across: AcrossSizes
     top: int = 1
@@ -77,7 +77,7 @@ class BestList:
 
     @property
     def threshold(self) -> float:
-        """The criterion up to which models are listed; inf where there are fewer models than were asked for."""
+        """The criterion up to which models are listed; inf where there are fewer models than requested."""
         nth = self.across.known.nth_best(self.top)
         if self.within is None:
             return nth
@@ -146,7 +146,7 @@ class BestList:
         return self.across.lower_of(size)[0] > self._level(size)
 
     def _level(self, size: int) -> float:
-        """The objective at which this size comes to the threshold; no set of columns is above the empty one."""
+        """The objective at which this size reaches the threshold; no set of columns is above the empty one."""
         return min(self.across.criterion.level(self.threshold, size), self.highest)
 
     @property
@@ -155,7 +155,7 @@ class BestList:
         return (1.0 + 1e-6) * self.across.problem.null_objective
 
     def _list(self, size: int) -> None:
-        """List one size; where the list is cut short, go on with the lower threshold that what it has found makes."""
+        """List one size; where the list is cut short, continue with the lower threshold that its models make."""
         across, place = self.across, self.across.places[size]
         result = place.result
         assert result is not None
@@ -195,7 +195,7 @@ class BestList:
             state = replace(state, level=lower)
 
     def _many(self, place: Place) -> bool:
-        """Whether a size has too many sets to be taken apart region by region, and no constraint on them."""
+        """Whether a size has too many sets for a partition region by region, and no constraint on them."""
         units = place.problem.units
         free = units.d - len(units.force_in) - len(units.force_out)
         places = place.size - len(units.force_in)

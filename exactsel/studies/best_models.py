@@ -83,17 +83,17 @@ class Inclusion:
 class BestModels(Readable):
     """The best models over all sizes by a criterion, best first.
 
-    ``absolute_gap`` is on the scale of the criterion: no model of any size looked at has a criterion below ``lower``.
+    ``absolute_gap`` is on the scale of the criterion: no model of any examined size has a criterion below ``lower``.
     Where ``complete``, no model that is not listed has a criterion below ``threshold`` (to what rounding does to one).
     """
 
     models: tuple[RankedModel, ...]
     criterion: SizeCriterion
     sizes: tuple[SizeReport, ...]
-    """One for each size looked at, ascending."""
+    """One for each examined size, ascending."""
     lower: float
     threshold: float
-    """The criterion up to which the list goes; that of the best model where only that was asked for."""
+    """The largest criterion of the list; that of the best model where only that was requested."""
     complete: bool
     claim: Claim
     """What is proven of the best model, among all sizes."""
@@ -147,7 +147,7 @@ class BestModels(Readable):
 
     @property
     def reached(self) -> bool:
-        """Whether the best model is proven best over all sizes, to the tolerance asked for."""
+        """Whether the best model is proven best over all sizes, to the requested tolerance."""
         return self.claim.reached
 
     @property

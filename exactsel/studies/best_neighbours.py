@@ -20,22 +20,22 @@ from exactsel.studies.best_search import AcrossSizes, meets
 from exactsel.types import FloatArray, IntArray
 
 GROWING = 30
-"""Times that neighbours of the best models are looked at."""
+"""Number of rounds over neighbours of the best models."""
 
 MOST_NEIGHBOURS = 20_000
-"""Neighbours looked at in all."""
+"""Neighbours evaluated in all."""
 
 LIKELY = 1.5
 """How much further than the n-th best model a neighbour may seem to be from the model it is near to, to be fitted."""
 
 FITTED = 5
-"""Neighbours of a model that are fitted, beside as many as models are asked for."""
+"""Neighbours of a model that are fitted, in addition to the requested number of models."""
 
 Sets = list[tuple[int, ...]]
 
 
 def grow(across: AcrossSizes, top: int) -> None:
-    """Look for as many good models as are asked for, and guess what they cost."""
+    """Search for the requested number of good models, and estimate their objectives."""
     seen: set[tuple[int, ...]] = set()
     looked_at = 0
     for _ in range(GROWING):
@@ -54,7 +54,10 @@ def grow(across: AcrossSizes, top: int) -> None:
 
 
 def backward(across: AcrossSizes) -> None:
-    """Guess a model of each size: from all columns on, the one without which the least is lost is left out."""
+    """Guess a model of each size by backward elimination.
+
+    From all columns on, it removes the column whose loss costs the least.
+    """
     problem, units = with_free_coefficients(across.problem), across.problem.units
     support = tuple(j for j in range(units.d) if j not in units.force_out)
     while not across.is_over():

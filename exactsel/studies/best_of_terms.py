@@ -1,4 +1,4 @@
-"""What a search over all sets of terms (:mod:`exactsel.studies.best_terms`) has found, and what is proven of it."""
+"""The results and bounds of a search over all sets of terms (:mod:`exactsel.studies.best_terms`)."""
 
 from __future__ import annotations
 

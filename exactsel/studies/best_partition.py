@@ -3,7 +3,7 @@
 Let S = {s1, ..., sk} be a set that was found in a region. Every other set of k columns in it lacks some of S; with s_i
 the first one it lacks it is in the region that has s1, ..., s_(i-1) and not s_i (Lawler 1972). Each of these is a
 problem like the first, with columns that must and must not be in, and is searched until a set up to the level is found
-or none is left. This takes about k searches for each set that is listed, whatever the number of columns.
+or none is left. This takes about k searches for each listed set, for any number of columns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Partition:
     level: Callable[[], float]
     """The objective up to which sets are listed; it may fall as they are found."""
     found: Callable[[tuple[int, ...], float], None]
-    """Told each set that is found, and its objective."""
+    """Called with each set that is found, and its objective."""
     search: Callable[[AnyProblem, Result | None, float], Result]
     """Search a problem to an absolute tolerance, from where an earlier result of it stands."""
     cap: int

@@ -1,9 +1,8 @@
 """The penalised objective P(x) + lam0 ||x||_0 over all sizes together, before sizes are searched one by one.
 
-One tree bounds models of every size (:mod:`exactsel.enumeration.penalised`). What it proves of the penalised objective
-is,
-less the price of its columns, a bound for each size; and the dual vector of its root bounds each size by itself, as it
-is a bound for models of at most k columns whatever k is. A tree that is not finished within its work has still done
+One tree bounds models of every size (:mod:`exactsel.enumeration.penalised`). A lower bound of the penalised objective,
+less the price of the columns, is a bound for each size. The dual vector of the root also bounds each size by itself, as
+it gives a bound for models of at most k columns for any k. A tree that is not finished within its work has still done
 that, and sizes that are left are searched.
 """
 
@@ -34,7 +33,7 @@ PORTION = 4e9
 
 ALMOST = 0.1
 """... as long as no more than this part of the distance from the root's bound to the cut-off is left, and half of what
-was left before. Within limits searches of sizes have no bound that is better, so it goes on in any case (measured:
+was left before. Within limits searches of sizes have no bound that is better, so it continues in any case (measured:
 10,000 columns, limits five times too large, 20 s: 46 % are left where 53 % are with the sizes, 80 % without the tree).
 """
 

@@ -4,7 +4,7 @@
     all      <- a lower bound for models of any size, from the fit on all columns
     best     <- the smallest criterion of a known model
     for each size, the most promising first:
-        level <- the objective at which this size comes to the best criterion known
+        level <- the objective at which this size reaches the best known criterion
         if a bound of this size or of a larger one is at the level: nothing to do
         else search this size until its bound is at the level; a better model lowers ``best``, and all levels
 
@@ -45,19 +45,19 @@ PATIENCE = 5
 """Sizes in a row without a better criterion after which no more good models are looked for beforehand."""
 
 MOST_COLUMNS, MOST_WITHIN_LIMITS, MOST_WIDE = 5000, 500, 1000
-"""With more columns than this the search does not ask for the fit on all of them; nor with more than the second where
+"""With more columns than this the search does not compute the fit on all of them; nor with more than the second where
 coefficients have limits (measured: 140 s for 3,000 columns, and no time limit ends it), and the third where there are
 fewer rows, as that fit says little then (3,000 columns: 16 s past a limit of 10 s)."""
 
 FINER = 1e-3
-"""Part of the relative tolerance asked for that searches aim at: what is left of it is N times as large in a criterion,
+"""Part of the requested relative tolerance that searches aim at: what is left of it is N times as large in a criterion,
 and a gap that rounding makes unreachable is no failure."""
 
 SLIGHTLY_LESS = 1.0 - 2.0**-20
 """Part of the distance to a level that a search is given for a tolerance, so that its bound is above the level."""
 
 OF_EACH = ("node_limit", "memory_limit", "threads", "signals")
-"""Options that a search which goes on must be told again."""
+"""Options that a resumed search does not keep and must receive again."""
 
 FIRST_SHARE = 0.5
 """Part of the time that is shared out evenly among the sizes at first; the rest among those not settled then."""
@@ -109,9 +109,9 @@ class AcrossSizes:
     floor_proofs: dict[int, str] = field(default_factory=dict)
     """The files that show them, where such are written."""
     on_size: Callable[[int], None] | None = None
-    """Told of every size that has been looked at."""
+    """Called for every size that has been examined."""
     watch: Watch | None = None
-    """Tells when somebody has said stop."""
+    """Reports whether a stop was requested."""
     terminations: list[str] = field(default_factory=list)
     shared_nodes: int = 0
     """Regions of one tree over all sizes."""
@@ -150,7 +150,7 @@ class AcrossSizes:
         return None if self.time_left is None else self._share * self.time_left
 
     def is_over(self) -> bool:
-        """Whether there is no time left, or somebody has said so; then that is noted."""
+        """Whether time is over or a stop was requested; then that is noted."""
         if self.watch is not None and self.watch.stopped and self.watch.reason not in self.terminations:
             self.terminations.append(self.watch.reason or Termination.INTERRUPTED.value)
         return Termination.INTERRUPTED.value in self.terminations or self.time_left == 0.0
@@ -215,7 +215,7 @@ class AcrossSizes:
         return best if self.criterion.name != "l0" else best - SLIGHTLY_LESS * self.finest(best)
 
     def level(self, size: int) -> float:
-        """The objective at which so many columns come to the target."""
+        """The objective at which so many columns reach the target."""
         return self.criterion.level(self.target, size)
 
     def note_first(self) -> None:
@@ -281,7 +281,7 @@ class AcrossSizes:
         return finest
 
     def settled(self, size: int) -> bool:
-        """Whether no model of this size is better than the best known, to the tolerance asked for."""
+        """Whether no model of this size is better than the best known, to the requested tolerance."""
         return self.settles(size, self.lower_of(size)[0])
 
     def settles(self, size: int, lower: float) -> bool:

@@ -95,7 +95,7 @@ class AcrossTerms:
 
     @property
     def asked_list(self) -> bool:
-        """Whether more than the best model is asked for."""
+        """Whether the request is for more than the best model."""
         return self.top > 1 or self.within is not None
 
     @property
@@ -104,7 +104,7 @@ class AcrossTerms:
         return None if self.time_limit is None else max(0.0, self.time_limit - (clock.now() - self.began))
 
     def is_over(self) -> bool:
-        """Whether there is no time left, or somebody has said so."""
+        """Whether time is over or a stop was requested."""
         stopped = self.watch is not None and self.watch.stopped
         return stopped or self.time_left == 0.0 or Termination.INTERRUPTED.value in self.terminations
 

@@ -1,4 +1,4 @@
-"""How far is somebody's answer from optimal?"""
+"""Certification of a given model: a bound on its gap to the optimum."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.models import given_support
 from exactsel.to_plain import Readable, facts_of, finite, html_line, html_table, html_view
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, PathName
 from exactsel_certificates.equalities import violated
 
 
@@ -56,7 +56,7 @@ class Certified(Readable, Gap):
     model: Model | None = field(default=None, repr=False)
     """The candidate for the data as they were given."""
     converged: bool = True
-    """Whether the refit came to an end: else rounding may leave better coefficients on the support."""
+    """Whether the refit converged: else rounding may leave better coefficients on the support."""
 
     @property
     def coef(self) -> FloatArray:
@@ -84,7 +84,7 @@ class Certified(Readable, Gap):
 
     @property
     def reached(self) -> bool:
-        """Whether the candidate is proven to be within the tolerance asked for."""
+        """Whether the candidate is proven to be within the requested tolerance."""
         return self.claim.reached
 
     def as_dict(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class Certified(Readable, Gap):
 
 @begun_without_compiler
 def certify(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, candidate: Any = None,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, candidate: Any = None,
     support: Sequence[int | str] | None = None, coef: ArrayLike | None = None, **options: Any,
 ) -> Certified:  # fmt: skip
     """Prove how far a model is from optimal: ``certify(X, y, candidate=lasso)``, ``certify(problem, support=[2, 3])``.
@@ -219,7 +219,7 @@ def _search_on(problem: SubsetProblem, result: Result, left: float, options: dic
 
 
 @contextmanager
-def _proofs(target: Any) -> Iterator[tuple[Any, Any]]:
+def _proofs(target: PathName | None) -> Iterator[tuple[PathName | None, PathName | None]]:
     """Where a first and a second proof are written, of which one stays as ``target``; a special file takes only one."""
     if target is None:
         yield None, None
@@ -238,8 +238,8 @@ def _proofs(target: Any) -> Iterator[tuple[Any, Any]]:
                 Path(path).unlink(missing_ok=True)
 
 
-def _delivered(result: Result, target: Any) -> Result:
-    """The result, its proof in the file that was asked for; where that cannot be written the result comes without."""
+def _delivered(result: Result, target: PathName) -> Result:
+    """The result, with its proof in the requested file; where that cannot be written the result comes without."""
     if result.proof is None or Path(result.proof) == Path(target):
         return result
     try:
@@ -288,8 +288,8 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
         ) from None
 
 
-def _size_of(candidate: Any) -> int:
-    """How many columns a candidate has, as far as that can be told without a problem."""
+def _size_of(candidate: object) -> int:
+    """The number of columns of a candidate, as far as it is known without a problem."""
     fitted = _from_model(candidate)
     if fitted is not None:
         support, coef = fitted
@@ -299,8 +299,8 @@ def _size_of(candidate: Any) -> int:
     return int(np.count_nonzero(values)) if counted else values.size
 
 
-def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None]:
-    """Tell a support from a coefficient vector."""
+def _recognise(problem: SubsetProblem, candidate: object) -> tuple[Sequence[Any] | None, FloatArray | None]:
+    """Distinguish a support from a coefficient vector."""
     fitted = _from_model(candidate)
     if fitted is not None:
         support, coef = fitted
@@ -310,9 +310,11 @@ def _recognise(problem: SubsetProblem, candidate: Any) -> tuple[Sequence[Any] | 
     try:
         values = np.asarray(candidate)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"the candidate is {shown(candidate)}; give a list of columns or of d coefficients.") from None
+        raise InputError(
+            f"the candidate is {shown(candidate)}; give a list of features or of d coefficients."
+        ) from None
     if values.ndim != 1:
-        raise InputError(f"the candidate has {values.ndim} dimensions; give a list of columns or of d coefficients.")
+        raise InputError(f"the candidate has {values.ndim} dimensions; give a list of features or of d coefficients.")
     if values.size == 0 or values.dtype.kind in "biuU":
         return list(values.tolist()), None
     if values.dtype.kind == "f":
@@ -337,7 +339,7 @@ def _from_model(candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None
     return None, coef.reshape(-1)
 
 
-def _check_labels(coef: Any, names: Sequence[str] | None) -> None:
+def _check_labels(coef: object, names: Sequence[str] | None) -> None:
     """:class:`InputError` for coefficients that are labelled by the columns, but in another order."""
     labels = labels_of_rows(coef)
     given = None if labels is None else [str(label) for label in labels]

@@ -1,4 +1,4 @@
-"""Which columns the models close to the best have in common, from a complete list where that is affordable."""
+"""The columns that the models close to the best have in common, from a complete list where that is affordable."""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from exactsel import registry
 from exactsel.arguments import every_core, with_aliases
 from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
@@ -35,7 +37,7 @@ NOT_REPRODUCIBLE = ("pposs-async",)
 """Methods whose answer may differ from run to run."""
 
 ON_REQUEST = (*NOT_REPRODUCIBLE, "islands")
-"""Methods left out unless asked for, those included that are another one several times over."""
+"""Methods that run only on request, including those that repeat another one several times."""
 
 LIGHT = (
     "forward", "omp", "rfe", "swap", "iht", "lasso",
@@ -93,7 +95,7 @@ class Comparison(Readable):
     left_out: tuple[tuple[str, str], ...]
     """(method, reason) for methods that cannot serve this problem or lack a library."""
     alone: Result | None = None
-    """The exact search once more, from the empty model: what it does without the methods' help (when asked for)."""
+    """The exact search once more, from the empty model, without the methods' help (on request)."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
@@ -134,10 +136,10 @@ class Comparison(Readable):
 @begun_without_compiler
 @with_aliases
 def compare(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *,
     methods: str | Sequence[str | Heuristic] | None = None, seed: int = 0, seeds: int = 1,
     time_limit: float | None = 60.0, eps: float = 0.0, rel_eps: float = 1e-6, threads: int | None = None,
-    bound: Any = "auto", alone: bool = False, signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0,
+    bound: object = "auto", alone: bool = False, signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0,
     **options: Any,
 ) -> Comparison:  # fmt: skip
     """Run the methods, then the exact search, and put them side by side: ``compare(X, y, k=5)``.
@@ -227,7 +229,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Answer:
-    """A method's runs, one for each seed where it asks for seeds."""
+    """A method's runs, one for each seed where it uses seeds."""
 
     heuristic: Heuristic
     runs: tuple[_Run, ...]
@@ -239,7 +241,7 @@ class _Answer:
 
 
 class _Noticing(Context):
-    """A context that knows whether it was asked for the seed."""
+    """A context that records whether the seed was read."""
 
     asked = False
 
@@ -300,7 +302,7 @@ def _answers(
 def _runs(
     heuristic: Heuristic, problem: SubsetProblem, settings: Settings, seeds: int, signals: Sequence[int], whole: Watch
 ) -> tuple[_Run, ...]:
-    """A method's runs, with all seeds if it asks for the first; fewer, or none, after an interrupt."""
+    """A method's runs, with all seeds if it reads the first; fewer, or none, after an interrupt."""
     runs: list[_Run] = []
     for seed in range(settings.seed, settings.seed + seeds):
         if whole.interrupted:
@@ -323,5 +325,5 @@ def _runs(
 
 
 def default_methods() -> list[str]:
-    """Every method known by name but those that are left out unless asked for."""
+    """Every method known by name except those that run only on request."""
     return [name for name in registry.names("heuristics") if name not in ON_REQUEST]

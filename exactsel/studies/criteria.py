@@ -1,4 +1,4 @@
-"""How to choose a size: information criteria and held-out error beside every result of a path.
+"""Criteria for the choice of a size: information criteria and held-out error beside every result of a path.
 
 AIC, BIC and EBIC are those of ``exactsel best`` (:mod:`exactsel.studies.size_criterion`), of the likelihood that the
 objective stands for: with lam > 0 the penalised one. Every column counts as one parameter; with groups of columns the
@@ -60,7 +60,7 @@ class Compared(Json):
 
     @property
     def chosen(self) -> tuple[Result, str]:
-        """The result a page tells of, and why: one standard error, else BIC, else the last one."""
+        """The result that a page shows, and the reason: one standard error, else BIC, else the last one."""
         if self.validation is not None:
             lam, k = self.validation.one_standard_error
             same = [r for r in self.path.results if (r.problem.get("lam"), r.problem["k"]) == (lam, k)]

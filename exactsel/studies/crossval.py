@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel import clock
 from exactsel.arguments import numbers, shown, whole_numbers
@@ -17,9 +18,9 @@ from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.observers.lines import Say, teller
 from exactsel.problem.boxed import BoxedProblem
-from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.problem.some_columns import is_regression
 from exactsel.problem.some_rows import on_rows
 from exactsel.solving.api import OPTIONS
 from exactsel.solving.executors import Workers
@@ -28,6 +29,9 @@ from exactsel.solving.problem_arguments import Gaps, gaps_asked, problem_asked
 from exactsel.studies.path import USUAL_SIZES, SolutionPath, solve_path, with_a_ridge
 from exactsel.to_plain import html_line, html_table, html_view
 from exactsel.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    pass
 
 LEAVE_ONE_OUT = ("loo", "n")
 """What stands for as many folds as there are rows."""
@@ -42,11 +46,11 @@ class ValidationErrors:
     errors: FloatArray
     """(folds, lams, ks)"""
     stopped: frozenset[Termination] = frozenset()
-    """Why searches of the folds stopped short of the tolerance asked for."""
+    """Why searches of the folds stopped short of the requested tolerance."""
 
     @property
     def proven(self) -> bool:
-        """Whether every model of every fold reached the tolerance asked for."""
+        """Whether every model of every fold reached the requested tolerance."""
         return not self.stopped
 
     @property
@@ -190,9 +194,9 @@ class _Data(NamedTuple):
 
 
 def cross_validate(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, cv: Any = 5,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, cv: object = 5,
     ks: Iterable[int] | None = None, lams: Iterable[float] | None = None, total: float | None = None,
-    progress: Progress | None = None, executor: Any = None, workers: int | None = None, scheduler: str | None = None,
+    progress: Progress | None = None, executor: object = None, workers: int | None = None, scheduler: str | None = None,
     verbose: int = 0, **options: Any,
 ) -> ValidationErrors:  # fmt: skip
     """Solve the path on each fold's training rows and measure its models on the rows held out.
@@ -217,7 +221,7 @@ def cross_validate(
     verbose : int
         1 says a line on stderr for each fold.
     executor, workers, scheduler : optional
-        Who expands the nodes of each search, as for :func:`exactsel.solve`.
+        Executor that expands the nodes of each search, as for :func:`exactsel.solve`.
     **options
         As for :func:`exactsel.solve`; limits hold for each problem.
 
@@ -242,10 +246,10 @@ def cross_validate(
 
 
 def validated(
-    problem: Any, gaps: Gaps | None, cv: Any, ks: Sequence[int], lams: Sequence[float], options: dict[str, Any],
-    hired: Workers, progress: Progress | None = None,
+    problem: SubsetProblem, gaps: Gaps | None, cv: object, ks: Sequence[int], lams: Sequence[float],
+    options: dict[str, Any], hired: Workers, progress: Progress | None = None,
 ) -> ValidationErrors:  # fmt: skip
-    """:func:`cross_validate` for who has a problem and knows which entries of its table were missing."""
+    """:func:`cross_validate` for a given problem and the known missing entries of its table."""
     data = _Data(of_a_target(problem), gaps)
     with hired.engaged() as executor:
         shares = _Shares(None, progress, options | {"executor": executor})
@@ -266,11 +270,11 @@ def fold_lines(tell: Say, folds: int) -> Progress:
     return done
 
 
-def of_a_target(problem: Any) -> Problem | BoxedProblem:
+def of_a_target(problem: SubsetProblem) -> Problem | BoxedProblem:
     """The problem; :class:`UnsupportedError` where there is no target to predict."""
-    if not problem.has(COEFFICIENTS):
+    if not is_regression(problem):
         raise UnsupportedError("column subset selection has no target to predict; give a regression.")
-    return problem  # type: ignore[no-any-return]
+    return problem
 
 
 def folds_of(cv: Any, problem: Problem | BoxedProblem, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
@@ -285,7 +289,7 @@ def folds_of(cv: Any, problem: Problem | BoxedProblem, seed: int = 0) -> list[tu
     if isinstance(cv, str) and cv.casefold() in LEAVE_ONE_OUT:
         return random_folds(len(target), len(target), seed)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        return random_folds(len(target), int(cv), seed)  # a problem's n leaves out rows of weight 0
+        return random_folds(len(target), int(cv), seed)  # a problem's n does not count rows of weight 0
     splits = callable(getattr(cv, "split", None)) and not isinstance(cv, str)
     parts = cv.split(problem.A, target) if splits else cv
     try:
@@ -318,7 +322,7 @@ def _validated(
         with _told_of_fold(len(errors) + 1):
             kept = data.columns_of(train)
             fold = data.fold(train, kept)
-            left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for whoever solves on all rows
+            left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for the solve on all rows
             limits = _share(shares.total, clock.now() - began, left)
             path = solve_path(fold, ks=sizes, lams=ridges, **shares.options | limits)
         stopped.update(result.termination for result in path.results if not result.reached)

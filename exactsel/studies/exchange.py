@@ -1,4 +1,4 @@
-"""How much hangs on each chosen column: the models that differ from the answer in one column."""
+"""Exchanges: the models that differ from the answer in one column, as a measure of each column's importance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.small import begun_without_compiler
 
 MOST_MODELS = 20_000
-"""Exchanges looked at; with more columns than that the question is left alone ..."""
+"""Exchanges evaluated; with more columns than that there is no answer ..."""
 MOST_WORK = 2e9
 """... as it is when rows times exchanges times columns exceed this: some seconds."""
 NEAR = 0.01
@@ -35,7 +35,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """The answer's exchanges, and which columns the near-optimal models among those looked at have."""
+    """The answer's exchanges, and the columns of the near-optimal models among those evaluated."""
 
     exchanges: tuple[Exchange, ...]
     near_optimal: int

@@ -1,4 +1,4 @@
-"""What an instance holds, as plain data."""
+"""The description of an instance as plain data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def instance_facts(instance: Instance, family: str = "regression", **overrides: 
             "feature_names": columns.feature_names is not None,
             "problem_hash": None if k is None else columns.hash,
         }  # fmt: skip
-    # k and lam may be absent from a file one only wants to look at; any value lets the data be checked.
+    # k and lam may be absent from a file that is only to be shown; any value lets the data be checked.
     stand_in = {"k": 1 if k is None else k}
     if given.get("lam", instance.lam) is None:
         stand_in["lam"] = 1.0

@@ -1,4 +1,4 @@
-"""What greedy selection takes, column after column, beside the best model of each size."""
+"""The columns of greedy selection in order, beside the best model of each size."""
 
 from __future__ import annotations
 

@@ -19,6 +19,8 @@ from numbers import Integral, Real
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
+from numpy.typing import ArrayLike
+
 from exactsel import clock, registry
 from exactsel.arguments import every_core, with_aliases
 from exactsel.deadlines import within
@@ -27,7 +29,7 @@ from exactsel.interrupts import dispensable
 from exactsel.nodes.tolerance import resolution
 from exactsel.observers.lines import teller
 from exactsel.problem.fit import Fit
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_problem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.some_columns import is_on_demand, refuse_unlimited
 from exactsel.proofs.statement import statement_of
@@ -130,7 +132,7 @@ def make(method: str | Heuristic, options: Mapping[str, Any] | None = None) -> H
     return heuristic
 
 
-def _checked_option(method: str, name: str, value: Any, hint: Any) -> Any:
+def _checked_option(method: str, name: str, value: object, hint: object) -> Any:
     """The value, found to be of the declared type; whole numbers pass for numbers, and none of them is negative."""
     kinds = get_args(hint) or (hint,)
     if hint is Any or not set(kinds) <= {bool, int, float, str, NoneType} or type(value) in kinds:
@@ -157,10 +159,10 @@ def option_names(method: str) -> tuple[str, ...]:
 @begun_without_compiler
 @with_aliases
 def run(
-    method: str | Heuristic, problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, seed: int = 0,
-    start: Sequence[int] | None = None, time_limit: float | None = None, eps: float = 0.0, rel_eps: float = 1e-6,
-    threads: int | None = None, bound: Any = "auto", signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0,
-    **options: Any,
+    method: str | Heuristic, problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *,
+    seed: int = 0, start: Sequence[int] | None = None, time_limit: float | None = None, eps: float = 0.0,
+    rel_eps: float = 1e-6, threads: int | None = None, bound: object = "auto",
+    signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0, **options: Any,
 ) -> MethodResult:  # fmt: skip
     """Run a heuristic, refit its support exactly, and bound how far from optimal it is: ``run("poss", X, y, k=5)``.
 
@@ -228,13 +230,13 @@ def _proposed(
 
 
 def _asked(
-    method: str | Heuristic, problem: Any, y: Any, k: int | None, options: Mapping[str, Any]
+    method: str | Heuristic, problem: object, y: ArrayLike | None, k: int | None, options: Mapping[str, Any]
 ) -> tuple[SubsetProblem, dict[str, Any]]:
     """The problem, and the method's own options; those that are none :func:`make` refuses.
 
     Beside a problem, which has its lam, ``lam`` is the method's; beside data it is the problem's.
     """
-    given = hasattr(problem, "units") and isinstance(method, str)
+    given = is_problem(problem) and isinstance(method, str)
     own = {name: options[name] for name in option_names(str(method)) if name in options} if given else {}
     others = {name: value for name, value in options.items() if name not in own}
     asked, left = problem_asked(problem, y, k, others, known=tuple(others))
@@ -251,7 +253,7 @@ def _options_of(heuristic: Heuristic, options: Mapping[str, Any]) -> dict[str, A
     return {name: _plain(value) for name, value in values.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """An option as JSON has it."""
     if isinstance(value, bool | str | NoneType):
         return value
@@ -268,7 +270,7 @@ def _bounded(
     interrupted: bool,
     signals: Sequence[int],
 ) -> Result:
-    """Search from the support while there is time, or only bound the root where nobody limits that."""
+    """Search from the support while there is time, or only bound the root where there is no time limit."""
     first = dataclasses.replace(settings, time_limit=0.0) if interrupted else settings
     if is_on_demand(problem):
         spent = clock.now() - began
@@ -305,7 +307,7 @@ def _as_method_result(
     problem: SubsetProblem, fit: Fit, heuristic: Heuristic, options: dict[str, Any], proposal: Proposal, bound: Result,
     seconds: float, total: float,
 ) -> MethodResult:  # fmt: skip
-    """The search's result, told of the method's own model."""
+    """The search's result, restated for the method's own model."""
     inherited = {entry.name: getattr(bound, entry.name) for entry in dataclasses.fields(Result)}
     refuse_unattained(problem, fit)
     upper, model = statement_of(problem).upper(fit), Model.of(problem, fit.coef)

@@ -1,7 +1,7 @@
 """More than the optimum: every set of k columns that comes within tau of it.
 
-From the complete list follows what a single model cannot tell: whether the optimum is unique within tau, which columns
-all good models share, and which ones none of them needs.
+The complete list shows what a single model cannot: whether the optimum is unique within tau, which columns all good
+models share, and which ones none of them needs.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+
+from numpy.typing import ArrayLike
 
 from exactsel.errors import InputError, option
 from exactsel.observers.lines import sizes_said
@@ -26,10 +28,10 @@ from exactsel.studies.solution_pool import CAP, NearOptimal, ResumablePool, chec
 
 
 def near_optimal(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, tau: float | None = None,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, tau: float | None = None,
     cap: int | None = None, time_limit: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
-    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
+    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: object = None,
     workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> NearOptimal:  # fmt: skip
     """List every set of exactly k features whose best model is within ``tau`` of the best objective:
@@ -88,7 +90,7 @@ def near_optimal(
 
 
 def _resumed(sequence: ProblemSequence, files: Files, tau: float | None, cap: int | None) -> NearOptimal:
-    """Go on with a list that was saved."""
+    """Continue a saved list."""
     if tau is not None:
         check_near(tau, CAP, "tau")
     if cap is not None:

@@ -10,11 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 from exactsel.arguments import numbers, whole_numbers
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.observers.lines import Say, sizes_said, teller
 from exactsel.problem.capabilities import COEFFICIENTS
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_problem
 from exactsel.solving.api import OPTIONS
 from exactsel.solving.checkpointing import EVERY
 from exactsel.solving.executors import Workers, in_shards
@@ -40,7 +42,7 @@ _DIGITS = {"objective": ".9g", "gap": ".3g"}
 
 @dataclass(frozen=True)
 class ResumablePath:
-    """What a path goes on with: its course, whose searches and lists are in a file where there is one."""
+    """The state a path resumes from: its problem sequence, with searches and lists, in a file where there is one."""
 
     sequence: ProblemSequence
     file: Path | None = None
@@ -52,18 +54,18 @@ class SolutionPath(Readable):
 
     results: tuple[Result, ...]
     near: tuple[NearOptimal, ...] | None = None
-    """For each result the models close to it, when they were asked for."""
+    """For each result the models close to it, when they were requested."""
     near_share: float | None = None
     """How close: their objectives exceed the result's by at most this share of it."""
     validation: ValidationErrors | None = None
-    """The held-out error of every size and ridge weight, where ``cv`` asked for it."""
+    """The held-out error of every size and ridge weight, where ``cv`` requests it."""
     _broken_off: bool = field(default=False, repr=False)
     """Whether the cross-validation was interrupted."""
     _kept: ResumablePath | None = field(default=None, repr=False, compare=False)
-    """What :meth:`resume` goes on with; not where the path comes from another process."""
+    """The state :meth:`resume` continues from; absent where the path comes from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy for another process has nothing to go on with."""
+        """A copy for another process has no state to resume from."""
         return {**vars(self), "_kept": None}
 
     def resume(self, *, k: int | None = None, **limits: Any) -> SolutionPath:
@@ -100,7 +102,7 @@ class SolutionPath(Readable):
 
     @property
     def reached(self) -> bool:
-        """Whether the tolerance asked for is proven for every problem."""
+        """Whether the requested tolerance is proven for every problem."""
         return all(result.reached for result in self.results)
 
     def __repr__(self) -> str:
@@ -129,7 +131,7 @@ class SolutionPath(Readable):
 
     @property
     def complete(self) -> bool:
-        """Whether every list of near-optimal models that was asked for is complete."""
+        """Whether every requested list of near-optimal models is complete."""
         return self.near is None or (len(self.near) == len(self.results) and all(n.complete for n in self.near))
 
     @property
@@ -201,10 +203,10 @@ class SolutionPath(Readable):
 
 
 def solve_path(
-    problem: SubsetProblem | Any, y: Any = None, k: int | None = None, *, ks: Iterable[int] | None = None,
-    lams: Iterable[float] | None = None, cv: Any = None, near: float | None = None, cap: int | None = None,
+    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, ks: Iterable[int] | None = None,
+    lams: Iterable[float] | None = None, cv: object = None, near: float | None = None, cap: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
-    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: Any = None,
+    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: object = None,
     workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> SolutionPath:  # fmt: skip
     """Solve for several sizes and ridge weights on the same data: ``solve_path(X, y, k=8)``.
@@ -279,7 +281,7 @@ def _walk(
         walk_saved(sequence, files, "path")
 
 
-def _folds(cv: Any, problem: Any, options: dict[str, Any]) -> list[Any]:
+def _folds(cv: object, problem: SubsetProblem, options: dict[str, Any]) -> list[Any]:
     """The folds, found to be possible before anything is solved."""
     from exactsel.studies.crossval import folds_of, of_a_target  # which solves paths
 
@@ -287,7 +289,7 @@ def _folds(cv: Any, problem: Any, options: dict[str, Any]) -> list[Any]:
 
 
 def _with_held_out(
-    path: SolutionPath, problem: Any, gaps: Any, folds: Any, hired: Workers, tell: Say | None
+    path: SolutionPath, problem: SubsetProblem, gaps: Any, folds: Any, hired: Workers, tell: Say | None
 ) -> SolutionPath:
     """The path, with the held-out error of each of its models."""
     from exactsel.studies.crossval import fold_lines, validated
@@ -313,9 +315,9 @@ def _cell(name: str, value: Any) -> str:
     return str(value) if isinstance(value, str | int) else format(value, _DIGITS.get(name, ".6g"))
 
 
-def with_a_ridge(data: Any, options: dict[str, Any], lams: Iterable[float] | None) -> dict[str, Any]:
+def with_a_ridge(data: object, options: dict[str, Any], lams: Iterable[float] | None) -> dict[str, Any]:
     """The options of data, whose problem has one of the ridge weights to try where it is given no other."""
-    weights = [] if lams is None or hasattr(data, "units") else numbers("lams", lams)
+    weights = [] if lams is None or is_problem(data) else numbers("lams", lams)
     return {"lam": max(weights), **options} if weights else options
 
 
@@ -353,9 +355,13 @@ def _sizes_of(steps: Iterable[Mapping[str, Any]]) -> tuple[set[int], set[float]]
 
 
 def _added(
-    problem: Any, file: Any, ks: Iterable[int] | None, lams: Iterable[float] | None, before: list[dict[str, Any]]
+    problem: SubsetProblem,
+    file: object,
+    ks: Iterable[int] | None,
+    lams: Iterable[float] | None,
+    before: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """The steps of a path that was saved, and those that are asked for beside them."""
+    """The steps of a saved path, and the steps requested in addition."""
     sizes, weights = _sizes_of(before)
     steps = _steps(problem, sizes if ks is None else ks, (weights or None) if lams is None else lams)
     there = [key_of(changes) for changes in steps]
@@ -370,7 +376,7 @@ def _added(
 
 
 def _steps(problem: SubsetProblem, ks: Iterable[int] | None, lams: Iterable[float] | None) -> list[dict[str, Any]]:
-    """What :meth:`replace` is told at each step of the path, in its order; :class:`InputError` where there is none."""
+    """The arguments of :meth:`replace` at each step of the path, in order; :class:`InputError` where there is none."""
     smallest = max(1, problem.fewest, len(problem.units.completed(problem.units.force_in, problem.k) or ()))
     sizes = sorted({min(int(k), problem.d) for k in (range(smallest, problem.k + 1) if ks is None else ks)})
     if not sizes:

@@ -1,4 +1,4 @@
-"""What one tree over all sizes proves of each size, as proofs of models of at most so many columns.
+"""Bounds of one tree over all sizes, as proofs for models of at most so many columns.
 
 At every dual vector b and for every region, bound (4) less the price of k columns is no larger than bound (2) of the
 models of at most k columns in that region: the r largest q_j / (2 lam) sum up to no more than the r largest
@@ -80,7 +80,7 @@ class TreeProofs:
 def events_for(
     record: TreeRecord, root: StateArray, size: int, price: float, fitted: Callable[[tuple[int, ...]], ModelPoint]
 ) -> Iterator[Event]:  # fmt: skip
-    """What a search for models of at most ``size`` columns would have told, with the tree's regions and points.
+    """The events of a search for models of at most ``size`` columns, with the tree's regions and points.
 
     ``root`` (d,) is the first region's state, and ``fitted`` gives the point of the best model on some columns.
     """

@@ -1,7 +1,7 @@
 """The listing behind :func:`exactsel.near_optimal`: it finds the sets of k columns within a threshold.
 
-All it knows is a :class:`PoolState`, which can be kept, saved and gone on with. What a stop breaks off leaves no
-trace in it, so a listing that is gone on with bounds the same regions as one nobody stopped.
+Its only state is a :class:`PoolState`, which can be kept, saved and continued. An interrupted step leaves no trace in
+the state, so a resumed listing bounds the same regions as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class PoolState:
     tau: float
     """How far above it a model may be."""
     open: list[tuple[StateArray, Any]]
-    """Regions not looked at yet, and what bounding them begins with; the last ones come first."""
+    """Open regions, and the starting point of their bounds; the last ones come first."""
     found: list[NearModel] = field(default_factory=list)
     regions: int = 0
     """Regions that were bounded."""
     undecided: list[tuple[int, ...]] = field(default_factory=list)
-    """Sets that are beyond the threshold as far as a fit can tell, while no bound says so."""
+    """Sets that are beyond the threshold up to rounding of a fit, while no bound confirms it."""
     restriction: str = ""
     """A scope some bound met while listing came with."""
 
@@ -96,7 +96,7 @@ class PoolSearch:
     problem, bound, branching
         What is listed, and by what means.
     state : PoolState
-        Where it begins; it is changed as the listing goes on.
+        Where it begins; the listing changes it.
     cap : int
         Models after which it ends.
     scope : str
@@ -163,7 +163,7 @@ class PoolSearch:
                 state.open[length - len(tail) :] = tail
 
     def _take(self, count: int) -> None:
-        """Look at the regions that come next."""
+        """Bound the regions that come next."""
         state = self.state
         taken = state.open[-count:]
         del state.open[-count:]
@@ -173,8 +173,9 @@ class PoolSearch:
             self._divide(regions)
 
     def _drop(self) -> None:
-        """Leave out what a better model has put beyond the threshold since it was found, if a bound says so too; of
-        others, of which none could say so before, that is asked again.
+        """Remove models that a better model has put beyond the threshold since they were found.
+
+        A bound has to confirm it; models whose bound could not confirm it before are bounded again.
         """
         state, kept = self.state, self.state.within(self.problem)
         kept_supports = {model.support for model in kept}

@@ -1,4 +1,4 @@
-"""What lies around an answer: models that differ in one column, models that come close, and a plain search for it."""
+"""Sensitivity of an answer: models that differ in one column, models that come close, and a plain search for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sensitivity:
     """What hangs on each chosen column; None where looking would have taken long."""
     close: Close
     share: float = NEAR
-    """How close a model must come, as a share of the objective, to count among those ``exchanges`` looked at."""
+    """How close a model must come, as a share of the objective, to count among the evaluated ``exchanges``."""
     plain: Result | None = None
     """A plain best-first search, where the problem is small and was solved in one pass."""
 
@@ -41,7 +41,7 @@ def surroundings(problem: SubsetProblem, result: Result, signals: Sequence[int] 
 
 
 def _plain(problem: SubsetProblem, result: Result, signals: Sequence[int]) -> Result | None:
-    """The plain search that tells how such a problem is solved, where the one made has nothing to tell."""
+    """The plain search that shows how such a problem is solved, where the search made has no events to show."""
     small = problem.units.columns <= MOST_COLUMNS and problem.n * problem.units.columns <= MOST_ENTRIES
     if not small or not result.reached or result.history is None or not result.history.one_pass:
         return None

@@ -1,10 +1,9 @@
 """A course of problems on the same data: each is solved from the models of those before, and what comes close to its
 best may be listed.
 
-A path is one of many steps, a list of close models one of a single step. It can be broken off anywhere and gone on
-with: searches go on from their open nodes, listings from the regions they have not looked at, and steps that are done
-stay as they are. Who solves and keeps is a :class:`Keeper`: the one here keeps all in memory, the one in
-course_saved.py in a file.
+A path is one of many steps, a list of close models one of a single step. It can be interrupted anywhere and resumed:
+searches continue from their open nodes, listings from their open regions, and steps that are done stay as they are. A
+:class:`Keeper` solves and stores: the one here keeps all in memory, the one in sequence_checkpoint.py in a file.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from exactsel import clock
 from exactsel._jit import interpreted
@@ -30,8 +29,11 @@ from exactsel.solving.small import is_small
 from exactsel.studies.pool_search import PoolState
 from exactsel.studies.solution_pool import CAP, NearOptimal, ResumablePool, check_cap, list_of, list_on
 
+if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
+
 OF_A_RUN = ("signals", "callback")
-"""What else may be said when a course goes on."""
+"""The other options of a resumed sequence."""
 
 
 @dataclass(frozen=True)
@@ -52,27 +54,27 @@ class Step:
     """One problem of a course."""
 
     changes: dict[str, Any]
-    """What ``replace`` of the problem before is told."""
+    """The arguments of ``replace`` on the previous problem."""
     result: Result | None = None
     near: NearOptimal | None = None
 
 
 @dataclass
 class ProblemSequence:
-    """What is asked for, and how far it has come."""
+    """A sequence of problems to solve and list, and its state."""
 
-    problem: Any
+    problem: SubsetProblem
     """Whose data these are."""
     steps: list[Step]
     options: dict[str, Any]
-    """As :func:`exactsel.solve` takes them: settings, and what else it is told."""
+    """As :func:`exactsel.solve` takes them: settings, and its other arguments."""
     reach: Reach | None = None
     together: bool = False
     """Whether a time limit is for search and listing of a step together, and not for each."""
     log: Callable[[Result], None] | None = None
-    """Told of every result there is."""
+    """Called with every result."""
     workers: Workers = field(default_factory=Workers)
-    """Who expands the nodes of its searches; lists are made in this process."""
+    """Executors that expand the nodes of its searches; lists are made in this process."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -86,7 +88,7 @@ class ProblemSequence:
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody broke it off."""
+        """Whether a signal or a stop request interrupted it."""
         return any(
             step.result.termination is Termination.INTERRUPTED or (step.near and step.near.termination == "interrupted")
             for step in self.steps
@@ -100,16 +102,16 @@ class ProblemSequence:
 
 
 class Keeper(Protocol):
-    """Who solves and lists, and keeps what that leaves behind."""
+    """Solver and lister of the steps of a sequence, with storage for the states of both."""
 
     signals: Sequence[int]
 
-    def searched(self, place: int, problem: Any, start: Sequence[int], settings: Settings) -> Result:
-        """The result of a step's search, which is begun from a support or gone on with."""
+    def searched(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
+        """The result of a step's search, which is begun from a support or resumed."""
         ...
 
-    def listed(self, place: int, problem: Any, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
-        """The list of a step, gone on with from ``state``."""
+    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
+        """The list of a step, continued from ``state``."""
         ...
 
 
@@ -151,7 +153,9 @@ def _rest(settings: Settings, spent: float) -> Settings:
     return replace(settings, time_limit=None if limit is None else max(0.0, limit - spent))
 
 
-def _listed(reach: Reach, step: Step, keeper: Keeper, place: int, problem: Any, settings: Settings) -> NearOptimal:
+def _listed(
+    reach: Reach, step: Step, keeper: Keeper, place: int, problem: SubsetProblem, settings: Settings
+) -> NearOptimal:
     """The list of a step, from where it stands."""
     result, near = step.result, step.near
     assert result is not None
@@ -168,7 +172,7 @@ def _listed(reach: Reach, step: Step, keeper: Keeper, place: int, problem: Any, 
 
 
 def finished(result: Result, settings: Settings) -> bool:
-    """Whether a search need not go on: the tolerance is proven, or all that can be with the one it had."""
+    """Whether a search is complete: the tolerance is proven, or all that can be with the one it had."""
     if result.termination is Termination.INTERRUPTED:
         return False
     now = replace(result.tolerance, eps=settings.eps, rel_eps=settings.rel_eps)
@@ -189,11 +193,11 @@ def retold(result: Result, settings: Settings) -> Result:
 class InMemory:
     """Keeps everything in memory, as results do."""
 
-    def __init__(self, sequence: ProblemSequence, executor: Any = None) -> None:
+    def __init__(self, sequence: ProblemSequence, executor: object = None) -> None:
         self._course, self._executor = sequence, executor
         self.signals: Sequence[int] = sequence.options.get("signals", (signal.SIGINT,))
 
-    def searched(self, place: int, problem: Any, start: Sequence[int], settings: Settings) -> Result:
+    def searched(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search."""
         before, options = self._course.steps[place].result, self._course.options
         if before is not None and before._kept is not None:
@@ -203,7 +207,7 @@ class InMemory:
         more = {"start": start or None, "heuristics": settings.heuristics, "executor": self._executor}
         return solve(problem, **{**more, **options})
 
-    def listed(self, place: int, problem: Any, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
+    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step."""
         result = self._course.steps[place].result
         assert result is not None
@@ -220,7 +224,7 @@ def walk_in_memory(sequence: ProblemSequence) -> ProblemSequence:
 
 
 def limit(sequence: ProblemSequence, limits: dict[str, Any]) -> None:
-    """Give a course that goes on other limits.
+    """Set other limits for a resumed sequence.
 
     The limits of one run are gone unless they are given again; ``cap`` goes to the lists.
 
@@ -243,9 +247,9 @@ def limit(sequence: ProblemSequence, limits: dict[str, Any]) -> None:
 
 
 def go_on_alone(
-    problem: Any, cap: int, settings: dict[str, Any], near: NearOptimal, limits: dict[str, Any]
+    problem: SubsetProblem, cap: int, settings: dict[str, Any], near: NearOptimal, limits: dict[str, Any]
 ) -> NearOptimal:
-    """Go on with one list, and with the search behind it; see :meth:`NearOptimal.resume`."""
+    """Continue one list, and the search behind it; see :meth:`NearOptimal.resume`."""
     step = Step({}, near.result, near)
     sequence = ProblemSequence(problem, [step], settings, Reach(tau=near.tau, cap=cap), together=True)
     limit(sequence, limits)
@@ -271,5 +275,5 @@ def settings_among(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def key_of(changes: Mapping[str, Any]) -> tuple[Any, float]:
-    """By what a step is told from the others of its course."""
+    """The key that distinguishes a step from the others of its sequence."""
     return changes.get("k"), changes.get("lam", -1.0)

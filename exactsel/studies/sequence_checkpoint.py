@@ -1,4 +1,4 @@
-"""Walk a course that is saved as it goes, or go on with one that was saved: :func:`walk_saved`."""
+"""Runs of a problem sequence with a checkpoint, begun or resumed: :func:`walk_saved`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel import clock
 from exactsel.errors import InputError, OutputWarning, option, warn
@@ -33,15 +33,18 @@ from exactsel.studies.sequence_shapes import COURSE, check_records
 from exactsel.studies.solution_pool import NearOptimal, ResumablePool, list_of, list_on
 from exactsel.to_plain import finite
 
+if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
+
 WATCHING = ("callback", "on_incumbent", "on_bound")
-"""What a search of a course that is saved is told beside its settings, and the signals."""
+"""Arguments of a search of a saved sequence besides its settings and the signals."""
 
 Steps = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a course that goes on, None where nothing is said."""
+    """The options for a resumed sequence, None where they are not given."""
 
     tau: float | None = None
     share: float | None = None
@@ -51,12 +54,12 @@ class Asked:
 
 
 def walk_saved(sequence: ProblemSequence, files: Files, what: str, asked: Asked | None = None) -> ProblemSequence:
-    """Walk a course with a checkpoint, and return it; with ``asked`` it goes on with that of ``files.resume``.
+    """Run a sequence with a checkpoint, and return it; with ``asked`` it continues that of ``files.resume``.
 
     Parameters
     ----------
     what : str
-        The command that goes on with it.
+        The command that continues it.
 
     Raises
     ------
@@ -102,7 +105,7 @@ def _begun(sequence: ProblemSequence, files: Files, what: str) -> SequenceFile:
 
 
 def _taken_up(sequence: ProblemSequence, files: Files, what: str, asked: Asked) -> SequenceFile:
-    """The file of a course that goes on; its steps become those of the course."""
+    """The file of a resumed sequence; its steps become those of the sequence."""
     assert files.resume is not None
     path, checkpoint = Path(files.resume), Checkpoint.open(files.resume)
     try:
@@ -196,7 +199,7 @@ def _kept(near: NearOptimal, state: PoolState) -> NearOptimal:
 
 
 class _InFile:
-    """Keeps results and states in a file, and in memory what is going on alone."""
+    """Keeps results and states in a file, and in memory only those of the current step."""
 
     def __init__(self, sequence: ProblemSequence, file: SequenceFile, files: Files, executor: Executor | None) -> None:
         self._course, self._file, self._every, self._executor = sequence, file, files.every, executor
@@ -207,7 +210,7 @@ class _InFile:
             callbacks[0], only(IncumbentFound, callbacks[1]), only(LowerBoundRaised, callbacks[2]),
         ]  # fmt: skip
 
-    def searched(self, place: int, problem: Any, start: Sequence[int], settings: Settings) -> Result:
+    def searched(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search."""
         file = self._file
         file.place = place
@@ -221,7 +224,7 @@ class _InFile:
                 file.settle(result)
         return result
 
-    def listed(self, place: int, problem: Any, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
+    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step, which is saved every so often."""
         file, pace = self._file, Pace(self._every)
         file.place = place
@@ -253,13 +256,13 @@ def _save(file: SequenceFile, state: PoolState, termination: str, ended: bool) -
 
 
 def _progress(state: PoolState) -> dict[str, Any]:
-    """How far a listing is, for whoever looks on."""
+    """The progress of a listing, for reports."""
     return {"regions": state.regions, "open": len(state.open), "found": len(state.found), "best": finite(state.best)}
 
 
 @contextmanager
 def _told_if_lost() -> Iterator[None]:
-    """Where the disk takes no more, the course goes on unsaved, and a warning says so."""
+    """Where the disk is full, the sequence continues unsaved, and a warning says so."""
     try:
         yield
     except InputError as error:

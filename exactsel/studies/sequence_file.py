@@ -1,8 +1,8 @@
-"""A checkpoint of a course: what its steps have come to, and the state of the search or the listing that is going on.
+"""A checkpoint of a problem sequence: the results of its steps, and the state of the current search or listing.
 
 Of each step the file holds a record, plain data: its result, and where the states of its search and its listing are.
-The state of whatever is going on is the file's own; one that has ended is moved into chunks, where it stays until it is
-gone on with.
+The state of the current step is the file's own. The state of a step that has ended is moved into chunks, where it stays
+until the step is resumed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SequenceFile:
     records : list of dict
         One for each step.
     asked : dict
-        What is asked for beside the steps.
+        The options besides the steps.
     seconds : float
         What the runs before took.
     """
@@ -57,7 +57,7 @@ class SequenceFile:
         self.file, self.records, self.asked = file, records, asked
         self.place = 0
         self.lost = False
-        """Whether the disk takes no more, or somebody else writes the file: nothing is saved then."""
+        """Whether the disk is full, or another process writes the file: nothing is saved then."""
         self._before, self._began = seconds, time.perf_counter()
         self._last: dict[str, Any] = {}
 
@@ -87,7 +87,7 @@ class SequenceFile:
         self.keep(SEARCH, parts, progress, progress["ended"] is not None, spilled=chunks)
 
     def note(self, progress: Mapping[str, Any]) -> None:
-        """Tell how far it is."""
+        """Write the progress."""
         self.file.note(self._told(progress, None))
 
     # --- the course ---
@@ -96,7 +96,7 @@ class SequenceFile:
         self, kind: str, parts: Iterable[bytes | Lasting], progress: Mapping[str, Any], ended: bool, *,
         spilled: Iterable[int] = (), plain: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        """Save where the search or the listing of the step has come to; :class:`OutputError` as the file has it."""
+        """Save the state of the step's search or listing; :class:`OutputError` as the file has it."""
         try:
             numbers = [self.file.add_chunk(bytes(part), b"") for part in parts] if ended else None
         except InputError:
@@ -139,7 +139,7 @@ class SequenceFile:
         return {**progress, "seconds": seconds, "ended": ended, "place": self.place, "steps": steps}
 
     def collect(self) -> None:
-        """Move the state that was going on into chunks, so that other steps can be gone on with before it."""
+        """Move the state of the current step into chunks, so that other steps can be resumed before it."""
         for record in self.records:
             for kind in (SEARCH, LISTING):
                 if record[kind] is not None and record[kind]["parts"] is None:
@@ -161,7 +161,7 @@ class SequenceFile:
         return listing_from(map(self.file.chunk, kept["parts"]), kept["plain"], problem), kept["plain"]["termination"]
 
     def close(self) -> None:
-        """Nobody writes any more."""
+        """Close the file to writing."""
         self.file.close()
 
 
@@ -171,7 +171,7 @@ def record_of(changes: Mapping[str, Any]) -> Record:
 
 
 def listing_parts(state: PoolState) -> Iterator[bytes]:
-    """The regions a listing has not looked at, as nodes, in parts of which none is large."""
+    """The open regions of a listing, as nodes, in parts none of which is large."""
     nobody = InfimumPoint()
     for first in range(0, len(state.open), NODES_IN_PART):
         part = enumerate(state.open[first : first + NODES_IN_PART], first)

@@ -1,4 +1,4 @@
-"""What a checkpoint of a course may say of its steps, asked before anything of it is used."""
+"""The JSON schema of a sequence's steps in a checkpoint, validated before any of it is used."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ COURSE = entries({
         "heuristics": truth, "tau": maybe(number(0.0)), "share": maybe(number(0.0)), "cap": maybe(whole(1)),
     }),
 })  # fmt: skip
-"""Of a course: a record of each step, and what is asked for beside them."""
+"""Of a sequence: a record of each step, and the options besides them."""
 
 
 def check_records(path: Path, sequence: Mapping[str, Any], chunks: list[int]) -> None:

@@ -27,12 +27,15 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel.arguments import shown
 from exactsel.errors import InputError, UnsupportedError, did_you_mean, option
 from exactsel.problem.boxed import independent
 from exactsel.solving.likelihood import EXACT_FIT, ROUNDING, Likelihood
+
+if TYPE_CHECKING:
+    from exactsel.problem.some_columns import AnyRegression
 
 OF_LEAST_SQUARES = ("cp", "adjr2")
 """Criteria of the residual sum of squares itself."""
@@ -134,7 +137,7 @@ class SizeCriterion:
     """Columns beyond one for each term, of terms that every model compared here has."""
 
     @classmethod
-    def of(cls, problem: Any, name: str, gamma: float = 1.0, price: Penalty | None = None) -> SizeCriterion:
+    def of(cls, problem: AnyRegression, name: str, gamma: float = 1.0, price: Penalty | None = None) -> SizeCriterion:
         """The criterion of this name for a problem.
 
         Raises
@@ -216,8 +219,9 @@ class SizeCriterion:
         return deviance + penalty - self.likelihood.rounding(deviance) - ROUNDING * abs(penalty)
 
     def level(self, value: float, size: int) -> float:
-        """The objective at which so many columns come to a criterion of ``value``, rounded up: every model of this size
-        with a larger objective has a larger criterion.
+        """The objective at which so many columns have a criterion of ``value``, rounded up.
+
+        Every model of this size with a larger objective has a larger criterion.
         """
         if self.name in LINEAR:
             constant = self._constant(size)

@@ -34,7 +34,7 @@ CAP = 1000
 
 @dataclass(frozen=True)
 class ResumablePool:
-    """What it takes to go on with a list."""
+    """The state from which a list is resumed."""
 
     state: PoolState
     go_on: Callable[[NearOptimal, dict[str, Any]], NearOptimal]
@@ -65,10 +65,10 @@ class NearOptimal(Readable):
     scope: str = ""
     """What ``complete`` is restricted to, in words; empty when it is not."""
     _kept: ResumablePool | None = field(default=None, repr=False, compare=False)
-    """What :meth:`resume` goes on with; not where the list comes from another process."""
+    """The state :meth:`resume` continues from; absent where the list comes from another process."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy for another process has nothing to go on with."""
+        """A copy for another process has no state to resume from."""
         return {**vars(self), "_kept": None}
 
     def resume(self, **limits: Any) -> NearOptimal:
@@ -144,7 +144,9 @@ class NearOptimal(Readable):
     def __str__(self) -> str:
         k, noun, names = self.result.problem["k"], f"{self.result._noun}s", self.feature_names
         if self.complete:
-            what = f"{len(self.models)} sets of {k} {noun} are within {self.tau:g} of the best; there is no other"
+            sets = "1 set" if len(self.models) == 1 else f"{len(self.models)} sets"
+            are = "is" if sets == "1 set" else "are"
+            what = f"{sets} of {k} {noun} {are} within {self.tau:g} of the best; there is no other"
         else:
             what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} {noun} found so far"
         lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.scope or 'all models'}"]
@@ -199,10 +201,10 @@ def list_on(
     problem: SubsetProblem, result: Result, state: PoolState, cap: int, settings: Settings,
     signals: Sequence[int], after: Callable[[], None] | None = None,
 ) -> NearOptimal:  # fmt: skip
-    """Go on with a listing, which changes its ``state``; ``after`` is called after every batch of regions."""
+    """Continue a listing, which changes its ``state``; ``after`` is called after every batch of regions."""
     with Watch(settings.time_limit, signals, gives_up=True) as watch, one_thread():
         watch.keep_result()
-        methods = methods_for(problem, replace(settings, time_limit=None))  # the same bound whatever the limit
+        methods = methods_for(problem, replace(settings, time_limit=None))  # the same bound for any limit
         options = BoundOptions(settings.threads or available_threads(), stop=watch.flag)
         bound = methods.bound.prepare(problem, options)
         listing = PoolSearch(problem, bound, methods.branching, state, cap, result.scope)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel.algebra import dense
 from exactsel.arguments import by_name
@@ -23,7 +24,7 @@ from exactsel.to_plain import Readable, finite, html_table
 from exactsel.types import FloatArray
 
 TOGETHER = ("fit_intercept", "standardize", "sample_weight", "lam", "force_in", "force_out", "loss", "feature_names")
-"""What else models on the same columns can be asked for, besides the options of a search."""
+"""The other options of models with the same features, besides those of a search."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +73,7 @@ class TargetModels(Readable):
 
     @property
     def claim_text(self) -> str:
-        """What is proven of models on the same columns, or of each target's, in a sentence each."""
+        """What is proven of models with the same features, or of each target's, in a sentence each."""
         if not self.shared:
             return "\n".join(result.claim_text for result in self.results)
         found = self.results[0]
@@ -84,7 +85,7 @@ class TargetModels(Readable):
         """Whether every search proved its model."""
         return all(result.reached for result in self.results)
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """(rows, m) the models' predictions, for loss other than quadratic their linear predictors.
 
         ``X`` is as for :meth:`exactsel.Model.predict`.
@@ -117,7 +118,7 @@ class TargetModels(Readable):
 
 
 def solve_targets(
-    X: Any, Y: Any, k: int | Sequence[int], *, shared: bool = False, **options: Any
+    X: ArrayLike, Y: ArrayLike, k: int | Sequence[int], *, shared: bool = False, **options: Any
 ) -> TargetModels:  # fmt: skip
     """Find the best model for each of several targets: ``solve_targets(X, Y, k=3)``.
 
@@ -126,10 +127,10 @@ def solve_targets(
     X : array or data frame (n, d)
     Y : array or data frame (n, m)
     k : int or sequence of int
-        Largest number of columns of a model, the same for all targets or one for each.
+        Largest number of features of a model, the same for all targets or one for each.
     shared : bool
-        All models on the same columns (at most k of them): the sum of the objectives is minimised, of quadratic loss.
-        Every target has coefficients, and an intercept, of its own.
+        Select the same features for all models, at most k, by the smallest sum of the objectives (quadratic loss). Each
+        target has its own coefficients and intercept.
     **options
         As for :func:`exactsel.solve`; for ``shared`` models those of :data:`TOGETHER` and of the search.
 
@@ -175,7 +176,7 @@ def solve_together(
     apart: Sequence[Problem], names: Sequence[str], *, force_in: Sequence[int | str] = (),
     force_out: Sequence[int | str] = (), **options: Any,
 ) -> TargetModels:  # fmt: skip
-    """One search for models on the same columns: a column's copies for all targets, block by block, are a group.
+    """One search for models with the same features: a column's copies for all targets, block by block, are a group.
 
     Parameters
     ----------
@@ -209,17 +210,17 @@ def solve_together(
 
 
 def refuse_for_shared(asked: Collection[str], loss: str | None) -> None:
-    """:class:`InputError` where something is asked for that models on the same columns do not take."""
+    """:class:`InputError` where an option does not apply to models with the same features."""
     other = next((name for name in asked if name not in TOGETHER), None)
     known = [name for name in TOGETHER if name != "feature_names" or either(name, "")]
     if other is not None:
         raise InputError(
-            f"{option(other)} is given, but models on the same columns take only {', '.join(map(option, known))} "
+            f"{option(other)} is given, but models with the same features take only {', '.join(map(option, known))} "
             f"and options of the search; leave it out, or {_apart()}."
         )
     if loss not in (None, "quadratic"):
         raise InputError(
-            f"models on the same columns minimise squared errors; leave {option('loss')} out, or {_apart()}."
+            f"models with the same features minimise squared errors; leave {option('loss')} out, or {_apart()}."
         )
 
 
@@ -227,7 +228,7 @@ def _apart() -> str:
     return either("shared=False", "--shared")
 
 
-def _targets(Y: Any) -> tuple[FloatArray, tuple[str, ...]]:
+def _targets(Y: ArrayLike) -> tuple[FloatArray, tuple[str, ...]]:
     """Y as (n, m), and what the targets are called."""
     labels = getattr(Y, "columns", None)
     try:
@@ -242,7 +243,7 @@ def _targets(Y: Any) -> tuple[FloatArray, tuple[str, ...]]:
 
 
 def _on_the_same_columns(
-    X: Any, targets: FloatArray, names: tuple[str, ...], k: int | Sequence[int], options: dict[str, Any]
+    X: ArrayLike, targets: FloatArray, names: tuple[str, ...], k: int | Sequence[int], options: dict[str, Any]
 ) -> TargetModels:
     """Models on the same columns of data."""
     options = by_name(options)
@@ -255,5 +256,5 @@ def _on_the_same_columns(
 
 def _shared_size(k: int | Sequence[int]) -> int:
     if np.ndim(k) != 0:
-        raise InputError("models on the same columns have one k; give one number, or shared=False.")
+        raise InputError("models with the same features have one k; give one number, or shared=False.")
     return int(k)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a bound must keep: above all, never to lie above the best model of a region."""
+"""Conformance checks for bounds: above all, no bound may lie above the best model of a region."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ KNOWN = (RELAXED, CUT, SOLVED, UNFINISHED, ILL_CONDITIONED)
 
 
 @without_compiling()
-def check_bound(bound: Any, *, nodes: int = 12, seed: int = 0) -> None:
+def check_bound(bound: object, *, nodes: int = 12, seed: int = 0) -> None:
     """Assert that a bound keeps its contract on small awkward problems of its family.
 
     It may refuse a problem with :class:`exactsel.errors.UnsupportedError` and a sentence, but not all of them. Where it
     serves, no bound of a node or of a child lies above the region's best model, found by trying all; answers do not
     depend on the order of the nodes or the number of threads; what it hands to children is accepted; it returns
-    something valid when told to stop; and a search with it finds the optimum.
+    something valid after a stop; and a search with it finds the optimum.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _check_children(
 
 
 def _check_ends(solver: Any, problem: SubsetProblem, states: StateArray, truth: Truth, where: str) -> None:
-    """A call that is cut off, or told to stop, returns what is true so far."""
+    """A call that is cut off, or stopped, returns what is true so far."""
     best = truth.best(states[0])
     cutoff = 0.5 * best
     cut = solver.prepare(problem, BoundOptions()).tighten(states, [None] * len(states), cutoff, best)

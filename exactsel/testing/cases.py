@@ -88,7 +88,7 @@ class Truth:
         return min(self._value(inside + chosen) for chosen in combinations(free, min(places, len(free))))
 
 
-def loaded(kind: str, plugin: Any) -> Any:
+def loaded(kind: str, plugin: object) -> Any:
     """A plug-in by its registered name, or the object itself."""
     if not isinstance(plugin, str):
         return plugin

@@ -1,4 +1,4 @@
-"""What a heuristic must keep."""
+"""Conformance checks for heuristics."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ROUNDING = 1e-7
 def check_heuristic(heuristic: str | Heuristic, *, reproducible: bool = True) -> None:
     """Assert that a heuristic keeps its contract on small awkward problems of all families.
 
-    It may refuse a problem with :class:`exactsel.errors.UnsupportedError` and a sentence, but not all of them. Where
-    it serves, its support holds at most k columns of the problem, equal seeds give equal proposals, the problem and
-    numpy's global random state are left alone, it returns something valid when told to stop at once, its anytime
-    curve descends and ends no lower than its answer, and :func:`exactsel.heuristics.run` certifies the answer. With an
+    It may refuse a problem with :class:`exactsel.errors.UnsupportedError` and a sentence, but not all of them. Where it
+    serves, its support holds at most k columns of the problem, equal seeds give equal proposals, the problem and
+    numpy's global random state are left alone, it returns something valid after an immediate stop, its anytime curve
+    descends and ends no lower than its answer, and :func:`exactsel.heuristics.run` certifies the answer. With an
     attribute ``portions`` it also does as much with a limit on its work, and hands on valid supports.
 
     Parameters
@@ -77,7 +77,7 @@ def _check_on(method: Heuristic, problem: SubsetProblem, reproducible: bool, whe
 
 
 def _check_portion(method: Heuristic, problem: SubsetProblem, known: Proposal, where: str) -> None:
-    """A little work from a known support: a valid answer, the same every time, and supports to go on from."""
+    """A little work from a known support: a valid answer, the same every time, and supports to start from later."""
     context = Context(seed=4, start=known.support or None, supports=known.others, work=1e5)
     portion = method.run(problem, context)
     _check_proposal(portion, problem, f"{where}, a portion of work")

@@ -1,4 +1,4 @@
-"""A tiny instance as plain data: what somebody gives, and the settings of its solve."""
+"""A tiny instance as plain data: the input of a user, and the settings of its solve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a loss must keep: convex, smooth, and every function consistent with its value."""
+"""Conformance checks for losses: convex, smooth, and every function consistent with its value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POINTS = (-30.0, -3.0, -1.1, -0.4, -1e-3, 0.0, 0.2, 0.9, 1.7, 6.0, 40.0)
 
 
 @without_compiling()
-def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = True) -> None:
+def check_loss(loss: Loss, targets: FloatArray | None = None, *, search: bool = True) -> None:
     """Assert that a loss keeps its contract.
 
     Its parameters and constants are accepted; its derivative is that of its value, increases, and no faster than
@@ -41,7 +41,7 @@ def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = T
     targets : array, optional
         Targets to try; by default some numbers, -1 and +1 where the loss wants labels, or counts.
     search : bool
-        False leaves out the search, for which kernels are compiled (half a minute for a loss that is not built in).
+        False skips the search, for which kernels are compiled (half a minute for a loss that is not built in).
     """
     values = _targets(loss) if targets is None else np.asarray(targets, dtype=np.float64)
     made = make_loss(loss, None, values)
@@ -60,7 +60,7 @@ def check_loss(loss: Any, targets: FloatArray | None = None, *, search: bool = T
         _check_search(made, values)
 
 
-def _check_in_arrays(loss: Any, targets: FloatArray) -> None:
+def _check_in_arrays(loss: Loss, targets: FloatArray) -> None:
     z, y = (each.ravel() for each in np.meshgrid(np.array(POINTS), targets))
     for name in ("value", "derivative", "curvature", "majorizer", "curvature_on"):
         given = (z - 0.5, z + 2.0, z, y) if name == "curvature_on" else (z, y)
@@ -87,7 +87,7 @@ def _check_curvature_on(loss: Any, y: float) -> None:
                 )
 
 
-def _targets(loss: Any) -> FloatArray:
+def _targets(loss: Loss) -> FloatArray:
     numbers = np.array([-1.7, 0.0, 0.3, 2.5, 8.0])
     for targets in (numbers, np.array([-1.0, 1.0, 1.0]), np.array([0.0, 1.0, 2.0, 5.0])):
         try:

@@ -1,4 +1,4 @@
-"""What branching rules, frontiers and trees must keep."""
+"""Conformance checks for branching rules, frontiers and trees."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from exactsel.types import StateArray
 
 
 @without_compiling()
-def check_branching(branching: Any) -> None:
+def check_branching(branching: object) -> None:
     """Assert that a branching rule picks a candidate, the same one every time, and that searches with it are right.
 
     Parameters
@@ -87,7 +87,7 @@ def check_frontier(frontier: str | Callable[[], Any]) -> None:
 
 
 @without_compiling()
-def check_tree(tree: Any) -> None:
+def check_tree(tree: object) -> None:
     """Assert that a tree's children cover their node, share no array, and that searches with it are right.
 
     Parameters

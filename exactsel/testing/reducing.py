@@ -1,7 +1,7 @@
-"""Make an instance that fails small: leave out rows, columns, demands and settings, and make numbers plain.
+"""Reduction of a failing instance: fewer rows, columns, demands and settings, and plain numbers.
 
 Every step is tried in a fixed order and kept where the instance still fails, until no step can be kept, so that equal
-instances come to equal ends.
+instances reach equal ends.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _fewer_columns(instance: TinyInstance) -> Iterator[TinyInstance]:
         smaller = columns_in_order(instance, kept)
         most = len(smaller.units)
         yield replace(smaller, k=min(smaller.k, most))
-        if smaller.k > 1:  # one of those left out may have been in the model
+        if smaller.k > 1:  # one of those removed may have been in the model
             yield replace(smaller, k=min(smaller.k - 1, most))
 
 

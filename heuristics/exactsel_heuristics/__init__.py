@@ -2,7 +2,7 @@
 
 The solver starts from their proposals and certifies how far from optimal each one is. All share the interface of
 :mod:`exactsel_heuristics.base` and are found by name through the entry-point group ``exactsel.heuristics``, the same
-door anyone's plug-in uses. Classes are imported when first used.
+door that plug-ins use. Classes are imported when first used.
 """
 
 from __future__ import annotations

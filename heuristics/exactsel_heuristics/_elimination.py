@@ -29,7 +29,7 @@ GRAM_COLUMNS = 4000
 class Elimination:
     """A partial Cholesky factorisation of H that grows by one column at a time.
 
-    Each column costs O(d m) with the Gram matrix at hand, where m is the number of columns so far.
+    Each column costs O(d m) with the Gram matrix available, where m is the number of columns so far.
 
     Parameters
     ----------

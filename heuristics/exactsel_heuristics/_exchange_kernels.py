@@ -1,4 +1,4 @@
-"""Compiled exchange descent: take each column of a support out in turn and put the best one in, until nothing changes.
+"""Compiled exchange descent: remove each column of a support in turn and add the best one, until nothing changes.
 
 Let G be a positive semidefinite matrix (d, d), S the m columns chosen and K = (G_SS)^{-1}. What is kept, and changed in
 O(m d) when a column joins or leaves, is the table T = K G_S (m, d), which writes every column in terms of the chosen
@@ -13,7 +13,7 @@ Everything is computed anew at the beginning of every round over the support, so
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -75,14 +75,17 @@ class Reconstruction(NamedTuple):
     diagonal: FloatArray
 
 
+Exchanged: TypeAlias = LeastSquares | Reconstruction
+
+
 @choose_by_type("objective")
-def write_row(objective: Any, table: Table, q: int) -> None:
+def write_row(objective: Exchanged, table: Table, q: int) -> None:
     """Write row q of G into ``row``."""
     table.row[:] = objective.G[q]
 
 
 @write_row.register(LeastSquares)
-def _row_of_data(objective: Any, table: Table, q: int) -> None:
+def _row_of_data(objective: LeastSquares, table: Table, q: int) -> None:
     out = table.row
     if objective.G.shape[0] > 0:
         out[:] = objective.G[q]
@@ -104,25 +107,25 @@ def _row_of_data(objective: Any, table: Table, q: int) -> None:
 
 
 @choose_by_type("objective")
-def write_first_scores(objective: Any, scores: FloatArray) -> None:
+def write_first_scores(objective: Reconstruction, scores: FloatArray) -> None:
     """The scores when nothing is chosen."""
     for j in range(scores.size):
         scores[j] = objective.M[j, j]
 
 
 @write_first_scores.register(LeastSquares)
-def _correlations(objective: Any, scores: FloatArray) -> None:
+def _correlations(objective: LeastSquares, scores: FloatArray) -> None:
     scores[:] = objective.b
 
 
 @choose_by_type("objective")
-def gain_of(objective: Any, score: float, pivot: float) -> float:
+def gain_of(objective: Exchanged, score: float, pivot: float) -> float:
     """By how much a column of positive pivot lowers the objective when it joins."""
     return score / pivot
 
 
 @gain_of.register(LeastSquares)
-def _least_squares_gain(objective: Any, score: float, pivot: float) -> float:
+def _least_squares_gain(objective: LeastSquares, score: float, pivot: float) -> float:
     return 0.5 * score * score / pivot
 
 
@@ -141,7 +144,7 @@ def add_squares(out: FloatArray, scale: float, t: FloatArray) -> None:
 
 
 @choose_by_type("objective")
-def score_with(objective: Any, table: Table, m: int, q: int) -> None:
+def score_with(objective: Reconstruction, table: Table, m: int, q: int) -> None:
     """Change the scores for column q, which joins; ``row`` holds t_j, how much of its remainder column j has."""
     # E_j loses t_j E_q; with v_j = (A'E_q)'(A'E_j) = u_j - u_S'T_j, u = M_q - M_S T_q.
     v = table.other
@@ -154,12 +157,12 @@ def score_with(objective: Any, table: Table, m: int, q: int) -> None:
 
 
 @score_with.register(LeastSquares)
-def _correlate_with(objective: Any, table: Table, m: int, q: int) -> None:
+def _correlate_with(objective: LeastSquares, table: Table, m: int, q: int) -> None:
     add_scaled(table.scores, -table.scores[q], table.row)
 
 
 @choose_by_type("objective")
-def score_without(objective: Any, table: Table, m: int, place: int) -> None:
+def score_without(objective: Reconstruction, table: Table, m: int, place: int) -> None:
     """Change the scores for the column at ``place``, which leaves."""
     # What is left of it without the others is r = A_S K_i / K_ii, of which every E_j gets T_ij.
     v, columns, inverse, squared = table.other, table.columns, 1.0 / table.K[place, place], 0.0
@@ -174,7 +177,7 @@ def score_without(objective: Any, table: Table, m: int, place: int) -> None:
 
 
 @score_without.register(LeastSquares)
-def _correlate_without(objective: Any, table: Table, m: int, place: int) -> None:
+def _correlate_without(objective: LeastSquares, table: Table, m: int, place: int) -> None:
     coef = 0.0
     for a in range(m):
         coef += table.K[place, a] * objective.b[table.columns[a]]
@@ -182,7 +185,7 @@ def _correlate_without(objective: Any, table: Table, m: int, place: int) -> None
 
 
 @choose_by_type("objective")
-def explained_by(objective: Any, table: Table, m: int) -> float:
+def explained_by(objective: Reconstruction, table: Table, m: int) -> float:
     """By how much the m chosen columns lower the objective."""
     total = 0.0
     for a in range(m):
@@ -192,7 +195,7 @@ def explained_by(objective: Any, table: Table, m: int) -> float:
 
 
 @explained_by.register(LeastSquares)
-def _explained_by_least_squares(objective: Any, table: Table, m: int) -> float:
+def _explained_by_least_squares(objective: LeastSquares, table: Table, m: int) -> float:
     total = 0.0
     for a in range(m):
         for c in range(m):
@@ -201,7 +204,7 @@ def _explained_by_least_squares(objective: Any, table: Table, m: int) -> float:
 
 
 @njit
-def join(objective: Any, table: Table, m: int, q: int) -> None:
+def join(objective: Exchanged, table: Table, m: int, q: int) -> None:
     """Let column q, of which enough is left, join the m chosen ones."""
     T, K, t, columns = table.T, table.K, table.row, table.columns
     # Row q of G less what the chosen columns have of it; T holds the identity at these.
@@ -232,7 +235,7 @@ def join(objective: Any, table: Table, m: int, q: int) -> None:
 
 
 @njit
-def leave(objective: Any, table: Table, m: int, place: int) -> None:
+def leave(objective: Exchanged, table: Table, m: int, place: int) -> None:
     """Take out the column at ``place`` of the m chosen ones; the last one moves there."""
     T, K, columns, last = table.T, table.K, table.columns, m - 1
     score_without(objective, table, m, place)
@@ -257,7 +260,7 @@ def leave(objective: Any, table: Table, m: int, place: int) -> None:
 
 
 @njit
-def gain(objective: Any, table: Table, j: int) -> float:
+def gain(objective: Exchanged, table: Table, j: int) -> float:
     """By how much column j lowers the objective when it joins; -inf where it may not, or depends on those chosen."""
     if not table.free[j] or not table.pivots[j] > DEPENDENT * objective.diagonal[j]:
         return -np.inf
@@ -265,7 +268,7 @@ def gain(objective: Any, table: Table, j: int) -> float:
 
 
 @njit
-def best_to_join(objective: Any, table: Table) -> int:
+def best_to_join(objective: Exchanged, table: Table) -> int:
     """The column that lowers the objective most, the first of several; -1 where none may join."""
     best, most = -1, -np.inf
     for j in range(table.free.size):
@@ -276,7 +279,7 @@ def best_to_join(objective: Any, table: Table) -> int:
 
 
 @njit
-def begin(objective: Any, table: Table, wanted: IntArray, forced: BoolArray, allowed: BoolArray) -> int:
+def begin(objective: Exchanged, table: Table, wanted: IntArray, forced: BoolArray, allowed: BoolArray) -> int:
     """Choose the ``forced`` columns and then the ``wanted`` ones, but for those not allowed and dependent ones.
 
     Returns
@@ -301,7 +304,7 @@ def begin(objective: Any, table: Table, wanted: IntArray, forced: BoolArray, all
 
 
 @njit
-def fill(objective: Any, table: Table, m: int, least: float) -> int:
+def fill(objective: Exchanged, table: Table, m: int, least: float) -> int:
     """Add the best columns while places are free and one lowers the objective; how many are chosen then."""
     while m < table.columns.size:
         best = best_to_join(objective, table)
@@ -313,7 +316,7 @@ def fill(objective: Any, table: Table, m: int, least: float) -> int:
 
 
 @njit
-def exchange_each(objective: Any, table: Table, m: int, leaving: IntArray, least: float) -> tuple[int, bool]:
+def exchange_each(objective: Exchanged, table: Table, m: int, leaving: IntArray, least: float) -> tuple[int, bool]:
     """Replace each of the ``leaving`` columns by the best one; how many are chosen then, and whether any changed."""
     changed = False
     for q in leaving:
@@ -333,7 +336,7 @@ def exchange_each(objective: Any, table: Table, m: int, leaving: IntArray, least
 
 @njit
 def descend(
-    objective: Any, table: Table, wanted: IntArray, forced: BoolArray, allowed: BoolArray, least: float
+    objective: Exchanged, table: Table, wanted: IntArray, forced: BoolArray, allowed: BoolArray, least: float
 ) -> tuple[int, int]:
     """Exchange columns, round after round, from ``wanted`` (k,) until a round brings no improvement.
 
@@ -363,7 +366,7 @@ def descend(
 
 @njit
 def descend_some(
-    objective: Any, supports: IntArray, forced: BoolArray, allowed: BoolArray, least: float,
+    objective: Exchanged, supports: IntArray, forced: BoolArray, allowed: BoolArray, least: float,
     explained: FloatArray, rounds: IntArray, first: int, step: int,
 ) -> None:  # fmt: skip
     """Descend from the rows ``first``, ``first + step``, ... of ``supports`` (r, k), which receive what is found.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from exactsel.problem.design import SparseColumns
 from exactsel.problem.mapped_columns import MappedColumns
 from exactsel.problem.storing import columns_by_entries, columns_of_none
 from exactsel.types import BoolArray, FloatArray, IntArray
-from exactsel_heuristics._exchange_kernels import LeastSquares, Reconstruction, descend_some
+from exactsel_heuristics._exchange_kernels import Exchanged, LeastSquares, Reconstruction, descend_some
 
 if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
@@ -58,7 +58,7 @@ class Descents:
         ... and those for each of these.
     """
 
-    objective: Any
+    objective: Exchanged
     forced: BoolArray
     allowed: BoolArray
     k: int
@@ -117,7 +117,7 @@ class Descents:
         return START_WORK * rounds.size + float(np.sum(rounds)) * self._round_work
 
     def evaluations_of(self, rounds: IntArray) -> int:
-        """Supports whose objective that told."""
+        """The number of supports whose objective the rounds computed."""
         return int(np.sum(rounds)) * self.k * max(self.d - self.k, 0)
 
 

@@ -44,4 +44,4 @@ class MappedLeaveOneOutSelection(OnDemandSelection):
         squared[known], wrong[:] = total[known], miss
 
     def _note_path(self, best: int, on_path: FloatArray) -> None:
-        """Nothing: every row is looked at."""
+        """Nothing: every row is evaluated."""

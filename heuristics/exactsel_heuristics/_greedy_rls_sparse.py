@@ -2,8 +2,8 @@
 
 In a row that no column of the path has an entry in, all of the path's columns have the same value, the negative of
 their mean (or zero, where nothing is taken off). So a column's row c_i = M a_i of the cache is, but for the rows that
-the path or the column itself touches, one number, and so are the leverages. Leave-one-out errors of the rows left are
-summed up from what their residuals and squared residuals come to: a candidate costs the rows that it and the path
+the path or the column itself touches, one number, and so are the leverages. Leave-one-out errors of the remaining rows
+are computed from the sums of their residuals and squared residuals. A candidate costs the rows that it and the path
 touch, times the length of the path, in place of all rows. The formulas are those of
 :mod:`exactsel_heuristics._greedy_rls_selection`.
 """

@@ -12,7 +12,7 @@ DEPENDENT = 1e-12
 
 @njit
 def drop_from_inverse(K: FloatArray, m: int, i: int) -> None:
-    """Leave out row and column i of the inverse in K[:m, :m]; the last one takes place i, and K[:m-1, :m-1] is left.
+    """Remove row and column i of the inverse in K[:m, :m]; the last one takes place i, and K[:m-1, :m-1] is left.
 
     Schur complement: the inverse of what stays is K - k_i k_i' / K_ii.
     """
@@ -33,7 +33,7 @@ def drop_from_inverse(K: FloatArray, m: int, i: int) -> None:
 
 @njit
 def border_inverse(K: FloatArray, m: int, w: FloatArray, pivot: float) -> None:
-    """Put in a last row and column h with diagonal entry h_0, given w = K h and ``pivot`` = h_0 - h'w."""
+    """Append a last row and column h with diagonal entry h_0, given w = K h and ``pivot`` = h_0 - h'w."""
     for a in range(m):
         factor = w[a] / pivot
         for b in range(m):

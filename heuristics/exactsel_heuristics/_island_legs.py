@@ -1,7 +1,7 @@
 """One leg of one island: POSS or PPOSS from given supports, here or in a process of its own.
 
-A leg is told all it needs but the data: its seed, how many iterations, and the supports its archive begins with. So it
-does not matter who runs it, or how often.
+A leg receives all it needs but the data: its seed, how many iterations, and the supports its archive begins with. So
+the process that runs it, and repeated runs, make no difference.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def run_leg(task: Task, leg: Leg, context: Context) -> Outcome:
 
 
 class LegProcesses:
-    """Processes that run legs of one problem; leaving the context ends them, whatever they are at."""
+    """Processes that run legs of one problem; leaving the context ends them, also those at work."""
 
     def __init__(self, problem: Problem, task: Task, count: int) -> None:
         self._task, self._stack = task, contextlib.ExitStack()
@@ -127,7 +127,7 @@ def _outcome(said: dict[str, Any]) -> Outcome:
 
 
 def main(file: str) -> None:
-    """Answer legs, one JSON object a line, for whoever started this process."""
+    """Answer legs, one JSON object a line, for the process that started this one."""
     with np.load(file) as held:
         about = json.loads(str(held["about"]))
         weights = held.get("weights")

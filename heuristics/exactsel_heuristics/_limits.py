@@ -1,4 +1,4 @@
-"""What limits of coefficients change in a heuristic's formulas; nothing where coefficients are free.
+"""Changes of heuristics' formulas under coefficient limits; none where coefficients are free.
 
 A point is projected on the models of at most k columns within their limits by keeping the k columns whose distance
 from zero falls most, u_j² - (u_j - c_j)² with c_j the limited u_j, and limiting those.

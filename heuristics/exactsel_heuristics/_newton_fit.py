@@ -31,12 +31,12 @@ def newton_fit(
 ) -> FloatArray:
     """Minimise P over models on ``columns`` (m,) by Newton's method, its systems solved by conjugate gradients.
 
-    Nothing of size (m, m) is made: each direction passes twice over the data, and ``should_stop`` is asked in between.
+    Nothing of size (m, m) is made: each direction passes twice over the data, and ``should_stop`` is called in between.
 
     Returns
     -------
     array (m,)
-        With a gradient of norm ``tolerance``, or where nothing more can be gained, or where it was told to stop.
+        With a gradient of norm ``tolerance``, or where nothing more can be gained, or after a stop.
     """
     AT = problem.AT if columns.size == problem.d else problem.AT[columns]
     return _Descent(problem, AT, start).to(tolerance, should_stop)
@@ -67,7 +67,7 @@ class _Descent:
             if norm <= tolerance:
                 break
             (loss_majorizer if majorise else loss_curvature)(self._loss, self._z, self._y, bends)
-            # A better direction as the gradient falls, so that Newton's speed is kept, but no better than asked for.
+            # A better direction as the gradient falls, so that Newton's speed is kept, but no better than requested.
             share = max(min(0.25, np.sqrt(norm / self._scale)), 0.3 * tolerance / norm)
             step = self._direction(gradient, bends, share, should_stop)
             if step is None:

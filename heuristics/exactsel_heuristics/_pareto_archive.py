@@ -6,14 +6,14 @@ compared: s dominates s' when f(s) <= f(s') and |s| <= |s'|, one of them strictl
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from exactsel._jit import njit
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._pareto_layout import FIRST, GROUP, NO_LARGER, SIZE, SMALLER, Members, new_members
-from exactsel_heuristics._pareto_objective import adopt
+from exactsel_heuristics._pareto_objective import ParetoObjective, adopt
 
 
 class Archive(NamedTuple):
@@ -150,7 +150,7 @@ def remove_dominated(archive: Archive, offspring: Members, p: int) -> None:
 
 
 @njit
-def insert(objective: Any, archive: Archive, offspring: Members, p: int) -> None:
+def insert(objective: ParetoObjective, archive: Archive, offspring: Members, p: int) -> None:
     """Copy offspring p to a free slot, last in order; there must be one."""
     slot = archive.order[archive.live[0]]
     copy_member(offspring, p, archive.members, slot)

@@ -11,7 +11,7 @@ from exactsel.kernels.box import gram_box_refit, newton_box_refit
 from exactsel.kernels.columns import Columns
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._gram_rows import GramRows, entry, keep_row
-from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
+from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE, Members, Scratch
 from exactsel_heuristics._pareto_quadratic import gram_rows
 
 if TYPE_CHECKING:
@@ -29,17 +29,21 @@ class BoxedQuadraticObjective(NamedTuple):
     upper: FloatArray
 
     @staticmethod
-    def flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int, cutoff: float) -> float:
+    def flipped_value(
+        objective: BoxedQuadraticObjective, source: Members, slot: int, scratch: Scratch, p: int, cutoff: float
+    ) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_gram_value(objective, _offspring(source, slot, scratch, p)))
 
     @staticmethod
-    def settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int) -> float:
+    def settled_value(
+        objective: BoxedQuadraticObjective, members: Members, slot: int, scratch: Scratch, p: int
+    ) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_gram_value(objective, members.supports[slot, FIRST : FIRST + members.supports[slot, SIZE]]))
 
     @staticmethod
-    def adopt(objective: Any, members: Any, slot: int) -> None:
+    def adopt(objective: BoxedQuadraticObjective, members: Members, slot: int) -> None:
         """Nothing to prepare."""
 
 
@@ -54,17 +58,19 @@ class BoxedRowsObjective(NamedTuple):
     upper: FloatArray
 
     @staticmethod
-    def flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int, cutoff: float) -> float:
+    def flipped_value(
+        objective: BoxedRowsObjective, source: Members, slot: int, scratch: Scratch, p: int, cutoff: float
+    ) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_rows_value(objective, _offspring(source, slot, scratch, p)))
 
     @staticmethod
-    def settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int) -> float:
+    def settled_value(objective: BoxedRowsObjective, members: Members, slot: int, scratch: Scratch, p: int) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_rows_value(objective, members.supports[slot, FIRST : FIRST + members.supports[slot, SIZE]]))
 
     @staticmethod
-    def adopt(objective: Any, members: Any, slot: int) -> None:
+    def adopt(objective: BoxedRowsObjective, members: Members, slot: int) -> None:
         """Keep the rows of the new member's columns."""
         _keep_rows(objective, members, slot)
 
@@ -80,17 +86,19 @@ class BoxedLossObjective(NamedTuple):
     upper: FloatArray
 
     @staticmethod
-    def flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int, cutoff: float) -> float:
+    def flipped_value(
+        objective: BoxedLossObjective, source: Members, slot: int, scratch: Scratch, p: int, cutoff: float
+    ) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_loss_value(objective, _offspring(source, slot, scratch, p)))
 
     @staticmethod
-    def settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int) -> float:
+    def settled_value(objective: BoxedLossObjective, members: Members, slot: int, scratch: Scratch, p: int) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_loss_value(objective, members.supports[slot, FIRST : FIRST + members.supports[slot, SIZE]]))
 
     @staticmethod
-    def adopt(objective: Any, members: Any, slot: int) -> None:
+    def adopt(objective: BoxedLossObjective, members: Members, slot: int) -> None:
         """Nothing to prepare."""
 
 
@@ -116,7 +124,7 @@ def boxed_loss_objective(problem: BoxedProblem) -> BoxedLossObjective:
 
 
 @njit
-def _offspring(source: Any, slot: int, scratch: Any, p: int) -> IntArray:
+def _offspring(source: Members, slot: int, scratch: Scratch, p: int) -> IntArray:
     """The columns of an offspring: those of its parent but the dropped ones, and the added ones."""
     flips, parent = scratch.flips[p], source.supports[slot]
     columns, m = flips[COLUMNS], 0
@@ -135,7 +143,7 @@ def _offspring(source: Any, slot: int, scratch: Any, p: int) -> IntArray:
 
 
 @njit
-def _gram_value(objective: Any, columns: IntArray) -> float:
+def _gram_value(objective: BoxedQuadraticObjective, columns: IntArray) -> float:
     value = gram_box_refit(
         objective.G, objective.b, objective.constant, objective.lam, objective.lower, objective.upper, columns
     )
@@ -143,7 +151,7 @@ def _gram_value(objective: Any, columns: IntArray) -> float:
 
 
 @njit
-def _rows_value(objective: Any, columns: IntArray) -> float:
+def _rows_value(objective: BoxedRowsObjective, columns: IntArray) -> float:
     m = columns.size
     G, b, lower, upper = np.empty((m, m)), np.empty(m), np.empty(m), np.empty(m)
     for i in range(m):
@@ -157,13 +165,13 @@ def _rows_value(objective: Any, columns: IntArray) -> float:
 
 
 @njit
-def _keep_rows(objective: Any, members: Any, slot: int) -> None:
+def _keep_rows(objective: BoxedRowsObjective, members: Members, slot: int) -> None:
     for a in range(members.supports[slot, SIZE]):
         keep_row(objective.gram, members.supports[slot, FIRST + a])
 
 
 @njit
-def _loss_value(objective: Any, columns: IntArray) -> float:
+def _loss_value(objective: BoxedLossObjective, columns: IntArray) -> float:
     lower, upper, x = objective.lower, objective.upper, np.zeros(columns.size)
     value = newton_box_refit(objective.loss, objective.AT, objective.y, objective.lam, lower, upper, columns, x)
     return value if np.isfinite(value) else np.inf

@@ -2,23 +2,24 @@
 
 With G = A'A, M = G G, S the support and K = G_SS^{-1}, f(S) = ||A - S S⁺ A||_F^2 = tr G - tr(K M_SS), and
 
-* putting in j: w = K G_Sj, s = G_jj - G_jS w, and f falls by (M_jj - 2 w'M_Sj + w'M_SS w) / s;
-* leaving out i: with k_i the column of K, f rises by k_i'M_SS k_i / K_ii.
+* adding j: w = K G_Sj, s = G_jj - G_jS w, and f falls by (M_jj - 2 w'M_Sj + w'M_SS w) / s;
+* removing i: with k_i the column of K, f rises by k_i'M_SS k_i / K_ii.
 
 The lemmas of the paper (``tests/fixtures/pocss_lemmas.py``) say the same in terms of the data, at O(n d) a flip.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.linalg import dot
+from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._gram_rows import GRAM_COLUMNS, GramRows, entry, keep_row, rows_on_demand, whole_matrix
 from exactsel_heuristics._inverse_updates import DEPENDENT, border_inverse, copy_fit, drop_from_inverse, invert, product
-from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
+from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE, Members, Scratch
 
 if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
@@ -32,17 +33,19 @@ class ColumnSubsetObjective(NamedTuple):
     total: float
 
     @staticmethod
-    def flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int, cutoff: float) -> float:
+    def flipped_value(
+        objective: ColumnSubsetObjective, source: Members, slot: int, scratch: Scratch, p: int, cutoff: float
+    ) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_flipped_value(objective, source, slot, scratch, p))
 
     @staticmethod
-    def settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int) -> float:
+    def settled_value(objective: ColumnSubsetObjective, members: Members, slot: int, scratch: Scratch, p: int) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_settled_value(objective, members, slot))
 
     @staticmethod
-    def adopt(objective: Any, members: Any, slot: int) -> None:
+    def adopt(objective: ColumnSubsetObjective, members: Members, slot: int) -> None:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         _adopt(objective, members, slot)
 
@@ -62,7 +65,7 @@ def column_subset_objective(problem: ColumnSubsetProblem) -> ColumnSubsetObjecti
 
 
 @njit
-def _form(objective: Any, columns: Any, m: int, v: Any) -> float:
+def _form(objective: ColumnSubsetObjective, columns: IntArray, m: int, v: FloatArray) -> float:
     """v'M_SS v."""
     total = 0.0
     for a in range(m):
@@ -74,7 +77,9 @@ def _form(objective: Any, columns: Any, m: int, v: Any) -> float:
 
 
 @njit(inline=True)
-def _addition(objective: Any, columns: Any, m: int, K: Any, j: int, h: Any, w: Any) -> tuple[float, float]:
+def _addition(
+    objective: ColumnSubsetObjective, columns: IntArray, m: int, K: FloatArray, j: int, h: FloatArray, w: FloatArray
+) -> tuple[float, float]:
     """(pivot, gain) of column j when it joins columns[:m]; the pivot is 0 when it depends on them; w = K h."""
     for a in range(m):
         h[a] = entry(objective.gram, columns[a], j)
@@ -90,7 +95,7 @@ def _addition(objective: Any, columns: Any, m: int, K: Any, j: int, h: Any, w: A
 
 
 @njit(inline=True)
-def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int) -> float:
+def _flipped_value(objective: ColumnSubsetObjective, source: Members, slot: int, scratch: Scratch, p: int) -> float:
     m, value = int(source.supports[slot, SIZE]), float(source.values[slot])
     columns, K = source.supports[slot, FIRST:], source.factors[slot]
     if m == 0:
@@ -101,7 +106,7 @@ def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int)
     if drops + adds > 1:
         copy_fit(m, columns, K, flips[COLUMNS], scratch.factors[p])
         columns, K = flips[COLUMNS], scratch.factors[p]
-    # From the last place on, so that filling a gap with the last column moves none that is still to be left out.
+    # From the last place on, so that filling a gap with the last column moves none that is still to be removed.
     for number in range(drops - 1, -1, -1):
         i = flips[DROPS, number]
         value += _form(objective, columns, m, K[i]) / K[i, i]
@@ -123,7 +128,7 @@ def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int)
 
 
 @njit
-def _settled_value(objective: Any, members: Any, slot: int) -> float:
+def _settled_value(objective: ColumnSubsetObjective, members: Members, slot: int) -> float:
     m = members.supports[slot, SIZE]
     columns, K = members.supports[slot, FIRST:], members.factors[slot]
     H = np.zeros((m, m))
@@ -142,7 +147,7 @@ def _settled_value(objective: Any, members: Any, slot: int) -> float:
 
 
 @njit
-def _adopt(objective: Any, members: Any, slot: int) -> None:
+def _adopt(objective: ColumnSubsetObjective, members: Members, slot: int) -> None:
     for a in range(members.supports[slot, SIZE]):
         keep_row(objective.gram, members.supports[slot, FIRST + a])
         keep_row(objective.squared, members.supports[slot, FIRST + a])

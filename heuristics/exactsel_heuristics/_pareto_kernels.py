@@ -5,7 +5,7 @@ What several threads do together is in :mod:`exactsel_heuristics._pareto_teams`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from exactsel_heuristics._pareto_layout import (
     Members,
     Scratch,
 )
-from exactsel_heuristics._pareto_objective import flipped_value, settled_value
+from exactsel_heuristics._pareto_objective import ParetoObjective, flipped_value, settled_value
 from exactsel_heuristics._pareto_random import plan_flips, uniform
 
 
@@ -100,7 +100,9 @@ def propose(
 
 
 @njit(inline=True)
-def assess(objective: Any, source: Members, slot: int, offspring: Members, scratch: Scratch, p: int) -> bool:
+def assess(
+    objective: ParetoObjective, source: Members, slot: int, offspring: Members, scratch: Scratch, p: int
+) -> bool:
     """Evaluate a proposal; unless it is dominated, compute its factor, write its value, and return True."""
     no_larger, smaller = scratch.limits[p, NO_LARGER], scratch.limits[p, SMALLER]
     value = flipped_value(objective, source, slot, scratch, p, no_larger)
@@ -116,12 +118,12 @@ def assess(objective: Any, source: Members, slot: int, offspring: Members, scrat
 
 @njit
 def create_some(
-    objective: Any, plan: Plan, archive: Archive, slot: int, offspring: Members, scratch: Scratch, iteration: int,
-    ticket: IntArray, stop: BoolArray,
+    objective: ParetoObjective, plan: Plan, archive: Archive, slot: int, offspring: Members, scratch: Scratch,
+    iteration: int, ticket: IntArray, stop: BoolArray,
 ) -> None:  # fmt: skip
     """A thread's share of an iteration's offspring, one per processor: those whose number it draws from ``ticket``.
 
-    Their values are infinite before. Once somebody raises ``stop`` the rest of them is not made.
+    Their values are infinite before. Once ``stop`` is set the rest of them is not made.
     """
     while not stop[0]:
         p = atomic_add(ticket, 0, 1)
@@ -139,7 +141,13 @@ def choose_parent(plan: Plan, archive: Archive, iteration: int) -> int:
 
 @njit
 def update(
-    objective: Any, plan: Plan, archive: Archive, offspring: Members, kept: IntArray, iteration: int, record: FloatArray
+    objective: ParetoObjective,
+    plan: Plan,
+    archive: Archive,
+    offspring: Members,
+    kept: IntArray,
+    iteration: int,
+    record: FloatArray,
 ) -> None:
     """The accelerated archive update of PPOSS (section 3.4).
 
@@ -157,7 +165,7 @@ def update(
 
 @njit
 def enter_given(
-    objective: Any, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, given: IntArray,
+    objective: ParetoObjective, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, given: IntArray,
     record: FloatArray,
 ) -> None:  # fmt: skip
     """Enter the supports in the rows of ``given`` (r, w), ascending and padded with -1, unless they are dominated."""
@@ -187,7 +195,7 @@ def enter_given(
 
 @njit
 def run_serial(
-    objective: Any, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, kept: IntArray,
+    objective: ParetoObjective, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, kept: IntArray,
     first: int, end: int, record: FloatArray, stop: BoolArray,
 ) -> int:  # fmt: skip
     """Iterations ``first`` to ``end`` - 1 on one thread; returns the next one, earlier when the archive is full."""
@@ -205,11 +213,12 @@ def run_serial(
 
 @njit
 def run_alone(
-    objective: Any, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, first: int, end: int,
-    record: FloatArray, stop: BoolArray,
+    objective: ParetoObjective, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, first: int,
+    end: int, record: FloatArray, stop: BoolArray,
 ) -> int:  # fmt: skip
-    """``run_serial`` with one processor, POSS, without what only several need; the same result. Ends early where told
-    to ``stop``.
+    """``run_serial`` with one processor, POSS, without what only several need; the same result.
+
+    Ends early where ``stop`` is set.
     """
     for iteration in range(first, end):
         if stop[0] or archive.live[0] >= archive.order.size:
@@ -242,8 +251,8 @@ def release(lock: IntArray) -> None:
 
 @njit
 def work_alone(
-    objective: Any, plan: Plan, archive: Archive, parents: Members, offspring: Members, scratch: Scratch, p: int,
-    counter: IntArray, end: int, lock: IntArray, record: FloatArray,
+    objective: ParetoObjective, plan: Plan, archive: Archive, parents: Members, offspring: Members, scratch: Scratch,
+    p: int, counter: IntArray, end: int, lock: IntArray, record: FloatArray,
 ) -> None:  # fmt: skip
     """A worker of asynchronous PPOSS: iterations until the shared counter reaches ``end`` or the archive is full.
 

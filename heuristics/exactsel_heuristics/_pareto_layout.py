@@ -1,4 +1,4 @@
-"""Where the kernels of Pareto optimisation keep things: few arrays with one slot per support or worker.
+"""The memory layout of Pareto optimisation in kernels: few arrays with one slot per support or worker.
 
 Compiled code carries every array through every call, so related numbers share an array. w is the largest size of a
 support, n the number of rows of the data for objectives that need them, else 0.
@@ -16,8 +16,8 @@ SIZE, GROUP, FIRST = 0, 1, 2
 """Places in a row of ``Members.supports``: the size, the group, and the first of the columns, ascending."""
 
 DROPS, ADDS, COLUMNS, COUNTS = 0, 1, 2, 3
-"""Rows of ``Scratch.flips``: places in the parent to take out, columns to put in, the columns after that in any
-order, and how many there are of each."""
+"""Rows of ``Scratch.flips``: places in the parent to remove, columns to add, the columns after that in any order, and
+the number of each."""
 
 CACHE_LINES = 16
 """Numbers in two cache lines: what a thread writes for each offspring is as far from what the next one writes."""

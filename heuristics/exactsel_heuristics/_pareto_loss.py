@@ -20,7 +20,7 @@ from exactsel.kernels.refit import newton_refit
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_value
 from exactsel.types import FloatArray
 from exactsel_heuristics._inverse_updates import DEPENDENT, border_inverse, copy_fit, drop_from_inverse, invert, product
-from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
+from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE, Members, Scratch
 
 if TYPE_CHECKING:
     from exactsel.problem.regression import Problem
@@ -43,22 +43,24 @@ class LossObjective(NamedTuple):
     tolerance: float
 
     @staticmethod
-    def flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int, cutoff: float) -> float:
+    def flipped_value(
+        objective: LossObjective, source: Members, slot: int, scratch: Scratch, p: int, cutoff: float
+    ) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_flipped_value(objective, source, slot, scratch, p, cutoff))
 
     @staticmethod
-    def settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int) -> float:
+    def settled_value(objective: LossObjective, members: Members, slot: int, scratch: Scratch, p: int) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_settled_value(objective, members, slot, scratch, p))
 
     @staticmethod
-    def adopt(objective: Any, members: Any, slot: int) -> None:
+    def adopt(objective: LossObjective, members: Members, slot: int) -> None:
         """Nothing to prepare."""
 
 
 def loss_objective(problem: Problem) -> LossObjective:
-    """The objective of a problem with lam > 0, whatever its loss."""
+    """The objective of a problem with lam > 0, for any loss."""
     return LossObjective(
         problem.row_loss, problem.raw.AT, problem.y, problem.lam, problem.objective.gradient_tolerance(TOLERANCE)
     )  # fmt: skip
@@ -73,7 +75,7 @@ def empty_rows(problem: Problem) -> FloatArray:
 
 
 @njit
-def _start(objective: Any, source: Any, slot: int, scratch: Any, p: int) -> int:
+def _start(objective: LossObjective, source: Members, slot: int, scratch: Scratch, p: int) -> int:
     """Cut and border the parent's x and K to the offspring's columns; z and b at the new x. Returns its size.
 
     A size of -1 says that a column depends on the others.
@@ -85,7 +87,7 @@ def _start(objective: Any, source: Any, slot: int, scratch: Any, p: int) -> int:
     z, b, weights = scratch.rows[p, 0], scratch.rows[p, 1], scratch.rows[p, 2]
     copy_fit(m, source.supports[slot, FIRST:], source.factors[slot], columns, K)
     drops, adds = flips[COUNTS, DROPS], flips[COUNTS, ADDS]
-    # From the last place on, so that filling a gap with the last column moves none that is still to be left out.
+    # From the last place on, so that filling a gap with the last column moves none that is still to be removed.
     for number in range(drops - 1, -1, -1):
         i = flips[DROPS, number]
         factor = x[i] / K[i, i]
@@ -115,7 +117,9 @@ def _start(objective: Any, source: Any, slot: int, scratch: Any, p: int) -> int:
 
 
 @njit
-def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int, cutoff: float) -> float:
+def _flipped_value(
+    objective: LossObjective, source: Members, slot: int, scratch: Scratch, p: int, cutoff: float
+) -> float:
     m = _start(objective, source, slot, scratch, p)
     if m < 0:
         return np.inf
@@ -146,7 +150,7 @@ def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int,
 
 
 @njit
-def _settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int) -> float:
+def _settled_value(objective: LossObjective, members: Members, slot: int, scratch: Scratch, p: int) -> float:
     """Start from the offspring that ``scratch`` holds, whose columns may stand in another order."""
     m = members.supports[slot, SIZE]
     columns, K = members.supports[slot, FIRST : FIRST + m], members.factors[slot]

@@ -1,4 +1,4 @@
-"""What an objective of Pareto optimisation is, and how kernels call it.
+"""The interface of an objective of Pareto optimisation, and the calls that kernels make.
 
 An objective is a named tuple of arrays with three static methods, which compiled code finds by the tuple's type:
 
@@ -9,7 +9,7 @@ An objective is a named tuple of arrays with three static methods, which compile
     Compute the factor of the support in that slot from the data, so that no rounding accumulates from member to
     member; returns the value.
 ``adopt(objective, members, slot)``
-    Told about each new member of the archive, by one thread at a time.
+    Called for each new member of the archive, by one thread at a time.
 """
 
 from __future__ import annotations
@@ -17,23 +17,44 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 from exactsel._jit import overload
 from exactsel_heuristics._pareto_layout import Members, Scratch
 
 
-def flipped_value(objective: Any, source: Members, slot: int, scratch: Scratch, p: int, cutoff: float) -> float:
+class ParetoObjective(Protocol):
+    """A named tuple of arrays, and how kernels call it; its methods are given it as ``objective``."""
+
+    @staticmethod
+    def flipped_value(objective: Any, source: Members, slot: int, scratch: Scratch, p: int, cutoff: float) -> float:
+        """The value of an offspring."""
+        ...
+
+    @staticmethod
+    def settled_value(objective: Any, members: Members, slot: int, scratch: Scratch, p: int) -> float:
+        """The value of a support, its factor computed anew."""
+        ...
+
+    @staticmethod
+    def adopt(objective: Any, members: Members, slot: int) -> None:
+        """Prepare for offspring of a new member."""
+        ...
+
+
+def flipped_value(
+    objective: ParetoObjective, source: Members, slot: int, scratch: Scratch, p: int, cutoff: float
+) -> float:
     """The value of an offspring."""
     return float(type(objective).flipped_value(objective, source, slot, scratch, p, cutoff))
 
 
-def settled_value(objective: Any, members: Members, slot: int, scratch: Scratch, p: int) -> float:
+def settled_value(objective: ParetoObjective, members: Members, slot: int, scratch: Scratch, p: int) -> float:
     """The value of a support, its factor computed anew."""
     return float(type(objective).settled_value(objective, members, slot, scratch, p))
 
 
-def adopt(objective: Any, members: Members, slot: int) -> None:
+def adopt(objective: ParetoObjective, members: Members, slot: int) -> None:
     """Prepare for offspring of a new member."""
     type(objective).adopt(objective, members, slot)
 

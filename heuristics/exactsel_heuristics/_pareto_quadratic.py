@@ -2,8 +2,8 @@
 
 With H = A'A + lam I, b = A'y and S the support, K = H_SS^{-1} and x = K b_S:
 
-* putting in j: w = K H_Sj, pivot s = H_jj - H_jS w, and the objective falls by (b_j - H_jS x)^2 / (2 s);
-* leaving out i: the objective rises by x_i^2 / (2 K_ii).
+* adding j: w = K H_Sj, pivot s = H_jj - H_jS w, and the objective falls by (b_j - H_jS x)^2 / (2 s);
+* removing i: the objective rises by x_i^2 / (2 K_ii).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from exactsel._jit import njit
 from exactsel.kernels.linalg import dot
 from exactsel.problem.design import SparseColumns
 from exactsel.problem.mapped_columns import MappedColumns
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._gram_rows import (
     GRAM_COLUMNS,
     GramRows,
@@ -28,7 +28,7 @@ from exactsel_heuristics._gram_rows import (
     whole_matrix,
 )
 from exactsel_heuristics._inverse_updates import DEPENDENT, border_inverse, copy_fit, drop_from_inverse, invert, product
-from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE
+from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE, Members, Scratch
 
 if TYPE_CHECKING:
     from exactsel.problem.objective import Objective
@@ -44,17 +44,19 @@ class QuadraticObjective(NamedTuple):
     lam: float
 
     @staticmethod
-    def flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int, cutoff: float) -> float:
+    def flipped_value(
+        objective: QuadraticObjective, source: Members, slot: int, scratch: Scratch, p: int, cutoff: float
+    ) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_flipped_value(objective, source, slot, scratch, p))
 
     @staticmethod
-    def settled_value(objective: Any, members: Any, slot: int, scratch: Any, p: int) -> float:
+    def settled_value(objective: QuadraticObjective, members: Members, slot: int, scratch: Scratch, p: int) -> float:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         return float(_settled_value(objective, members, slot))
 
     @staticmethod
-    def adopt(objective: Any, members: Any, slot: int) -> None:
+    def adopt(objective: QuadraticObjective, members: Members, slot: int) -> None:
         """See :mod:`exactsel_heuristics._pareto_objective`."""
         _adopt(objective, members, slot)
 
@@ -78,7 +80,16 @@ def gram_rows(objective: Objective) -> tuple[GramRows, FloatArray, float]:
 
 
 @njit(inline=True)
-def _addition(objective: Any, columns: Any, m: int, K: Any, x: Any, j: int, h: Any, w: Any) -> tuple[float, float]:
+def _addition(
+    objective: QuadraticObjective,
+    columns: IntArray,
+    m: int,
+    K: FloatArray,
+    x: FloatArray,
+    j: int,
+    h: FloatArray,
+    w: FloatArray,
+) -> tuple[float, float]:
     """(pivot, coefficient) of column j when it joins columns[:m]; the pivot is 0 when it depends on them; w = K h."""
     for a in range(m):
         h[a] = entry(objective.gram, columns[a], j)
@@ -91,7 +102,7 @@ def _addition(objective: Any, columns: Any, m: int, K: Any, x: Any, j: int, h: A
 
 
 @njit(inline=True)
-def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int) -> float:
+def _flipped_value(objective: QuadraticObjective, source: Members, slot: int, scratch: Scratch, p: int) -> float:
     m, value = int(source.supports[slot, SIZE]), float(source.values[slot])
     columns, K = source.supports[slot, FIRST:], source.factors[slot]
     if m == 0:
@@ -103,7 +114,7 @@ def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int)
         copy_fit(m, columns, K, flips[COLUMNS], scratch.factors[p])
         columns, K = flips[COLUMNS], scratch.factors[p]
     x = K[K.shape[1]]
-    # From the last place on, so that filling a gap with the last column moves none that is still to be left out.
+    # From the last place on, so that filling a gap with the last column moves none that is still to be removed.
     for number in range(drops - 1, -1, -1):
         i = flips[DROPS, number]
         value += 0.5 * x[i] * x[i] / K[i, i]
@@ -130,7 +141,7 @@ def _flipped_value(objective: Any, source: Any, slot: int, scratch: Any, p: int)
 
 
 @njit
-def _settled_value(objective: Any, members: Any, slot: int) -> float:
+def _settled_value(objective: QuadraticObjective, members: Members, slot: int) -> float:
     m = members.supports[slot, SIZE]
     columns, K = members.supports[slot, FIRST:], members.factors[slot]
     x = K[K.shape[1]]
@@ -147,6 +158,6 @@ def _settled_value(objective: Any, members: Any, slot: int) -> float:
 
 
 @njit
-def _adopt(objective: Any, members: Any, slot: int) -> None:
+def _adopt(objective: QuadraticObjective, members: Members, slot: int) -> None:
     for a in range(members.supports[slot, SIZE]):
         keep_row(objective.gram, members.supports[slot, FIRST + a])

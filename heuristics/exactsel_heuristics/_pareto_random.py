@@ -1,7 +1,7 @@
 """Random choices of Pareto optimisation from a counter-based generator.
 
-Each number is a hash of (key, iteration, stream, number), so it does not matter which thread draws it, or when:
-compiled kernels and their plain twins make identical choices, whatever the number of threads.
+Each number is a hash of (key, iteration, stream, number), so it does not depend on the thread that draws it, or on the
+time. Compiled kernels and their plain twins make identical choices, for any number of threads.
 """
 
 from __future__ import annotations

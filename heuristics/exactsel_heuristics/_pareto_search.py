@@ -25,6 +25,7 @@ from exactsel_heuristics._pareto_kernels import (
     work_alone,
 )
 from exactsel_heuristics._pareto_layout import FIRST, SIZE, Members, Scratch, new_members, new_scratch
+from exactsel_heuristics._pareto_objective import ParetoObjective
 from exactsel_heuristics._pareto_random import skipping_rate
 from exactsel_heuristics._pareto_teams import (
     BATCH,
@@ -52,7 +53,7 @@ TURNS_WORK = 5e4
 """Rough number of operations of a batch of all processors below which they take turns, as POSS does."""
 
 BATCH_WORK = 1e6
-"""Rough number of operations of a processor's largest batch, where none is asked for."""
+"""Rough number of operations of a processor's largest batch, where no batch size is given."""
 
 ISLAND_BYTES = 2**28
 """Most memory for what the processors find."""
@@ -61,7 +62,7 @@ TOO_SMALL = 8
 """Threads that share batches part again once a batch has an eighth of the work from which on they share it."""
 
 MOST_ISLAND_BYTES, LONGEST_BATCH = 2**32, 2e9
-"""The same where a batch is asked for, and the rough number of operations of all processors between merges then."""
+"""The same where a batch size is given, and the rough number of operations of all processors between merges then."""
 
 PIECE_WORK = 2e8
 """Rough number of operations of a thread between two questions whether to stop (about a tenth of a second)."""
@@ -80,7 +81,7 @@ class Task:
     ``loss`` the loss of the problem.
     """
 
-    objective: Any
+    objective: ParetoObjective
     loss: Any
     d: int
     k: int
@@ -163,7 +164,7 @@ def check_batch(method: str, batch: int | None, isolation: str) -> None:
 
 
 def default_iterations(d: int, k: int, processors: int = 1) -> int:
-    """floor(2 e k^2 d / processors): what the theorems of the papers ask for."""
+    """floor(2 e k^2 d / processors), the number in the theorems of the papers."""
     return int(2.0 * math.e * k * k * d / processors)
 
 
@@ -195,7 +196,7 @@ def run_synchronously(
     ----------
     task : Task
     context : Context
-        Asked whether to stop before each piece of the run.
+        Called before each piece of the run, to decide whether to stop.
     iterations : int, optional
         Offspring of each processor; :func:`default_iterations` when None.
     processors, threads : int
@@ -254,7 +255,7 @@ def _piece(task: Task, team: int, offspring: int) -> int:
 
 
 def _schedule(task: Task, processors: int, batch: int | None, largest: int, end: int) -> IntArray:
-    """Batches that grow from one offspring, or that stay as they were asked for."""
+    """Batches that grow from one offspring, or that keep the requested size."""
     if batch is not None:
         return new_schedule(largest, largest, 0, end)
     return new_schedule(1, largest, _shared(task, processors, TURNS_WORK), end)
@@ -280,7 +281,8 @@ def _batches(
 def largest_batch(task: Task, processors: int, isolation: str = "constant") -> int:
     """Most offspring of each processor between merges: one, unless evaluations are short beside a merge.
 
-    Nor must a caller who asks to stop wait for more than a piece, and what the processors find must fit in memory.
+    A caller that requests a stop must not wait for more than a piece either, and the results of the processors must fit
+    in memory.
     """
     if processors == 1 or isolation != "constant" or _held(task, processors) > ISLAND_BYTES:
         return 1
@@ -294,7 +296,7 @@ def _held(task: Task, processors: int) -> int:
 
 
 def _affordable(task: Task, processors: int, batch: int) -> int:
-    """The batch asked for, or as much of it as is made between two questions whether to stop.
+    """The requested batch, or as much of it as is made between two reads of the stop flag.
 
     Raises
     ------

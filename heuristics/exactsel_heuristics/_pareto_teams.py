@@ -12,7 +12,7 @@ numbers. Either way random numbers belong to (processor, iteration), so that the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from exactsel_heuristics._pareto_kernels import (
     update,
 )
 from exactsel_heuristics._pareto_layout import CACHE_LINES, NO_LARGER, SMALLER, Members, Scratch
+from exactsel_heuristics._pareto_objective import ParetoObjective
 from exactsel_heuristics._pareto_random import random_bits
 
 COUNT, GENERATION, TICKET, SLOT = 0, 64, 128, 192
@@ -38,7 +39,7 @@ COUNT, GENERATION, TICKET, SLOT = 0, 64, 128, 192
 processor, and the parent's slot."""
 
 SPINS = 100
-"""Looks at the barrier before a thread lets others run: there may be more threads than cores."""
+"""Reads of the barrier before a thread lets others run: there may be more threads than cores."""
 
 BATCH, SMALLEST, LARGEST, SHARED, RETURN_BELOW, RETURN_ABOVE, END = 0, 1, 2, 3, 4, 5, 6
 """Places of a schedule (CACHE_LINES,): the batch, its limits, the smallest that processors share (they take turns in
@@ -67,7 +68,7 @@ class Islands(NamedTuple):
 
 LIVE, LISTED, USED, TAKEN = 0, 1, 2, 3
 """Places in ``Islands.counts``: the live slots, all that an island lists, its own among these, and how many threads
-have asked for it since the last merge: the first has it."""
+have requested it since the last merge: the first has it."""
 
 
 NO_LIMIT = 2**62
@@ -116,7 +117,7 @@ def meet(cells: IntArray, team: int) -> None:
 
 @njit
 def run_team(
-    objective: Any, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, kept: IntArray,
+    objective: ParetoObjective, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, kept: IntArray,
     first: int, end: int, record: FloatArray, stop: BoolArray, cells: IntArray, member: int, team: int,
 ) -> int:  # fmt: skip
     """``run_serial`` by a team of threads, of which this is number ``member``; the same result."""
@@ -193,8 +194,8 @@ def free_slot(archive: Archive, islands: Islands) -> None:
 
 @njit
 def evolve(
-    objective: Any, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch, p: int,
-    first: int, end: int,
+    objective: ParetoObjective, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch,
+    p: int, first: int, end: int,
 ) -> None:  # fmt: skip
     """POSS on the island of processor p, iterations ``first`` to ``end`` - 1."""
     own = island(archive, islands, p)
@@ -213,8 +214,8 @@ def evolve(
 
 @njit
 def merge(
-    objective: Any, plan: Plan, archive: Archive, islands: Islands, p: int, limits: FloatArray, record: FloatArray,
-    evaluations: int,
+    objective: ParetoObjective, plan: Plan, archive: Archive, islands: Islands, p: int, limits: FloatArray,
+    record: FloatArray, evaluations: int,
 ) -> int:  # fmt: skip
     """Enter what processor p has found, unless it is dominated in the archive; how many members enter."""
     if islands.counts[p, USED] == 0:
@@ -250,8 +251,8 @@ def adapt_batch(schedule: IntArray, entered: int) -> None:
 
 @njit
 def take_turns(
-    objective: Any, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, first: int, end: int,
-    record: FloatArray,
+    objective: ParetoObjective, plan: Plan, archive: Archive, offspring: Members, scratch: Scratch, first: int,
+    end: int, record: FloatArray,
 ) -> int:  # fmt: skip
     """POSS itself for offspring ``first`` to ``end`` - 1 of all processors; how many members enter."""
     entered = 0
@@ -269,7 +270,7 @@ def take_turns(
 
 @njit
 def run_islands(
-    objective: Any, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch,
+    objective: ParetoObjective, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch,
     first: int, end: int, schedule: IntArray, record: FloatArray, cells: IntArray, member: int, team: int,
 ) -> int:  # fmt: skip
     """Iterations of every processor from ``first`` on, a batch of them between merges, by a team.
@@ -311,10 +312,10 @@ def run_islands(
 
 @njit
 def work_on_island(
-    objective: Any, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch, p: int,
-    counter: IntArray, end: int, schedule: IntArray, lock: IntArray, record: FloatArray,
+    objective: ParetoObjective, plan: Plan, archive: Archive, islands: Islands, offspring: Members, scratch: Scratch,
+    p: int, counter: IntArray, end: int, schedule: IntArray, lock: IntArray, record: FloatArray,
 ) -> None:  # fmt: skip
-    """A worker of asynchronous PPOSS with batches: nobody waits but for the lock, under which islands are merged.
+    """A worker of asynchronous PPOSS with batches: it waits only for the lock under which islands are merged.
 
     The archive has so many slots that one is free beside those that all islands may read.
     """

@@ -15,7 +15,7 @@ from exactsel.types import BoolArray
 from exactsel_heuristics.base import Context
 
 LONG = 1e9
-"""Rough number of operations of an iteration (half a second) from which on somebody looks whether to stop inside."""
+"""Rough number of operations of an iteration (half a second) from which on the stop flag is read inside."""
 
 LOOKS = 0.05
 """Seconds between two such looks."""
@@ -27,9 +27,9 @@ CELLS = 256
 def together(run: Callable[..., int], team: int, first: int, end: int, *more: Any) -> int:
     """Call a loop of a team on as many threads: run(first, end, *more, cells, member, team); what it returns."""
     cells = np.zeros(CELLS, np.int64)
-    # Compiled before there is anybody to wait for: an interrupt of the compiler must not leave the others waiting.
+    # Compiled before any thread waits: an interrupt of the compiler must not leave the others waiting.
     run(end, end, *more, cells, 0, 1)
-    # Nobody enters the loop, where all wait for all, before everybody is there.
+    # No thread enters the loop, where all wait for all, before every thread is there.
     all_here, ready = threading.Event(), [False]
 
     def join(member: int) -> None:

@@ -40,7 +40,7 @@ class Projection:
     columns : iterable of int
         Columns to choose at once; those that depend on earlier ones are skipped.
     should_stop : callable
-        Asked before each of them; once it says so the rest is left out.
+        Called before each of them; once it returns true the rest is skipped.
 
     Attributes
     ----------

@@ -76,7 +76,7 @@ def swap_by_refits(problem: Limited, context: Context, max_passes: int, shortlis
 
     With groups that refit is exact; within limits, where quick ones are as good, they are all there is.
 
-    In a portion of work: from the start, then from perturbations of the supports at hand until the work is done.
+    In a portion of work: from the start, then from perturbations of the current supports until the work is done.
     """
     if math.isinf(context.work):
         start = Proposal.of(context.start or (), 0)

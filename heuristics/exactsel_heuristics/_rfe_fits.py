@@ -1,4 +1,4 @@
-"""Fits on a set of columns that shrinks, for recursive feature elimination; each can be told to stop on the way."""
+"""Fits on a set of columns that shrinks, for recursive feature elimination; each can be stopped on the way."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class ColumnFits(Protocol):
     columns: IntArray
 
     def coef(self) -> FloatArray | None:
-        """The coefficients on ``columns``; when told to stop, those so far, or None where there are none."""
+        """The coefficients on ``columns``; after a stop, those so far, or None where there are none."""
         ...
 
     def delete(self, positions: IntArray) -> None:
-        """Leave out the columns at some positions, given in ascending order."""
+        """Remove the columns at some positions, given in ascending order."""
         ...
 
 
@@ -91,7 +91,7 @@ class TriangleFits:
         return shortest_solution(matrix / scale, target) / scale
 
     def delete(self, positions: IntArray) -> None:
-        """See :class:`ColumnFits`; stops half way when told to."""
+        """See :class:`ColumnFits`; ends half way after a stop."""
         kept = np.ones(self.columns.size, dtype=np.bool_)
         for position in positions[::-1]:
             if self._should_stop():

@@ -42,7 +42,7 @@ def smallest_decrease(problem: Limited) -> float:
 
 
 def smoothness(problem: Limited) -> float:
-    """About a Lipschitz constant of the gradient of L in the predictions, whatever weights the rows have."""
+    """About a Lipschitz constant of the gradient of L in the predictions, for any row weights."""
     objective = problem.base
     return float(objective.steepness * (1.0 if objective.weights is None else objective.weights.max()))
 
@@ -93,7 +93,7 @@ def evaluate(problem: Problem, supports: IntArray, should_stop: Callable[[], boo
     supports : array (m, width) of int
         One support per row, padded with -1.
     should_stop : callable
-        Asked before each batch but the first.
+        Called before each batch but the first.
 
     Returns
     -------

@@ -29,7 +29,7 @@ def second_order_form(problem: Problem, rows: Rows, at: FloatArray, lift: float 
     Raises
     ------
     Unusable
-        Where no row bends, or the rows are told to stop.
+        Where no row bends, or after a stop.
     """
     _, slopes, bends = rows.at(rows.predictions(at))
     if lift > 0.0:

@@ -43,7 +43,7 @@ class SingularVectors:
 
 
 def leading_singular_vectors(problem: ColumnSubsetProblem) -> SingularVectors:
-    """The singular vectors of the best approximation of rank k; values that are rounding are left out."""
+    """The singular vectors of the best approximation of rank k; values that are rounding are dropped."""
     found = _by_gram_matrix(problem) if min(problem.n, problem.d) > MANY else None
     if found is not None:
         return found

@@ -18,7 +18,7 @@ PANEL, CHUNK = 64, 512
 
 
 def triangle_of(table: FloatArray, should_stop: Callable[[], bool]) -> FloatArray | None:
-    """The upper triangular factor R of table (m, c) = QR, (min(m, c), c) and writable; None when told to stop."""
+    """The upper triangular factor R of table (m, c) = QR, (min(m, c), c) and writable; None after a stop."""
     rows, width = table.shape
     size = min(rows, width)
     if rows * width * size <= AT_ONCE:

@@ -62,7 +62,7 @@ class WeightedLasso:
         return cls(problem.loss, np.ascontiguousarray(A.T), np.ascontiguousarray(y), problem.lam)
 
     def move_to(self, x: FloatArray) -> None:
-        """Go on from another point (d,)."""
+        """Continue from another point (d,)."""
         self.x, self._z = x.copy(), x @ self.AT
 
     def gradient(self) -> FloatArray:
@@ -78,7 +78,7 @@ class WeightedLasso:
         return np.where(self.x != 0.0, inside, np.maximum(np.abs(gradient) - weights, 0.0))
 
     def minimise(self, weights: FloatArray, should_stop: Callable[[], bool] = never) -> bool:
-        """Move to the minimiser for non-negative weights (d,); False when told to stop on the way."""
+        """Move to the minimiser for non-negative weights (d,); False after a stop on the way."""
         for _ in range(MAX_STEPS):
             if should_stop():
                 return False

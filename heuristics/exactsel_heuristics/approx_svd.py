@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class ApproximateSvdSelection:
     """Greedy approximation of the scaled leading left singular vectors (Civril and Magdon-Ismail 2012).
 
-    With A_k = U Σ V' the best approximation of rank k, each of at most k steps adds the column of A that lowers
-    ||UΣ - S S⁺ UΣ||_F² most; the columns are normalised after each projection. It differs from greedy selection in
-    its target, UΣ (n, k) in place of A (n, d), and cannot see what A_k leaves out.
+    With A_k = U Σ V' the best approximation of rank k, each of at most k steps adds the column of A that lowers ||UΣ -
+    S S⁺ UΣ||_F² most; the columns are normalised after each projection. It differs from greedy selection in its target,
+    UΣ (n, k) in place of A (n, d), and ignores the rest A - A_k.
 
     References
     ----------

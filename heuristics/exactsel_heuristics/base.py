@@ -1,4 +1,4 @@
-"""What a heuristic is: the contract of :mod:`exactsel.start.heuristic`, under the name plug-ins know it by."""
+"""The interface of a heuristic: the contract of :mod:`exactsel.start.heuristic`, under its name for plug-ins."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class DualIterativeHardThresholding:
     max_steps : int
         Number of ascent steps.
     refit_every : int
-        Number of steps between two looks at the support.
+        Number of steps between two checks of the support.
 
     References
     ----------
@@ -130,7 +130,7 @@ class _DataAscent:
 
 
 class _GramAscent:
-    """Quadratic loss, where the correlations alone go on without beta: O(d k) a step with A'A at hand."""
+    """Quadratic loss, where the ascent needs only the correlations, without beta: O(d k) a step given A'A."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem

@@ -71,11 +71,11 @@ MOST_DESCENTS = 1_000_000
 class ExchangeDescent:
     """Local search over single exchanges from many starts (multi-start and iterated local search).
 
-    A descent takes each column of its support out in turn and puts in the one that lowers the objective most, round
-    after round, until a round changes nothing; a round takes O(k² d). Half of the starts are random, the others
-    perturb one of the best supports met: two of its columns or more are replaced by random ones. Other losses than the
-    quadratic one are searched on second-order models, at the best model known and at perturbations of the best ones
-    in turn, and what is best there is refitted; the best of all is improved by exchanges with refits in the end.
+    A descent removes each column of its support in turn and adds the one that lowers the objective most, round after
+    round, until a round changes nothing; a round takes O(k² d). Half of the starts are random, the others perturb one
+    of the best supports met: two of its columns or more are replaced by random ones. Other losses than the quadratic
+    one are searched on second-order models, at the best model known and at perturbations of the best ones in turn, and
+    what is best there is refitted; the best of all is improved by exchanges with refits in the end.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class ExchangeDescent:
                         best.fits - fits
                     )
         except Unusable:
-            pass  # told to stop before all rows had been looked at
+            pass  # stopped before all rows had been evaluated
         if best.support and not context.should_stop():
             polish = SwapLocalSearch(shortlist=SHORTLIST, exhaustive=0)
             polished = polish.run(

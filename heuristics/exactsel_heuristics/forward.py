@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 KEPT_UP_TO = 2000
-"""Columns up to which what a selection has come to is kept for a larger one on the same data."""
+"""Columns up to which the state of a selection is kept for a larger one on the same data."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,11 @@ class ForwardSelection:
 def _by_elimination(problem: Problem, context: Context) -> Proposal:
     """Forward selection for quadratic loss, O(d m) in step m once the Gram matrix is there.
 
-    It goes on from where one of fewer columns on the same data has come to, whose first steps are the same.
+    It continues the selection of fewer columns on the same data, whose first steps are the same.
     """
     decrease = smallest_decrease(problem)
     key = ("forward", problem.lam)
-    # Taken out while it is at work, so that no other thread goes on with it.
+    # Taken out while it is at work, so that no other thread continues it.
     elimination = problem.shared.pop(key, None) or Elimination(problem)
     before = len(elimination.columns)
     first = min(before, problem.k)

@@ -37,10 +37,10 @@ class GreedyRegularizedLeastSquares:
 
     Starting from the empty model, each step adds the column with which ridge regression (regularised least squares,
     RLS) has the smallest sum of leave-one-out losses; k steps take O(k n d + k³) time. Columns are added also when that
-    makes the error larger, until there are k; :attr:`Proposal.criterion` tells where it was smallest.
+    makes the error larger, until there are k; :attr:`Proposal.criterion` holds where it was smallest.
 
-    The leave-one-out predictions are always those of the squared loss, whatever the loss of the problem: y is taken
-    as a number, labels as -1 and +1. The support is refitted under the problem's own loss by whoever asked for it.
+    The leave-one-out predictions are always those of the squared loss, for every loss of the problem: y is taken as a
+    number, labels as -1 and +1. The caller refits the support under the problem's own loss.
 
     With lam = 0 the criterion is the limit lam -> 0, the leave-one-out error of ordinary least squares (PRESS). It
     exists only while the columns stay independent without any one row. A column for which it does not exist is not

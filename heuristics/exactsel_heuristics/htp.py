@@ -23,10 +23,10 @@ class HardThresholdingPursuit:
     """Hard thresholding pursuit (Foucart 2011; Yuan, Li and Zhang 2014, 2016), with lengthening steps.
 
     From x = 0: take a gradient step, keep the k entries of largest absolute value, refit on that support. The step
-    length starts at the papers' safe 1 / (smoothness ||A||_2^2 + lam). On correlated columns that is so short that
-    the first support already repeats; whenever a support comes back the search therefore returns to the best one and
-    goes on with a longer step, up to four times the step that suits a single column. The best support met is returned.
-    Within limits of coefficients the step is projected on the models that keep to them.
+    length starts at the papers' safe 1 / (smoothness ||A||_2^2 + lam). On correlated columns that is so short that the
+    first support already repeats. Whenever a support comes back, the search therefore returns to the best one and
+    continues with a longer step, up to four times the step that suits a single column. The best support met is
+    returned. Within limits of coefficients the step is projected on the models that keep to them.
 
     Parameters
     ----------

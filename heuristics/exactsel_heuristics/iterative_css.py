@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class IterativeColumnSelection:
     """Local search over single exchanges from k random columns (IterFS, Ordozgoiti, Gomez Canaval and Mozo 2016).
 
-    A pass takes out each chosen column in turn and puts in the column that lowers the objective most, which may be
-    the same one; passes are repeated until one changes nothing. Taking a column out and scoring all others costs
-    O(d min(n, d)). Places left free by dependent columns are filled greedily.
+    A pass removes each chosen column in turn and adds the column that lowers the objective most, which may be the same
+    one; passes are repeated until one changes nothing. Taking a column out and scoring all others costs O(d min(n, d)).
+    Places left free by dependent columns are filled greedily.
 
     Parameters
     ----------

@@ -27,8 +27,8 @@ class NewtonSwap:
     """Subset selection on the second-order model of P, again at the model it finds, until none is better.
 
     The first model of P is the one at its minimum over all columns; forward selection and single exchanges are then
-    made on the model, whose Gram matrix (d, d) stands for the data however many rows they have. P itself is asked once
-    a step, for the objective of the support found.
+    made on the model, whose Gram matrix (d, d) stands for the data however many rows they have. P itself is evaluated
+    once a step, for the objective of the support found.
 
     Parameters
     ----------

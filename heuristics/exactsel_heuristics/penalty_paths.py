@@ -111,7 +111,7 @@ class _Path:
 def solve_level(
     solver: WeightedLasso, level: float, n: int, slope: Slope, concave: bool, should_stop: Callable[[], bool] = never
 ) -> bool:
-    """Move to a stationary point of P(x)/n + sum_j p_level(|x_j|), near the current point; False when told to stop.
+    """Move to a stationary point of P(x)/n + sum_j p_level(|x_j|), near the current point; False after a stop.
 
     A concave penalty is replaced by its tangent at the current point, which lies above it, again and again (local
     linear approximation; Zou and Li 2008): no step raises the objective, and each is a weighted lasso.

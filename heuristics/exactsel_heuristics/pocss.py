@@ -20,7 +20,7 @@ class ParetoColumnSelection:
 
     An archive holds selections none of which is worse in reconstruction error and size than another. Each iteration
     takes one at random, flips every column with probability 1/d, and enters the result unless it is dominated. As in
-    the paper's experiments, selections of 2k columns and more are left out.
+    the paper's experiments, selections of 2k columns and more are rejected.
 
     A flip costs O(m^2) from the Gram matrix, m < 2k being the size of the selection, where the update of the
     pseudo-inverse in the paper (Lemmas 1 to 4) costs O(n d).

@@ -102,9 +102,9 @@ class ParallelParetoOptimization:
 class AsynchronousParetoOptimization:
     """Asynchronous parallel subset selection by Pareto optimisation (PPOSS-asy, section 3.4 of the paper).
 
-    Workers run the iterations of POSS side by side on one archive and one iteration counter, and nobody waits for
+    Workers run the iterations of POSS side by side on one archive and one iteration counter, and no worker waits for
     the slowest. **This is the one method whose answer may differ from run to run**: with more than one thread it
-    depends on who comes first. With one thread it is reproducible.
+    depends on their timing. With one thread it is reproducible.
 
     Parameters
     ----------

@@ -59,9 +59,9 @@ class RecursiveFeatureElimination:
         ----------
         problem : Problem
         context : Context
-            Only ``should_stop`` is used; when stopped early, the k columns of largest weight in the last fit are
-            the answer; before the first fit those a single coefficient of which would gain most, and none when told
-            to stop at once.
+            Only ``should_stop`` is used. When stopped early, the k columns of largest weight in the last fit are the
+            answer; before the first fit those a single coefficient of which would gain most, and none after an
+            immediate stop.
 
         Returns
         -------

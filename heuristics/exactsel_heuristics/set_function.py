@@ -65,7 +65,7 @@ def minimise(
         Supports are compared only where it returns equal values; :func:`constant` or :func:`minimum_index`, say.
     seed : int
     should_stop : callable
-        Asked before each iteration; once it returns True the best support so far is the answer.
+        Called before each iteration; once it returns True the best support so far is the answer.
 
     Returns
     -------

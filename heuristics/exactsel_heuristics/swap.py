@@ -46,9 +46,9 @@ class Neighbours:
 class SwapLocalSearch:
     """Local search over single exchanges (Miller 2002; Hazimeh and Mazumder 2020).
 
-    Each pass looks at every exchange of one column of the support for one outside, and at every addition while the
-    support has fewer than k columns, and makes the best move; it ends at a support no single move improves.
-    Quadratic loss scores all moves of a pass in closed form. Other losses refit all of them while there are at most
+    Each pass evaluates every exchange of one column of the support for one outside, and every addition while the
+    support has fewer than k columns, and makes the best move; it ends at a support no single move improves. Quadratic
+    loss scores all moves of a pass in closed form. Other losses refit all of them while there are at most
     ``exhaustive``, and otherwise, for each leaving column, the ``shortlist`` entering columns of largest guaranteed
     decrease. Within limits of coefficients refits keep to them, and quadratic loss refits all. A move is made only
     after an exact refit confirms it.
@@ -126,7 +126,7 @@ class SwapLocalSearch:
         return Proposal.of(support, evaluations)
 
     def _portion(self, problem: Problem, context: Context) -> Proposal:
-        """Search from the start, and from perturbations of the supports at hand until the work is done."""
+        """Search from the start, and from perturbations of the current supports until the work is done."""
         rng, work, evaluations = context.rng(), context.work, 0
         evaluation = FIT_WORK * problem.n * (problem.k + 1) ** 2 + CALL_WORK
         if problem.base.is_quadratic:  # in closed form, a row of moves at a time
@@ -179,7 +179,7 @@ class SwapLocalSearch:
 def quadratic_neighbours(problem: Problem, support: tuple[int, ...], value: float) -> Neighbours:
     """The most promising moves from a support under quadratic loss, all moves scored in closed form.
 
-    Columns of the support that depend on earlier ones are left out first; that frees places for additions.
+    Columns of the support that depend on earlier ones are removed first; that frees places for additions.
 
     Parameters
     ----------

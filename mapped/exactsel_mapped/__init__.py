@@ -1,7 +1,7 @@
 """Columns that stay in a file: memory maps, and room of the same kind for what is made of them.
 
-The operating system reads a page of a map when it is needed, and forgets it when memory is. So whoever takes data that
-are mapped looks at some columns, or at some rows, at a time, and makes nothing of their size but in another map.
+The operating system reads a page of a map when it is needed, and forgets it when memory is. So code for mapped data
+reads some columns, or some rows, at a time, and makes nothing of their size but in another map.
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 AT_ONCE = 1_000_000
-"""Numbers looked at together, or those of one column where they are more."""
+"""Numbers processed together, or those of one column where they are more."""
 
 
-def is_mapped(array: Any) -> bool:
+def is_mapped(array: object) -> bool:
     """Whether the entries of an array lie in a file."""
     return _map_of(array) is not None
 
 
-def file_of(array: Any) -> str | None:
+def file_of(array: object) -> str | None:
     """The file that the entries of an array lie in, or come from; None where there is none that is known."""
     name = getattr(_map_of(array), "filename", None)
     return None if name is None else os.fspath(name)
 
 
 def is_kept(array: Any) -> bool:
-    """Whether an array (n, d) is a table of doubles in a file, column by column and read-only: nobody copies that."""
+    """Whether an array (n, d) is a table of doubles in a file, column by column and read-only.
+
+    Such a table is not copied.
+    """
     known = isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype == np.float64 and array.dtype.isnative
     return known and array.flags.f_contiguous and not array.flags.writeable and array.flags.aligned and is_mapped(array)
 
@@ -66,7 +69,7 @@ def some_columns(A: Any, columns: Sequence[int]) -> Any:
     return made.T
 
 
-def nameless_beside(array: Any) -> IO[bytes] | None:
+def nameless_beside(array: object) -> IO[bytes] | None:
     """A file without a name, in the folder of the one that ``array`` is mapped from; None where it is not mapped.
 
     Where that folder cannot be written it is in the folder for temporary files, which may be memory itself.
@@ -89,7 +92,7 @@ def column_blocks(AT: NDArray[np.float64]) -> Iterator[slice]:
     return (slice(first, first + step) for first in range(0, d, step))
 
 
-def _map_of(array: Any) -> Any:
+def _map_of(array: object) -> Any:
     """The map an array is a part of; None where there is none."""
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):

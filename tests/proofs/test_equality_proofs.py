@@ -12,8 +12,10 @@ from samples import sample
 
 from exactsel import solve, verify
 from exactsel.proofs.instance import instance_of
+from exactsel_certificates.__main__ import main as first_command
 from exactsel_certificates.checking import verify as check
 from exactsel_certificates.container import read_proof, written
+from exactsel_certificates.standalone.__main__ import main as second_command
 from exactsel_certificates.standalone.file import Malformed
 
 
@@ -106,3 +108,17 @@ def test_other_equalities_are_another_problem(tmp_path):
         assert rejected(other.problem(), proof)
     free = replace(proof, equalities=False)
     assert rejected(problem, free)
+
+
+@pytest.mark.parametrize("command", [first_command, second_command])
+def test_checkers_take_equalities_as_texts(command, tmp_path):
+    case = portfolio(rows=np.array([[1.0, 0.0, -2.0, 0.0, 0.0, 0.0], [1.0] * 6]), right=np.array([0.0, 1.0]))
+    names = np.array(["a", "b b", "c", "d", "e", "f"])
+    np.savez(tmp_path / "data.npz", A=case.A, y=case.y, k=3, lam=0.0, feature_names=names)
+    solve(case.problem(), proof=tmp_path / "p.exsel")
+    about = [str(tmp_path / "p.exsel"), str(tmp_path / "data.npz"), "--nonnegative", "all", "--sum-to", "1"]
+    assert command([*about, "--equality", "a - 2*c = 0"]) == 0
+    assert command([*about, "--equality", "a - 2*`b b` = 0"]) == 3
+    assert command(about) == 3
+    assert command([*about, "--equality", "a - 2*z = 0"]) == 2
+    assert command([*about, "--equality", "a - 2*c"]) == 2

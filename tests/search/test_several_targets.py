@@ -87,7 +87,7 @@ def test_names_of_scikit_learn_mean_the_same():
     [
         (
             {"shared": True, "factors": "auto"},
-            "factors is given, but models on the same columns take only fit_intercept",
+            "factors is given, but models with the same features take only fit_intercept",
         ),
         ({"shared": True, "loss": "huber"}, "squared errors"),
         ({"shared": True, "k": [1, 2, 3]}, "one k"),
@@ -112,7 +112,9 @@ def test_shared_columns_know_the_names_of_arguments():
         named, other = (solve_targets(X, Y, 2, **shared, **{called: value}) for called in (name, word))
         assert named.upper == other.upper
         assert named.upper != solve_targets(X, Y, 2, **shared).upper
-    with pytest.raises(InputError, match="factors is given, but models on the same columns take only fit_intercept, "):
+    with pytest.raises(
+        InputError, match="factors is given, but models with the same features take only fit_intercept, "
+    ):
         solve_targets(X, Y, 2, **shared, factors="auto")
 
 

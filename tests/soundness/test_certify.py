@@ -101,14 +101,14 @@ class TestMessages:
     @pytest.mark.parametrize(
         ("support", "match"),
         [
-            ([0, 6], "^the support names column 6, but the columns are numbered 0 to 5; correct the number"),
-            ([-1], "^the support names column -1"),
-            ([1, 1], r"^the support \[1, 1\] names a column twice; give each column once"),
-            ([0, 1, 2, 3], "^the support has 4 columns, but k is 3; give at most k columns or raise k"),
+            ([0, 6], "^the support names feature 6, but the features are numbered 0 to 5; correct the number"),
+            ([-1], "^the support names feature -1"),
+            ([1, 1], r"^the support \[1, 1\] names a feature twice; give each feature once"),
+            ([0, 1, 2, 3], "^the support has 4 features, but k is 3; give at most k features or raise k"),
             (["bmi", "weight"], "^there is no column called 'weight'; give a number from 0 to 5 or a known name"),
-            (["bmi", "2"], r"^the support \[2, 2\] names a column twice"),
+            (["bmi", "2"], r"^the support \[2, 2\] names a feature twice"),
             ([True, False], "^a mask of 2 entries was given for 6 columns; give one per column"),
-            ([True] * 6, "^the support has 6 columns, but k is 3"),
+            ([True] * 6, "^the support has 6 features, but k is 3"),
         ],
     )
     def test_supports(self, named, way, support, match):
@@ -124,7 +124,7 @@ class TestMessages:
             ([1.0, 2.0], "^2 coefficients were given for 6 columns; give one per column"),
             (np.zeros((2, 3)), "^6 coefficients were given for 6 columns|^the candidate has 2 dimensions"),
             ([np.nan, 0, 0, 0, 0, 0.0], "^the coefficients hold NaN or infinite values; give finite numbers"),
-            ([1.0, 1, 1, 1, 0, 0], "^the support has 4 columns, but k is 3; give at most k columns or raise k"),
+            ([1.0, 1, 1, 1, 0, 0], "^the support has 4 features, but k is 3; give at most k features or raise k"),
             (np.zeros(6) + 1j, "^the coefficients are not plain numbers|^a candidate of type complex128 is neither"),
             ([{}] * 6, "^the coefficients are not plain numbers|^a candidate of type object is neither"),
         ],
@@ -211,7 +211,7 @@ class TestWhatIsSaid:
         certified = certify(problem, candidate=[one])
         assert certified.improved
         assert len(certified.result.support) == 3
-        assert "compared     with all models of at most k = 3 columns (the candidate has 1)" in str(certified)
+        assert "compared     with all models of at most k = 3 features (the candidate has 1)" in str(certified)
         assert certify(problem.replace(k=1), candidate=[one]).claim is Claim.OPTIMAL
 
     def test_the_candidate_starts_the_search(self):

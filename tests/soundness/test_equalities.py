@@ -97,3 +97,12 @@ def test_other_losses_are_refused():
     problem = Problem(np.eye(4), [1.0, -1.0, 1.0, -1.0], 2, loss="logistic", lam=1.0)
     with pytest.raises(UnsupportedError, match="quadratic loss"):
         boxed(problem, sum_to=1.0)
+
+
+def test_copies_that_sum_to_zero_stay_out_of_the_model():
+    """Only rounding tells such models apart: no coefficient may grow until it looks like an effect."""
+    column = np.random.default_rng(1).normal(size=6)
+    problem = Problem.prepared(np.column_stack([column] * 3), np.arange(6.0) ** 2, 3, lam=0.0, fit_intercept=True)
+    fit = boxed(problem, sum_to=0.0).fit((0, 1, 2))
+    assert np.abs(fit.coef).max() < 1e-6
+    assert fit.value == pytest.approx(0.5 * np.sum((np.arange(6.0) ** 2 - np.mean(np.arange(6.0) ** 2)) ** 2))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from related_cases import random_pairs
+from restricted_files import admissible_sets, file_of, first_says, second_says, smallest
 from samples import sample
 
 from exactsel import (
@@ -30,7 +31,10 @@ from exactsel.data.instance import read_instance, write_instance
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.not_both import NotBoth
 from exactsel.solving.serialize import given, made_again
+from exactsel_certificates import formula as checked
 from exactsel_certificates.__main__ import main as first_checker
+from exactsel_certificates.container import COUNTED
+from exactsel_certificates.not_both import NotBoth as CheckedPairs
 from exactsel_certificates.standalone.__main__ import main as second_checker
 
 PAIRS = [("a", "b"), ("b", "c"), ("d", "e")]
@@ -191,6 +195,23 @@ class TestProofs:
             assert first_checker(words) == second_checker(words) == 2
         clashing = [proof, str(tmp_path / "held.npz"), "--groups", "0,1", "--per-group", "1"]
         assert first_checker(clashing) == 2
+
+    @pytest.mark.parametrize("seed", sample(6, 60))
+    def test_covariate_patterns_are_counted_for_sets_without_a_pair(self, seed):
+        rng = np.random.default_rng([seed, 43])
+        n, d = 24, 5
+        A = (rng.random((n, d)) < 0.5).astype(float)
+        A[:, 4] = A[:, 0] if seed % 3 == 0 else A[:, 4]
+        y = np.where(A @ rng.standard_normal(d) + rng.standard_normal(n) > 0, 1.0, -1.0)
+        pairs = tuple(sorted({tuple(sorted(pair)) for pair in random_pairs(rng, d)}))
+        instance = checked.Instance(A, y, 3, "logistic", 0.2, hierarchy=CheckedPairs(pairs))
+        sets = [*admissible_sets(instance)]
+        assert {*sets} == {c for r in range(4) for c in itertools.combinations(range(d), r) if together(c, pairs)}
+        best = min(smallest(instance, chosen) for chosen in sets)
+        for part, verified in ((1.0 - 1e-5, True), (1.0 + 1e-5, False)):
+            proof = file_of(instance, [COUNTED], part * best)
+            assert first_says(instance, proof, upper=1e300).verified == verified
+            assert (second_says(instance, proof, upper=1e300) == "") == verified
 
     def test_the_model_shown_must_keep_to_the_pairs(self):
         from exactsel_certificates.standalone.domain import problem_of

@@ -56,6 +56,8 @@ class TestSolve:
             "status",
             "per_group",
             "nonnegative",
+            "sum_to",
+            "equality",
             "shared",
         }  # limits, bounds
         talk |= {"instance", "target", "drop", "factors", "formula", "missing", "decimal", "encoding", "offset"}
@@ -120,7 +122,7 @@ class TestSolve:
 
     def test_k_beyond_d_warns_in_one_line(self, run):
         shown = run("solve", TWINS, "-k", 77, "--json")
-        assert shown.err.splitlines()[0] == "Warning: k = 77 is more than the 5 columns there are; using k = 5."
+        assert shown.err.splitlines()[0] == "Warning: k = 77 is more than the 5 features there are; using k = 5."
         assert (shown.code, shown.json["k"]) == (0, 5)
 
     @pytest.mark.smoke
@@ -172,8 +174,9 @@ class TestSolve:
         data = file(A=np.eye(6, 1500), y=np.ones(6), k=300, lam=1.0)  # too large for its proof to be checked here
         shown = run("solve", data, "--time-limit", 0, "--heuristic", "none")
         assert "2.48e+324 supports" in shown.err
-        assert run("info", data, "--json").json["supports"] is None
-        assert run("info", data, "--json").json["log10_supports"] == pytest.approx(324.394, abs=1e-3)
+        known = run("info", data, "--json").json
+        assert known["supports"] is None
+        assert known["log10_supports"] == pytest.approx(324.394, abs=1e-3)
 
     def test_a_process_of_its_own(self):
         done = start("solve", TWINS, "--json", "--quiet")
@@ -281,7 +284,7 @@ class TestInfo:
         facts = run("info", OUTLIER, "-k", 1, "--lam", 2, "--delta", 4, "--json").json
         assert (facts["k"], facts["lam"], facts["delta"], facts["loss"]) == (1, 2.0, 4.0, "huber")
         shown = run("info", TWINS, "-k", 9)
-        assert shown.err == "Warning: k = 9 is more than the 5 columns there are; using k = 5.\n"
+        assert shown.err == "Warning: k = 9 is more than the 5 features there are; using k = 5.\n"
         assert shown.code == 0
 
 

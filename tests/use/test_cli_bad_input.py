@@ -15,7 +15,7 @@ BAD_OPTIONS = [
     (["--branching", "twig"], "there is no branching rule called 'twig'; known are: costliest, half, largest."),
     (["--frontier", "west"], "there is no frontier called 'west'; known are: best-first, depth-first, weighted."),
     (["--heuristic", "omp,luck"], "there is no heuristic called 'luck'; known are: "),
-    (["-k", "-1"], "k is -1, but the number of columns cannot be negative."),
+    (["-k", "-1"], "k is -1, but the number of features cannot be negative."),
     (["--lam", "-1"], "lam is -1, but the ridge weight must be a finite number that is not negative."),
     (["--lam", "nan"], "lam is nan, but the ridge weight must be a finite number that is not negative."),
     (["--lam", "inf"], "lam is inf, but the ridge weight must be a finite number that is not negative."),
@@ -54,7 +54,7 @@ BAD_FILES = [
     ({"y": np.ones(8)}, "the data have 9 rows but y has 8 entries; they must describe the same rows."),
     (
         {"k": None},
-        "k, the largest number of columns in the model, is missing; give -k 5, say",
+        "k, the largest number of features in the model, is missing; give -k 5, say",
     ),
     (
         {"lam": None, "loss": "huber", "delta": 1.0},
@@ -136,11 +136,11 @@ class TestBadInput:
         [
             ([], "the candidate is missing or given twice; give either --support 0,4,7 or --coef FILE."),
             (["--support", "0", "--coef", "x"], "the candidate is missing or given twice"),
-            (["--support", "0,9"], "the support names column 9, but the columns are numbered 0 to 4; correct"),
-            (["--support", "-1"], "the support names column -1, but the columns are numbered 0 to 4"),
-            (["--support", "0,1,2"], "the support has 3 columns, but k is 2; give at most k columns or raise k."),
-            (["--support", "0, 0"], "the support [0, 0] names a column twice; give each column once."),
-            (["--support", "signal,0"], "the support [0, 0] names a column twice; give each column once."),
+            (["--support", "0,9"], "the support names feature 9, but the features are numbered 0 to 4; correct"),
+            (["--support", "-1"], "the support names feature -1, but the features are numbered 0 to 4"),
+            (["--support", "0,1,2"], "the support has 3 features, but k is 2; give at most k features or raise k."),
+            (["--support", "0, 0"], "the support [0, 0] names a feature twice; give each feature once."),
+            (["--support", "signal,0"], "the support [0, 0] names a feature twice; give each feature once."),
             (["--support", "noise"], "there is no column called 'noise'; give a number from 0 to 4 or a known name."),
             (["--support", "0.5"], "there is no column called '0.5'"),
             (["--coef", "nowhere.txt"], "nowhere.txt does not exist; give the file that holds the numbers."),
@@ -157,7 +157,7 @@ class TestBadInput:
             ("", "0 coefficients were given for 5 columns; give one per column."),
             ("a b c d e", "does not hold plain numbers; give a .npy vector or text with one number a line."),
             ("nan 0 0 0 0", "the coefficients hold NaN or infinite values; give finite numbers."),
-            ("1 2 3 0 0", "the support has 3 columns, but k is 2; give at most k columns or raise k."),
+            ("1 2 3 0 0", "the support has 3 features, but k is 2; give at most k features or raise k."),
         ],
     )
     def test_coefficient_files(self, run, tmp_path, text, sentence):

@@ -41,13 +41,9 @@ REST = {
 }  # fmt: skip
 """Parameters that say nothing of data and problem: what is done with them, limits, and what comes out."""
 
-NO_DATA = {"sweep", "instances", "generate", "warmup", "fuzz", "reduce", "plugins"}
-"""Commands that are given no data; a sweep's are in its config, see below."""
-
-LISTING = ("--criterion", "objective", "--within")
-
-NEAR = 1e-6
-"""Relative: what figures may differ by from those of fits elsewhere."""
+NO_DATA = {"sweep", "instances", "generate", "warmup", "fuzz", "reduce", "plugins"}  # a sweep's are in its config
+LISTING, NEAR = ("--criterion", "objective", "--within"), 1e-6
+"""Options for lists of close models; the largest relative difference from figures computed elsewhere."""
 
 
 def options_of(command: str) -> list[click.Parameter]:
@@ -92,7 +88,7 @@ class Door:
     def solve(self, *more: Any, file: Path | None = None, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
         return said("solve", file or self.file, "--quiet", *words("solve", self.case, leave_out), *more)
 
-    # --- what each command says ---
+    # What each command says:
 
     def check_solve(self) -> None:
         self.right(self.solve(), self.stated.k)
@@ -330,9 +326,11 @@ DOORS = {name.removeprefix("check_").replace("_", " "): name for name in vars(Do
 
 KEEP_NO_DEMANDS = ("scale", "offset", "force_in", "force_out", "hierarchy", "not_both", "per_group")
 
+LIMITS = ("nonnegative", "bounds", "max_coef", "sum_to", "equality")
+
 REFUSED: dict[tuple[str, str], str] = {
     **{("convert", name): "an instance file holds the columns as they are and no demands" for name in KEEP_NO_DEMANDS},
-    **{(door, name): "alone so far" for door in ("convert", "info") for name in ("nonnegative", "bounds", "max_coef")},
+    **{(door, name): "alone so far" for door in ("convert", "info") for name in LIMITS},
 }  # fmt: skip
 """Options that a command refuses, in so many words; anything else it must do right."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -63,7 +64,9 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
-LOOKED_FOR = ast.FunctionDef, ast.AsyncFunctionDef, ast.Import, ast.ImportFrom, ast.keyword, ast.Call
+LOOKED_FOR = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.arg, ast.AnnAssign, ast.Import, ast.ImportFrom, ast.keyword, ast.Call,
+)  # fmt: skip
 
 
 @cache
@@ -178,7 +181,7 @@ SHARED_WITH_THE_CHECKER = {"prepared", "radii", "formula", "equalities"}
 
 @in_sources
 def test_the_solver_shares_with_the_checker_only_what_prepares_data(path):
-    if name_of(path).startswith(("certificates/", *ROOMS_OF_PROOFS)):
+    if name_of(path).startswith(("certificates/", "dev/", *ROOMS_OF_PROOFS)):
         return
     modules = [name for name in imported_names(path) if name.startswith("exactsel_certificates")]
     assert {name.partition(".")[2] for name in modules} <= SHARED_WITH_THE_CHECKER
@@ -204,6 +207,40 @@ def test_problems_are_asked_for_what_they_have(path):
     assert sum(bool(each & PROBLEM_CLASSES) for each in names) == CLASSES_ASKED_FOR.get(name_of(path), 0)
     compared = re.findall(r"\.family\s*(?:==|!=|(?:not )?in\b)", path.read_text(encoding="utf-8"))
     assert len(compared) == FAMILIES_ASKED_FOR.get(name_of(path), 0)
+
+
+ANY_BY_ROOM = {
+    "certificates": 66, "dev": 17, "exactsel": 12, "exactsel/_jit": 198, "exactsel/algebra": 4, "exactsel/bounds": 20,
+    "exactsel/cli": 54, "exactsel/data": 30, "exactsel/enumeration": 2, "exactsel/kernels": 414,
+    "exactsel/losses": 78, "exactsel/nodes": 4, "exactsel/observers": 4, "exactsel/problem": 85,
+    "exactsel/proofs": 8, "exactsel/report": 3, "exactsel/search": 11, "exactsel/sklearn": 41,
+    "exactsel/solving": 64, "exactsel/studies": 39, "exactsel/testing": 23, "heuristics": 12, "mapped": 7,
+}  # fmt: skip
+"""Arguments, results and fields without a type, by room: as many as there are, and never more.
+
+Numba's objects have none, nor do those of scikit-learn, pandas, formulaic and other libraries without types.
+"""
+
+
+def _is_any(annotation: ast.expr | None) -> bool:
+    if isinstance(annotation, ast.BinOp):
+        return _is_any(annotation.left) or _is_any(annotation.right)
+    return isinstance(annotation, ast.Name) and annotation.id == "Any"
+
+
+def _room_of(path: Path) -> str:
+    first, second, *others = name_of(path).split("/")
+    return f"{first}/{second}" if first == "exactsel" and others else first
+
+
+def test_rooms_use_any_no_more_than_they_did():
+    counts: Counter[str] = Counter()
+    for path in SOURCES:
+        given = [node.annotation for node in parsed(path, ast.arg, ast.AnnAssign)]
+        returned = [node.returns for node in parsed(path, ast.FunctionDef, ast.AsyncFunctionDef)]
+        counts[_room_of(path)] += sum(map(_is_any, [*given, *returned]))
+    more = {room: count for room, count in counts.items() if count > ANY_BY_ROOM.get(room, 0)}
+    assert not more, f"more arguments, results or fields are Any than before, in {more}; give those that are new a type"
 
 
 @pytest.mark.smoke

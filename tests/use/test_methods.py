@@ -254,7 +254,7 @@ class TestCommandLine:
         for arguments, said in (
             (("solve", matrix, "-k", "3", "--lam", "1"), "holds no target y.*--problem css"),
             (("solve", file, "--problem", "css", "--lam", "1"), "--lam is given.*leave it out"),
-            (("solve", matrix, "--problem", "css"), "k, the largest number of columns"),
+            (("solve", matrix, "--problem", "css"), "k, the largest number of features"),
             (("solve", matrix, "--problem", "css", "-k", "2", "--bound", "apg"), "for problems with a target"),
         ):
             with pytest.raises(InputError, match=said):

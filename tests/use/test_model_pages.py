@@ -164,7 +164,7 @@ class TestPath:
         groups = GroupedProblem(Problem(A, y, 2, lam=0.1), {"g": [0, 1], "h": [2], "i": [3, 4]})
         for problem in (groups, ColumnSubsetProblem(A, 2)):
             page = checked_page(path_page(Compared(solve_path(problem))))
-            assert "Best model of each size and the columns in it" in page.text
+            assert "Best model of each size and the features in it" in page.text
         assert "There is no summary" in page.shown
 
     def test_command(self, run, file, tmp_path):

@@ -175,7 +175,7 @@ class TestNear:
         run = CliRunner().invoke(cli, ["path", str(file), "--k-max", "3", "--near", "0.05"], standalone_mode=False)
         assert run.return_value == 0
         expected = solve_path(problem, ks=[1, 2, 3], near=0.05).near
-        rows = run.stdout[run.stdout.index("sets  columns") :].splitlines()[1:4]
+        rows = run.stdout[run.stdout.index("sets features") :].splitlines()[1:4]
         assert [row.split()[:2] for row in rows] == [[str(k), str(len(n.models))] for k, n in enumerate(expected, 1)]
         cut = ["path", str(file), "--k-max", "3", "--near", "5", "--cap", "4", "--json"]
         run = CliRunner().invoke(cli, cut, standalone_mode=False)

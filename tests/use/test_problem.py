@@ -132,7 +132,7 @@ class TestData:
 @pytest.mark.smoke
 class TestParameters:
     def test_k_and_lam_must_be_given(self):
-        refuse("^k, the largest number of columns in the model, is missing; give k=5, say", k=None)
+        refuse("^k, the largest number of features in the model, is missing; give k=5, say", k=None)
         refuse(
             "^lam, the ridge weight, is missing, and huber loss needs one; give lam=0 for none, as in R, or lam=1",
             lam=None,
@@ -142,11 +142,11 @@ class TestParameters:
 
     @pytest.mark.parametrize("k", [-1, -(10**30), np.int64(-5), -2.0])
     def test_k_is_not_negative(self, k):
-        refuse(rf"^k is {int(k)}, but the number of columns cannot be negative", k=k)
+        refuse(rf"^k is {int(k)}, but the number of features cannot be negative", k=k)
 
     @pytest.mark.parametrize("k", [1.5, "2", np.nan, np.inf, True, [2], np.array([1, 2]), 2j])
     def test_k_is_whole(self, k):
-        refuse("^k is .*, but the number of columns must be a whole number", k=k)
+        refuse("^k is .*, but the number of features must be a whole number", k=k)
 
     @pytest.mark.parametrize("k", [0, 3, np.int8(2), np.float64(2.0), np.uint64(1)])
     def test_whole_numbers_of_any_type(self, k):
@@ -155,7 +155,7 @@ class TestParameters:
 
     @pytest.mark.parametrize("k", [4, 10**30])
     def test_more_than_d_is_taken_as_d_with_a_warning(self, k):
-        sentence = rf"^k = {k} is more than the 3 columns there are; using k = 3\.$"
+        sentence = rf"^k = {k} is more than the 3 features there are; using k = 3\.$"
         with pytest.warns(UserWarning, match=sentence) as caught:
             problem = make(k=k)
         assert problem.k == 3

@@ -163,7 +163,7 @@ class TestDataInsteadOfAProblem:
         ("arguments", "options", "said"),
         [
             ((A,), {"k": 2}, "data were given without a target; call solve.X, y, k=5."),
-            ((A, Y), {}, "k, the largest number of columns in the model, is missing; give k=5, say"),
+            ((A, Y), {}, "k, the largest number of features in the model, is missing; give k=5, say"),
             ((A, Y, 2), {"timelimit": 3}, "'timelimit' is no option of a search; did you mean 'time_limit'; its"),
             ((A, Y, 2), {"lambda_": 3}, "'lambda_' is no option"),
             ((Problem(A, Y, 2),), {"timelimit": 3}, "did you mean 'time_limit'"),

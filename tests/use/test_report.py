@@ -202,7 +202,7 @@ class TestCloseModels:
         assert close.share == NEAR
         assert {model.support for model in close.near.models} == best
         shown = checked_page(run_page(result, problem)).shown
-        expected = "No other set of 3 columns" if len(best) == 1 else f"Exactly {len(best)} sets of 3 columns"
+        expected = "No other set of 3 features" if len(best) == 1 else f"Exactly {len(best)} sets of 3 features"
         assert expected in shown
         assert "not a complete list" not in shown
 
@@ -210,8 +210,8 @@ class TestCloseModels:
         problem = Problem(np.eye(5), np.array([5.0, 1, 1, 1, 0]), 3, lam=0.1, feature_names=list("abcde"))
         result = solve(problem)
         shown = checked_page(run_page(result, problem)).shown
-        assert "Exactly 3 sets of 3 columns" in shown
-        assert "Columns in all of them: a (0)." in shown
+        assert "Exactly 3 sets of 3 features" in shown
+        assert "Features in all of them: a (0)." in shown
         assert "a (0) 3 100" in shown
         assert "b (1) 2 67" in shown
 

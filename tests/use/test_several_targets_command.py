@@ -90,10 +90,10 @@ def test_a_target_may_be_a_file(file, run, tmp_path):
     [
         (
             ["--shared", "--groups", "g=a,b"],
-            "--groups is given, but models on the same columns take only --intercept, ",
+            "--groups is given, but models with the same features take only --intercept, ",
         ),
         (["--shared", "--loss", "huber"], "minimise squared errors; leave --loss out, or --shared"),
-        (["--shared", "--nonnegative", "all"], "--nonnegative is given, but models on the same columns"),
+        (["--shared", "--nonnegative", "all"], "--nonnegative is given, but models with the same features"),
         (["--proof", "p.proof"], "--proof is about one search, but there are several targets"),
         (["--checkpoint", "c"], "--checkpoint is about one search"),
         (["--target", "u"], "the target u is given twice"),

@@ -290,7 +290,7 @@ class TestRefused:
             BestSubsetRegressor(fit_intercept="maybe").fit(X, y)
         with pytest.raises(InputError, match="lam is -1, but the ridge weight must be"):
             HuberBestSubsetRegressor(lam=-1.0).fit(X, y)
-        with pytest.raises(InputError, match=r"k is 2\.5, but the number of columns must be a whole number"):
+        with pytest.raises(InputError, match=r"k is 2\.5, but the number of features must be a whole number"):
             BestSubsetRegressor(2.5).fit(X, y)
         with pytest.raises(InputError, match="Only binary classification is supported"):
             BestSubsetClassifier().fit(X, np.arange(len(y)) % 3)

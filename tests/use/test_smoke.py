@@ -30,6 +30,7 @@ CHOICES: dict[str, list[list[str]]] = {
     "max_coef": [["--max-coef", "5"]],
     "per_group": [["--per-group", "1"], ["--per-group", "2"]],
     "hierarchy": [["--hierarchy", "parents.txt"], ["--hierarchy", "names"]],
+    "not_both": [["--not-both", "a,b"], ["--not-both", "a,b", "--not-both", "c,a"]],
     "loss": [["--loss", "huber"], ["--loss", "logistic"]],
     "force_in": [["--force-in", "a"]],
     "force_out": [["--force-out", "b"]],

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import texts_of_help
+from sentences import lengths, mean_words, sentences
 
 import exactsel
 
@@ -125,6 +126,29 @@ def comments() -> Iterator[tuple[str, str]]:
 def test_what_users_read_has_the_fields_words(surface) -> None:
     wrong = [f"{where}: {complaint}" for where, text in surface() for complaint in found_in(text)]
     assert not wrong, "\n".join(wrong)
+
+
+FOR_BEGINNERS = (
+    "README.md",
+    "docs/index.md",
+    "docs/install.md",
+    "docs/tutorial.md",
+    "docs/howto/",
+    "docs/reliability.md",
+)
+"""Pages on which every sentence is short."""
+
+
+@pytest.mark.smoke
+def test_sentences_are_short() -> None:
+    texts = dict(pages())
+    means = {where: mean_words(text) for where, text in texts.items() if not where.endswith(".rst")}
+    assert not {where: mean for where, mean in means.items() if mean > 18}
+    for where, text in texts.items():
+        if where.startswith(FOR_BEGINNERS) and where.endswith(".md"):
+            long = [each for each, count in zip(sentences(text), lengths(text), strict=True) if count > 25]
+            assert not long, f"{where}: {long}"
+    assert mean_words("\n\n".join(text for _, text in texts_of_help())) <= 18
 
 
 def test_private_words_become_fewer() -> None:

@@ -2,7 +2,8 @@
 
     python -m exactsel_certificates.standalone PROOF INSTANCE.npz [-k K] [--lam LAM] [--loss LOSS] [--delta DELTA]
         [--intercept] [--scale] [--weights FILE] [--hierarchy FILE] [--force-in 0,4] [--force-out 1] [--per-group N]
-        [--not-both FILE] [--nonnegative all|0,4] [--bounds FILE] [--max-coef M] [--problem css]
+        [--not-both FILE] [--nonnegative all|0,4] [--bounds FILE] [--max-coef M] [--sum-to S] [--equality TEXT]
+        [--problem css]
 
 INSTANCE may be a sparse matrix: an .npz file of scipy.sparse, .mtx or .svm, with y in the file that --target names.
 Else INSTANCE.npz holds the data as they are given: A, y and, as far as no option says them, k, lam, loss, delta,
@@ -11,7 +12,8 @@ lines of a text, as below). Weights are also read from .npy or a text with one n
 with lines ``child: parent, parent``, the first of which may be ``weak`` or ``strong``, where units are named by number,
 by label, or by a name among feature_names; ``#`` begins a comment. --not-both takes a text with lines ``unit, unit``:
 pairs of which a model holds one unit at most. With --per-group columns are chosen one by one, at most N of each group.
-Bounds of coefficients are a text with lines ``column,lower,upper``, an empty side has none.
+Bounds of coefficients are a text with lines ``column,lower,upper``, an empty side has none. Equalities of coefficients
+are texts such as ``a + b - 2*c = 1``.
 
 Before it begins it states on stderr how much work the proof asks for. With --work-limit N it does no more than N
 operations on fractions (none: any number; by default a number in proportion to the sizes of the proof and of the
@@ -31,6 +33,7 @@ from .arrays import Unreadable, read_bytes, read_instance, read_lines, read_weig
 from .bounds import bounds
 from .checking import check
 from .constraints import READERS
+from .equalities import implied, written
 from .estimate import Asked
 from .file import Malformed
 from .sparse import Sparse, read_sparse
@@ -39,6 +42,8 @@ from .work import Beyond, TooMuch
 
 LIMITS = ("bounds", "nonnegative", "max_coef")
 """Options that limit coefficients."""
+
+EQUALITIES = ("sum_to", "equality")
 
 VERIFIED, MALFORMED, REJECTED, UNFINISHED = 0, 2, 3, 4
 
@@ -68,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _state(work: Asked, limit: float) -> None:
-    """Say what a proof asks for."""
+    """State the work that a proof needs."""
     sys.stderr.write(f"Work: {work} (limit {limit:.3g})\n")
     sys.stderr.flush()
 
@@ -90,6 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("--lam", "--delta"):
         parser.add_argument(name, type=float)
     parser.add_argument("--max-coef", type=_operations)
+    parser.add_argument("--sum-to", type=float)
+    parser.add_argument("--equality", action="append")
     for name in ("loss", "weights", *READERS, "bounds", "nonnegative"):
         parser.add_argument(f"--{name.replace('_', '-')}")
     parser.add_argument("--per-group", type=int)
@@ -120,8 +127,10 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
             raise Unreadable(f"neither the instance nor an option says what {name} is; give it.")
     demands: dict[str, Any] = {name: known.get(name, []) for name in ("force_in", "force_out")}
     if known.get("problem") == "css":
-        if not all(vars(options)[name] is None for name in (*READERS, "per_group", *LIMITS)):
-            raise Unreadable("column subset selection knows no hierarchy, pairs, limits on groups or on coefficients.")
+        if not all(vars(options)[name] is None for name in (*READERS, "per_group", *LIMITS, *EQUALITIES)):
+            raise Unreadable(
+                "column subset selection knows no hierarchy, pairs, equalities, limits on groups or on coefficients."
+            )
         return {"A": known["A"], "y": [], "k": known["k"], "loss": "", "lam": 0.0, "delta": 1.0} | demands
     if options.weights is not None:
         known["weights"] = read_weights(options.weights)
@@ -145,6 +154,8 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
         columns = named.get("feature_names", [])
         most = math.inf if options.max_coef is None else options.max_coef
         demands["bounds"] = bounds(lines, options.nonnegative or "", columns, _width(known["A"]), most)
+    if not all(vars(options)[name] is None for name in EQUALITIES):
+        demands |= _equalities(options, known, demands.get("bounds"))
     return {
         **{name: known[name] for name in ("A", "y", "k", "loss", "lam", "delta")},
         **demands, "groups": [*held.values()], "per_group": options.per_group, "weights": known.get("weights"),
@@ -152,7 +163,17 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _width(A: Any) -> int:
+def _equalities(options: argparse.Namespace, known: dict[str, Any], bounds: Any) -> dict[str, Any]:
+    """The equalities that options name, and the limits of coefficients that they imply, as a solve states them."""
+    columns, d = read_instance(options.instance, ["feature_names"]).get("feature_names", []), _width(known["A"])
+    rows, right = written(options.equality or [], options.sum_to, columns, d)
+    free = [[-math.inf] * d, [math.inf] * d]
+    limits = implied(rows, right, [*bounds] if bounds else free)
+    unlimited = limits == free or _flag(known, "scale") is True
+    return {"equalities": [rows, right], "bounds": bounds if unlimited else limits}
+
+
+def _width(A: object) -> int:
     """The columns of a table; none of anything else, which is the check's to refuse."""
     if isinstance(A, Sparse):
         return len(A.rows)

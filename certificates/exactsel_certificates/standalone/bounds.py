@@ -26,7 +26,7 @@ def bounds(
     for entry in entries:
         if len(entry) != 3:
             raise Unclear(f"the bounds hold a line of {len(entry)} entries, but column,lower,upper was expected.")
-        j = _number(entry[0], names, d)
+        j = column_called(entry[0], names, d)
         if j in limits:
             raise Unclear(f"the bounds name {entry[0]!a} twice; name it once.")
         try:
@@ -35,7 +35,7 @@ def bounds(
             raise Unclear(f"the bounds of {entry[0]!a} are no numbers; correct them.") from None
     wanted = nonnegative.strip()
     listed = [wanted] if wanted in names else [part for entry in _parted([wanted.replace(", ", ",")]) for part in entry]
-    positive = {*range(d)} if wanted == "all" else {_number(name, names, d) for name in listed if name}
+    positive = {*range(d)} if wanted == "all" else {column_called(name, names, d) for name in listed if name}
     given = [limits.get(j, FREE) for j in range(d)]
     whole = [(max(low, -most), min(high, most)) for low, high in given]
     whole = [(max(low, 0.0) if j in positive else low, high) for j, (low, high) in enumerate(whole)]
@@ -49,9 +49,10 @@ def _parted(lines: Sequence[str]) -> list[list[str]]:
         raise Unclear(f"the bounds cannot be read ({error}); write lines of column,lower,upper.") from None
 
 
-def _number(name: str, names: Sequence[str], d: int) -> int:
+def column_called(name: str, names: Sequence[str], d: int) -> int:
+    """The number of a column that is named; :class:`Unclear` where there is none."""
     if list(names).count(name) == 1:
         return list(names).index(name)
     if name not in names and name.isascii() and name.isdecimal() and len(name) < 10 and int(name) < d:
         return int(name)
-    raise Unclear(f"the bounds name {name!a}, but no single column is called that; give its number.")
+    raise Unclear(f"an option names {name!a}, but no single column is called that; give its number.")

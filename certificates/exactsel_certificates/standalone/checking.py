@@ -1,4 +1,4 @@
-"""Whether a file proves its claim about a problem.
+"""The check of a file's claim about a problem, for the second checker.
 
 Bounds are exact rational numbers; only logarithms are rounded, outwards. Claims about column subset selection with a
 scope are beyond this checker.
@@ -104,7 +104,7 @@ def check(
 
     ``work_limit`` operations on fractions are done at most, by default what :func:`.estimate.default_limits` makes of
     the sizes of the proof and of the problem; ``time_limit`` is in seconds of the ``clock``. ``begin`` is called with
-    what the proof is known to ask for, and the limit, before the first region is looked at.
+    the resources the proof is known to need, and their limit, before the first region is checked.
 
     Raises
     ------
@@ -289,7 +289,7 @@ def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
 
 
 def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -> Semidefinite | Patterns:
-    """What tells whether regions hold nothing below the claim."""
+    """The test that regions hold nothing below the claim."""
     if r.loss == "logistic" and not p["minorant_point"]:
         return Patterns(r, claim, demands)
     touched, widths = p["minorant_point"], p["minorant_width"]

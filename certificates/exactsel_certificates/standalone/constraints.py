@@ -26,13 +26,13 @@ def arguments_of(related: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_asked(related: dict[str, Any]) -> bool:
-    """Whether these arguments ask for a constraint."""
+    """Whether these arguments state a constraint."""
     lists = [listed("a constraint", related[name]) for name in READERS]
     return any(map(len, lists)) or related["per_group"] is not None
 
 
 def demands_of(related: dict[str, Any], groups: list[list[int]], d: int) -> tuple[Demands | None, list[list[int]]]:
-    """What these arguments ask for, and the groups that are chosen: none where there are limits on them."""
+    """The constraint of these arguments, and the groups that are chosen: none where there are limits on them."""
     count = len(groups) or d
     found: list[Demands | None] = [
         hierarchy.of_pairs(related["hierarchy"], related["kind"], count),

@@ -1,4 +1,4 @@
-"""Whether no model on some columns costs less than a level, in whole numbers, for the second checker.
+"""The test that no model on some columns costs less than a level, in whole numbers, for the second checker.
 
 With T = 2 (c - level) > 0 that is so if and only if T (G + ridge) - b b' is positive semidefinite on them. One
 elimination without fractions (Bareiss) takes S off a region; then floats look for sets of columns whose determinants
@@ -39,7 +39,7 @@ class Semidefinite:
     def __init__(
         self, r: Regression, Q: Matrix, demands: Demands | None = None, strong: StrongColumns | None = None
     ) -> None:
-        """``demands`` tell which sets of columns may be chosen, where not all may; ``strong`` about strong columns."""
+        """``demands`` say which sets of columns may be chosen, if not all may; ``strong`` describes strong columns."""
         self.demands, self.strong = demands, strong
         self.k, self.squares, self.Q = r.k, r.squares, Q
         self.groups, self.single = r.groups, all(len(group) == 1 for group in r.groups)

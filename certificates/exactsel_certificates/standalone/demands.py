@@ -1,4 +1,4 @@
-"""What regions and their parts come to where not every set of units may be chosen, for the second checker.
+"""Regions and their parts where not every set of units may be chosen, for the second checker.
 
 Each kind of constraint is one file (hierarchy, group_limits, not_both), and one entry of the table in constraints.py.
 """
@@ -12,7 +12,7 @@ Region = tuple[set[int], set[int]]
 
 
 class Demands:
-    """What regions and their parts come to, whichever way units hang together."""
+    """Regions and their parts, for any dependences between units."""
 
     name = ""
     """Under which the hash of a problem has it."""

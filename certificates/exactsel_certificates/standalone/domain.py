@@ -101,13 +101,13 @@ def _equalities(given: Any, loss: str, d: int) -> Equalities | None:
     return found
 
 
-def _flags(level: Any, scale: Any) -> None:
+def _flags(level: object, scale: object) -> None:
     for name, flag in (("intercept", level), ("scale", scale)):
         if not isinstance(flag, bool):
             refuse(name, flag, "True or False")
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     """A double: the value itself, or the whole number it is equal to; None where there is none within the limits."""
     if isinstance(value, float):
         return float(value) if abs(value) <= LARGEST else None
@@ -148,21 +148,21 @@ def _table(A: Any) -> list[list[float]]:
     return rows
 
 
-def _ridge(lam: Any) -> float:
+def _ridge(lam: object) -> float:
     number = _number(lam)
     if number is None or not (number >= SMALLEST or number == 0):
         refuse("lam", lam, f"0 or a number from {SMALLEST:g} to {LARGEST:g}")
     return number
 
 
-def _threshold(delta: Any) -> float:
+def _threshold(delta: object) -> float:
     number = _number(delta)
     if number is None or not number >= SMALLEST:
         refuse("delta", delta, f"a number from {SMALLEST:g} to {LARGEST:g}")
     return number
 
 
-def _row_weights(weights: Any, n: int) -> list[float]:
+def _row_weights(weights: object, n: int) -> list[float]:
     numbers = _numbers("weights", weights, n)
     if not any(numbers) or not all(v == 0 or LIGHTEST <= v <= HEAVIEST for v in numbers):
         raise Outside(
@@ -171,7 +171,7 @@ def _row_weights(weights: Any, n: int) -> list[float]:
     return numbers
 
 
-def _partition(groups: Any, d: int) -> list[list[int]]:
+def _partition(groups: object, d: int) -> list[list[int]]:
     """Groups in the order of their first columns, every column in one of them; empty where there are none."""
     held = [choice("a group", group, d) for group in listed("groups", groups)]
     if held and (not all(held) or sorted(j for group in held for j in group) != [*range(d)]):
@@ -181,7 +181,7 @@ def _partition(groups: Any, d: int) -> list[list[int]]:
     return held
 
 
-def checked_bounds(bounds: Any, d: int, scale: bool) -> list[list[float]]:
+def checked_bounds(bounds: object, d: int, scale: bool) -> list[list[float]]:
     """The limits of coefficients, lower ones and upper ones."""
     sides = listed("the bounds", bounds)
     if len(sides) != 2 or not all(isinstance(v, float) and v == v for side in sides for v in listed("bounds", side)):

@@ -1,20 +1,28 @@
 """Linear equalities on coefficients, for the second checker: C x = c for the data as given, and their weights.
 
-With t_i > 0 the rows t_i C_i and the targets t_i c_i may be appended to the data of quadratic loss, whatever t is: of a
+With t_i > 0 the rows t_i C_i and the targets t_i c_i may be appended to the data of quadratic loss, for any t: of a
 model that meets the equalities they change no objective, and others only gain. They have no part in an intercept.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction as F
 from typing import Any, NamedTuple
+
+from .bounds import column_called
+from .unit_names import Unclear
 
 SMALLEST, LARGEST = 1e-60, 1e60
 
 TOLERANCE = F(1, 10**12)
 """An equality holds up to this part of the sizes of its terms and of its right-hand side."""
+
+
+TERM = re.compile(r"\s*([+-])?\s*(?:([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*\*\s*)?(?:`([^`]+)`|([^\s+\-*=`]+))")
+"""A sign, a number and a star where there is one, and a column."""
 
 
 class Equalities(NamedTuple):
@@ -65,3 +73,43 @@ def equalities_of(given: Any, d: int) -> Equalities | None:
         if not all(v == 0 or SMALLEST <= abs(v) * u <= LARGEST for v in [*row, value] for u in (1.0, t)):
             return None
     return Equalities(rows, right, sizes)
+
+
+def written(
+    texts: Sequence[str], sum_to: float | None, names: Sequence[str], d: int
+) -> tuple[list[list[float]], list[float]]:  # fmt: skip
+    """Numbers by column and right-hand sides of equalities such as ``a + b - 2*c = 1``. Raises :class:`Unclear`."""
+    rows, right = [], []
+    for text in texts:
+        left, _, value = text.rpartition("=")
+        row, position = [0.0] * d, 0
+        try:
+            right.append(float(value) + 0.0)
+            while left[position:].strip() or not position:
+                term = TERM.match(left, position)
+                if term is None or (position and term[1] is None):
+                    raise ValueError
+                row[column_called(term[3] or term[4], names, d)] += float(f"{term[1] or ''}{term[2] or 1.0}")
+                position = term.end()
+        except ValueError:
+            raise Unclear(f"the equality {text!a} cannot be read; write it as in a + b - 2*c = 1.") from None
+        rows.append(row)
+    if sum_to is not None:
+        rows.append([1.0] * d)
+        right.append(sum_to + 0.0)
+    return rows, right
+
+
+def implied(rows: Sequence[Sequence[float]], right: Sequence[float], bounds: list[list[float]]) -> list[list[float]]:
+    """Limits of coefficients with the upper ones that rows of one sign imply where no coefficient is negative."""
+    lower, upper = bounds[0], [*bounds[1]]
+    for row, value in zip(rows, right, strict=True):
+        sign = 1.0 if all(v >= 0 for v in row) else -1.0
+        used = [j for j, v in enumerate(row) if v]
+        if any(sign * v < 0 for v in row) or any(lower[j] < 0 for j in used) or sign * value < 0:
+            continue
+        for j in used:
+            limit = value / row[j] + 0.0
+            exact = F(limit) * F(row[j]) == F(value)
+            upper[j] = min(upper[j], limit if exact else math.nextafter(limit, math.inf))
+    return [lower, upper]

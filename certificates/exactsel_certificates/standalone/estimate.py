@@ -1,4 +1,4 @@
-"""What a proof asks for, as far as its tree tells, and how much is done for it at most, for the second checker."""
+"""The work that a proof needs, as far as its tree shows, and its limit, for the second checker."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SPARE, SPARE_COUNTS = 20, 900
 """Words, and words that count, a proof is taken to have besides."""
 
 FEW, USUAL = 3, 150
-"""Columns in sets that each word may have counted, and columns of eliminations that each word may ask for."""
+"""Columns in sets that each word may have counted, and columns of eliminations that each word may need."""
 
 MOST_SLOW = 1e8
 """What counting may take of it, and improving points (some minutes each)."""
 
 
 class Asked(NamedTuple):
-    """Work that is known of before a region is looked at; operations on fractions besides."""
+    """Work that is known before a region is checked; operations on fractions besides."""
 
     regions: int
     sets: float
@@ -90,7 +90,7 @@ class Most(NamedTuple):
     """Operations a check does at most."""
 
     known: float
-    """What the tree may be seen to ask for before it is begun."""
+    """The work that the tree shows to be needed before it is begun."""
     total: float
     """All there may be in the end."""
 
@@ -115,7 +115,7 @@ def default_limits(p: dict[str, Any], problem: Problem) -> Most:
 
 
 def of_set(width: float, places: int) -> float:
-    """What counting a set of groups of that many columns takes; columns are told pair by pair, groups set by set."""
+    """The work of counting a set of groups of that many columns; columns are tested pair by pair, groups set by set."""
     together = width * places
     return 1 / 8 if width == 1.0 else 2 + together**2 + together**3 / 16
 

@@ -24,7 +24,7 @@ ARRAYS = {
     "active_column": ["<i4"], "screen_dual": ["<i4"], "screen_level": ["<f8"],
     "split_value": ["<f2"], "point_index": ["<i4", "<u2", "u1"], "split_column": ["<i4", "<u2", "u1"],
 }  # fmt: skip
-"""In the order they are stored, each with the types it may have; those that are empty may be left out."""
+"""In the order they are stored, each with the types it may have; empty ones may be absent."""
 
 REALS = [name for name, kinds in ARRAYS.items() if kinds[0] in ("<f8", "<f4", "<f2")]
 FLAGS = ("weights", "intercept", "scale", "bounds", "equalities")
@@ -74,7 +74,7 @@ def read(data: bytes) -> dict[str, Any]:
     position, left = 8 + size, iter(ARRAYS)
     proof |= {name: [] for name in ARRAYS}
     for name, kind, count in listed:
-        need(name in left, "list of arrays")  # what is passed over is left out
+        need(name in left, "list of arrays")  # names that the search passes over are absent
         need(kind in ARRAYS[name] and type(count) is int and 0 <= count <= len(data), f"array {name}")
         end = position + count * struct.calcsize(TYPES[kind])
         need(end <= len(data), "length of the file")

@@ -38,7 +38,7 @@ class Limits(Demands):
         return next((some for some in held if len(some) > self.most), set())
 
 
-def limited(groups: list[list[int]], per_group: Any) -> Limits | None:
+def limited(groups: list[list[int]], per_group: object) -> Limits | None:
     """The limits on groups; None where no group has more columns."""
     most = whole(per_group)
     if most is None or most < 1 or not groups:

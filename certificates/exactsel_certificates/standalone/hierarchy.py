@@ -66,7 +66,7 @@ class Hierarchy(Demands):
         return {j for j in S if self.needs(j) and S.isdisjoint(self.needs(j))}
 
 
-def of_pairs(parents: Any, kind: Any, count: int) -> Hierarchy | None:
+def of_pairs(parents: Any, kind: object, count: int) -> Hierarchy | None:
     """Who needs whom, from pairs of a unit and its parents; None where there are no pairs."""
     if not isinstance(kind, str) or kind not in KINDS:
         refuse("the kind of the hierarchy", kind, " or ".join(KINDS))
@@ -80,7 +80,7 @@ def of_pairs(parents: Any, kind: Any, count: int) -> Hierarchy | None:
     return Hierarchy(kind == "weak", held) if held else None
 
 
-def read(lines: Any, labels: list[str], columns: Any, d: int) -> dict[str, Any]:
+def read(lines: object, labels: list[str], columns: object, d: int) -> dict[str, Any]:
     """``hierarchy`` and ``kind`` as the check takes them, from lines ``child: parent, parent``."""
     names, count = units_of(labels, columns, d)
     held: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Whether logistic loss stays above a level whatever the last one or two columns are, for the second checker.
+"""The leaf test of logistic loss, for any last one or two columns, of the second checker.
 
 The first one bounds most sets beside the fit on the others; here each has a fit of its own.
 """

@@ -16,7 +16,7 @@ from .algebra import Matrix, as_float, solve
 from .work import tally
 
 ROOM = 2.0**-40
-"""For the roundings of sums, roots and quotients of some floats, relative to what comes of them."""
+"""For the roundings of sums, roots and quotients of some floats, relative to their results."""
 
 SPREAD = 1000.0
 """Parts whose matrix has a larger inverse prove nothing."""

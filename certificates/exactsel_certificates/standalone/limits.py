@@ -1,6 +1,6 @@
-"""How large coefficients can be, for the second checker (every loss but the quadratic one).
+"""Limits on the size of coefficients, for the second checker (every loss but the quadratic one).
 
-Doubles say which dual vectors to look at; what these show is worked out in fractions. With v = A'b every model of an
+Doubles select the dual vectors to evaluate; their bounds are computed in fractions. With v = A'b every model of an
 objective of at most L has v'x <= L + L*(b), so one with v = t e_j and little else limits x_j. A ridge limits
 coefficients, too; only where a column is long beside it do dual vectors say more, and of what they show a short column
 takes v_l^2 / (2 lam). A model has m columns at most, so beside any column only the m - 1 largest of these parts count.
@@ -21,7 +21,7 @@ MODEL_RADIUS = 10**4
 """Claims about bounded models speak of those with |x_j| ||a_j|| <= this * ||y||."""
 
 LONG = 10**6
-"""Times the ridge weight of a column: its square from which dual vectors are asked."""
+"""Times the ridge weight of a column: its square from which dual vectors are used."""
 
 CAREFUL = 0.9
 """Part of the room of the slopes that is used."""

@@ -23,7 +23,7 @@ OFF = F(1, 10**40)
 """No slope or value of a row is off by more."""
 
 FAR = 500
-"""Predictions of logistic loss beyond this are not looked at: exponentials of huge numbers take long."""
+"""Predictions of logistic loss beyond this are not evaluated: exponentials of huge numbers take long."""
 
 
 class Quadratic(NamedTuple):
@@ -126,7 +126,7 @@ def logistic_row(z: F, low: F, high: F, t: F) -> tuple[F, F, F]:
 
 
 def away(r: Regression, q: Quadratic, low: Sequence[F], high: Sequence[F], level: F) -> set[tuple[int, int]]:
-    """Rows whose lower (0) or upper (1) end no point with q at most the level comes to."""
+    """Rows whose lower (0) or upper (1) end no point with q at most the level reaches."""
     m, n = len(q.h), len(low)
     rows = [list(row) for row in zip(*columns(r), strict=True)]
     answers, kept = solve(q.H, [q.h, *rows])

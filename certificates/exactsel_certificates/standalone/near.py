@@ -20,7 +20,7 @@ DISTANCES = (F(1, 10**15), FARTHEST)
 """... the fewer of them, the less is to be proven besides."""
 
 MOST_SETS = 20_000
-"""Sets of columns that are looked at one by one."""
+"""Sets of columns that are tested one by one."""
 
 
 class NearColumns:
@@ -49,8 +49,8 @@ class NearColumns:
     def counted(self, S: set[int], C: set[int]) -> bool:
         """Whether counting closes a region.
 
-        Once columns were left out of it, those of S may have taken over their coefficients, which are then not bounded
-        any more: of single sets only columns of C are left out then.
+        Once columns were removed from it, those of S may have taken over their coefficients, which are then not bounded
+        any more: of single sets only columns of C are removed then.
         """
         places = min(len(C), max(0, self.r.k - len(S)))
         kept, rest = self._without(S, C)

@@ -46,7 +46,7 @@ def of_pairs(pairs: Any, count: int) -> NotBoth | None:
     return NotBoth(held) if held else None
 
 
-def read(lines: Any, labels: list[str], columns: Any, d: int) -> dict[str, Any]:
+def read(lines: object, labels: list[str], columns: object, d: int) -> dict[str, Any]:
     """``not_both`` as the check takes it, from lines ``unit, unit``: each two units of a line."""
     names, count = units_of(labels, columns, d)
     held: set[tuple[int, ...]] = set()

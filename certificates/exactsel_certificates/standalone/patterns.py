@@ -1,4 +1,4 @@
-"""Whether logistic loss stays above a level by the covariate patterns of every set of columns, for the second checker.
+"""The bound of logistic loss by the covariate patterns of every set of columns, for the second checker.
 
 All rows with the same entries in the columns of a model get the same prediction, so that p and m of them with either
 label cost at least f(p + m) - f(p) - f(m), with f(x) = x log x. Sets of rows are the bits of whole numbers; f is a
@@ -26,7 +26,7 @@ HEAVIEST = 2**40
 """With more weight in all f would need more digits."""
 
 ROWS_A_DIGIT = 8000
-"""Rows looked at in the time of one operation."""
+"""Rows processed in the time of one operation."""
 
 STEPS = 50
 
@@ -35,7 +35,7 @@ Split = tuple[int, int]
 
 
 class Logarithms(dict[int, int]):
-    """f in units, as far as it has been asked for."""
+    """f in units, cached once computed."""
 
     def __missing__(self, x: int) -> int:
         with localcontext(DIGITS):
@@ -47,7 +47,7 @@ class Patterns:
     """Bound to one problem and one level."""
 
     def __init__(self, r: Regression, level: F, demands: Demands | None = None) -> None:
-        """``demands`` tell which sets of columns may be chosen, where not all may."""
+        """``demands`` say which sets of columns may be chosen, where not all may."""
         self.r, self.level, self.demands = r, level, demands
         self.usable = r.loss == "logistic" and r.lam > 0 and all(len(group) == 1 for group in r.groups)
         self.usable &= all(w.denominator == 1 for w in r.weights) and r.weight <= HEAVIEST
@@ -132,7 +132,7 @@ class Patterns:
                 yield (c, *chosen)
 
     def last(self, splits: list[Split], kinds: Sequence[int], first: int) -> Iterator[int]:
-        """The same for one more kind; most patterns need not be looked at."""
+        """The same for one more kind; most patterns need not be tested."""
         counts = [(minus, plus, self.weight(minus), self.weight(plus)) for minus, plus in splits]
         counts.sort(key=lambda each: -min(each[2:]))
         top, f, weight = self.top + 6 * len(counts), self.f, self.weight

@@ -126,7 +126,7 @@ class Region:
         return Pattern([*self.free, *sorted(full)], sorted(shared), self.places - len(full))
 
     def solved(self, pattern: Pattern, local: Local) -> Point:
-        """The best point of a pattern, for the quadratic at hand.
+        """The best point of a pattern, for the current quadratic.
 
         Columns that share q places pay (the sum of their sizes)^2 / q, sizes times the roots of what they would pay
         alone. That sum, q times a common level, is the first unknown.

@@ -102,7 +102,7 @@ class Regression:
         return sorted(j for g in units for j in self.groups[g])
 
     def predict(self, x: dict[int, F]) -> list[F]:
-        """Ax, and about the best intercept where there is one (for the losses whose rows are looked at)."""
+        """Ax, and about the best intercept where there is one (for the losses whose rows are evaluated)."""
         tally(len(self.y) * (1 + len(x)), max((v.denominator.bit_length() for v in x.values()), default=0))
         z = [sum((v * self.columns[j][i] for j, v in x.items()), F(0)) for i in range(len(self.y))]
         # What quadratic loss makes of an intercept is in the inner products.
@@ -224,7 +224,7 @@ class Regression:
         return max(values)
 
     def bounded(self, used: list[int], H: Matrix, share: F) -> Bound:
-        """A bound for models of bounded size, at a fit that leaves out nearly dependent directions."""
+        """A bound for models of bounded size, at a fit without nearly dependent directions."""
         ridge = [[v + (share * H[i][i] if i == j else 0) for j, v in enumerate(row)] for i, row in enumerate(H)]
         x = {j: F(0) for j in used}
         for _ in range(6):

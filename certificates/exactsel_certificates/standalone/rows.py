@@ -40,7 +40,7 @@ def intercept(loss: str, delta: F, z: Sequence[F], y: Sequence[F], weights: Sequ
     """
     gaps = [p - t for p, t in zip(z, y, strict=True)] if loss == "huber" else list(z)
     middle = _median(gaps, weights)
-    far = F(FARTHEST)  # so that no sum overflows, whatever the numbers of a file are
+    far = F(FARTHEST)  # so that no sum overflows, for any numbers in a file
     near_by = (as_float(min(max(g - middle, -far), far)) for g in gaps)
     rows = [(g, float(t), as_float(w)) for g, t, w in zip(near_by, y, weights, strict=True)]
     edge = as_float(delta)
@@ -120,7 +120,7 @@ def logistic(t: F) -> F:
 
 
 FAR = 300
-"""Predictions of Poisson loss beyond this are taken for it where slopes are asked for."""
+"""Predictions of Poisson loss beyond this are replaced by it where slopes are computed."""
 
 
 def mean(z: F) -> F:

@@ -50,7 +50,7 @@ def is_screened(data: bytes) -> bool:
     return isinstance(header, dict) and header.get("columns") is not None
 
 
-def as_table(A: Any) -> Any:
+def as_table(A: object) -> Any:
     """Sparse data as a table; Outside where it would be too large."""
     if not isinstance(A, Sparse):
         return A
@@ -65,7 +65,7 @@ def stated(
 ) -> Stated:  # fmt: skip
     """The sparse problem these make; Outside where it is none a proof of screened columns can speak of.
 
-    What is said of the problem on the active columns is looked at again there.
+    The problem on the active columns is validated again.
     """
     if weights is not None or groups or scale or is_asked(arguments_of(related)) or not loss:
         raise Outside("the proof screens columns, but the problem has groups, weights, a constraint or scaled columns.")
@@ -77,7 +77,7 @@ def stated(
         )  # fmt: skip
     A = in_domain(A)
     d = len(A.rows)
-    # One column stands for all of them, so that everything else is looked at.
+    # One column stands for all of them, so that everything else is validated.
     plain = problem_of(A.table([0]), y, min(k, 1), loss, lam, delta, (), (), None, level)
     have, out = [*force_in], [*force_out]
     if type(k) is not int or not 0 <= k <= d or len(have) > k:

@@ -1,19 +1,19 @@
-"""What names mean in the lines people write about units, for the second checker."""
+"""The meaning of names in text lines about units, for the second checker."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeGuard
 
 
 class Unclear(Exception):
     """Lines say nothing that can be read; the text says why, in one sentence."""
 
 
-def units_of(labels: list[str], columns: Any, d: int) -> tuple[dict[str, set[int]], int]:
+def units_of(labels: list[str], columns: object, d: int) -> tuple[dict[str, set[int]], int]:
     """The units of each name, and how many there are, of d columns in groups by their labels, if there are any."""
     if not _texts(columns) or len(columns) not in (0, d):
         raise Unclear("the names of columns are no list of texts, one for each column; write them as such.")
-    place: dict[Any, int] = {}
+    place: dict[str | int, int] = {}
     unit_of = [place.setdefault((labels[j] if j < len(labels) else "") or j, len(place)) for j in range(d)]
     names: dict[str, set[int]] = {}
     for j, name in enumerate(columns):
@@ -21,7 +21,7 @@ def units_of(labels: list[str], columns: Any, d: int) -> tuple[dict[str, set[int
     return names | {label: {place[label]} for label in labels if label in place}, len(place)
 
 
-def said(lines: Any) -> list[str]:
+def said(lines: object) -> list[str]:
     """The lines that say something; ``#`` begins a comment."""
     if not _texts(lines):
         raise Unclear("a hierarchy or pairs are no list of texts; write them as such.")
@@ -39,5 +39,5 @@ def number_of(part: str, names: dict[str, set[int]], count: int) -> int:
     raise Unclear(f"{name!a} is the name of no column or group, or of several; give its number.")
 
 
-def _texts(values: Any) -> bool:
+def _texts(values: object) -> TypeGuard[list[str]]:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)

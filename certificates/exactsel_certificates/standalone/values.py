@@ -11,24 +11,24 @@ class Outside(Exception):
     """The problem is none a proof can speak of; the text says why, in one sentence."""
 
 
-def refuse(name: str, found: Any, expected: str) -> NoReturn:
+def refuse(name: str, found: object, expected: str) -> NoReturn:
     """Say that something else was expected."""
     raise Outside(f"{name} is {shown(found)}, but {expected} was expected.")
 
 
 def shown(value: Any) -> str:
-    """A value in a few letters, whatever it is."""
+    """A value of any type in a few letters."""
     if isinstance(value, float) or (whole(value) is not None and abs(value) < 10**20):
         return repr(value)
     return ascii(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
 
 
-def whole(value: Any) -> int | None:
+def whole(value: object) -> int | None:
     """A whole number; None where it is none."""
     return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
 
 
-def listed(name: str, values: Any) -> Sequence[Any]:
+def listed(name: str, values: object) -> Sequence[Any]:
     """A list."""
     if not isinstance(values, list | tuple):
         refuse(name, values, "a list")

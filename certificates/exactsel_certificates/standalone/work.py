@@ -1,7 +1,7 @@
-"""What a check may take, for the second checker: operations on fractions are tallied as they are done.
+"""The work limit of a check, for the second checker: operations on fractions are tallied as they are done.
 
-A few bytes can ask for more than anybody waits for. One operation is about one of a fraction of 512 binary digits, or
-what the interpreter does in that time; whoever loops tallies first what a round of the loop takes.
+A few bytes can demand more work than a user waits for. One operation is about one of a fraction of 512 binary digits,
+or what the interpreter does in that time; each loop first tallies the work of one round.
 """
 
 from __future__ import annotations

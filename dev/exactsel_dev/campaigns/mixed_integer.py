@@ -52,7 +52,7 @@ def _parts(instance: TinyInstance) -> tuple[Any, Any, Any]:
     return weights, instance.lam * np.array([float(data.squared_scale(j)) for j in range(instance.d)]), instance.delta
 
 
-def _stated(instance: TinyInstance, x: list[Any], level: Any, residual: list[Any], inner: list[Any]) -> list[Any]:
+def _stated(instance: TinyInstance, x: list[Any], level: object, residual: list[Any], inner: list[Any]) -> list[Any]:
     """What ties the variables of rows to the coefficients; with Huber loss ``inner`` is what counts squared."""
     found = []
     for i in range(instance.n):

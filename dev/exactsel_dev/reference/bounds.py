@@ -35,12 +35,12 @@ from exactsel_certificates.pattern_regions import fitted
 from exactsel_dev.reference.record import Split
 
 
-def loss_value(instance: Instance, z: Any) -> float:
+def loss_value(instance: Instance, z: object) -> float:
     """L(z), the sum over rows, of predictions z (n,) that hold the intercept if there is one."""
     return float(summed_loss(instance, long_doubles(z)))
 
 
-def loss_gradient(instance: Instance, z: Any) -> Long:
+def loss_gradient(instance: Instance, z: object) -> Long:
     """The derivative of the loss of each row at z, both (n,); without weights that is the gradient of L."""
     y = long_doubles(instance.y)
     residual = long_doubles(z) - y
@@ -59,18 +59,18 @@ def loss_gradient(instance: Instance, z: Any) -> Long:
     return long_doubles(-y * np.where(t >= 0, 1.0, e) / (1.0 + e))
 
 
-def conjugate(instance: Instance, beta: Any) -> float:
+def conjugate(instance: Instance, beta: object) -> float:
     """L*(beta) for a dual vector (n,); inf outside its domain."""
     return float(_conjugate(instance, long_doubles(beta)))
 
 
-def dual_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int], beta: Any) -> float:
+def dual_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int], beta: object) -> float:
     """Formula (2) for the region (inside, candidates) at the dual vector beta (n,)."""
     beta = long_doubles(beta)
     return float(-_conjugate(instance, beta) - _largest_squares(instance, inside, candidates, beta))
 
 
-def bound_at_model(instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: Any) -> float:
+def bound_at_model(instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: object) -> float:
     """Formula (2) at beta = gradient of L at Ax, for any coefficient vector x (d,).
 
     There Fenchel's equality gives -L*(beta) = L(Ax) - beta'Ax, which is safer than logarithms of small numbers.
@@ -94,7 +94,7 @@ def _shares(instance: Instance, slopes: Long) -> Long:
     return long_doubles(weights * np.where(slopes > 0, plus, minus))
 
 
-def rounding_at_model(instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: Any) -> float:
+def rounding_at_model(instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: object) -> float:
     """How far (2) can move when the predictions Ax are formed in doubles: what a solver's own value may differ by.
 
     Each entry of beta then moves by at most (d + 4) 2^-53 (sum_j abs(A_ij x_j) + abs(y_i)), to first order.
@@ -114,7 +114,7 @@ def rounding_at_model(instance: Instance, inside: Sequence[int], candidates: Seq
 
 
 def curved_bound(
-    instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: Any, curvature: Any,
+    instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: object, curvature: object,
     split: Split | None = None,
 ) -> float:  # fmt: skip
     """Formula (3) for quadratic loss: with M = A'A + lam I - diag(D) positive semidefinite and g = Mx - A'y,
@@ -251,7 +251,7 @@ def _largest_squares(instance: Instance, inside: Sequence[int], candidates: Sequ
     return 0.0 if _with_largest(instance, inside, candidates, v**2) == 0 else np.inf
 
 
-def _taken(instance: Instance, v: Any, curvature: Any) -> Long:
+def _taken(instance: Instance, v: object, curvature: object) -> Long:
     """What columns take off a bound, twice: the most of -2 v w - D w^2 over the coefficients w they may have."""
     v, D = long_doubles(v), long_doubles(curvature)
     if instance.box is None:

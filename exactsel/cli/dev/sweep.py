@@ -21,7 +21,7 @@ EVERY = 5.0
 """Seconds between two lines of progress."""
 
 TOLD = 20
-"""Jobs without a result that are told as they come; all of them are counted."""
+"""Jobs without a result that are printed as they come; all of them are counted."""
 
 
 # The control character keeps the lines of the config apart.
@@ -97,7 +97,7 @@ def _list_jobs(found: Sweep, as_json: bool) -> None:
 
 
 def _progress() -> Callable[[Sweep, Job, Mapping[str, Any]], None]:
-    """What tells of jobs without a result as they come, and now and then how far it is."""
+    """A reporter of jobs without a result as they come, and of the progress now and then."""
     last, told = time.monotonic(), 0
 
     def tell(found: Sweep, job: Job, record: Mapping[str, Any]) -> None:

@@ -136,7 +136,7 @@ def jobs_of(
     return list(jobs.values())
 
 
-def _are_tables(tables: Any) -> bool:
+def _are_tables(tables: object) -> bool:
     return isinstance(tables, Sequence) and all(isinstance(table, Mapping) for table in tables)
 
 
@@ -227,7 +227,7 @@ def _made(method: Mapping[str, Any], table: Mapping[str, Any], where: str) -> di
     except (InputError, TypeError) as error:
         said = str(error) if isinstance(error, InputError) else f"the settings of '{name}' cannot be used ({error})."
         raise InputError(f"{where}, {said}") from None
-    limits.pop("node_limit", None)  # the bound of a heuristic is the root's, or what it comes to in its time
+    limits.pop("node_limit", None)  # the bound of a heuristic is the root's, or what the search proves in its time
     return {"method": name, "options": own, "settings": {"threads": 1, **limits}}
 
 
@@ -252,7 +252,7 @@ def _of_solve(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: list(made.heuristics) if name == "heuristics" else getattr(made, name) for name in settings}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A setting as JSON can hold it; :class:`InputError` where it is a date, a table or not finite."""
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         return list(value)

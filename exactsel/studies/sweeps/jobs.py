@@ -23,7 +23,7 @@ UNHURRIED = ("time_limit", "node_limit", "memory_limit", "eps", "rel_eps", "thre
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be run; equal jobs have equal keys, whatever else is in their sweeps."""
+    """A run of a sweep; equal jobs have equal keys in all sweeps."""
 
     source: Source
     kind: str
@@ -63,7 +63,7 @@ class Job:
         }  # fmt: skip
 
     def told(self) -> dict[str, Any]:
-        """What the table says of it whatever comes of it; k, lam and so on as they were asked for."""
+        """The table's columns that do not depend on the outcome; k, lam and so on as requested."""
         asked = {name: value for name, value in self.problem.items() if name not in ("k", "lam", "loss", "delta")}
         return {
             "instance": self.source.shown, "instance_hash": self.source.hash, "problem": self.kind,
@@ -89,10 +89,10 @@ class Job:
         return cls(**{**held, "source": Source(**held["source"])})
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """Plain data as one line of JSON, the same for equal data."""
     return json.dumps(value, sort_keys=True, allow_nan=False)
 
 
-def _hash(value: Any) -> str:
+def _hash(value: object) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()

@@ -29,13 +29,13 @@ class Key:
     """Whether a list of them makes a job of each."""
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
         raise ValueError
     return value
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise ValueError
     try:
@@ -50,35 +50,35 @@ def _from_one(value: Any) -> int:
     return int(value)
 
 
-def _seconds(value: Any) -> float:
+def _seconds(value: object) -> float:
     number = _number(value)
     if not number:
         raise ValueError
     return number
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError
     return value
 
 
-def _switch(value: Any) -> bool:
+def _switch(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError
     return value
 
 
-def _column(value: Any) -> str | int:
+def _column(value: object) -> str | int:
     return _text(value) if isinstance(value, str) else _whole(value)
 
 
-def _columns(value: Any) -> list[str | int]:
+def _columns(value: object) -> list[str | int]:
     return [_column(one) for one in (value if isinstance(value, list | tuple) else [value])]
 
 
 def _one_of(known: tuple[str, ...]) -> Callable[[Any], str]:
-    def check(value: Any) -> str:
+    def check(value: object) -> str:
         if value not in known:
             raise ValueError
         return str(value)
@@ -86,20 +86,20 @@ def _one_of(known: tuple[str, ...]) -> Callable[[Any], str]:
     return check
 
 
-def _loss(value: Any) -> str:
+def _loss(value: object) -> str:
     name = _text(value)
     if name not in registry.names("losses"):
         registry.load("losses", name)  # says which there are
     return name
 
 
-def _method(value: Any) -> dict[str, Any]:
+def _method(value: object) -> dict[str, Any]:
     table = dict(value) if isinstance(value, Mapping) else {"name": value}
     _text(table.get("name"))
     return table
 
 
-def _generator(value: Any) -> dict[str, Any]:
+def _generator(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError
     return checked(value, GENERATOR, "in generate")
@@ -135,7 +135,7 @@ def checked(table: Mapping[str, Any], known: Mapping[str, Key], where: str) -> d
     return kept
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

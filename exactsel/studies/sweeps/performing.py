@@ -1,4 +1,4 @@
-"""Run one job of a sweep, and say what it came to; nothing is raised but what ends the process."""
+"""Execution of one job of a sweep, with its outcome as a record; only what ends the process is raised."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _read: dict[str, Instance] = {}
 
 
 def perform(job: Job, signals: Sequence[int] = ()) -> dict[str, Any] | None:
-    """What a job comes to: ``status`` and ``row``, the columns of the table it fills; None where a signal ended it."""
+    """The outcome of a job: ``status`` and ``row``, the columns of the table it fills; None where a signal ended it."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # hints for whoever reads one file, not thousands
+            warnings.simplefilter("ignore")  # hints for the reader of one file, not of thousands
             result = _in_time(lambda: _result(job, signals), job.settings.get("time_limit"))
     except (ChangedError, OutputError) as error:
         return trouble(FAILED, str(error))
@@ -55,7 +55,7 @@ def perform(job: Job, signals: Sequence[int] = ()) -> dict[str, Any] | None:
 
 
 def trouble(status: str, sentence: str) -> dict[str, Any]:
-    """What a job without a result comes to."""
+    """The outcome of a job without a result."""
     return {"status": status, "row": {"error": sentence}}
 
 

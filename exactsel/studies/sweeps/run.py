@@ -71,7 +71,7 @@ class Sweep(Readable):
 
     @property
     def reached(self) -> bool:
-        """Whether every job was run, and proved the tolerance asked for."""
+        """Whether every job was run, and proved the requested tolerance."""
         return all(self.records.get(job.key, {}).get("row", {}).get("reached") for job in self.jobs)
 
     @property
@@ -200,7 +200,7 @@ def _asked(config: Config, out: str | os.PathLike[str] | None) -> tuple[list[Job
 
 
 def _check_ours(table: str) -> None:
-    """:class:`InputError` where the table would take the place of somebody's file."""
+    """:class:`InputError` where the table would overwrite a file that no sweep wrote."""
     if os.path.exists(table) and not os.path.exists(table + ENDING):
         raise InputError(
             f"{table} is there already and no sweep's, as it has no store; remove it, or name another table."
@@ -270,6 +270,6 @@ def _without_answer(job: Job, answer: Answer) -> dict[str, Any]:
 
 
 def _row(job: Job, record: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the table: what was asked for, then what came of it."""
+    """A row of the table: the parameters, then the outcome."""
     told, found = job.told(), {name: value for name, value in record.get("row", {}).items() if name != "reached"}
     return {**dict.fromkeys(COLUMNS), **told, "error": "", **found, "status": record.get("status")}

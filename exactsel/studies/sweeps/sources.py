@@ -1,4 +1,4 @@
-"""Where the instances of a sweep come from, what each is known by (a hash of its content), and how it is read."""
+"""Sources of a sweep's instances, their identity (a hash of the content), and the way to read them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Source:
     generator: Mapping[str, Any] = field(default_factory=dict)
     """``name`` and what else :func:`exactsel.data.generate.generate` takes."""
     reading: Mapping[str, Any] = field(default_factory=dict)
-    """What :func:`exactsel.data.reading.read_data` is told beside the path."""
+    """The arguments of :func:`exactsel.data.reading.read_data` besides the path."""
     target_hash: str = ""
     """sha256 of the file that holds the target, where it is one of its own."""
 

@@ -1,4 +1,4 @@
-"""What the jobs of a sweep came to: a file beside the table that is only ever appended to, one line a job.
+"""The outcomes of the jobs of a sweep: an append-only file beside the table, one line a job.
 
 A line is the sha256 of its text, a space, and the text, one JSON object. It counts as soon as it is whole, and it is on
 the disk before the next job is noted. A line that was cut short by the end of a process is cut off; one that is damaged
@@ -54,7 +54,7 @@ class Store:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Store:
-        """The store to go on with, or a new one.
+        """The existing store, to be continued, or a new one.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class Store:
         return cls(file, None, records, damaged)
 
     def add(self, key: str, record: Mapping[str, Any]) -> None:
-        """Note what a job came to; it is on the disk afterwards.
+        """Write the outcome of a job; it is on the disk afterwards.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class Store:
             raise unwritten(self.path, error) from None
 
     def close(self) -> None:
-        """Others may go on with it."""
+        """Release the file; other processes may continue it."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -190,12 +190,12 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 
 def _lock(descriptor: int, file: Path) -> None:
-    """Hold the file until it is closed; :class:`InputError` where somebody else does."""
+    """Lock the file until it is closed; :class:`InputError` where another process holds the lock."""
     try:
         if sys.platform == "win32":
             import msvcrt
 
-            os.lseek(descriptor, 2**40, os.SEEK_SET)  # beyond what anybody reads
+            os.lseek(descriptor, 2**40, os.SEEK_SET)  # beyond every byte that is read
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             import fcntl

@@ -45,7 +45,7 @@ def check_table(file: str | os.PathLike[str]) -> None:
 
 
 def table_bytes(rows: Iterable[Mapping[str, Any]], file: str | os.PathLike[str]) -> bytes:
-    """The table in the form the ending of its name asks for; equal rows give equal bytes."""
+    """The table in the format of its name's ending; equal rows give equal bytes."""
     if Path(file).suffix.lower() == ".parquet":
         return _parquet(rows)
     out = io.StringIO()
@@ -56,7 +56,7 @@ def table_bytes(rows: Iterable[Mapping[str, Any]], file: str | os.PathLike[str])
     return out.getvalue().encode("utf-8", "backslashreplace")
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     """A value as a cell of a CSV table: a text that may be a formula to a spreadsheet gets an apostrophe before it."""
     if value is None:
         return ""

@@ -1,4 +1,4 @@
-"""A process that runs the jobs of a sweep: one a line on stdin, what came of each as one JSON object on stdout."""
+"""A process that runs the jobs of a sweep: one a line on stdin, the outcome of each as one JSON object on stdout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from exactsel.studies.sweeps.performing import FAILED, perform, trouble
 
 
 def main() -> None:
-    """Work for whoever started this process."""
+    """Work for the process that started this one."""
     serve(lambda line: canonical(perform(Job.from_line(line)) or trouble(FAILED, "it was interrupted.")))
 
 
