@@ -109,7 +109,7 @@ def check(search, writer):
     coef = found.coef
     claimed = writer.claim(found.lower, found.upper)
     writer.finish(claimed, found.upper, found.support, coef, found.scope)
-    ridge_limits = getattr(search.problem.objective, "vanishing", None)
+    ridge_limits = getattr(search.problem.objective, "ridge_limits", None)
     if ridge_limits is not None:
         # So small a ridge makes much of what rounding does to a dual vector; a solve then claims what its proof shows.
         shown = established(search.problem, writer.path)

@@ -17,6 +17,7 @@ from exactsel._jit import new_flag
 from exactsel.bounds.kernel_form import KernelForm
 from exactsel.bounds.witness import ModelPoint, Proof
 from exactsel.kernels.node import Answers
+from exactsel.problem.capabilities import PLAIN_REGRESSION, Capability
 from exactsel.types import BoolArray, FloatArray, StateArray
 
 
@@ -137,8 +138,8 @@ class BoundSolver(Protocol):
 
     name: str
 
-    family: str = "regression"
-    """The problems it is for; ``"css"`` is column subset selection, ``"grouped"`` are problems over groups."""
+    needs: Capability = PLAIN_REGRESSION
+    """What a problem must have to be served; by default single columns with free coefficients."""
 
     adjusted_rows: bool = False
     """Whether it evaluates rows by ``problem.row_loss``, and so knows row weights and the intercept of a loss; no other

@@ -48,6 +48,7 @@ from exactsel.kernels.node import (
     write_solved,
 )
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS
 from exactsel.types import FloatArray, IntArray, StateArray
 
 SMALL_GRAM = 2000
@@ -67,7 +68,7 @@ class BoxedBound(BoundSolver):
     """The bound of problems with signs or limits of coefficients."""
 
     name = "boxed"
-    family = "boxed"
+    needs = COEFFICIENTS | COEFFICIENT_BOUNDS
 
     def prepare(self, problem: BoxedProblem, options: BoundOptions) -> PreparedBoxed:
         """Bind to a problem with lam > 0, or of quadratic loss with independent columns or all coefficients limited."""

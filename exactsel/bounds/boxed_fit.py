@@ -35,6 +35,7 @@ from exactsel.kernels.node import (
     write_solved,
 )
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -52,7 +53,7 @@ class BoxedFitBound(BoundSolver):
     """The bound of problems with signs or limits of coefficients whose columns depend on each other, lam = 0."""
 
     name = "boxed-fit"
-    family = "boxed"
+    needs = COEFFICIENTS | COEFFICIENT_BOUNDS
 
     def prepare(self, problem: BoxedProblem, options: BoundOptions) -> PreparedBoxedFit:
         """Bind to a problem of quadratic loss."""

@@ -26,7 +26,7 @@ from exactsel.bounds.residuals import BOUNDED_RECONSTRUCTION, Residuals
 from exactsel.bounds.witness import EigenvaluePoint, Proof
 from exactsel.errors import UnsupportedError, css_problem
 from exactsel.kernels.node import CUT, FREE, IN, RELAXED, SOLVED, UNFINISHED, Answers, empty_answers
-from exactsel.problem.capabilities import COEFFICIENTS
+from exactsel.problem.capabilities import COEFFICIENTS, RECONSTRUCTION
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -39,7 +39,7 @@ class EigenvalueBound(BoundSolver):
     """Eigenvalues of what is left once S is projected out (column subset selection)."""
 
     name = "eigenvalue"
-    family = "css"
+    needs = RECONSTRUCTION
 
     def prepare(self, problem: ColumnSubsetProblem, options: BoundOptions) -> PreparedEigenvalue:
         """Bind to a problem of column subset selection."""

@@ -25,6 +25,7 @@ from exactsel.kernels.node import (
     write_relaxed,
     write_solved,
 )
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, StateArray
@@ -56,7 +57,7 @@ class FitBound(BoundSolver):
 class RelaxedFitBound(FitBound):
     """The same of a problem whose coefficients have no bounds, but meet equalities, which its rows stand for."""
 
-    family = "boxed"
+    needs = COEFFICIENTS | COEFFICIENT_BOUNDS
 
     def prepare(self, problem: Any, options: BoundOptions) -> PreparedFit:
         """Bind to the problem without equalities."""

@@ -9,7 +9,7 @@ from exactsel.algebra.dependent import dependent_columns
 from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective
 from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import UnsupportedError, option
-from exactsel.problem.capabilities import FREE_COEFFICIENTS
+from exactsel.problem.capabilities import FREE_COEFFICIENTS, GROUPED_REGRESSION
 from exactsel.problem.model import listed
 
 SHOWN = 3
@@ -24,7 +24,7 @@ class GroupedBound(AcceleratedGradientBound):
     """
 
     name = "grouped"
-    family = "grouped"
+    needs = GROUPED_REGRESSION
 
     def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:
         """Bind to a problem of groups with lam > 0, or of quadratic loss and independent columns."""

@@ -18,7 +18,7 @@ class _SolverFromElsewhere(BoundSolver):
     def __init__(self, solver: Any) -> None:
         self._solver = solver
         self.name = solver.name
-        self.family = getattr(solver, "family", BoundSolver.family)
+        self.needs = getattr(solver, "needs", BoundSolver.needs)
         self.adjusted_rows = getattr(solver, "adjusted_rows", BoundSolver.adjusted_rows)
 
     def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:

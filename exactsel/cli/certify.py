@@ -22,6 +22,7 @@ from exactsel.cli.options import (
     search_settings,
 )
 from exactsel.cli.talk import say
+from exactsel.problem.capabilities import COEFFICIENTS
 
 
 @click.command("certify", cls=Command)
@@ -57,7 +58,7 @@ def command(support: str | None, coef: str | None, **arguments: Any) -> int:
     if support is not None:
         candidate["support"] = given_support(column_numbers(problem, names), problem)
     else:
-        if problem.family == "css":
+        if not problem.has(COEFFICIENTS):
             raise InputError("column subset selection has no coefficients; give --support instead of --coef.")
         candidate["coef"] = checked_coef(problem, read_vector(str(coef)))
     log = progress_log(problem, arguments)

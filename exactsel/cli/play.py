@@ -73,12 +73,12 @@ def _write_page(page_file: str, arguments: dict[str, Any]) -> int:
     from exactsel.files import check_target, write_bytes
     from exactsel.report.player import player_page
     from exactsel.solving.api import solve
-    from exactsel.solving.choose import PROBLEM_CLASSES
+    from exactsel.solving.choose import class_of
 
     check_target(page_file)
     problem = read_problem(arguments)
     if arguments["heuristics"] is None:
-        arguments["heuristics"] = PROBLEM_CLASSES[problem.family].greedy
+        arguments["heuristics"] = class_of(problem).greedy
     settings = plain_settings(problem, arguments)
     if settings["node_limit"] is None:
         settings["node_limit"] = NODES_OF_PAGE

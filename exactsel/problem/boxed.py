@@ -35,7 +35,7 @@ from exactsel.problem.box_limits import (
     named_limits,
 )
 from exactsel.problem.boxed_fit import flat_least_squares_in_box, least_squares_in_box, minima_in_box, newton_in_box
-from exactsel.problem.capabilities import COEFFICIENTS
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS
 from exactsel.problem.equalities import named_equalities, with_equalities
 from exactsel.problem.equality_fit import EqualityFits
 from exactsel.problem.equality_start import admissible_support
@@ -75,8 +75,7 @@ class BoxedProblem(FrozenRegression):
         For limits that are none, or a problem of another kind; in one sentence.
     """
 
-    family = "boxed"
-    _of_models = COEFFICIENTS
+    _of_models = COEFFICIENTS | COEFFICIENT_BOUNDS
     coefficient_bounds: CoefficientBounds
     objective: None = None
     """Nothing that knows an objective of free coefficients may take this one for it; see :attr:`base`."""

@@ -12,11 +12,21 @@ class Capability(Flag):
     """Models have coefficients, and predict a target."""
     FREE_COEFFICIENTS = auto()
     """They have, and no coefficient has a bound, so that formulas for free coefficients hold."""
+    COEFFICIENT_BOUNDS = auto()
+    """Coefficients have signs, bounds or equalities."""
+    RECONSTRUCTION = auto()
+    """Models have no coefficients: their columns span the others as well as they can (column subset selection)."""
     SINGLE_COLUMNS = auto()
     """Columns are chosen one by one, not in groups."""
+    GROUPS = auto()
+    """Groups of columns are chosen."""
 
 
 COEFFICIENTS, FREE_COEFFICIENTS = Capability.COEFFICIENTS, Capability.FREE_COEFFICIENTS
-SINGLE_COLUMNS = Capability.SINGLE_COLUMNS
+COEFFICIENT_BOUNDS, RECONSTRUCTION = Capability.COEFFICIENT_BOUNDS, Capability.RECONSTRUCTION
+SINGLE_COLUMNS, GROUPS = Capability.SINGLE_COLUMNS, Capability.GROUPS
 PLAIN_REGRESSION = FREE_COEFFICIENTS | SINGLE_COLUMNS
 """Single columns with free coefficients, which most formulas are about."""
+
+GROUPED_REGRESSION = FREE_COEFFICIENTS | GROUPS
+"""Groups of columns with free coefficients."""

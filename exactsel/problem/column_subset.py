@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from exactsel.algebra.projection import unexplained
 from exactsel.algebra.threads import one_thread
 from exactsel.algebra.triangle import triangle
-from exactsel.problem.capabilities import Capability
+from exactsel.problem.capabilities import RECONSTRUCTION
 from exactsel.problem.checks import checked_k, checked_matrix
 from exactsel.problem.design import is_design
 from exactsel.problem.fit import Selection
@@ -55,14 +55,15 @@ class ColumnSubsetProblem(FrozenProblem):
     C. Feng, C. Qian and K. Tang, Unsupervised feature selection by Pareto optimization. AAAI 2019.
     """
 
-    family = "css"
+    kind = "css"
+    """What files and reports call it."""
     infimum = 0.0
     scope = ""
     """No selection leaves less than nothing unexplained."""
     objective: None = None
     """A selection has no coefficients."""
     base: None = None
-    _of_models = Capability(0)
+    _of_models = RECONSTRUCTION
 
     def __init__(self, A: ArrayLike, k: int, *, feature_names: Sequence[str] | None = None) -> None:
         given, feature_names = frame_matrix(A, feature_names)
@@ -100,7 +101,7 @@ class ColumnSubsetProblem(FrozenProblem):
     @cached_property
     def hash(self) -> str:
         """sha256 over everything that defines the problem (names excluded)."""
-        header = {"problem": self.family, "n": self.n, "d": self.d, "k": self.k}
+        header = {"problem": self.kind, "n": self.n, "d": self.d, "k": self.k}
         return data_hash(header, self.AT)
 
     @cached_property
@@ -152,7 +153,7 @@ class ColumnSubsetProblem(FrozenProblem):
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays."""
         return {
-            "problem": self.family, "n": self.n, "d": self.d, "k": self.k,
+            "problem": self.kind, "n": self.n, "d": self.d, "k": self.k,
             "problem_hash": self.hash, "feature_names": self.feature_names,
         }  # fmt: skip
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from exactsel.problem.box_limits import CoefficientBounds
-from exactsel.problem.capabilities import SINGLE_COLUMNS, Capability
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, GROUPS, SINGLE_COLUMNS, Capability
 from exactsel.problem.constraints import NAMES
 from exactsel.problem.objective import Objective
 from exactsel.problem.offsets import has_offset
@@ -18,7 +18,6 @@ from exactsel.types import FloatArray, StateArray
 class FrozenProblem:
     """Base of the classes of problems; see :class:`exactsel.problem.interface.SubsetProblem`."""
 
-    family: str
     units: Units
     """What is chosen, and what is demanded of the choice."""
     k: int
@@ -47,7 +46,7 @@ class FrozenProblem:
 
     def has(self, needed: Capability) -> bool:
         """Whether the problem has all of these properties."""
-        return needed in (self._of_models if self.units.grouped else self._of_models | SINGLE_COLUMNS)
+        return needed in (self._of_models | (GROUPS if self.units.grouped else SINGLE_COLUMNS))
 
     @property
     def root_state(self) -> StateArray:
@@ -102,11 +101,16 @@ class FrozenRegression(FrozenProblem):
         limited = {} if bounds is None or bounds.none else {"bounds": bounds.entry()}
         return self.base.hash_with(**{"k": self.k} | self.units.entries() | limited)
 
+    @property
+    def kind(self) -> str:
+        """What files and reports call it: ``regression``, ``grouped`` or ``boxed``."""
+        return "boxed" if self.has(COEFFICIENT_BOUNDS) else "grouped" if self.units.grouped else "regression"
+
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays. Where groups are chosen, ``d`` counts them."""
         base, made, bounds = self.base, self.preparation, self.coefficient_bounds
         return {
-            "problem": self.family, "n": base.observations, "d": self.d, "k": self.k, "loss": base.loss.name,
+            "problem": self.kind, "n": base.observations, "d": self.d, "k": self.k, "loss": base.loss.name,
             "loss_parameters": base.loss_parameters, "lam": base.asked_lam, "problem_hash": self.hash,
             "feature_names": self.feature_names, "force_in": self.force_in, "force_out": self.force_out,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,

@@ -47,8 +47,6 @@ class GroupedProblem(Problem):
         For an unknown column, a column in two groups, an empty group, or a group called like a column outside it.
     """
 
-    family = "grouped"
-
     def __init__(
         self,
         problem: Problem,

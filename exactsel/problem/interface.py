@@ -18,11 +18,6 @@ class SubsetProblem(Protocol):
     :class:`exactsel.ColumnSubsetProblem`.
     """
 
-    family: str
-    """``regression``, ``css``, ``grouped`` or ``boxed``: how files and reports call it.
-
-    Code that serves only some problems calls :meth:`has`.
-    """
     units: Units
     """What is chosen, and what is demanded of the choice."""
     n: int

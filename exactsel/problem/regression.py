@@ -90,7 +90,6 @@ class Problem(FrozenRegression):
         With one sentence that says what was found, what was expected and what to do.
     """
 
-    family = "regression"
     _of_models = COEFFICIENTS | FREE_COEFFICIENTS
 
     def __init__(
@@ -207,7 +206,6 @@ class Problem(FrozenRegression):
         self._keep(objective, units, k)
         self.objective = objective
         """P; calling it with coefficients of all columns (columns,) gives its value."""
-        self.family = "grouped" if units.grouped else "regression"
         self.y, self.loss, self.shared = objective.y, objective.loss, objective.shared
         self.weights, self.intercept = objective.weights, objective.intercept
         self._frozen = True

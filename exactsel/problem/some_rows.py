@@ -52,5 +52,5 @@ def on_rows(
     if met is None:
         return BoxedProblem(stated, limits.given_lower[within], limits.given_upper[within])
     if kept is not None and kept.size < met.rows.shape[1]:
-        raise UnsupportedError("terms cannot be left out of equalities; give columns that are their own terms.")
+        raise UnsupportedError("an equality needs all of its terms; give features that are their own terms.")
     return BoxedProblem(stated, limits.given_lower, limits.given_upper, met[:2])

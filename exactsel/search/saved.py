@@ -32,7 +32,7 @@ from exactsel.types import FloatArray, IntArray
 COUNTED = "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i unit:f told:f rounds:i"
 """Fields of a state that are numbers."""
 
-AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r prospects:r seconds:r portions:r counted:r"
+AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r phase:r seconds:r portions:r counted:r"
 """Fields of a state that are saved as they are."""
 
 

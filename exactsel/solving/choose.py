@@ -37,7 +37,15 @@ from exactsel.errors import UnsupportedError, option
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.trees import Tree
 from exactsel.problem.boxed import independent
-from exactsel.problem.capabilities import COEFFICIENTS, PLAIN_REGRESSION, SINGLE_COLUMNS
+from exactsel.problem.capabilities import (
+    COEFFICIENT_BOUNDS,
+    COEFFICIENTS,
+    GROUPED_REGRESSION,
+    PLAIN_REGRESSION,
+    RECONSTRUCTION,
+    SINGLE_COLUMNS,
+    Capability,
+)
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel.problem.restrictions import is_restricted, without_restrictions
@@ -70,8 +78,9 @@ def _bound_in_box(problem: Any) -> BoundSolver:
 
 @dataclass(frozen=True)
 class ProblemClass:
-    """What suits a family of problems."""
+    """What suits problems that have certain properties."""
 
+    needs: Capability
     words: str
     """What messages call these problems."""
     bound: Callable[[Any, float | None], str | BoundSolver]
@@ -82,25 +91,30 @@ class ProblemClass:
     """Heuristics that improve a model that is known already, or find one like it."""
 
 
-PROBLEM_CLASSES = {
-    "regression": ProblemClass(
-        "problems with a target whose columns are chosen one by one", _bound_for_columns, "forward",
+PROBLEM_CLASSES = (
+    # Only these bounds serve coefficient bounds, and no entry point can put another one in their place.
+    ProblemClass(
+        COEFFICIENTS | COEFFICIENT_BOUNDS, "problems with signs, bounds or equalities of coefficients",
+        lambda problem, seconds: _bound_in_box(problem), "forward", ("forward", "swap"),
+    ),
+    ProblemClass(
+        PLAIN_REGRESSION, "problems with a target whose features are chosen one by one", _bound_for_columns, "forward",
         ("forward", "swap"),
     ),
-    "grouped": ProblemClass(
-        "problems with groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"),
+    ProblemClass(
+        GROUPED_REGRESSION, "problems with groups", lambda problem, seconds: "grouped", "forward", ("forward", "swap"),
     ),
-    # Nothing else knows limits on coefficients, and no entry point can put another bound in its place.
-    "boxed": ProblemClass(
-        "problems with signs or bounds of coefficients", lambda problem, seconds: _bound_in_box(problem), "forward",
-        ("forward", "swap"),
-    ),
-    "css": ProblemClass(
-        "column subset selection", lambda problem, seconds: "eigenvalue", "greedy-css",
+    ProblemClass(
+        RECONSTRUCTION, "column subset selection", lambda problem, seconds: "eigenvalue", "greedy-css",
         ("greedy-css", "iterative-css"),
     ),
-}  # fmt: skip
-"""By the ``family`` of a problem."""
+)  # fmt: skip
+"""A problem is of the first class of which it has what is needed."""
+
+
+def class_of(problem: SubsetProblem) -> ProblemClass:
+    """What suits a problem."""
+    return next(each for each in PROBLEM_CLASSES if problem.has(each.needs))
 
 
 @dataclass(frozen=True)
@@ -157,7 +171,7 @@ class Methods:
     """What a search is made of, before it is bound to the problem."""
 
     settings: Settings
-    family: ProblemClass
+    kind: ProblemClass
     tree: Tree
     bound: BoundSolver
     branching: Branching
@@ -296,7 +310,7 @@ class Methods:
 
 def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
     """The methods that the settings name, or the defaults for this problem."""
-    family = PROBLEM_CLASSES[problem.family]
+    kind = class_of(problem)
     tree = make("trees", settings.tree)
     if tree.eager and problem.units.constraint is not None:
         raise UnsupportedError(
@@ -308,7 +322,7 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
     quadratic = objective is not None and objective.is_quadratic
     usual = (company.quadratic_branching if quadratic else "") or company.branching
     branching = usual if settings.branching == "auto" else settings.branching
-    return Methods(settings, family, tree, bound, make("branchings", branching))
+    return Methods(settings, kind, tree, bound, make("branchings", branching))
 
 
 def make(kind: str, choice: object) -> Any:
@@ -316,14 +330,18 @@ def make(kind: str, choice: object) -> Any:
     return registry.load(kind, choice)() if isinstance(choice, str) else choice
 
 
+def _words_of(needs: Capability) -> str:
+    """What messages call the problems that have these properties."""
+    return next((each.words for each in PROBLEM_CLASSES if each.needs == needs), "other problems")
+
+
 def _bound_for(problem: Any, settings: Settings) -> BoundSolver:
-    """The bound solver: the one in the settings, if it serves this class of problems, or the default."""
-    family, choice = PROBLEM_CLASSES[problem.family], settings.bound
-    solver = bound_solver(make("bounds", family.bound(problem, settings.time_limit) if choice == "auto" else choice))
-    if solver.family != problem.family:
+    """The bound solver: the one in the settings, if it serves the problem, or the default."""
+    kind, choice = class_of(problem), settings.bound
+    solver = bound_solver(make("bounds", kind.bound(problem, settings.time_limit) if choice == "auto" else choice))
+    if not problem.has(solver.needs):
         raise UnsupportedError(
-            f"the bound '{solver.name}' is for {PROBLEM_CLASSES[solver.family].words}, but this is one of "
-            f"{family.words}; "
+            f"the bound '{solver.name}' is for {_words_of(solver.needs)}, but this is one of {kind.words}; "
             f"use {option('bound', 'auto')}."
         )
     if problem.has(PLAIN_REGRESSION) and problem.row_loss is not problem.loss and not solver.adjusted_rows:

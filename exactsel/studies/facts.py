@@ -87,7 +87,7 @@ def _facts_of_all_rows(tall: Reduction, problem: Problem) -> dict[str, Any]:
     """What is known of the rows that those of the problem stand for, and how far these may be off."""
     size = float(np.linalg.norm(problem.y))
     return {
-        "full_data": tall.rows, "all_weights": tall.weight, "intercept": tall.intercept,
+        "all_rows": tall.rows, "all_weights": tall.weight, "intercept": tall.intercept,
         "row_error": tall.row_error, "target_size": size,
         "target_mean": None if tall.means is None else float(tall.means[-1]),
     }  # fmt: skip

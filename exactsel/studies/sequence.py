@@ -20,7 +20,7 @@ from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError
 from exactsel.solving.api import solve
 from exactsel.solving.checkpointing import LIMITS, OF_ONE_RUN
-from exactsel.solving.choose import PROBLEM_CLASSES
+from exactsel.solving.choose import class_of
 from exactsel.solving.executors import Workers
 from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.result import Result
@@ -144,7 +144,7 @@ def walk(sequence: ProblemSequence, keeper: Keeper) -> None:
 def _settings_at(sequence: ProblemSequence, place: int) -> Settings:
     """After the first problem there is a model to start from, and local search improves it."""
     first = not any(step.result is not None for step in sequence.steps[:place])
-    usual = {} if first else {"heuristics": PROBLEM_CLASSES[sequence.problem.family].improving}
+    usual = {} if first else {"heuristics": class_of(sequence.problem).improving}
     return Settings(**{**usual, **sequence.settings})
 
 

@@ -39,7 +39,7 @@ def check_bound(bound: object, *, nodes: int = 12, seed: int = 0) -> None:
     """
     solver = bound_solver(loaded("bounds", bound))
     served = 0
-    for label, problem in small_problems(solver.family):
+    for label, problem in small_problems(solver.needs):
         where = f"{solver.name} on {label}"
         try:
             prepared = solver.prepare(problem, BoundOptions())

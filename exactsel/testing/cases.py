@@ -12,6 +12,7 @@ import numpy as np
 from exactsel import registry
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import PLAIN_REGRESSION, Capability
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
@@ -52,10 +53,10 @@ def awkward_problems() -> Iterator[tuple[str, SubsetProblem]]:
                 yield f"{loss} loss, columns in pairs, signs and bounds, {size}", paired
 
 
-def small_problems(family: str = "regression") -> Iterator[tuple[str, SubsetProblem]]:
-    """The awkward problems of one family in which there is something to search; a label each."""
+def small_problems(needs: Capability = PLAIN_REGRESSION) -> Iterator[tuple[str, SubsetProblem]]:
+    """The awkward problems that have these properties and something to search; a label each."""
     for label, problem in awkward_problems():
-        if problem.family == family and 0 < problem.k < problem.d:
+        if problem.has(needs) and 0 < problem.k < problem.d:
             yield label, problem
 
 

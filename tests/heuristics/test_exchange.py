@@ -36,7 +36,7 @@ def problem_of(kind, seed, n=20, d=9, k=3, lam=0.1, **options):
 def descents_of(problem):
     return (
         objectives.reconstruction_descents(problem)
-        if problem.family == "css"
+        if problem.kind == "css"
         else objectives.least_squares_descents(problem)
     )
 
@@ -93,9 +93,9 @@ def test_the_kernel_does_what_the_plain_twin_does(seed, kind):
 @pytest.mark.parametrize(("label", "problem"), [case for case in awkward_problems() if case[1].k > 0])
 def test_awkward_problems_are_descended_to_a_support_no_exchange_improves(label, problem):
     """Copies, constants, zeros, scales: nothing is certain of the way, but the end is a local optimum."""
-    if problem.family in ("grouped", "boxed") or problem.units.constraint is not None:
+    if problem.kind in ("grouped", "boxed") or problem.units.constraint is not None:
         return
-    if problem.family == "regression" and not problem.base.is_quadratic:
+    if problem.kind == "regression" and not problem.base.is_quadratic:
         return
     proposal = ExchangeDescent(starts=20).run(problem, Context(seed=1))
     value, state = problem.fit(proposal.support).value, problem.root_state

@@ -24,7 +24,7 @@ KINDS = ("quadratic", pytest.param("logistic", marks=pytest.mark.slow), "css")
 
 
 def task_of(problem):
-    return column_subset_task(problem) if problem.family == "css" else regression_task(problem)
+    return column_subset_task(problem) if problem.kind == "css" else regression_task(problem)
 
 
 @pytest.mark.parametrize("kind", KINDS)

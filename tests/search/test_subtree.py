@@ -160,7 +160,7 @@ def test_moves_that_are_no_walk_are_refused():
     problem = random_problem(3)
     instance, everything = instance_of(problem), frozenset(range(problem.d))
     for moves, said in (
-        ([3, 3], "goes on after its last region"),
+        ([3, 3], "continues after its last region"),
         ([8 * 0 + 0, 3], "regions undecided"),
         ([8 * problem.d + 1], "is no candidate"),
         ([8 * 0 + 0, 8 * 0 + 1], "is no candidate"),

@@ -50,7 +50,7 @@ def lines_of(path: Path) -> list[dict]:
 @pytest.mark.parametrize("options", [{}, {"subtrees": False}, {"details": True}, {"tree": "state-space"}], ids=str)
 class TestTrace:
     def test_every_line_has_the_documented_fields(self, tmp_path, problem, options):
-        if problem.family == "css":
+        if problem.kind == "css":
             options = {name: value for name, value in options.items() if name != "tree"}
         result = solve(problem, trace=tmp_path / "run.jsonl", **options)
         lines = lines_of(tmp_path / "run.jsonl")
@@ -73,7 +73,7 @@ class TestTrace:
 
     def test_nodes_add_up(self, tmp_path, problem, options):
         """Every node that is opened is closed, divided, walked or open at the end."""
-        if problem.family == "css":
+        if problem.kind == "css":
             options = {name: value for name, value in options.items() if name != "tree"}
         solve(problem, trace=tmp_path / "run.jsonl", node_limit=20, **options)
         born, ended, left = set(), set(), None

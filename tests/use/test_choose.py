@@ -9,18 +9,17 @@ from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, boxed, regist
 from exactsel.bounds.apg import AcceleratedGradientBound
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.plug_in import bound_solver
-from exactsel.solving.choose import BOUNDS, PROBLEM_CLASSES, methods_for
+from exactsel.problem.capabilities import PLAIN_REGRESSION
+from exactsel.solving.choose import BOUNDS, PROBLEM_CLASSES, class_of, methods_for
 from exactsel.solving.settings import Settings
 
 RNG = np.random.default_rng(7)
 A, Y = RNG.standard_normal((30, 6)), RNG.standard_normal(30)
 COLUMNS = Problem(A, Y, 2, lam=1.0)
-PROBLEMS = {
-    "regression": COLUMNS,
-    "grouped": GroupedProblem(COLUMNS.replace(k=0), [0, 0, 1, 1, 2, 2]).replace(k=2),
-    "css": ColumnSubsetProblem(A, 2),
-    "boxed": boxed(COLUMNS, "all"),
-}
+PROBLEMS = [
+    COLUMNS, GroupedProblem(COLUMNS.replace(k=0), [0, 0, 1, 1, 2, 2]).replace(k=2), ColumnSubsetProblem(A, 2),
+    boxed(COLUMNS, "all"),
+]  # fmt: skip
 
 
 class Elsewhere:
@@ -38,14 +37,18 @@ class PreparedElsewhere:
         self.tighten = inner.tighten
 
 
-@pytest.mark.parametrize("family", PROBLEM_CLASSES)
-def test_the_defaults_of_every_family_are_there(family):
-    problem, suits = PROBLEMS[family], PROBLEM_CLASSES[family]
-    assert problem.family == family
+def test_there_is_a_problem_of_each_class():
+    assert {class_of(problem) for problem in PROBLEMS} == {*PROBLEM_CLASSES}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.kind)
+def test_the_defaults_of_every_class_are_there(problem):
+    suits = class_of(problem)
+    assert [each for each in PROBLEM_CLASSES if problem.has(each.needs)] == [suits]
     methods = methods_for(problem, Settings())
     default = suits.bound(problem, None)
     assert methods.bound.name == getattr(default, "name", default)
-    assert methods.bound.family == family
+    assert problem.has(methods.bound.needs)
     company = BOUNDS[methods.bound.name]
     assert methods.branching.name == (company.quadratic_branching or company.branching)
     assert {suits.greedy, *suits.improving} - {""} <= {*registry.names("heuristics")}
@@ -57,12 +60,12 @@ def test_every_built_in_bound_derives_from_the_protocol():
         solver = registry.load("bounds", name)()
         if type(solver).__module__.startswith("exactsel."):
             assert bound_solver(solver) is solver
-            assert solver.family in PROBLEM_CLASSES
+            assert any(solver.needs == each.needs for each in PROBLEM_CLASSES)
 
 
 def test_a_plug_in_may_leave_out_what_has_a_default():
     solver = bound_solver(Elsewhere())
-    assert (solver.name, solver.family, solver.adjusted_rows) == ("elsewhere", "regression", False)
+    assert (solver.name, solver.needs, solver.adjusted_rows) == ("elsewhere", PLAIN_REGRESSION, False)
     prepared = solver.prepare(COLUMNS, BoundOptions())
     assert (prepared.scope, prepared.curvature, prepared.kernel_form) == ("", None, None)
 

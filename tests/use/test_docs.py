@@ -206,7 +206,7 @@ def test_every_key_of_the_json_object_is_explained():
     for problem in (exactsel.Problem(np.eye(3), np.ones(3), 1, lam=1.0), exactsel.ColumnSubsetProblem(np.eye(3), 1)):
         plain = exactsel.solve(problem).as_dict()
         near = exactsel.near_optimal(problem, tau=0.1).as_dict()
-        row = exactsel.heuristics.run("greedy-css" if problem.family == "css" else "forward", problem).as_dict()
+        row = exactsel.heuristics.run("greedy-css" if problem.kind == "css" else "forward", problem).as_dict()
         for key in {*plain, *near, *row}:
             assert f"`{key}`" in page, key
 

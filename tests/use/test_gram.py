@@ -292,7 +292,7 @@ def test_the_command_line(tmp_path, capsys):
     assert end("verify", tmp_path / "run.exsel", out) == 0
     assert end("info", out, "--no-root") == 0
     shown = capsys.readouterr().out
-    assert "full_data             60\n" in shown
+    assert "all_rows             60\n" in shown
     assert "row_error" in shown
     assert end("info", out, "--drop", "b", "--no-root") == 0
     assert end("path", out, "--k-max", "2", "--cv", "3") == 2

@@ -190,23 +190,16 @@ def test_the_solver_shares_with_the_checker_only_what_prepares_data(path):
 PROBLEM_CLASSES = {"Problem", "BoxedProblem", "GroupedProblem", "ColumnSubsetProblem"}
 CLASSES_ASKED_FOR = {"exactsel/problem/boxed.py": 1}
 """Files that ask for the class of a problem, and how often: a constructor. This may only become less."""
-FAMILIES_ASKED_FOR = {
-    "exactsel/cli/certify.py": 1, "exactsel/solving/choose.py": 1, "exactsel/studies/sweeps/performing.py": 1,
-    "exactsel/testing/cases.py": 1,
-}  # fmt: skip
-"""The same for the name of its family: what a file says, and what a bound says that it serves."""
 
 
 @in_sources
 def test_problems_are_asked_for_what_they_have(path):
-    """``problem.has(...)`` and ``problem.coefficient_bounds`` in place of its class or the name of its family."""
+    """``problem.has(...)`` and ``problem.coefficient_bounds`` in place of its class."""
     calls = [
         call for call in parsed(path, ast.Call) if isinstance(call.func, ast.Name) and call.func.id == "isinstance"
     ]
     names = [{node.id for node in ast.walk(call.args[1]) if isinstance(node, ast.Name)} for call in calls]
     assert sum(bool(each & PROBLEM_CLASSES) for each in names) == CLASSES_ASKED_FOR.get(name_of(path), 0)
-    compared = re.findall(r"\.family\s*(?:==|!=|(?:not )?in\b)", path.read_text(encoding="utf-8"))
-    assert len(compared) == FAMILIES_ASKED_FOR.get(name_of(path), 0)
 
 
 ANY_BY_ROOM = {

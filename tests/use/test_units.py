@@ -218,7 +218,7 @@ def test_groups_may_be_given_to_the_problem_itself():
     around = GroupedProblem(Problem(A, y, 2, lam=0.5, feature_names=NAMES), GROUPS, force_in=["south"])
     assert direct.hash == around.hash
     assert direct.describe() == around.describe()
-    assert (direct.family, direct.d, direct.A.shape) == ("grouped", 3, (20, 6))
+    assert (direct.kind, direct.d, direct.A.shape) == ("grouped", 3, (20, 6))
     assert around.inner.hash == Problem(A, y, 6, lam=0.5).hash
     one, other = solve(direct, signals=()), solve(around, signals=())
     assert (one.support, one.upper, one.tree_hash) == (other.support, other.upper, other.tree_hash)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not _jit.ENABLED, reason="nothing is compiled")
 @pytest.mark.parametrize("kind", ["quadratic", "css"])
 def test_what_a_kind_needs_is_called(kind, monkeypatch):
     solved = []
-    monkeypatch.setattr(warmup, "solve", lambda problem, **options: solved.append((problem.family, options)))
+    monkeypatch.setattr(warmup, "solve", lambda problem, **options: solved.append((problem.kind, options)))
     warm(kind)
     assert len(solved) == 2
     assert {family for family, _ in solved} == {"css" if kind == "css" else "regression"}
@@ -24,7 +24,7 @@ def test_what_a_kind_needs_is_called(kind, monkeypatch):
 
 def test_every_method_is_run_on_a_problem_it_serves(monkeypatch):
     ran = []
-    monkeypatch.setattr(warmup, "run", lambda method, problem, **options: ran.append((method, problem.family)))
+    monkeypatch.setattr(warmup, "run", lambda method, problem, **options: ran.append((method, problem.kind)))
     warm("methods")
     assert {method for method, _ in ran} == set(warmup.names())
 

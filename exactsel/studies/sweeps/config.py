@@ -146,8 +146,8 @@ def _too_many(found: str) -> InputError:
 
 def _grid(table: Mapping[str, Any], place: _Place, where: str) -> Iterator[Job]:
     """The jobs of one table."""
-    family = table.get("problem", "regression")
-    _check_family(table, family, where)
+    kind = table.get("problem", "regression")
+    _check_kind(table, kind, where)
     lists = [table.get(name, [None]) for name in ("k", "lam")]
     losses = _losses(table, where)
     methods = [_made(method, table, where) for method in table.get("method", [{"name": SOLVE}])]
@@ -161,14 +161,14 @@ def _grid(table: Mapping[str, Any], place: _Place, where: str) -> Iterator[Job]:
         problem = {name: value for name, value in asked.items() if value is not None}
         settings = made["settings"]
         yield Job(
-            source, family, {**problem, **demands}, made["method"], made["options"], settings, seed,
+            source, kind, {**problem, **demands}, made["method"], made["options"], settings, seed,
             table.get("give_up_after", _patience(settings.get("time_limit"))),
         )  # fmt: skip
 
 
-def _check_family(table: Mapping[str, Any], family: str, where: str) -> None:
+def _check_kind(table: Mapping[str, Any], kind: str, where: str) -> None:
     foreign = next((name for name in NO_TARGET if name in table), None)
-    if family == ColumnSubsetProblem.family and foreign is not None:
+    if kind == ColumnSubsetProblem.kind and foreign is not None:
         raise InputError(f"{where}, {foreign} is given, but column subset selection has no {foreign}; leave it out.")
 
 

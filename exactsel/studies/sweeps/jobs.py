@@ -26,7 +26,7 @@ class Job:
     """A run of a sweep; equal jobs have equal keys in all sweeps."""
 
     source: Source
-    family: str
+    kind: str
     """``regression`` or ``css``."""
     problem: Mapping[str, Any]
     """k, lam, loss, delta, force_in, force_out, intercept and scale, as far as they are given."""
@@ -58,7 +58,7 @@ class Job:
     @property
     def _random_part(self) -> dict[str, Any]:
         return {
-            "instance": self.source.identity(), "family": self.family, "problem": self.problem, "method": self.method,
+            "instance": self.source.identity(), "family": self.kind, "problem": self.problem, "method": self.method,
             "options": self.options,
         }  # fmt: skip
 
@@ -66,7 +66,7 @@ class Job:
         """The table's columns that do not depend on the outcome; k, lam and so on as requested."""
         asked = {name: value for name, value in self.problem.items() if name not in ("k", "lam", "loss", "delta")}
         return {
-            "instance": self.source.shown, "instance_hash": self.source.hash, "problem": self.family,
+            "instance": self.source.shown, "instance_hash": self.source.hash, "problem": self.kind,
             **{name: self.problem.get(name) for name in ("k", "loss", "lam", "delta")},
             "method": self.method, "seed": self.seed, "rng_seed": self.rng_seed,
             "settings": canonical({**self.source.reading, **asked, **self.options, **self.settings}),

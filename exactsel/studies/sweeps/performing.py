@@ -12,6 +12,7 @@ from exactsel import interrupts
 from exactsel.data.instance import Instance
 from exactsel.data.tables import with_labels
 from exactsel.errors import InputError, OutputError
+from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
@@ -93,7 +94,7 @@ def problem_of(job: Job) -> SubsetProblem:
         _read.clear()
         _read[identity] = job.source.read()
     instance, asked = _read[identity], dict(job.problem)
-    if job.family == "css":
+    if job.kind == ColumnSubsetProblem.kind:
         return instance.columns_problem(k=asked.get("k"))
     labelled = with_labels(instance, asked.get("loss"))
     return (labelled.problem if labelled.groups is None else labelled.grouped_problem)(**asked)
