@@ -54,7 +54,7 @@ DOORS: dict[str, tuple[Callable[[str], Callable[[Any], Any]], list[str]]] = {
     "Instance": (lambda name: lambda value: Instance(**{"A": A, "y": Y, "k": 2, "lam": 1.0, name: value}).problem(),
                  list(inspect.signature(Instance).parameters)),
     "Instance.problem": (made(Instance(A, Y, k=2, lam=1.0).problem),
-                         [*({*inspect.signature(Instance.problem).parameters} - {"self", "constraint"}),
+                         [*sorted({*inspect.signature(Instance.problem).parameters} - {"self", "constraint"}),
                           "hierarchy", "hierarchy_kind", "not_both"]),
     "columns": (made(ColumnSubsetProblem, A=A, k=2), ["A", "k", "feature_names"]),
     "groups": (made(GroupedProblem, problem=Problem(A, Y, 2, lam=1.0)), ["groups"]),
