@@ -325,7 +325,7 @@ class _About:
         for name, theirs, ours in (
             ("family", proof.family, mine[0]), ("loss", proof.loss, mine[1]), ("n", proof.n, self.n),
             ("d", proof.columns or proof.d, self.d), ("k", proof.k, self.instance.k),
-            ("groups", proof.groups, self.groups), ("hierarchy", proof.hierarchy, self.hierarchy),
+            ("groups", proof.groups, self.groups), ("constraint", proof.hierarchy or "none", self.hierarchy or "none"),
             ("weights", proof.weights, getattr(self.instance, "weights", None) is not None),
             ("intercept", proof.intercept, getattr(self.instance, "intercept", False)),
             ("scale", proof.scale, getattr(self.instance, "scale", False)),

@@ -114,6 +114,29 @@ def within_equalities(rows: FloatArray, right: FloatArray, lower: FloatArray, up
     return limits
 
 
+def independent(rows: Sequence[FloatArray], right: Sequence[float]) -> list[int]:
+    """The equalities that do not follow from those before; :class:`ValueError` where some contradict others."""
+    kept: list[int] = []
+    reduced: list[tuple[int, dict[int, Fraction], Fraction]] = []
+    for i, (row, value) in enumerate(zip(rows, right, strict=True)):
+        terms = {int(j): Fraction(float(row[j])) for j in np.flatnonzero(row)}
+        rest = Fraction(value)
+        for pivot, other, other_rest in reduced:
+            times = terms.get(pivot, Fraction(0))
+            if times:
+                for j, v in other.items():
+                    terms[j] = terms.get(j, Fraction(0)) - times * v
+                rest -= times * other_rest
+        terms = {j: v for j, v in terms.items() if v}
+        if terms:
+            pivot = max(terms, key=lambda j: abs(terms[j]))
+            reduced.append((pivot, {j: v / terms[pivot] for j, v in terms.items()}, rest / terms[pivot]))
+            kept.append(i)
+        elif rest:
+            raise ValueError("the equalities contradict each other, so no model meets them all; correct or drop some.")
+    return kept
+
+
 def refused(equalities: Equalities, coef: FloatArray, dual_vectors: int) -> str:
     """Why a proof of a problem with equalities shows nothing, in one sentence; empty where nothing speaks against it.
 

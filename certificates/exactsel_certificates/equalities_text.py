@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exactsel_certificates.equalities import Equalities, within_equalities
+from exactsel_certificates.equalities import Equalities, independent, within_equalities
 from exactsel_certificates.formula import Box
 
 TERM = re.compile(
@@ -17,21 +17,27 @@ TERM = re.compile(
 
 
 def read_equalities(texts: Sequence[str], sum_to: float | None, names: Sequence[str], d: int) -> Equalities | None:
-    """The equalities of d coefficients, None where there are none.
+    """The equalities of d coefficients but for those that follow from others before, None where there are none.
 
     Columns are named by number or by a name among ``names``.
 
     Raises
     ------
     ValueError
-        Where a text is no equality, in one sentence.
+        Where a text is no equality of finite numbers, or equalities contradict each other, in one sentence.
     """
     found = [_row(text, names, d) for text in texts]
     if sum_to is not None:
         found.append((np.ones(d), float(sum_to)))
     if not found:
         return None
-    rows, right = np.array([row for row, _ in found]), np.array([value for _, value in found]) + 0.0
+    if not all(np.all(np.isfinite([*row, value])) for row, value in found):
+        raise ValueError("the equalities hold a number that is not finite; correct it.")
+    named = [row for row, _ in found if np.any(row)]
+    if len(named) < len(found):
+        raise ValueError("an equality holds no coefficient; leave it out.")
+    kept = independent(named, [value for _, value in found])
+    rows, right = np.array([found[i][0] for i in kept]), np.array([found[i][1] for i in kept]) + 0.0
     return Equalities(rows, right, np.ones(len(right)))
 
 

@@ -53,7 +53,8 @@ class Compiling:
         from exactsel.studies import background_compile
 
         beside = " and ".join(background_compile.begin(self._problem)) if self._searches else ""
-        self._say(f"compiling kernels, once ({f'{beside} beside' if beside else 'this can take a minute'}) ...")
+        background = f", {beside} in the background" if beside else ""
+        self._say(f"compiling kernels, once (this can take a minute{background}) ...")
 
     def ended(self, name: str, seconds: float) -> None:
         """Say what has taken its time."""

@@ -75,8 +75,12 @@ class Carried(Exception):
         self.error = error
 
 
-ELSEWHERE = {"--family": "--loss", "--nvmax": "-k", "--y": "--target", "--alpha": "--lam"}
-"""What other programs call options."""
+ELSEWHERE = {
+    "--family": "--loss", "--nvmax": "-k", "--y": "--target", "--alpha": "--lam", "--must-have": "--force-in",
+    "--must-not": "--force-out", "--method": "--heuristic", "--summary": "an option of 'exactsel best'",
+    "--confint": "--summary of 'exactsel best'",
+}  # fmt: skip
+"""What other programs, other commands and earlier days call options."""
 
 
 class LazyGroup(click.Group):

@@ -71,12 +71,13 @@ def command(page_file: str | None, dot: bool, style: str, out: str | None, **arg
 def _write_page(page_file: str, arguments: dict[str, Any]) -> int:
     """Write the page and return the exit code."""
     from exactsel.files import check_target, write_bytes
-    from exactsel.report.player import player_page
+    from exactsel.report.player import check_playable, player_page
     from exactsel.solving.api import solve
     from exactsel.solving.choose import class_of
 
     check_target(page_file)
     problem = read_problem(arguments)
+    check_playable(problem)
     if arguments["heuristics"] is None:
         arguments["heuristics"] = class_of(problem).greedy
     settings = plain_settings(problem, arguments)

@@ -171,16 +171,15 @@ def checked_k(k: Any, d: int) -> int:
 
 
 def checked_lam(lam: object, loss: str = "", zero: bool = True, free: bool = True) -> float:
-    """The ridge weight, finite and not negative; ``zero`` says whether that is the default, ``free`` whether 0 is
-    allowed with the ``loss``.
-    """
+    """The ridge weight; ``zero`` says whether 0 is the default, ``free`` whether the ``loss`` allows it."""
     if lam is None and zero:
         return 0.0
     if lam is None:
         without = f"{option('lam', 0)} for none, as in R, or " if free else ""
+        same = ", which is C = 1 of scikit-learn," if loss in ("logistic", "squared_hinge") else ""
         raise InputError(
             f"lam, the ridge weight, is missing, and {loss} loss needs one; give {without}{option('lam', 1)} to begin "
-            f"with, scikit-learn's C = 1, where columns have about the size 1 (see {option('standardize', True)})."
+            f"with{same} where features have about the size 1 (see {option('standardize', True)})."
         )
     value = _real(lam)
     if value is None:

@@ -15,7 +15,6 @@ import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation
 from exactsel.problem.units import Units
 from exactsel.types import FloatArray
-from exactsel_certificates.equalities import LARGEST, Equalities, appended, check_equalities, fine
+from exactsel_certificates.equalities import LARGEST, Equalities, appended, check_equalities, fine, independent
 from exactsel_certificates.prepared import Prepared
 
 CLOSE = 4.0**10
@@ -55,7 +54,10 @@ def named_equalities(
         right.append(_number(sum_to, option("sum_to")))
     if not rows:
         return None
-    kept = _independent(rows, right)
+    try:
+        kept = independent(rows, right)
+    except ValueError as error:
+        raise InputError(str(error)) from None
     return np.array([rows[i] for i in kept]), np.array([right[i] for i in kept])
 
 
@@ -94,29 +96,6 @@ def _number(value: Any, what: str) -> float:
     if not number or not abs(value) <= LARGEST or not fine(float(value)):
         raise InputError(f"{what} is {shown(value)}, but 0 or a number between 1e-60 and 1e60 in size was expected.")
     return float(value) + 0.0
-
-
-def _independent(rows: Sequence[FloatArray], right: Sequence[float]) -> list[int]:
-    """The equalities that do not follow from those before; :class:`InputError` where some contradict others."""
-    kept: list[int] = []
-    reduced: list[tuple[int, dict[int, Fraction], Fraction]] = []
-    for i, (row, value) in enumerate(zip(rows, right, strict=True)):
-        terms = {int(j): Fraction(float(row[j])) for j in np.flatnonzero(row)}
-        rest = Fraction(value)
-        for pivot, other, other_rest in reduced:
-            times = terms.get(pivot, Fraction(0))
-            if times:
-                for j, v in other.items():
-                    terms[j] = terms.get(j, Fraction(0)) - times * v
-                rest -= times * other_rest
-        terms = {j: v for j, v in terms.items() if v}
-        if terms:
-            pivot = max(terms, key=lambda j: abs(terms[j]))
-            reduced.append((pivot, {j: v / terms[pivot] for j, v in terms.items()}, rest / terms[pivot]))
-            kept.append(i)
-        elif rest:
-            raise InputError("the equalities contradict each other, so no model meets them all; correct or drop some.")
-    return kept
 
 
 def with_equalities(

@@ -29,6 +29,9 @@ FLAT = 1e-13
 HOLDS = 1e-13
 """Part of the sizes of its terms up to which an equality holds in doubles."""
 
+ZERO = 1e-12
+"""Part of the largest coefficient, times its column's length, up to which one may stand for zero."""
+
 REFINED = 4
 """Times a solution is corrected by what it misses the equalities by."""
 
@@ -77,6 +80,11 @@ def constrained_least_squares(
         free = _corrected(free, constraints, np.ones(free.size, dtype=np.bool_))
         if constraints.hold(free):
             return free
+        # No rounding of a term that equalities make zero is small beside it.
+        few = np.abs(free) * scale > ZERO * np.max(np.abs(free) * scale, initial=0.0)
+        fewer = _corrected(np.where(few, free, 0.0), constraints, few)
+        if constraints.hold(fewer):
+            return fewer
     limited = np.isfinite(constraints.lower) | np.isfinite(constraints.upper)
     if free is None or not limited.any():
         return None

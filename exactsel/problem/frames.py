@@ -235,9 +235,10 @@ def _texts(columns: Sequence[Column]) -> Iterator[str]:
     few = [column for column in text if len(set(column.texts)) <= MOST_LEVELS]
     if few:
         shown = [f"{column.name} ({_examples(column.texts)})" for column in few]
+        factors, them = ("it a factor", "it") if len(few) == 1 else ("them factors", "them")
         yield (
-            f"{_listed(shown, 'holds', 'hold')} text; make it a factor, which k counts once, with "
-            f"{option('factors', 'auto')}, or leave it out with {_option(few)}."
+            f"{_listed(shown, 'holds', 'hold')} text; make {factors} with {option('factors', 'auto')} (k counts a "
+            f"factor once), or leave {them} out with {_option(few)}."
         )
     many = [column for column in text if column not in few]
     if many:

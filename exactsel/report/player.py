@@ -39,6 +39,15 @@ MOST_NODES, MOST_COLUMNS = 400, 60
 Step = dict[str, Any]
 
 
+def check_playable(problem: SubsetProblem) -> None:
+    """:class:`InputError` for more features than the page can show."""
+    if problem.d > MOST_COLUMNS:
+        raise InputError(
+            f"the problem has {problem.d} features, but the player is for at most {MOST_COLUMNS}; take a smaller "
+            f"instance, or leave columns of the table out with {option('drop')}."
+        )
+
+
 def player_page(problem: SubsetProblem, result: Result) -> str:
     """The page for a recorded search (``solve(record=True, subtrees=False)``).
 
@@ -49,11 +58,12 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
     """
     if result.events is None:
         raise InputError("the search was not recorded; call solve(problem, record=True, subtrees=False).")
+    check_playable(problem)
     graph = result.tree()
-    if len(graph) > MOST_NODES or problem.d > MOST_COLUMNS:
+    if len(graph) > MOST_NODES:
         raise InputError(
-            f"the search has {len(graph)} nodes over {problem.d} features, but the player is for at most {MOST_NODES} "
-            f"nodes and {MOST_COLUMNS} features; take a smaller instance or lower {option('node_limit')}."
+            f"the search has {len(graph)} nodes, but the player is for at most {MOST_NODES}; take a smaller instance, "
+            f"or lower {option('node_limit')}."
         )
     names = _names(problem)
     steps = list(Steps(names, problem.k).of(result.events))

@@ -23,7 +23,7 @@ from exactsel.problem.preparing import checked_weights, wants_intercept
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
 from exactsel.sklearn.demands import constrained, within_limits
-from exactsel.sklearn.factors import coded_factors_of, coded_rows, knowing_coding
+from exactsel.sklearn.factors import coded_factors_of, coded_rows, knowing_coding, suggesting_factors
 from exactsel.sklearn.given import (
     SPARSE,
     as_searched,
@@ -124,14 +124,14 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
                 f"loss is {shown(self.loss)}, but this estimator knows {' and '.join(self.losses)}; choose one of them."
             )
         check_rows(X, y=y, sample_weight=sample_weight)
-        given = X
         asked = not (self.factors is None or (isinstance(self.factors, list | tuple) and not self.factors))
         coded = coded_factors_of(X, self.factors, self.groups, self._intercept()) if asked else None
         self._coding, self._coded_groups = (None, None) if coded is None else (coded.coding, coded.groups)
-        X, target = self._training_data(X if coded is None else coded.A, y)
-        self._numbered = numbered_names(given) if coded is None else coded.names
-        tell_of_rounding_in(given, y if self.loss not in CLASSES else None, sample_weight)
-        self._set_model(*self._best_model(X, target, self._row_weights(X, sample_weight, y), **split))
+        with suggesting_factors():
+            A, target = self._training_data(X if coded is None else coded.A, y)
+        self._numbered = numbered_names(X) if coded is None else coded.names
+        tell_of_rounding_in(X, y if self.loss not in CLASSES else None, sample_weight)
+        self._set_model(*self._best_model(A, target, self._row_weights(A, sample_weight, y), **split))
 
     def get_feature_names_out(self, input_features: object = None) -> Any:
         """Names of the chosen columns.

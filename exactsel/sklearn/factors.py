@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -40,10 +42,31 @@ def coded_factors_of(X: Any, factors: Any, groups: Any, intercept: bool) -> Code
         raise InputError("factors are for data frames, whose columns have names; give one, or leave factors out.")
     if groups is not None:
         raise InputError("groups are given beside factors, which are groups themselves; give one of the two.")
+    gaps = [column.name for column in table_columns(X)[0] if column.missing]
+    if gaps:
+        raise InputError(
+            f"X has missing values in {', '.join(gaps)}, but an estimator takes none; fill them in before the fit, or "
+            f"leave those rows out (X = X.dropna(), y = y[X.index])."
+        )
     coding = Coding(factors, all_levels=not intercept)
     instance, _ = instance_of_data(X, np.zeros(int(X.shape[0])), coding=coding)
     labels = None if instance.groups is None else [label or None for label in instance.groups]
     return Coded(np.asarray(instance.A), list(instance.feature_names or ()), labels, instance.coding)
+
+
+@contextmanager
+def suggesting_factors() -> Iterator[None]:
+    """Say what makes numbers of texts, where scikit-learn only says that these are none."""
+    try:
+        yield
+    except ValueError as error:
+        found = str(error).removeprefix("could not convert string to float: ")
+        if found == str(error):
+            raise
+        raise InputError(
+            f"X holds the text {found}, but an estimator takes numbers; for a data frame give factors='auto', or "
+            f"encode the texts before, as with sklearn.preprocessing.OneHotEncoder."
+        ) from error
 
 
 def coded_rows(X: object, coding: ColumnCoding | None, wanted: Any) -> Any:

@@ -59,9 +59,11 @@ ELSEWHERE = {
     "family": "give loss, which is quadratic for gaussian, logistic for binomial, or poisson",
     "alpha": "the ridge weight is called lam, and the loss is a sum over rows",
     "C": "the ridge weight is called lam, and is 1/C",
-    "nvmax": "the largest number of columns is called k",
+    "nvmax": "the largest number of features is called k",
+    "must_have": "the features of every model are called force_in",
+    "must_not": "the features of no model are called force_out",
 }
-"""What other programs call things, and what that is here."""
+"""What other programs and earlier days call things, and what that is here."""
 
 
 def problem_asked(

@@ -115,7 +115,7 @@ def status_of(path: str | os.PathLike[str]) -> SearchStatus | SequenceStatus:
         require_shape(file, PROGRESS(progress), "what it tells of its search")
         check_support(file, about, progress["support"])
     else:
-        check_begun(file, about, sequence=plain(64))
+        check_begun(file, about, course=plain(64))
         require_shape(file, COURSE_PROGRESS(progress), "what it tells of its problems")
         for step in (progress, *progress["steps"]):
             check_support(file, about, step.get("support", []))

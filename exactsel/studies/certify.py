@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.arguments import entries, shown
-from exactsel.errors import InputError, OutputWarning, warn
+from exactsel.errors import InputError, OutputWarning, did_you_mean, warn
 from exactsel.files import is_special, move, temporary_name, unwritten
 from exactsel.interrupts import half_written
 from exactsel.nodes.tolerance import Gap, resolution
@@ -100,11 +100,10 @@ class Certified(Readable, Gap):
 
     def _repr_html_(self) -> str:
         lines = facts_of(line for line in self._lines() if not line.startswith("claim"))
-        title = "The best model known" if self.improved else "The search behind it"
         return html_view(
             html_line(self.claim_text, strong=True, aside=not self.reached),
             html_table(lines, title="The candidate"),
-            html_line(f"{title}:"), self.result._repr_html_(),
+            html_line(f"{self._title}:"), self.result._repr_html_(),
         )  # fmt: skip
 
     @property
@@ -114,7 +113,11 @@ class Certified(Readable, Gap):
         return claim_sentence(self.claim, self.value, self.lower, null, self.result.problem, scope)
 
     def __str__(self) -> str:
-        return "\n".join([*self._lines(), "", str(self.result)])
+        return "\n".join([*self._lines(), "", f"{self._title}:", str(self.result)])
+
+    @property
+    def _title(self) -> str:
+        return "The best model known" if self.improved else "The search behind it"
 
     def _lines(self) -> list[str]:
         refit = "best coefficients" if self.converged else "the best coefficients that were found"
@@ -283,8 +286,8 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
         return int(name if isinstance(name, str) else "")
     except ValueError:
         raise InputError(
-            f"there is no {units.named_thing} called {shown(name)}; give a number from 0 to {problem.d - 1} or a known "
-            f"name."
+            f"there is no {units.named_thing} called {shown(name)}{did_you_mean(name, problem.feature_names or ())}; "
+            f"give a number from 0 to {problem.d - 1} or a known name."
         ) from None
 
 

@@ -112,10 +112,10 @@ def _taken_up(sequence: ProblemSequence, files: Files, what: str, asked: Asked) 
         about, saved = checkpoint.about(), checkpoint.saved()
         with refusing_damage():
             check_what(path, about, what)
-            check_begun(path, about, sequence=COURSE)
+            check_begun(path, about, course=COURSE)
             check_records(path, about["course"], [])
             if saved is not None:
-                check_saved(path, saved, sequence=COURSE, progress=COURSE_PROGRESS)
+                check_saved(path, saved, course=COURSE, progress=COURSE_PROGRESS)
                 check_records(path, saved["course"], saved["chunks"])
             check_about(path, sequence.problem, {**about, "problem_hash": sequence.problem.hash}, what)
             first = about["course"]["records"][0]["changes"]

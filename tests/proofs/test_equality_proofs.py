@@ -120,5 +120,9 @@ def test_checkers_take_equalities_as_texts(command, tmp_path):
     assert command([*about, "--equality", "a - 2*c = 0"]) == 0
     assert command([*about, "--equality", "a - 2*`b b` = 0"]) == 3
     assert command(about) == 3
+    assert command([*about, "--equality", "a - 2*c = 0", "--equality", "2*a - 4*c = 0"]) == 0
+    assert command([*about, "--equality", "a - 2*c = 0", "--equality", "2*a - 4*c = 1"]) == 2
+    assert command([*about, "--equality", "a - 2*c = nan"]) == 2
+    assert command([*about, "--equality", "a - a = 0"]) == 2
     assert command([*about, "--equality", "a - 2*z = 0"]) == 2
     assert command([*about, "--equality", "a - 2*c"]) == 2

@@ -106,3 +106,32 @@ def test_copies_that_sum_to_zero_stay_out_of_the_model():
     fit = boxed(problem, sum_to=0.0).fit((0, 1, 2))
     assert np.abs(fit.coef).max() < 1e-6
     assert fit.value == pytest.approx(0.5 * np.sum((np.arange(6.0) ** 2 - np.mean(np.arange(6.0) ** 2)) ** 2))
+
+
+def test_forbidden_features_are_in_no_first_model():
+    """k leaves a place for every feature, so the first model held the forbidden ones, too."""
+    rng = np.random.default_rng(0)
+    problem = boxed(Problem(rng.normal(size=(6, 3)), rng.normal(size=6), 3, lam=0.0, force_out=[0]), sum_to=1.0)
+    assert problem.first_support == (1, 2)
+    assert 0 not in solve(problem).coefficients()
+
+
+@pytest.mark.parametrize("k", [3, 4, 40])
+def test_pairs_that_exclude_the_largest_terms_leave_other_models(k):
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(60, 40))
+    pairs = [(i, j) for i in range(20) for j in range(i)]
+    problem = Problem(A, A @ np.full(40, 0.025), k, lam=0.1, not_both=pairs)
+    first = boxed(problem, bounds=[(j, 0.0, 0.4) for j in range(40)], sum_to=1.0).first_support
+    assert len([j for j in first if j < 20]) <= 1
+    with pytest.raises(InputError, match="raise k"):
+        boxed(problem.replace(k=2), bounds=[(j, 0.0, 0.4) for j in range(40)], sum_to=1.0)
+
+
+def test_a_feature_that_equalities_make_zero_has_a_model():
+    rng = np.random.default_rng(2)
+    problem = Problem(rng.normal(size=(5, 3)), rng.normal(size=5), 3, lam=0.1)
+    equalities = [({0: 1, 1: 1, 2: 1}, -0.5), ({1: 1, 2: 1}, 0.0), ({1: 2, 2: -1}, 0.0)]
+    for k, few in ((2, {"force_in": [1], "force_out": [2]}), (3, {})):
+        result = solve(boxed(problem.replace(k=k, **few), equalities=equalities))
+        assert result.coefficients() == {0: -0.5}

@@ -61,7 +61,7 @@ class TestDoors:
             assert done.exit_code == 0, done.output
             answers.append(json.loads(done.stdout))
             assert "VERIFIED" in run.invoke(cli, ["verify", proof, file, "--hierarchy", given]).stdout
-            assert "hierarchy is 'strong', not None" in run.invoke(cli, ["verify", proof, file]).stdout
+            assert "constraint is 'strong', not 'none'" in run.invoke(cli, ["verify", proof, file]).stdout
         first, second = answers
         assert first["support"] == second["support"]
         assert first["hierarchy"] == second["hierarchy"]

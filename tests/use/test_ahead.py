@@ -106,7 +106,10 @@ def test_who_waits_is_told_once(helpers, monkeypatch, capsys):
     told.ended("newton_refit", 2.25)
     told.ended("loss_value", 0.5)
     said = capsys.readouterr().err.splitlines()
-    assert said == ["compiling kernels, once (walk_subtrees beside) ...", "  newton_refit 2.2 s"]
+    assert said == [
+        "compiling kernels, once (this can take a minute, walk_subtrees in the background) ...",
+        "  newton_refit 2.2 s",
+    ]
     assert asked == [problem]
     Compiling(problem, quiet=True, searches=True).begun("newton_refit")
     assert asked == [problem, problem]

@@ -80,3 +80,10 @@ def test_what_cannot_be_is_said():
         BestSubsetRegressor(1, factors="auto").fit(X[["age"]].to_numpy(), TARGETS["numbers"])
     with pytest.raises(InputError, match="groups are given beside factors"):
         BestSubsetRegressor(1, factors="auto", groups=[None] * 4).fit(X, TARGETS["numbers"])
+
+
+def test_texts_and_missing_values_are_refused_with_what_helps():
+    with pytest.raises(InputError, match=r"X holds the text '.*', but .* give factors='auto'"):
+        BestSubsetRegressor(2).fit(X, TARGETS["numbers"])
+    with pytest.raises(InputError, match=r"missing values in age, but an estimator takes none"):
+        BestSubsetRegressor(2, factors="auto").fit(X.assign(age=[np.nan, *X["age"][1:]]), TARGETS["numbers"])

@@ -149,6 +149,12 @@ def test_a_perfect_fit_has_no_sign():
     [
         (["solv", "x.csv"], "No such command 'solv'; did you mean 'solve'"),
         (["solve", "x.csv", "--family", "gaussian"], "No such option '--family'; it is --loss here."),
+        (["best", "x.csv", "--must-have", "size"], "No such option '--must-have'; it is --force-in here."),
+        (["solve", "x.csv", "--summary"], "No such option '--summary'; it is an option of 'exactsel best' here."),
+        (
+            ["certify", "houses.csv", "--target", "price", "--drop", "city", "--support", "sizes"],
+            "called 'sizes'; did you mean 'size'; give a number",
+        ),
         (
             ["best", "houses.csv"],
             "no column is called y; name the target with --target, unless columns are chosen without one. Column city",

@@ -78,7 +78,10 @@ def equalities_of(given: Any, d: int) -> Equalities | None:
 def written(
     texts: Sequence[str], sum_to: float | None, names: Sequence[str], d: int
 ) -> tuple[list[list[float]], list[float]]:  # fmt: skip
-    """Numbers by column and right-hand sides of equalities such as ``a + b - 2*c = 1``. Raises :class:`Unclear`."""
+    """Numbers by column and right-hand sides of equalities such as ``a + b - 2*c = 1``. Raises :class:`Unclear`.
+
+    An equality that follows from those before is left out.
+    """
     rows, right = [], []
     for text in texts:
         left, _, value = text.rpartition("=")
@@ -97,7 +100,29 @@ def written(
     if sum_to is not None:
         rows.append([1.0] * d)
         right.append(sum_to + 0.0)
-    return rows, right
+    if not all(math.isfinite(v) for part in (*rows, right) for v in part):
+        raise Unclear("the equalities hold a number that is not finite; correct it.")
+    kept = _leading(rows, right)
+    return [rows[i] for i in kept], [right[i] for i in kept]
+
+
+def _leading(rows: Sequence[Sequence[float]], right: Sequence[float]) -> list[int]:
+    """The equalities that do not follow from those before. Raises :class:`Unclear` where none can hold."""
+    kept: list[int] = []
+    echelon: list[list[F]] = []
+    for i, (row, value) in enumerate(zip(rows, right, strict=True)):
+        left = [*map(F, row), F(value)]
+        for other in echelon:
+            first = next(j for j, v in enumerate(other) if v)
+            if left[first]:
+                times = left[first] / other[first]
+                left = [v - times * u for v, u in zip(left, other, strict=True)]
+        if any(left[:-1]):
+            kept.append(i)
+            echelon.append(left)
+        elif left[-1] or not any(row):
+            raise Unclear("the equalities contradict each other, or one holds no coefficient; correct them.")
+    return kept
 
 
 def implied(rows: Sequence[Sequence[float]], right: Sequence[float], bounds: list[list[float]]) -> list[list[float]]:
