@@ -1,6 +1,6 @@
 """``python -m benchmarks.twins``."""
 
-from benchmarks.duplicates.commands import main
+from benchmarks.twins.commands import main
 
 if __name__ == "__main__":
     main(prog_name="python -m benchmarks.twins")

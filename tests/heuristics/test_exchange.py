@@ -155,7 +155,7 @@ def test_what_it_refuses():
     with pytest.raises(InputError, match="starts"):
         ExchangeDescent(starts=0)
     groups = Problem(np.eye(6), np.ones(6), 2, groups=[0, 0, 1, 1, 2, 2], lam=0.1)
-    with pytest.raises(UnsupportedError, match="single columns"):
+    with pytest.raises(UnsupportedError, match="single features"):
         ExchangeDescent().run(groups, Context())
     wide = Problem(np.ones((3, 2001)), np.array([1.0, -1.0, 1.0]), 2, loss="logistic", lam=0.1)
     with pytest.raises(UnsupportedError, match="Hessian of 2000 columns"):

@@ -296,7 +296,7 @@ def test_on_the_command_line(files):
     assert "REJECTED" not in shown.output
     first, last = shown.stderr.strip().splitlines()
     assert first.startswith("Work: 49 regions, 0 of them by fits, 1.84e+12 sets to count, ")
-    assert last == "Give --work-limit NUMBER or --work-limit none, or a longer --time-limit, to let the check go on."
+    assert last == "Give --work-limit NUMBER or --work-limit none, or a longer --time-limit, to let the check finish."
     said = json.loads(exactsel_verify(*names, "--json").stdout)
     assert (said["verified"], said["unfinished"]) == (False, True)
     assert said["estimate"]["sets"] > 1.8e12

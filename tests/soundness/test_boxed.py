@@ -151,7 +151,7 @@ def test_what_does_not_go_together_is_said(tmp_path):
             heuristics.run(method, problem)
     done = CliRunner().invoke(cli, ["info", "data.npz", "--nonnegative", "all"])
     assert done.exit_code == 2
-    assert "known to solve, best, path, near, certify, heuristic, compare, verify and play alone" in done.stderr
+    assert "known to solve, best, path, certify, compare, verify and play only" in done.stderr
 
 
 def test_cross_validation_keeps_to_signs():

@@ -132,7 +132,7 @@ def test_texts_name_the_demands():
     assert f"demands      {said}" in str(result)
     certified = str(certify(problem, support=["a", "d"]))
     assert said in certified
-    assert "columns that meet the demands (the candidate" in certified
+    assert "features that meet the demands (the candidate" in certified
     assert "demands" not in str(certify(Problem(A, A[:, 0], 2, lam=0.1), support=[0]))
     assert f"demands      {said}" in str(near_optimal(problem, tau=0.0))
     assert f"demands: {said}" in path_table(Compared(solve_path(problem)))

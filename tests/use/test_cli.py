@@ -58,6 +58,7 @@ class TestSolve:
             "nonnegative",
             "sum_to",
             "equality",
+            "options",
             "shared",
         }  # limits, bounds
         talk |= {"instance", "target", "drop", "factors", "formula", "missing", "decimal", "encoding", "offset"}
@@ -241,7 +242,7 @@ class TestCertify:
         shown = run("certify", TWINS, "--support", "2")
         assert shown.code == 1
         assert "candidate    2   objective" in shown.out
-        assert "compared     with all models of at most k = 2 columns (the candidate has 1)" in shown.out
+        assert "compared     with all models of at most k = 2 features (the candidate has 1)" in shown.out
         assert "a better model is known, see below" in shown.out
         assert "signal" in shown.out
         assert "gap = (upper - lower)" in shown.err

@@ -330,7 +330,7 @@ LIMITS = ("nonnegative", "bounds", "max_coef", "sum_to", "equality")
 
 REFUSED: dict[tuple[str, str], str] = {
     **{("convert", name): "an instance file holds the columns as they are and no demands" for name in KEEP_NO_DEMANDS},
-    **{(door, name): "alone so far" for door in ("convert", "info") for name in LIMITS},
+    **{(door, name): "verify and play only" for door in ("convert", "info") for name in LIMITS},
 }  # fmt: skip
 """Options that a command refuses, in so many words; anything else it must do right."""
 

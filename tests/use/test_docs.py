@@ -132,6 +132,7 @@ def _run(words: list[str]) -> None:
 
 def _run_module(words: list[str]) -> None:
     before, sys.argv = sys.argv, words
+    sys.modules.pop(f"{words[0]}.__main__", None)  # another test may have imported it: runpy warns of that
     try:
         run_module(words[0], run_name="__main__", alter_sys=False)
     finally:

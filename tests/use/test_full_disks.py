@@ -299,4 +299,4 @@ class TestTemporaryFiles:
         monkeypatch.setattr("exactsel.registry.origins", full)
         code, out, err = run(["dev", "plugins"])
         assert (code, out) == (UNWRITTEN, "")
-        assert err.startswith("Error: a temporary file cannot be written (No space left on device); make room in the")
+        assert err.startswith("Error: a temporary file cannot be written (No space left on device); free space in the")

@@ -132,7 +132,7 @@ def test_other_bounds_and_methods_say_why_not():
         solve(problem(), bound="apg")
     with pytest.raises(UnsupportedError, match="'grouped' is for problems with groups, but this is one of"):
         solve(plain(), bound="grouped")
-    with pytest.raises(UnsupportedError, match=r"'omp' chooses single columns, but .* in groups; use forward or swap"):
+    with pytest.raises(UnsupportedError, match=r"'omp' chooses single features, but .* in groups; use forward or swap"):
         solve(problem(), heuristics=("omp",))
 
 
@@ -353,7 +353,7 @@ def test_commands_take_groups(table, tmp_path):
     assert told["feature_names"] == ["region", "age"]
     assert [row["column"] for row in told["model"]] == [0, 1, 3]
     assert json.loads(run("certify", *about, "--quiet", "--json", "--support", "region,age").stdout)["gap"] < 1e-5
-    assert "sets of 2 terms" in run("best", *about, "--criterion", "objective", "--within", "1").stdout
+    assert "set of 2 terms is within" in run("best", *about, "--criterion", "objective", "--within", "1").stdout
     assert "region" in run("compare", *about, "--heuristic", "forward,swap").stdout
     assert run("path", *about, "--k-max", "2").return_value == 0
     facts = json.loads(run("info", *about, "--json").stdout)

@@ -112,7 +112,7 @@ def test_examples_of_the_help_run(run, monkeypatch, tmp_path):
 
 VERBS = (
     "Accept Add Allow Ask Bound Check Choose Compare Compile Continue Convert Copy Count Cross-validate "
-    "Dispatch Draw End Expand Find Force Handle Judge Keep Leave List Predict Print Read Recompute Reduce "
+    "Dispatch Draw End Expand Find Force Handle Judge Keep Leave Make List Predict Print Read Recompute Reduce "
     "Refuse Run Save Scale Search Seed Select Set Show Skip Solve Start State Stop Store Treat Try Use "
     "Weight Write "
 )

@@ -133,7 +133,7 @@ class TestRun:
 
     def test_a_start_is_checked_and_used(self, problem):
         assert heuristics.run("swap", problem, start=[7, 8]).upper <= problem.fit([7, 8]).value
-        with pytest.raises(InputError, match="names column 9"):
+        with pytest.raises(InputError, match="names feature 9"):
             heuristics.run("swap", problem, start=[9])
 
     def test_the_families_do_not_mix(self, problem, columns):

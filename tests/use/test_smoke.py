@@ -28,6 +28,8 @@ CHOICES: dict[str, list[list[str]]] = {
     "nonnegative": [["--nonnegative", "all"], ["--nonnegative", "0,1"]],
     "bounds": [["--bounds", "bounds.csv"]],
     "max_coef": [["--max-coef", "5"]],
+    "sum_to": [["--sum-to", "1"]],
+    "equality": [["--equality", "a - b = 0"]],
     "per_group": [["--per-group", "1"], ["--per-group", "2"]],
     "hierarchy": [["--hierarchy", "parents.txt"], ["--hierarchy", "names"]],
     "not_both": [["--not-both", "a,b"], ["--not-both", "a,b", "--not-both", "c,a"]],

@@ -23,7 +23,7 @@ def _benchmarks(monkeypatch):
 
 
 def test_the_quick_run_writes_its_tables(tmp_path):
-    from benchmarks.duplicates.commands import main
+    from benchmarks.twins.commands import main
 
     out = tmp_path / "new" / "twins.md"
     result = CliRunner().invoke(main, ["--quick", "--out", str(out)], catch_exceptions=False)
@@ -36,7 +36,7 @@ def test_the_quick_run_writes_its_tables(tmp_path):
 
 
 def test_a_parallel_loop_shares_batches_as_the_team_does():
-    from benchmarks.duplicates.in_loop import in_parallel_loop
+    from benchmarks.twins.in_loop import in_parallel_loop
 
     task = regression_task(problem_of("quadratic", 1, 30, 12, 3))
     team = run_synchronously(task, Context(seed=3), iterations=200, processors=4, threads=2, batch=20)
@@ -45,7 +45,7 @@ def test_a_parallel_loop_shares_batches_as_the_team_does():
 
 
 def test_copies_have_the_type_of_what_they_copy():
-    from benchmarks.duplicates.loops import copied
+    from benchmarks.twins.loops import copied
 
     matrix = np.asfortranarray(np.ones((3, 2)))
     matrix.flags.writeable = False

@@ -29,7 +29,7 @@ def file(tmp_path):
         (("certify", "-k", 2, "--support", "a,kind"), "no model with at most 2 terms"),
         (("path", "--k-max", 2, "--json"), "no model with at most 2 terms"),
         (("best",), "terms ("),
-        (("best", "--criterion", "objective", "-k", 2, "--within", 0.01), "sets of 2 terms are within"),
+        (("best", "--criterion", "objective", "-k", 2, "--within", 0.01), "set of 2 terms is within"),
         (("compare", "-k", 2), "terms"),
     ],
 )
