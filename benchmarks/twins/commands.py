@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
+from benchmarks.paper.tables import Row, markdown
 from benchmarks.twins.loops import Call, compare, parallel_kernels, recorded
 from benchmarks.twins.pareto import rows as pareto_rows
-from benchmarks.paper.tables import Row, markdown
 from exactsel import solve
 from exactsel._jit import available_threads
 from exactsel.data.generate import generate

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.paper.tables import Row
 from benchmarks.twins.in_loop import in_parallel_loop
 from benchmarks.twins.loops import cpu_and_seconds
-from benchmarks.paper.tables import Row
 from exactsel.data.generate import generate
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.regression import Problem
