@@ -302,15 +302,6 @@ def independent(problem: Problem) -> bool:
     return bool(problem.shared[key])
 
 
-def box_options(problem: Any) -> dict[str, Any]:
-    """What makes a problem on other rows have the limits of this one; nothing where it has none."""
-    limits = problem.coefficient_bounds
-    if limits is None:
-        return {}
-    columns = zip(range(problem.base.d), limits.given_lower.tolist(), limits.given_upper.tolist(), strict=True)
-    return {"bounds": [(j, low, high) for j, low, high in columns if low > -np.inf or high < np.inf]}
-
-
 def with_free_coefficients(problem: Problem | BoxedProblem) -> Problem:
     """The problem itself, for what knows formulas for free coefficients; :class:`UnsupportedError` for others."""
     refuse_boxes(problem, "this method")
