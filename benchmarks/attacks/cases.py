@@ -16,7 +16,7 @@ LOSSES = ("quadratic", "huber", "logistic", "css")
 
 @dataclass(frozen=True)
 class Case:
-    """A problem as somebody gives it; ``k``, ``force_in`` and ``force_out`` count groups where there are labels."""
+    """The data and options of a problem; ``k``, ``force_in`` and ``force_out`` count groups where there are labels."""
 
     A: Array
     y: Array

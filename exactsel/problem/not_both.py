@@ -163,7 +163,8 @@ def not_both_of(spec: Iterable[Any], d: int, number: Callable[[int | str], int])
             )
         numbers = sorted(number(name) for name in several)
         if len({*numbers}) < len(numbers):
-            raise InputError(f"not_both names one column or group twice in {shown(entry)}; name different ones.")
+            twice = f"{option('not_both')} names one feature or group twice in {shown(entry)}"
+            raise InputError(f"{twice}; name different ones.")
         pairs.update(combinations(numbers, 2))
     return NotBoth(tuple(sorted(pairs)), d) if pairs else None
 
@@ -171,7 +172,7 @@ def not_both_of(spec: Iterable[Any], d: int, number: Callable[[int | str], int])
 def _under(units: Units, asked: Mapping[str, Any]) -> Units:
     """The units with the requested pairs."""
     spec = asked.get("not_both")
-    found = None if spec is None else not_both_of(spec, units.d, lambda entry: units.number(entry, "not_both"))
+    found = None if spec is None else not_both_of(spec, units.d, lambda entry: units.number(entry, option("not_both")))
     return units if found is None else units.under(found)
 
 
