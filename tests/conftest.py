@@ -108,7 +108,7 @@ def check(search, writer):
     found = search.result()
     coef = found.coef
     claimed = writer.claim(found.lower, found.upper)
-    writer.finish(claimed, found.upper, found.support, coef, found.scope)
+    writer.finish(claimed, found.upper, found.support, coef, found.valid_for)
     ridge_limits = getattr(search.problem.objective, "ridge_limits", None)
     if ridge_limits is not None:
         # So small a ridge makes much of what rounding does to a dual vector; a solve then claims what its proof shows.
@@ -125,7 +125,7 @@ def every_search_is_verified(request, monkeypatch):
         monkeypatch.setattr(Search, "__iter__", search_with_proof)
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(valid_for="session", autouse=True)
 def folder_of_proofs(tmp_path_factory):
     """In memory where there is such a folder: a proof begins as some nameless files, which take a disk its time."""
     with TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path_factory.getbasetemp()) as folder:
@@ -133,7 +133,7 @@ def folder_of_proofs(tmp_path_factory):
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(valid_for="session", autouse=True)
 def time_stands_still():
     """No limit is reached because the machine is slow: in this process, time passes only when a test says so."""
     with pytest.MonkeyPatch.context() as patch:

@@ -229,10 +229,10 @@ def _grouped(rng: Any, case: Case) -> Case:
 def _demanding(rng: Any, case: Case) -> Case:
     many = len(case.units)
     order = [int(j) for j in rng.permutation(many)]
-    inside = int(rng.integers(0, min(case.k, 2) + 1))
-    outside = int(rng.integers(0, min(3, many - inside) + 1))
+    included = int(rng.integers(0, min(case.k, 2) + 1))
+    outside = int(rng.integers(0, min(3, many - included) + 1))
     return replace(
-        case, force_in=tuple(sorted(order[:inside])), force_out=tuple(sorted(order[inside : inside + outside]))
+        case, force_in=tuple(sorted(order[:included])), force_out=tuple(sorted(order[included : included + outside]))
     )
 
 

@@ -70,6 +70,6 @@ def certified(seed: int) -> Outcome:
             if not verdict.verified:
                 size = (verdict.claimed_lower - verdict.lower) / abs(verdict.claimed_lower or 1.0)
                 outcome.findings.append(Finding(f"{name}: proof rejected", size, f"{case.kind}: {verdict.reason}"))
-            elif not verdict.scope and verdict.lower > truth.high:
+            elif not verdict.valid_for and verdict.lower > truth.high:
                 outcome.findings.append(Finding(f"{name}: untrue proof", 1.0, f"{verdict.lower!r}"))
     return outcome

@@ -71,7 +71,7 @@ def through_near(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: Trut
     near = near_optimal(problem, tau=tau, cap=10_000, **QUIET)
     listed = {model.support: model.value for model in near.models}
     yield from judged(near.result, oracle, truth)
-    if not near.complete or near.scope:
+    if not near.complete or near.valid_for:
         return
     slack = SLACK * max(truth.high, Fraction(tau), SCALE * oracle.empty)
     for support, (low, high) in values.items():
@@ -115,7 +115,7 @@ def through_certify(rng: Any, case: Case, problem: Any, oracle: Oracle, truth: T
     else:
         certified = certify(problem, support=support, **QUIET)
     yield from judged(certified.result, oracle, truth)
-    yield from not_below(certified.lower, truth, oracle, certified.result.scope, case.k)
+    yield from not_below(certified.lower, truth, oracle, certified.result.valid_for, case.k)
     yield from _candidate(certified, support, oracle, truth)
 
 
@@ -130,7 +130,8 @@ def _candidate(certified: Any, support: tuple[int, ...], oracle: Oracle, truth: 
         yield from kept(certified.value, coef, oracle)
         value = oracle.objective(coef)[0]
     result = certified.result
-    about = SimpleNamespace(claim=certified.claim, termination=SimpleNamespace(value="node_limit"), scope=result.scope,
+    about = SimpleNamespace(claim=certified.claim, termination=SimpleNamespace(value="node_limit"),
+    valid_for=result.valid_for,
                             settings=result.settings)  # fmt: skip
     yield from words(about, value, oracle, truth)
 
@@ -176,6 +177,6 @@ def through_estimator(rng: Any, case: Case, problem: Any, oracle: Oracle, truth:
     made.fit(case.A, case.y, case.weights)
     coef = [float(x) for x in np.ravel(made.coef_)]
     yield from judged(made.result_, oracle, truth)
-    yield from not_below(made.lower_bound_, truth, oracle, made.result_.scope, case.k)
+    yield from not_below(made.lower_bound_, truth, oracle, made.result_.valid_for, case.k)
     yield from kept(made.objective_, coef, oracle)
     yield from admissible(coef, made.result_.support, oracle, case.k)

@@ -118,7 +118,7 @@ def _claiming(rng: Any, entries: dict[str, Any], css: bool) -> bytes:
             family="css" if css else "regression", loss="" if css else str(entries["loss"]), n=n, d=d, k=k, groups=None,
             problem_hash=checking.problem_hash(instance), lower=lower, upper=float(np.finfo(float).max),
             weights=not css and entries.get("weights") is not None, intercept=bool(entries.get("intercept")),
-            scale=False, scope="", curvature=np.zeros(0), model_value=np.zeros(0), point_value=point,
+            scale=False, valid_for="", curvature=np.zeros(0), model_value=np.zeros(0), point_value=point,
             dual_value=-y * float(rng.choice([1.0, 0.5])), model_index=np.zeros(0, dtype=np.int32),
             point_size=np.array([d], dtype=np.int32), point_index=np.arange(d, dtype=np.int32),
             tree=np.array([8 * witness + USE, CLOSE], dtype=np.int32),

@@ -45,10 +45,10 @@ def put(connection: sqlite3.Connection, table: str, text: str) -> None:
 
 def places_in(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Where entries are."""
-    inside = (
+    included = (
         list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
     )
-    return [place for key, one in inside for place in [(*at, key), *places_in(one, (*at, key))]]
+    return [place for key, one in included for place in [(*at, key), *places_in(one, (*at, key))]]
 
 
 def _holder(value: Any, place: tuple[Any, ...]) -> Any:
@@ -255,7 +255,7 @@ def believed(file: Path, rng: Rng) -> str:
         one = from_bytes(data)
         arrays = {name: array.copy() for name, array in one.arrays.items()}
         for name in arrays:
-            if name.endswith(("node.bound", "_SavedState.dropped", "_SavedState.proven")):
+            if name.endswith(("node.bound", "_SavedState.min_pruned_bound", "_SavedState.proven")):
                 with np.errstate(all="ignore"):
                     arrays[name][...] = (1e300, np.inf, arrays[name] + abs(arrays[name]) * 0.1)[how]
         _put_blob(connection, table, number, to_bytes(Packed(one.header, arrays)))

@@ -91,7 +91,7 @@ def checked(seed: int) -> Outcome:
         outcome.findings.append(Finding(f"rejected, {case.loss}", size, f"{case.kind}: {verdict.reason}"))
     if verdict.verified and verdict.claimed_lower < result.lower * (1 - 2e-9):
         outcome.counts["the proof claims less than the result, by more than 2e-9"] += 1
-    if not verdict.scope:
+    if not verdict.valid_for:
         truth = Oracle(case, delta_of(problem)).truth()
         if Fraction(verdict.lower) > truth.high:
             outcome.findings.append(Finding("untrue", 1.0, f"{verdict.lower!r} above {float(truth.high)!r}"))

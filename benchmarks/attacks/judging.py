@@ -45,21 +45,21 @@ def shown(value: Fraction | float) -> str:
         return "more than any double"
 
 
-def not_below(lower: float, truth: Truth, oracle: Oracle, scope: str, k: int | None) -> Iterator[Finding]:
+def not_below(lower: float, truth: Truth, oracle: Oracle, valid_for: str, k: int | None) -> Iterator[Finding]:
     """``lower`` may not exceed the optimum; with a scope not that among the models of the scope."""
     if math.isnan(lower):
         yield Finding("lower is no number", math.inf, "")
         return
     if lower == -math.inf or Fraction(lower) <= truth.high:
         return
-    if scope:
+    if valid_for:
         if oracle.case.loss != "quadratic":
             return
         best = oracle.bounded_truth(k)
         if best is None or Fraction(lower) <= best:
             return
     excess = Fraction(lower) - truth.high
-    name = "lower above the truth" + (" (in scope)" if scope else "")
+    name = "lower above the truth" + (" (in scope)" if valid_for else "")
     yield Finding(name, beyond(excess, Fraction(lower)), f"lower {lower!r}, truth {shown(truth.high)}")
 
 
@@ -101,7 +101,7 @@ def admissible(coef: Sequence[float], support: Sequence[int], oracle: Oracle, k:
 def judged(result: Any, oracle: Oracle, truth: Truth, k: int | None = None) -> list[Finding]:
     """Everything wrong with a result of ``solve``."""
     case, k = oracle.case, oracle.case.k if k is None else k
-    findings = [*not_below(result.lower, truth, oracle, result.scope, k), *not_above(result.upper, truth)]
+    findings = [*not_below(result.lower, truth, oracle, result.valid_for, k), *not_above(result.upper, truth)]
     if case.loss == "css":
         if len(result.support) > k:
             findings.append(Finding("model breaks the limits", 1.0, f"support {result.support}, k {k}"))
@@ -124,7 +124,7 @@ def judged(result: Any, oracle: Oracle, truth: Truth, k: int | None = None) -> l
 
 def words(result: Any, value: Fraction, oracle: Oracle, truth: Truth) -> Iterator[Finding]:
     """Claim and termination say no more than is true."""
-    if result.scope or truth.loose:
+    if result.valid_for or truth.loose:
         return
     excess = value - truth.high
     fine = OPTIMAL * max(truth.high, SCALE * oracle.empty)

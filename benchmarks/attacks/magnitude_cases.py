@@ -153,10 +153,12 @@ def _constrained(rng: Any, case: Case) -> Case:
     case = replace(case, kind=f"{case.kind}, {kind}")
     if kind == "demands":
         order = [int(j) for j in rng.permutation(d)]
-        inside = int(rng.integers(0, min(case.k, 2) + 1))
-        outside = int(rng.integers(0, min(2, d - inside) + 1))
+        included = int(rng.integers(0, min(case.k, 2) + 1))
+        outside = int(rng.integers(0, min(2, d - included) + 1))
         return replace(
-            case, force_in=tuple(sorted(order[:inside])), force_out=tuple(sorted(order[inside : inside + outside]))
+            case,
+            force_in=tuple(sorted(order[:included])),
+            force_out=tuple(sorted(order[included : included + outside])),
         )
     if kind in ("groups", "per group"):
         labels = tuple(None if rng.random() < 0.2 else f"g{int(rng.integers(max(1, d // 2 + 1)))}" for _ in range(d))

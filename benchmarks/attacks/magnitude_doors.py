@@ -195,9 +195,9 @@ def listed(found: Any, case: Case, k_max: int, oracle: Oracle) -> Iterator[Findi
         at = replace(measure, beyond=size - len(support)).value(float(high), size)
         room = ROUNDED * (1.0 + abs(at)) + measure.likelihood.rows * float((high - low) / high)
         detail = f"{support}: {at!r}, threshold {found.threshold!r}, lower {found.lower!r}"
-        if found.complete and support not in given and at < found.threshold - room and not found.scope:
+        if found.complete and support not in given and at < found.threshold - room and not found.valid_for:
             yield Finding("a complete list misses a model", (found.threshold - at) / (1.0 + abs(at)), detail)
-        if not found.scope and at < found.lower - room:
+        if not found.valid_for and at < found.lower - room:
             yield Finding("lower above a model's criterion", (found.lower - at) / (1.0 + abs(at)), detail)
         if support in given:
             objective = Fraction(given[support].objective)
@@ -326,7 +326,7 @@ def proof(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[Find
         yield from judged(result, oracle, truth)
         if not verdict.verified:
             yield Finding("rejected", 1.0, verdict.reason)
-        if not verdict.scope and Fraction(verdict.lower) > truth.high:
+        if not verdict.valid_for and Fraction(verdict.lower) > truth.high:
             yield Finding("establishes what is not so", 1.0, f"{verdict.lower!r} above {shown(truth.high)}")
         if asked.rng.random() < 0.5 and asked.case.offset is None:
             answer = second_opinion(asked.case, oracle.delta, data)
@@ -349,7 +349,7 @@ def tall(asked: Asked) -> tuple[Record, Callable[[Oracle, Truth], Iterator[Findi
     record = said(result) | {"upper of all rows": rows.upper, "lower of all rows": rows.lower}
 
     def judge(oracle: Oracle, truth: Truth) -> Iterator[Finding]:
-        if not rows.scope and Fraction(rows.lower) > truth.high:
+        if not rows.valid_for and Fraction(rows.lower) > truth.high:
             yield Finding("lower above the truth", 1.0, f"{rows.lower!r} above {shown(truth.high)}")
         if Fraction(rows.upper) < truth.low:
             yield Finding("upper below the truth", 1.0, f"{rows.upper!r} below {shown(truth.low)}")

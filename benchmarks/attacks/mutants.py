@@ -76,7 +76,7 @@ def one_mutant(
 ) -> None:
     """What both checkers say of one damaged file."""
     verdict = _first_opinion(data, subject.instance, kind, outcome)
-    if verdict is not None and not verdict.scope:
+    if verdict is not None and not verdict.valid_for:
         claims = (verdict.claimed_lower, verdict.claimed_upper) if verdict.verified else (verdict.lower, verdict.upper)
         what = "false accept" if verdict.verified else "untrue, though rejected"
         outcome.findings += untrue(f"{what}, {kind}", *claims, truth)
@@ -133,5 +133,5 @@ def _second_opinion(data: bytes, kind: str, case: Case, delta: float | None, tru
     except MalformedError:
         outcome.findings.append(Finding(f"the second accepts what is malformed to the first, {kind}", 1.0, ""))
         return
-    if not proof.scope:
+    if not proof.valid_for:
         outcome.findings += untrue(f"second: false accept, {kind}", proof.lower, proof.upper, truth)

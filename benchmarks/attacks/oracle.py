@@ -60,10 +60,10 @@ class Oracle:
         """
         if self.case.per_group is not None or self.case.hierarchy:
             return [support for size in range(k + 1) for support in self.of_size(size)]
-        inside, outside = set(self.case.force_in), set(self.case.force_out)
-        free = [u for u in range(len(self.case.units)) if u not in inside | outside]
-        places = min(k - len(inside), len(free))
-        return [tuple(sorted((*inside, *chosen))) for chosen in combinations(free, places)]
+        included, outside = set(self.case.force_in), set(self.case.force_out)
+        free = [u for u in range(len(self.case.units)) if u not in included | outside]
+        places = min(k - len(included), len(free))
+        return [tuple(sorted((*included, *chosen))) for chosen in combinations(free, places)]
 
     def of_size(self, size: int) -> list[Support]:
         """Every admissible set of so many units."""

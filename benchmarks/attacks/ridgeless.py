@@ -224,8 +224,8 @@ def _trees(rng: Any, file: RawFile) -> Iterator[tuple[str, RawFile]]:
 
 
 def _headers(file: RawFile) -> Iterator[tuple[str, RawFile]]:
-    for scope in ("bounded models", "all models", None, 1, ...):
-        yield "scope", file.headed(scope=scope)
+    for valid_for in ("bounded models", "all models", None, 1, ...):
+        yield "valid_for", file.headed(valid_for=valid_for)
     for version in (0, 2, 6, 1.0, "1", True, None, ...):
         yield "version", file.headed(version=version)
         yield "version, limits left out", file.holding(limit_point=None).headed(version=version)

@@ -58,7 +58,7 @@ def solved(seed: int) -> Outcome:
     oracle = Oracle(case, delta_of(problem))
     truth = oracle.truth()
     outcome.counts["interval wider than 1e-15"] += truth.loose
-    outcome.counts["with a scope"] += bool(result.scope)
+    outcome.counts["with a scope"] += bool(result.valid_for)
     outcome.counts["nothing left to search, and an honest gap"] += result.termination.value == "precision_limit"
     outcome.findings += judged(result, oracle, truth)
     through_doors(seed, case, problem, oracle, truth, outcome)

@@ -168,7 +168,7 @@ class Subject:
         """Whether an accepted file says something that is not so."""
         header = json.loads(data[8 : 8 + struct.unpack("<Q", data[:8])[0]])
         lower, upper = F(float.fromhex(header["lower"])), F(float.fromhex(header["upper"]))
-        return upper < self.low or (lower > self.high and (not header["scope"] or self.all_in_scope))
+        return upper < self.low or (lower > self.high and (not header["valid_for"] or self.all_in_scope))
 
 
 def mutants(count: int, seed: int, each: int, counts: Counter[tuple[str, str]]) -> None:

@@ -17,7 +17,7 @@ from benchmarks.attacks.judging import Finding
 from benchmarks.attacks.running import Outcome, kind_of
 from benchmarks.attacks.solves import options_of
 
-SAME = ("claim", "termination", "support", "nodes", "tree_hash", "gap", "source", "scope")
+SAME = ("claim", "termination", "support", "nodes", "tree_hash", "gap", "source", "valid_for")
 """What has no unit."""
 
 

@@ -42,7 +42,7 @@ def brute(count: int, first: int, both: bool) -> None:
             if not verdict.verified:
                 wrong["not verified"] += 1
                 click.echo(f"seed {seed}: {verdict.reason}")
-            if verdict.lower > optimum.high and not verdict.scope and verdict.lower > _exactly(problem, optimum):
+            if verdict.lower > optimum.high and not verdict.valid_for and verdict.lower > _exactly(problem, optimum):
                 wrong["untrue"] += 1
                 click.echo(f"seed {seed}: {verdict.lower!r} is above {optimum.high!r}")
             if both and _second(problem, file.read_bytes()):

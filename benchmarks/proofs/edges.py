@@ -87,7 +87,7 @@ def _proof(instance: Any, **changes: Any) -> Any:
     entries: dict[str, Any] = {
         "family": "regression", "loss": instance.loss, "n": n, "d": d, "k": instance.k, "problem_hash": "",
         "groups": None, "weights": False, "intercept": False, "scale": False,
-        "lower": -np.inf, "upper": np.inf, "scope": "", "curvature": np.zeros(0), "model_value": np.zeros(0),
+        "lower": -np.inf, "upper": np.inf, "valid_for": "", "curvature": np.zeros(0), "model_value": np.zeros(0),
         "point_value": np.append(0.2 * rng.standard_normal(d), 0.3), "dual_value": 0.3 * rng.standard_normal(2 * n),
         "model_index": np.zeros(0, dtype=np.int32), "point_size": np.array([d, 0, 1], dtype=np.int32),
         "tree": np.zeros(0, dtype=np.int32), "point_index": np.append(np.arange(d), 1).astype(np.int32),
@@ -108,8 +108,8 @@ def witnesses(loss: str, lam: float, n: int) -> str:
         smallest = float(np.linalg.eigvalsh(instance.A.T @ instance.A)[0])
         curvatures.append(np.full(4, lam + 0.9 * smallest))
     for curvature in curvatures:
-        for scope in ("", "bounded models"):
-            proof = _proof(instance, curvature=curvature, scope=scope)
+        for valid_for in ("", "bounded models"):
+            proof = _proof(instance, curvature=curvature, valid_for=valid_for)
 
             def bound(lower: float, limit: float, proof: Any = proof, leaves: Any = leaves) -> tuple[Any, Any]:
                 at = regions.RegressionRegions(instance, replace(proof, lower=lower), limit)
@@ -222,7 +222,7 @@ def selection_edges() -> str:
     return repr(parts)
 
 
-def _not_converged(inside: Any, candidates: Any) -> float:
+def _not_converged(included: Any, candidates: Any) -> float:
     raise np.linalg.LinAlgError
 
 
@@ -277,7 +277,7 @@ def forced_columns() -> str:
 def file_edges() -> str:
     """Bytes left over, problems of one row, and a header that JSON cannot hold."""
     container = loaded("container")
-    entries = {"family": "regression", "loss": "quadratic", "n": 1, "d": 1, "k": 1, "problem_hash": "", "scope": "",
+    entries = {"family": "regression", "loss": "quadratic", "n": 1, "d": 1, "k": 1, "problem_hash": "", "valid_for": "",
                "lower": "0x0p+0", "upper": "0x1p+0"}  # fmt: skip
     parts = []
     for n, duals, extra in ((1, 1, b""), (0, 1, b""), (1, 0, b"xyz"), (2, 1, b"")):

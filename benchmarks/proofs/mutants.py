@@ -233,8 +233,8 @@ def _solved(problem: Any, **options: Any) -> Iterator[Trial]:
     proof = parse_proof(data)
     for lower in (proof.lower, result.lower, result.upper * (1 + 1e-13)):
         yield _trial(as_bytes(replace(proof, lower=lower)), instance_of(problem))
-    scope = "" if proof.scope else "bounded models"
-    yield _trial(as_bytes(replace(proof, lower=result.lower, scope=scope)), instance_of(problem))
+    valid_for = "" if proof.valid_for else "bounded models"
+    yield _trial(as_bytes(replace(proof, lower=result.lower, valid_for=valid_for)), instance_of(problem))
 
 
 def _css() -> Iterator[Trial]:

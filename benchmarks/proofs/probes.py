@@ -230,7 +230,7 @@ def header() -> str:
     """The bytes of a header, and headers at the edges of what is allowed."""
     container = loaded("container")
     entries = {
-        "family": "regression", "loss": "quadratic", "n": 2, "d": 2, "k": 1, "problem_hash": "", "scope": "",
+        "family": "regression", "loss": "quadratic", "n": 2, "d": 2, "k": 1, "problem_hash": "", "valid_for": "",
         "lower": "0x0p+0", "upper": "0x1p+0",
     }  # fmt: skip
     arrays = {name: (types[0], 0) for name, types in container.ARRAYS.items()}
@@ -243,7 +243,8 @@ def header() -> str:
             parts.append(str(error))
 
     for changes in ({}, {"pad": "x"}, {"pad": "xx"}, {"n": 2**31 - 1}, {"n": 2**31}, {"n": 0}, {"d": -1}, {"k": True},
-                    {"upper": 1.0}, {"upper": "inf"}, {"upper": "0x1p+9999"}, {"scope": "x"}, {"loss": 3}):  # fmt: skip
+                    {"upper": 1.0}, {"upper": "inf"}, {"upper": "0x1p+9999"}, {"valid_for": "x"},
+                    {"loss": 3}):  # fmt: skip
         data = container.header_bytes({**entries, **changes}, arrays)
         parts.append(data.hex())
         attempt(data)
@@ -267,7 +268,7 @@ def arrays() -> str:
     """Arrays that break one rule each."""
     container = loaded("container")
     entries = {
-        "family": "regression", "loss": "quadratic", "n": 2, "d": 3, "k": 1, "problem_hash": "", "scope": "",
+        "family": "regression", "loss": "quadratic", "n": 2, "d": 3, "k": 1, "problem_hash": "", "valid_for": "",
         "lower": "0x0p+0", "upper": "0x1p+0",
     }  # fmt: skip
     good: dict[str, Any] = {

@@ -76,7 +76,7 @@ def models() -> str:
 def files() -> str:
     """The headers and verdicts of problems with hierarchies, of their proofs and of those of others."""
     checking, container = loaded("checking"), loaded("container")
-    kept = ("family", "loss", "n", "d", "k", "groups", "problem_hash", "scope", "hierarchy")
+    kept = ("family", "loss", "n", "d", "k", "groups", "problem_hash", "valid_for", "hierarchy")
     parts: list[Any] = []
     abouts = [_about(None), *map(_about, _hierarchies()[:7])]
     for about, other in zip(abouts, [*abouts[1:], abouts[0]], strict=True):

@@ -24,8 +24,8 @@ def inadmissible(instance: Instance, listed: Iterable[int]) -> str:
     if instance.hierarchy is None:
         return ""
     rule, what = instance.hierarchy.rule(instance.k), "group" if instance.groups else "column"
-    inside = {*listed, *instance.force_in}
-    state = rule.implied(first_region(instance.units, [*inside], instance.force_out), range(instance.units))
+    included = {*listed, *instance.force_in}
+    state = rule.implied(first_region(instance.units, [*included], instance.force_out), range(instance.units))
     if state is None:
         return f"the model's {what}s lie in no set of at most {instance.k} that {instance.hierarchy.allows}."
     alone = next(rule.orphans(state), None)

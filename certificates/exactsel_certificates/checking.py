@@ -201,7 +201,7 @@ def _outside(proof: Proof, reason: str) -> Verdict:
     """The verdict on any proof about a problem outside the domain."""
     return Verdict(
         verified=False, reason=reason, lower=0.0, upper=math.inf, claimed_lower=proof.lower, claimed_upper=proof.upper,
-        support=(), coef=np.zeros(0), scope="", regions=0, exact_regions=0, problem_hash="",
+        support=(), coef=np.zeros(0), valid_for="", regions=0, exact_regions=0, problem_hash="",
         problem="outside the domain of proof files", assumed=(),
     )  # fmt: skip
 
@@ -232,7 +232,7 @@ def _bound_all(found: _Found, proof: Proof, instance: SearchedInstance, exact_li
         smallest = 0.0  # which no objective is below, for any regions that were not checked
         refuse()
     if isinstance(instance, GivenInstance):
-        smallest = instance.transfer.lower(smallest, found.upper, proof.scope != "")
+        smallest = instance.transfer.lower(smallest, found.upper, proof.valid_for != "")
     # The model's own objective bounds nothing from below but what is claimed may not exceed it.
     found.lower = min(smallest, found.upper)
 
@@ -243,8 +243,8 @@ def _as_searched(proof: Proof, instance: SearchedInstance, upper: float) -> tupl
         return proof, of_allowed_columns(instance) if isinstance(instance, Instance) else instance
     found = shown_radii(instance.plain, _of_used_rows(proof, instance))
     if found is not None:
-        instance.limit(found, proof.scope != "")
-    needed = instance.transfer.needed(proof.lower, upper, proof.scope != "")
+        instance.limit(found, proof.valid_for != "")
+    needed = instance.transfer.needed(proof.lower, upper, proof.valid_for != "")
     proof = replace(proof, lower=needed if math.isfinite(needed) else proof.lower)
     return _of_used_rows(proof, instance), instance.plain
 
@@ -275,7 +275,7 @@ def _bounds(proof: Proof, instance: SearchedInstance, exact_limit: float) -> Ite
     n, d = instance.A.shape
     batch = int(max(1, min(1024, BATCH_BYTES // (8 * (n + 8 * d)))))
     if isinstance(instance, ColumnInstance):
-        selections = SelectionBounds(instance, proof.scope != "", proof.lower, exact_limit)
+        selections = SelectionBounds(instance, proof.valid_for != "", proof.lower, exact_limit)
         for leaves in closed_regions(proof.tree, first_region(d), instance.k, batch):
             yield _selection_bounds(selections, leaves), selections.exact_regions
         return
@@ -290,10 +290,10 @@ def _selection_bounds(selections: SelectionBounds, leaves: Leaves) -> FloatArray
     result, counting = np.zeros(len(leaves.states)), SelectionCounting(selections)
     for row in range(len(leaves.states)):
         state, witness = leaves.states[row], int(leaves.witness[row])
-        inside, candidates = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+        included, candidates = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
         if witness == EIGENVALUES:
-            result[row] = selections.bound(inside, candidates)
-        elif witness == BY_COUNTING and counting.counted(inside, candidates):
+            result[row] = selections.bound(included, candidates)
+        elif witness == BY_COUNTING and counting.counted(included, candidates):
             result[row] = selections.target
     return result
 
@@ -351,14 +351,14 @@ class _About:
         return Verdict(
             verified=not reason, reason=reason, lower=lower, upper=upper,
             claimed_lower=proof.lower, claimed_upper=proof.upper,
-            support=tuple(np.flatnonzero(coef).tolist()), coef=coef, scope=self.scope(proof),
+            support=tuple(np.flatnonzero(coef).tolist()), coef=coef, valid_for=self.valid_for(proof),
             regions=regions, exact_regions=exact,
             problem_hash=self.hash, problem=self.words(), assumed=self.assumed(),
         )  # fmt: skip
 
-    def scope(self, proof: Proof) -> str:
+    def valid_for(self, proof: Proof) -> str:
         """The claim's restriction in words."""
-        if not proof.scope:
+        if not proof.valid_for:
             return ""
         if self.css:
             return f"reconstructions with |x_jl| ||a_j|| <= {RECONSTRUCTION:g} ||a_l||"

@@ -124,8 +124,8 @@ def _triples_hold(Q, rows, depth, C, m, left, q, a, p):  # type: ignore[no-untyp
 
 
 @compiled
-def _few_hold(Q, diagonal, room, rows, depth, C, m, places, q, space):  # type: ignore[no-untyped-def]
-    """Whether all sets of ``places`` (1, 2 or 3, and no more than m) of the first m of C pass."""
+def _few_hold(Q, diagonal, room, rows, depth, C, m, slots, q, space):  # type: ignore[no-untyped-def]
+    """Whether all sets of ``slots`` (1, 2 or 3, and no more than m) of the first m of C pass."""
     left, line, unit, above = np.empty(m), np.empty(m), np.empty(m), np.empty((depth, m))
     for i in range(m):
         left[i] = diagonal[C[i]] - room
@@ -135,7 +135,7 @@ def _few_hold(Q, diagonal, room, rows, depth, C, m, places, q, space):  # type: 
         if not left[i] > 0.0:
             return False
         unit[i] = 1.0 / np.sqrt(left[i])
-    for i in range(m if places > 1 else 0):
+    for i in range(m if slots > 1 else 0):
         of_i = Q[C[i]]
         for j in range(i):
             line[j] = of_i[C[j]]
@@ -143,7 +143,7 @@ def _few_hold(Q, diagonal, room, rows, depth, C, m, places, q, space):  # type: 
             row, factor = above[s], above[s, i]
             for j in range(i):
                 line[j] -= factor * row[j]
-        if places == 2:
+        if slots == 2:
             for j in range(i):
                 if not line[j] * line[j] < left[i] * left[j]:
                     return False
@@ -151,30 +151,30 @@ def _few_hold(Q, diagonal, room, rows, depth, C, m, places, q, space):  # type: 
         q[i, i] = OWN
         for j in range(i):
             q[i, j] = q[j, i] = np.float32(line[j] * unit[i] * unit[j])
-    return places < 3 or _triples_hold(Q, rows, depth, C, m, left, q, space[0], space[1])
+    return slots < 3 or _triples_hold(Q, rows, depth, C, m, left, q, space[0], space[1])
 
 
 @compiled
-def _all_hold(Q, diagonal, room, rows, stack, depth, C, m, places, q, space):  # type: ignore[no-untyped-def]
-    """Whether all sets of ``places`` of the first m of C pass, ``depth`` columns being eliminated."""
-    if places == m:
+def _all_hold(Q, diagonal, room, rows, stack, depth, C, m, slots, q, space):  # type: ignore[no-untyped-def]
+    """Whether all sets of ``slots`` of the first m of C pass, ``depth`` columns being eliminated."""
+    if slots == m:
         for j in C[:m]:
             if not _push(Q, diagonal, room, rows, stack, depth, j):
                 return False
             depth += 1
         return True
-    if places <= 3:
-        return _few_hold(Q, diagonal, room, rows, depth, C, m, places, q, space)
+    if slots <= 3:
+        return _few_hold(Q, diagonal, room, rows, depth, C, m, slots, q, space)
     # Pivots descend; each has as many columns before it as there are places left.
-    pivots, level = np.full(places - 3, m), 0
+    pivots, level = np.full(slots - 3, m), 0
     while level >= 0:
         pivots[level] -= 1
-        if pivots[level] < places - level - 1:
+        if pivots[level] < slots - level - 1:
             level -= 1
             continue
         if not _push(Q, diagonal, room, rows, stack, depth + level, C[pivots[level]]):
             return False
-        if level == places - 4:
+        if level == slots - 4:
             if not _few_hold(Q, diagonal, room, rows, depth + level + 1, C, pivots[level], 3, q, space):
                 return False
         else:
@@ -201,8 +201,8 @@ def count(Q, diagonal, rooms, alike, states, k, passed):  # type: ignore[no-unty
     for b in range(len(states)):
         state = states[b]
         passed[b] = False
-        places, sizes = k - np.sum(state == 2), [0, 0]
-        for kind in range(2 if places > 0 else 1):
+        slots, sizes = k - np.sum(state == 2), [0, 0]
+        for kind in range(2 if slots > 0 else 1):
             for j in range(d):
                 if state[j] == 2 - kind and alike[j] >= 0 and seen[alike[j]] < b:
                     seen[alike[j]] = b
@@ -210,11 +210,11 @@ def count(Q, diagonal, rooms, alike, states, k, passed):  # type: ignore[no-unty
                     sizes[kind] += 1
                     chosen[j] = 2 * b + kind
         s, m = sizes
-        places = max(0, min(places, m))
-        if s + places > k:
+        slots = max(0, min(slots, m))
+        if s + slots > k:
             continue
-        if rooms[s + places] != room:
-            room, depth = rooms[s + places], 0
+        if rooms[s + slots] != room:
+            room, depth = rooms[s + slots], 0
         kept = 0
         while kept < depth and chosen[stack[kept]] == 2 * b:
             chosen[stack[kept]] = -1
@@ -224,4 +224,4 @@ def count(Q, diagonal, rooms, alike, states, k, passed):  # type: ignore[no-unty
             if sound and chosen[j] == 2 * b:
                 sound = _push(Q, diagonal, room, rows, stack, depth, j)
                 depth += sound
-        passed[b] = sound and _all_hold(Q, diagonal, room, rows, stack, depth, columns[1], m, places, q, space)
+        passed[b] = sound and _all_hold(Q, diagonal, room, rows, stack, depth, columns[1], m, slots, q, space)

@@ -77,7 +77,7 @@ FLAGS = ("weights", "intercept", "scale", "bounds", "equalities")
 
 ENTRIES = (
     "family", "loss", "n", "d", "k", "columns", "groups", "hierarchy", *FLAGS, "problem_hash", "lower", "upper",
-    "scope",
+    "valid_for",
 )  # fmt: skip
 """The header, beside its arrays."""
 
@@ -116,7 +116,7 @@ class Proof:
     """How many groups the columns are chosen in; None where each is chosen on its own."""
     problem_hash: str
     lower: float
-    """Claimed: no model within ``scope`` has a smaller objective."""
+    """Claimed: no model within ``valid_for`` has a smaller objective."""
     upper: float
     """Claimed: the model in ``model_index`` and ``model_value`` has no larger objective."""
     weights: bool
@@ -125,7 +125,7 @@ class Proof:
     """Whether models have an unpenalised intercept."""
     scale: bool
     """Whether the ridge term is about columns of equal size."""
-    scope: str
+    valid_for: str
     """Empty, or ``bounded models``: the lower bound speaks of models with abs(x_j) ||a_j|| <= 10^6 ||y||."""
     curvature: NDArray[np.float64]
     model_value: NDArray[np.float64]
@@ -288,7 +288,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "groups": (lambda value: value is None or _is_size(value, 1), "neither null nor a number of groups"),
     "columns": (lambda value: value is None or _is_size(value, 1), "neither null nor a number of columns"),
     "hierarchy": (lambda value: value is None or isinstance(value, str), "neither null nor a text"),
-    "scope": (lambda value: value in SCOPES, "which this format does not know"),
+    "valid_for": (lambda value: value in SCOPES, "which this format does not know"),
 }
 
 

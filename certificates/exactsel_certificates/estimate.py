@@ -95,7 +95,7 @@ class _Closed(NamedTuple):
     """By what a region is closed, and how many of its units are in and free."""
 
     witness: int
-    inside: int
+    included: int
     free: int
 
 
@@ -113,29 +113,29 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
     by_strong = any(witness == ~FIRST_STRONG for witness, _, _ in closed)
     strong = float(np.max(proof.point_size, initial=0)) if by_strong else 0.0
     operations += 2.0 * (n + strong + 16.0) * d * d if by_strong else 0.0
-    for (witness, inside, free), count in closed.items():
+    for (witness, included, free), count in closed.items():
         if witness == ~FIRST_STRONG:
             operations += count * (8.0 * strong * (strong + 2.0) + 2.0 * n * (strong + 1.0)) * d
             continue
-        places = max(0, k - inside)
-        s, used = int(width * inside), int(width * (inside + (free if places else 0)))
+        slots = max(0, k - included)
+        s, used = int(width * included), int(width * (included + (free if slots else 0)))
         if witness == BY_COUNTING and not regression:
-            sets += count * sets_of(free, places)
-            operations += count * of_pairs(inside, free, places, n, d)
+            sets += count * sets_of(free, slots)
+            operations += count * of_pairs(included, free, slots, n, d)
             continue
         if witness == BY_COUNTING and patterns:
-            sets += count * sets_of(free, places)
-            operations += count * of_patterns(n, free, min(free, places))
+            sets += count * sets_of(free, slots)
+            operations += count * of_patterns(n, free, min(free, slots))
             continue
-        if witness == BY_COUNTING or (witness == FIT and regression and places == 1):
-            sets += count * sets_of(free, places)
-            operations += count * of_counting(s, int(width * free), places)
-            if width > 1.0 and places > BY_NORMS_UP_TO:
-                operations += count * sets_of(free, places) * (of_fits(1, int(width * (places + 1))) + 4.0 * STEP)
+        if witness == BY_COUNTING or (witness == FIT and regression and slots == 1):
+            sets += count * sets_of(free, slots)
+            operations += count * of_counting(s, int(width * free), slots)
+            if width > 1.0 and slots > BY_NORMS_UP_TO:
+                operations += count * sets_of(free, slots) * (of_fits(1, int(width * (slots + 1))) + 4.0 * STEP)
         elif witness == LEAF_CLOSED:
-            places = min(places, free)
-            sets += count * sets_of(free, places) if places <= MOST_PLACES else 0.0
-            operations += count * (4.0 * n * d + of_leaves(n, inside, free, places)) if places <= MOST_PLACES else 0.0
+            slots = min(slots, free)
+            sets += count * sets_of(free, slots) if slots <= MOST_PLACES else 0.0
+            operations += count * (4.0 * n * d + of_leaves(n, included, free, slots)) if slots <= MOST_PLACES else 0.0
             continue
         elif witness == FIT or witness < 0:
             fits += count
@@ -162,13 +162,13 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
 def _closed(proof: Proof, instance: AnyInstance) -> tuple[int, int, Counter[_Closed]]:
     """How many regions there are, how often the point changes, and how many regions there are of each kind."""
     closed, changes, last = Counter[_Closed](), 0, INFIMUM
-    for witness, inside, free in _regions(proof, instance):
+    for witness, included, free in _regions(proof, instance):
         if FIRST_POINT <= witness != last:
             changes, last = changes + 1, witness
         by_strong = BY_COUNTING < witness <= ~FIRST_STRONG
         itself = witness == BY_COUNTING or (witness == LEAF_CLOSED and proof.loss == "logistic")
         kind = witness if itself else min(max(witness, ~FIRST_STRONG if by_strong else ~0), FIRST_POINT)
-        closed[_Closed(kind, inside, free)] += 1
+        closed[_Closed(kind, included, free)] += 1
     return sum(closed.values()), changes, closed
 
 

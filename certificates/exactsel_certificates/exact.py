@@ -198,10 +198,10 @@ class ExactBounds:
         return -square / self._stiff - fraction_of(vector.values @ self.y.values, vector.exponent + self.y.exponent)
 
     def _counted(self, S: Sequence[int], C: Sequence[int], terms: dict[int, Fraction]) -> Fraction:
-        places = max(0, self.instance.k - len(S))
+        slots = max(0, self.instance.k - len(S))
         if self.instance.groups:
             terms = {g: sum((terms[j] for j in self.instance.groups[g]), Fraction(0)) for g in [*S, *C]}
-        largest = sorted((terms[j] for j in C), reverse=True)[:places]
+        largest = sorted((terms[j] for j in C), reverse=True)[:slots]
         return sum((terms[j] for j in S), Fraction(0)) + sum(largest, Fraction(0))
 
 

@@ -46,40 +46,40 @@ class ExactSelections:
         self.squares = Scaled(np.array([1 << (2 * e - lowest) for e in self.exponents], dtype=object), lowest)
         self.total = self._trace(self.gram, 1)
 
-    def bound(self, inside: Sequence[int], candidates: Sequence[int], places: int, bounded: bool) -> float:
+    def bound(self, included: Sequence[int], candidates: Sequence[int], slots: int, bounded: bool) -> float:
         """A number no selection of the region is below, within the scope where ``bounded``."""
-        found = self._bound(inside, candidates, places, Fraction(0))
-        return max(found, self._bound(inside, candidates, places, NEGLIGIBLE)) if bounded else found
+        found = self._bound(included, candidates, slots, Fraction(0))
+        return max(found, self._bound(included, candidates, slots, NEGLIGIBLE)) if bounded else found
 
-    def _bound(self, inside: Sequence[int], candidates: Sequence[int], places: int, negligible: Fraction) -> float:
-        if len(candidates) <= places:
-            inside, candidates, places = sorted([*inside, *candidates]), [], 0
+    def _bound(self, included: Sequence[int], candidates: Sequence[int], slots: int, negligible: Fraction) -> float:
+        if len(candidates) <= slots:
+            included, candidates, slots = sorted([*included, *candidates]), [], 0
         N, last, hidden = self.gram, 1, Fraction(0)
-        for j in inside:
+        for j in included:
             left = Fraction(int(N[j, j]), last * int(self.gram[j, j])) if N[j, j] else Fraction(0)
             if left <= negligible**2:
                 hidden += root_above(left) if left else 0
                 continue
             N, last = _eliminated(N, j, last)
         rest = self._trace(N, last)
-        if places == 1:
+        if slots == 1:
             rest -= max((self._captured(N, last, j) for j in candidates), default=Fraction(0))
-        return self._less(rest, 0.0, hidden) if places <= 1 else self._spectral(N, last, candidates, places, hidden)
+        return self._less(rest, 0.0, hidden) if slots <= 1 else self._spectral(N, last, candidates, slots, hidden)
 
-    def _spectral(self, N: IntegerArray, last: int, candidates: Sequence[int], places: int, hidden: Fraction) -> float:
-        """What the ``places`` best directions in the span of the candidates leave."""
+    def _spectral(self, N: IntegerArray, last: int, candidates: Sequence[int], slots: int, hidden: Fraction) -> float:
+        """What the ``slots`` best directions in the span of the candidates leave."""
         rows = []
         for j in candidates:
             if N[j, j]:
                 rows.append(self._row(N, last, j))
                 N, last = _eliminated(N, j, last)
         tail = 0.0
-        if len(rows) > places:
+        if len(rows) > slots:
             R = np.array(rows)
             size = float(lengths(np.ravel(R)[None, :])[0])
             singular = np.linalg.svd(R, compute_uv=False)
             error = (16.0 * sum(R.shape) + 64.0) * U * size
-            tail = float(np.linalg.norm(singular[places:])) * (1.0 - gamma(R.size)) - error
+            tail = float(np.linalg.norm(singular[slots:])) * (1.0 - gamma(R.size)) - error
         return self._less(self._trace(N, last), tail, hidden)
 
     def _less(self, outside: Fraction, tail: float, hidden: Fraction) -> float:

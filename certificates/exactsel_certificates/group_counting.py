@@ -52,12 +52,12 @@ class GroupCounting:
         """For regions (B, groups): whether none of their models costs less than the level, by counting all of them."""
         result = np.zeros(len(states), dtype=np.bool_)
         for row, state in enumerate(states if self.usable else ()):
-            free, places = int(np.sum(state == FREE)), max(0, k - int(np.sum(state == IN)))
-            sets = how_many(free, places)
+            free, slots = int(np.sum(state == FREE)), max(0, k - int(np.sum(state == IN)))
+            sets = how_many(free, slots)
             if self._all.counted_sets + sets > self._all.most:
                 refuse()
                 continue
-            spend(of_counting(int(np.sum(state == IN)), free, places))
+            spend(of_counting(int(np.sum(state == IN)), free, slots))
             self._all.counted_sets += sets
             result[row] = next(self._unproven(state, k), None) is None
         return result
@@ -73,20 +73,22 @@ class GroupCounting:
 
     def _unproven(self, state: NDArray[np.uint8], k: int) -> Iterator[list[int]]:
         """The same as positions in Q."""
-        inside = self._distinct([self._groups[g] for g in np.flatnonzero(state == IN)], [])
-        places = max(0, k - int(np.sum(state == IN)))
-        free = [self._groups[g] for g in np.flatnonzero(state == FREE)] if places else []
-        groups = [np.array(kept, dtype=np.intp) for g in free if (kept := self._distinct([g], inside))]
-        r = min(places, len(groups))
-        M = self._left(inside, groups, r)
+        included = self._distinct([self._groups[g] for g in np.flatnonzero(state == IN)], [])
+        slots = max(0, k - int(np.sum(state == IN)))
+        free = [self._groups[g] for g in np.flatnonzero(state == FREE)] if slots else []
+        groups = [np.array(kept, dtype=np.intp) for g in free if (kept := self._distinct([g], included))]
+        r = min(slots, len(groups))
+        M = self._left(included, groups, r)
         if M is None:
             # Nothing else to say: every set is, for all that is known, below the level.
-            yield from ([*inside, *np.concatenate(chosen)] if chosen else inside for chosen in combinations(groups, r))
+            yield from (
+                [*included, *np.concatenate(chosen)] if chosen else included for chosen in combinations(groups, r)
+            )
             return
         ends = np.cumsum([0, *map(len, groups)])
         doubtful = _doubtful(M, ends, r) if 0 < r <= BY_NORMS_UP_TO else combinations(range(len(groups)), r)
         for chosen in _not_run(M, ends, doubtful if r else ()):
-            yield [*inside, *(int(j) for g in chosen for j in groups[g])]
+            yield [*included, *(int(j) for g in chosen for j in groups[g])]
 
     def _distinct(self, groups: Sequence[NDArray[np.intp]], others: Sequence[int]) -> list[int]:
         """The columns of some groups, one of each direction, and none of that of another column or of none."""
@@ -97,11 +99,11 @@ class GroupCounting:
                 kept.append(j)
         return kept
 
-    def _left(self, inside: Sequence[int], groups: Sequence[NDArray[np.intp]], r: int) -> FloatArray | None:
+    def _left(self, included: Sequence[int], groups: Sequence[NDArray[np.intp]], r: int) -> FloatArray | None:
         """What Q - mu I leaves of the groups' columns where those inside are eliminated; None where it is no good."""
-        s = len(inside)
+        s = len(included)
         widest = sum(sorted(map(len, groups), reverse=True)[:r])
-        used = np.concatenate([np.array(inside, dtype=np.intp), *groups]).astype(np.intp)
+        used = np.concatenate([np.array(included, dtype=np.intp), *groups]).astype(np.intp)
         spend((s + 8.0) * len(used) ** 2 + 4.0 * float(len(used)) ** 3)
         M = self._all.Q[np.ix_(used, used)]
         M[range(len(used)), range(len(used))] -= self._all.room(s + widest)

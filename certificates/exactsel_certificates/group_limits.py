@@ -76,10 +76,10 @@ class LimitRule:
         """
         now = bytearray(state)
         for group in {self.group[j] for j in changed if j in self.group}:
-            inside = sum(now[j] == IN for j in group)
-            if inside > self.most:
+            included = sum(now[j] == IN for j in group)
+            if included > self.most:
                 return None
-            for j in group if inside == self.most else ():
+            for j in group if included == self.most else ():
                 if now[j] == FREE:
                     now[j] = OUT
         return None if now.count(IN) > self.k else bytes(now)

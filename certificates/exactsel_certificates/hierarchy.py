@@ -99,9 +99,9 @@ class HierarchyRule:
                     if now[other] == FREE:
                         now[other] = decision
                         waiting.append(other)
-        inside = now.count(IN)
-        full_with_orphan = inside == self.k and next(self.orphans(now), None) is not None
-        return None if inside > self.k or full_with_orphan else bytes(now)
+        included = now.count(IN)
+        full_with_orphan = included == self.k and next(self.orphans(now), None) is not None
+        return None if included > self.k or full_with_orphan else bytes(now)
 
     def _follows(self, state: bytearray, j: int) -> Iterator[tuple[int, int]]:
         """Decisions that follow from those on j and its parents."""

@@ -30,7 +30,7 @@ class FittedSets(NamedTuple):
 
     weights: FloatArray
     """(n,) of the rows."""
-    inside: NDArray[np.intp]
+    included: NDArray[np.intp]
     """(B, s)"""
     level: FloatArray
     """(B,) the intercepts, or zeros."""
@@ -66,7 +66,7 @@ class LeafFit:
 
     ridge: FloatArray
     """(d,) lam_j"""
-    inside: NDArray[np.intp]
+    included: NDArray[np.intp]
     p: FloatArray
     V: FloatArray
     error: FloatArray
@@ -94,7 +94,7 @@ class LeafFit:
     @property
     def s(self) -> int:
         """How many columns S has."""
-        return len(self.inside)
+        return len(self.included)
 
     @property
     def root(self) -> np.float64:
@@ -104,7 +104,7 @@ class LeafFit:
     @cached_property
     def spread(self) -> float:
         """The lengths of the rho a_j / sqrt(lam_j), j in S, in all."""
-        return float(np.sqrt(np.sum(self.reach[: self.s] ** 2 / self.ridge[self.inside]))) * SLACK
+        return float(np.sqrt(np.sum(self.reach[: self.s] ** 2 / self.ridge[self.included]))) * SLACK
 
     @cached_property
     def _of_level(self) -> tuple[float, float]:
@@ -112,10 +112,10 @@ class LeafFit:
         third = np.cbrt(np.sum(self.thirds * self.rho**3))
         return float(third) * SLACK, float(np.sqrt(np.sqrt(np.sum(self.fourths * self.rho**4)))) * SLACK
 
-    def costs_without_step(self, C: NDArray[np.intp], places: int) -> FloatArray:
+    def costs_without_step(self, C: NDArray[np.intp], slots: int) -> FloatArray:
         """What the costliest set of one or two columns takes that holds each of C, where b is not moved (|C|,)."""
         own = (np.abs(self.V[C]) + self.error[C] + self.longest[C] * self.tau) ** 2 / self.ridge[C]
-        squares = own + (float(np.max(own)) if places > 1 else 0.0)
+        squares = own + (float(np.max(own)) if slots > 1 else 0.0)
         nothing = np.zeros(len(C))
         return self.cost_of(Step(nothing, squares, nothing, nothing, nothing), 0.0, 0.0)
 
@@ -142,7 +142,7 @@ def leaf_fit(
     own: FloatArray, plain: RigorousBounds, intercept: bool, ridge: FloatArray, fits: FittedSets, row: int
 ) -> LeafFit:
     """What surrounds one of some fits, on the columns ``own`` (s, n)."""
-    weights, y, S, p = fits.weights, plain.y, fits.inside[row], fits.p[row]
+    weights, y, S, p = fits.weights, plain.y, fits.included[row], fits.p[row]
     level, total, base = float(fits.level[row]), fits.total[row], float(fits.base[row])
     V, error, q = fits.V[row], fits.error[row], 1.0 - p
     inner = np.minimum(p, q) > EXTREME
@@ -177,11 +177,11 @@ class Candidates:
         """``columns`` (m, n) are the columns of these numbers (m,)."""
         s, n, sides = leaf.s, len(leaf.rho), leaf.sides
         self._leaf, self._v, self._off = leaf, leaf.V[numbers], leaf.error[numbers]
-        self._ridge, inside = leaf.ridge[numbers], leaf.ridge[leaf.inside]
+        self._ridge, included = leaf.ridge[numbers], leaf.ridge[leaf.included]
         scaled = columns * leaf.rho
-        moves = _solved(sides @ sides.T + np.diag(np.append(inside, [0.0] * (len(sides) - s))), sides, scaled)
+        moves = _solved(sides @ sides.T + np.diag(np.append(included, [0.0] * (len(sides) - s))), sides, scaled)
         self.X = scaled - moves.T @ sides
-        M = sides[:s] @ self.X.T / np.sqrt(inside)[:, None]
+        M = sides[:s] @ self.X.T / np.sqrt(included)[:, None]
         joined = np.hstack([self.X, M.T])
         self._K = joined @ joined.T
         off, own = gamma(n + 8) * leaf.spread, _lengths(self.X)
@@ -189,7 +189,7 @@ class Candidates:
         """N_j"""
         self._eps = (gamma(n + s + 8) + 2.0 * off) * SLACK
         self._longest = _lengths(scaled)
-        self._doubts = _lengths((np.sqrt(inside)[:, None] * moves[:s]).T - M.T) + 8.0 * U * _lengths(M.T) + off * own
+        self._doubts = _lengths((np.sqrt(included)[:, None] * moves[:s]).T - M.T) + 8.0 * U * _lengths(M.T) + off * own
         self._doubts += gamma(len(sides) + 8) * (self._longest + np.abs(moves.T) @ leaf.reach) * SLACK
         self._along = 0.0
         """The largest 1'rho X_j / N_j, where there is an intercept."""

@@ -82,12 +82,12 @@ class LeafRegions:
     def bounds(self, leaves: Leaves) -> FloatArray:
         """The level where a region is shown to hold nothing below it, else 0."""
         result = np.zeros(len(leaves.states))
-        inside, candidates = np.sum(leaves.states == IN, axis=1), np.sum(leaves.states == FREE, axis=1)
-        places = np.minimum(self._instance.k - inside, candidates)
-        named = (leaves.witness == LEAF_CLOSED) & (places <= MOST_PLACES)
+        included, candidates = np.sum(leaves.states == IN, axis=1), np.sum(leaves.states == FREE, axis=1)
+        slots = np.minimum(self._instance.k - included, candidates)
+        named = (leaves.witness == LEAF_CLOSED) & (slots <= MOST_PLACES)
         with np.errstate(all="ignore"):
-            for size in np.unique(inside[named]).tolist():
-                rows = np.flatnonzero(named & (inside == size))
+            for size in np.unique(included[named]).tolist():
+                rows = np.flatnonzero(named & (included == size))
                 most = max(1, MOST_ENTRIES // (self._plain.n * (size + 4) + self._plain.d))
                 for first in range(0, len(rows), most):
                     some = rows[first : first + most]
@@ -109,20 +109,20 @@ class LeafRegions:
 
     def _closed(self, states: NDArray[np.uint8], size: int) -> NDArray[np.bool_]:
         """Whether each of some regions (B, d) of ``size`` columns in S holds no model below the level."""
-        n, places = self._plain.n, self._instance.k - size
-        of_regions = of_leaves(n, size, np.sum(states == FREE, axis=1), min(places, MOST_PLACES))
+        n, slots = self._plain.n, self._instance.k - size
+        of_regions = of_leaves(n, size, np.sum(states == FREE, axis=1), min(slots, MOST_PLACES))
         spend(float(np.sum(of_regions + 4.0 * n * self._plain.d)))
         fits = self._fits(np.nonzero(states == IN)[1].reshape(len(states), size))
         closed, waiting = np.ones(len(states), dtype=np.bool_), list[tuple[int, tuple[int, ...]]]()
         for row, state in enumerate(states):
             S, C = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-            if places == MOST_PLACES and len(C) > MOST_PAIRED:
+            if slots == MOST_PLACES and len(C) > MOST_PAIRED:
                 refuse()
                 closed[row] = False
                 continue
-            left: Iterable[list[int]] = [C.tolist() if places else []]
-            if 0 < places < len(C):
-                left = self._undecided(self._leaf(fits, row), C, places)
+            left: Iterable[list[int]] = [C.tolist() if slots else []]
+            if 0 < slots < len(C):
+                left = self._undecided(self._leaf(fits, row), C, slots)
             for more in left:
                 waiting.append((row, tuple(sorted([*S.tolist(), *more]))))
                 if len(waiting) == MOST_WAITING:
@@ -146,17 +146,17 @@ class LeafRegions:
                 self._known[columns] = columns in found or self._fit_closes(list(columns))
             closed[row] &= self._known.get(columns, False)
 
-    def _newton(self, inside: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+    def _newton(self, included: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """The intercepts (B,) and probabilities (B, n) of about the best models on sets of columns (B, s).
 
         They come from Newton's method; no bound relies on that.
         """
         plain, weights, y = self._plain, self._weights, self._plain.y
-        (B, s), u = inside.shape, inside.shape[1] + self._instance.intercept
+        (B, s), u = included.shape, included.shape[1] + self._instance.intercept
         sides = np.ones((B, u, plain.n))
-        sides[:, :s] = self._columns(inside)
+        sides[:, :s] = self._columns(included)
         ridge, x = np.zeros((B, u)), np.zeros((B, u))
-        ridge[:, :s] = self._ridge[inside]
+        ridge[:, :s] = self._ridge[included]
         moving = np.arange(B)
         for _ in range(STEPS if u else 0):
             spend(10.0 * STEP + 2.0 * len(moving) * u * (u + 6) * plain.n)
@@ -177,9 +177,9 @@ class LeafRegions:
         p = 1.0 / (1.0 + np.exp(np.clip(y * z, -700.0, 700.0)))
         return x[:, s] if u > s else np.zeros(B), p
 
-    def _fits(self, inside: NDArray[np.intp]) -> FittedSets:
+    def _fits(self, included: NDArray[np.intp]) -> FittedSets:
         """About the best models on sets of columns (B, s), with what is made of each row there."""
-        plain, weights, (level, p) = self._plain, self._weights, self._newton(inside)
+        plain, weights, (level, p) = self._plain, self._weights, self._newton(included)
         b = -plain.y * (weights * p)
         V = plain.products_of(b)
         sizes = np.sqrt(np.sum(b * b, axis=1)) * SLACK
@@ -189,35 +189,35 @@ class LeafRegions:
         total = np.abs(blocked_sums(b)) + gamma(many + 4) * blocked_sums(np.abs(b))
         total = total if self._instance.intercept else np.zeros(len(p))
         base = blocked_sums(rows) * (1.0 - gamma(many + 40))
-        return FittedSets(weights, inside, level, p, V, error, base, total)
+        return FittedSets(weights, included, level, p, V, error, base, total)
 
     def _columns(self, numbers: NDArray[np.intp]) -> FloatArray:
         return np.asarray(self._instance.A.T[numbers], dtype=np.float64)
 
     def _leaf(self, fits: FittedSets, row: int) -> LeafFit:
-        own = self._columns(fits.inside[row])
+        own = self._columns(fits.included[row])
         return leaf_fit(own, self._plain, self._instance.intercept, self._ridge, fits, row)
 
-    def _undecided(self, leaf: LeafFit, C: NDArray[np.intp], places: int) -> Iterator[list[int]]:
+    def _undecided(self, leaf: LeafFit, C: NDArray[np.intp], slots: int) -> Iterator[list[int]]:
         """The sets of so many columns of C on which models are to be bounded by themselves, none first."""
         room = leaf.bound - self._level
         if not room >= 0.0:
             yield []
-            for more in combinations(C.tolist(), places):
+            for more in combinations(C.tolist(), slots):
                 yield [*more]
             return
         # Where formula (2) at b itself does for all sets with a column there is no need to move.
-        C = C[~(leaf.costs_without_step(C, places) <= room)]
+        C = C[~(leaf.costs_without_step(C, slots) <= room)]
         if not len(C):
             return
-        parts = 1 + len(C) * self._plain.n // MOST_ENTRIES if places == 1 else 1
+        parts = 1 + len(C) * self._plain.n // MOST_ENTRIES if slots == 1 else 1
         for part in np.array_split(C, parts):
-            yield from self._undecided_beside(leaf, part, places, room)
+            yield from self._undecided_beside(leaf, part, slots, room)
 
-    def _undecided_beside(self, leaf: LeafFit, C: NDArray[np.intp], places: int, room: float) -> Iterator[list[int]]:
+    def _undecided_beside(self, leaf: LeafFit, C: NDArray[np.intp], slots: int, room: float) -> Iterator[list[int]]:
         """The same, from sums over the rows for each column."""
         candidates = Candidates(leaf, self._columns(C), C)
-        if places == 1:
+        if slots == 1:
             first, second = np.flatnonzero(~(candidates.costs() <= room)), None
         else:
             first, second = np.nonzero(np.triu(~(candidates.costs_of_pairs() <= room), 1))
@@ -236,7 +236,7 @@ class LeafRegions:
         y = self._plain.y
         spend(4.0 * len(X) * self._plain.n * (self._plain.d + 40.0))
         p = np.clip(leaf.p - y * (leaf.rho * X) / self._weights, 0.0, 1.0)
-        return self._reach_level(p, np.hstack([np.tile(leaf.inside, (len(X), 1)), sets]))
+        return self._reach_level(p, np.hstack([np.tile(leaf.included, (len(X), 1)), sets]))
 
     def _reach_level(self, p: FloatArray, sets: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether formula (2) at probabilities (m, n) closes each of some sets of columns (m, s)."""

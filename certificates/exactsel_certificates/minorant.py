@@ -90,8 +90,8 @@ def minorant(
         points = [_touching(instance, x) for x in models]
         box = _Box(points[0].z - below, points[0].z + above)
         room = 4.0 * points[0].off
-        inside = np.all(points[0].z - box.low > room) and np.all(box.high - points[0].z > room)
-        if not (inside and np.all(np.maximum(-box.low, box.high) < LARGEST)):
+        included = np.all(points[0].z - box.low > room) and np.all(box.high - points[0].z > room)
+        if not (included and np.all(np.maximum(-box.low, box.high) < LARGEST)):
             return None
         # Then B holds a point of {P <= held}, and all of it.
         held = max(level, _objective(instance, points[0]))

@@ -53,16 +53,16 @@ class PatternRegions:
         return result
 
     def _counted(self, state: NDArray[np.uint8]) -> bool:
-        inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
-        places = min(max(0, self._instance.k - len(inside)), len(free))
-        patterns = patterns_of(self._instance, inside, free if places else [])
+        included, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+        slots = min(max(0, self._instance.k - len(included)), len(free))
+        patterns = patterns_of(self._instance, included, free if slots else [])
         if patterns is None:
             return False
         try:
             return all(
                 self._closed(tuple(sorted(columns)))
-                for chosen in patterns.columns_within(places, self._proof.lower)
-                for columns in admissible_parts(self._instance, inside, chosen)
+                for chosen in patterns.columns_within(slots, self._proof.lower)
+                for columns in admissible_parts(self._instance, included, chosen)
             )
         except BeyondRoomError:
             return False
@@ -122,16 +122,16 @@ class PatternRegions:
         return many, number.astype(np.int64)
 
 
-def admissible_parts(instance: Instance, inside: Sequence[int], chosen: Sequence[int]) -> Iterator[list[int]]:
+def admissible_parts(instance: Instance, included: Sequence[int], chosen: Sequence[int]) -> Iterator[list[int]]:
     """Sets of columns that together hold every admissible one of S and some others, all of S in each."""
     if instance.hierarchy is None:
-        yield [*inside, *chosen]
+        yield [*included, *chosen]
         return
     rule, everything, seen = instance.hierarchy.rule(instance.k), range(instance.units), set[bytes]()
     state = bytearray([OUT]) * instance.units
     for j in chosen:
         state[j] = FREE
-    for j in inside:
+    for j in included:
         state[j] = IN
     waiting = [bytes(state)]
     while waiting:

@@ -158,14 +158,14 @@ class Patterns:
             yield self._last_two(prefix, first, bound, counts, pairs)
             return
         for c in range(first, len(self.members) - left + 1):
-            inside = [some[self.bits[c, some]] for some in rows]
-            rest = [some[~self.bits[c, some]] for some in rows] if left > 3 else inside
-            held, after = self._counts(inside), self._pairs(inside, c + 1)
+            included = [some[self.bits[c, some]] for some in rows]
+            rest = [some[~self.bits[c, some]] for some in rows] if left > 3 else included
+            held, after = self._counts(included), self._pairs(included, c + 1)
             sizes = np.concatenate([held, counts - held])
             tables = np.concatenate([after, pairs[:, c + 1 - first :, c + 1 - first :] - after])
             # A pattern with rows of one label costs nothing, however it is divided.
             kept = np.flatnonzero(np.repeat(np.all(sizes.reshape(-1, 2) > 0, axis=1), 2))
-            parts = [*inside, *rest]
+            parts = [*included, *rest]
             yield from self._below(
                 (*prefix, c), left - 1, bound, [parts[i] for i in kept], sizes[kept], tables[kept]
             )  # fmt: skip
@@ -199,13 +199,13 @@ def _even(codes: Numbers) -> int:
     return 2 * (1 + int(np.max(codes)) // 2)
 
 
-def patterns_of(instance: Instance, inside: list[int], free: list[int]) -> Patterns | None:
+def patterns_of(instance: Instance, included: list[int], free: list[int]) -> Patterns | None:
     """The patterns of a region (S, C) of columns; None where C holds others than those of two values, or weights none
     that are counted.
     """
     A, n = np.asarray(instance.A), len(instance.y)
     weights = np.ones(n) if instance.weights is None else instance.weights
-    spend(16.0 * n * (len(inside) + len(free) + 1))
+    spend(16.0 * n * (len(included) + len(free) + 1))
     total = float(np.sum(weights))
     if not (np.all(weights == np.rint(weights)) and total <= MOST_WEIGHT):
         return None
@@ -227,7 +227,9 @@ def patterns_of(instance: Instance, inside: list[int], free: list[int]) -> Patte
     bits[2.0 * rarer > total] ^= True
     order = np.argsort(-np.minimum(rarer, total - rarer), kind="stable")
     members = tuple(tuple(columns) for columns in alike.values())
-    _, pattern = np.unique(A[:, inside], axis=0, return_inverse=True) if inside else (None, np.zeros(n, dtype=np.int64))
+    _, pattern = (
+        np.unique(A[:, included], axis=0, return_inverse=True) if included else (None, np.zeros(n, dtype=np.int64))
+    )
     start = 2 * pattern.reshape(-1).astype(np.int64) + (np.asarray(instance.y) > 0)
     keys = np.concatenate([np.packbits(bits, axis=0).T, start.astype("<i8").view(np.uint8).reshape(n, 8)], axis=1)
     spend(8.0 * n * keys.shape[1] * max(1.0, np.log2(n)))

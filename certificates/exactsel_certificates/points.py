@@ -78,11 +78,11 @@ def shown_radii(instance: Instance, proof: Proof) -> Radii | None:
     """
     if instance.loss == "quadratic":
         limited = instance.box is not None and instance.lam == 0
-        return within_box(instance, proof.scope != "") if limited else None
+        return within_box(instance, proof.valid_for != "") if limited else None
     points, named = Points(proof), proof.limit_point.astype(np.int64)
     if not (named.size == 1 and 0 <= named[0] < len(points)):
         return None
     if instance.k == 0:
         return Radii(np.inf, np.zeros(instance.A.shape[1]))
-    scoped = proof.scope and instance.lam == 0 and instance.loss != "poisson"
+    scoped = proof.valid_for and instance.lam == 0 and instance.loss != "poisson"
     return within_scope(instance) if scoped else radii(instance, points.models(named)[0])

@@ -48,7 +48,7 @@ class Counting(NamedTuple):
 
     full: list[int]
     tied: list[int]
-    places: int
+    slots: int
 
 
 class Polisher:
@@ -166,26 +166,30 @@ class Polisher:
     def _counting(
         self, S: Sequence[int], C: Sequence[int], x: Sequence[Fraction], pull: Scaled, curvature: FloatArray
     ) -> Counting:
-        places = self.instance.k - len(S)
-        inside, candidates = self.instance.columns_of(S), self.instance.columns_of(C)
-        if places <= 0 or len(C) <= places or self.instance.groups:
+        slots = self.instance.k - len(S)
+        included, candidates = self.instance.columns_of(S), self.instance.columns_of(C)
+        if slots <= 0 or len(C) <= slots or self.instance.groups:
             # Of regions of groups only the fit is polished.
-            return Counting([*inside, *(candidates if places > 0 else [])], [], 0)
+            return Counting([*included, *(candidates if slots > 0 else [])], [], 0)
         sizes = {}
         for j in candidates:
             D = float(curvature[j])
             sizes[j] = abs(nearest(self._gradient(j, x, pull, Fraction(D)))) / math.sqrt(D)
-        last = sorted(sizes.values(), reverse=True)[places - 1]
+        last = sorted(sizes.values(), reverse=True)[slots - 1]
         full = [j for j in candidates if sizes[j] > last * (1.0 + TIED)]
         tied = [j for j in candidates if last * (1.0 - TIED) <= sizes[j] <= last * (1.0 + TIED)]
-        left = places - len(full)
-        return Counting([*inside, *full, *tied], [], 0) if len(tied) <= left else Counting([*inside, *full], tied, left)
+        left = slots - len(full)
+        return (
+            Counting([*included, *full, *tied], [], 0)
+            if len(tied) <= left
+            else Counting([*included, *full], tied, left)
+        )
 
     def _system(
         self, counting: Counting, x: Sequence[Fraction], pull: Scaled, bends: Scaled, curvature: FloatArray
     ) -> tuple[list[list[Fraction]], list[Fraction]]:
         """The Newton system of the region's problem at x, with a last row for the intercept where there is one."""
-        full, tied, places = counting
+        full, tied, slots = counting
         used = [*full, *tied]
         V = self.A[:, used]
         if self.instance.intercept:
@@ -206,9 +210,9 @@ class Polisher:
         # Columns that tie pay for the sum of their sizes, each times the root of its curvature.
         reach = sum((root * x[used[i]] for i, root in roots.items()), Fraction(0))
         for i, root in roots.items():
-            right[i] += root * reach / places
+            right[i] += root * reach / slots
             for other, second in roots.items():
-                matrix[i][other] += root * second / places
+                matrix[i][other] += root * second / slots
         return matrix, right
 
     def fit(self, columns: Sequence[int]) -> list[Fraction]:
@@ -251,13 +255,13 @@ class Polisher:
     def within_bounds(self, columns: Sequence[int]) -> list[Fraction]:
         """About the best model with abs(x_j) ||a_j|| <= RADIUS ||y|| on some columns; lam = 0."""
         gram = self._gram(columns)
-        places = [i for i in range(len(columns)) if gram[i][i]]
+        slots = [i for i in range(len(columns)) if gram[i][i]]
         target = RADIUS * root_below(gram[-1][-1])
-        most = {i: shortened(target / root_above(gram[i][i]), FEW_DIGITS) for i in places}
+        most = {i: shortened(target / root_above(gram[i][i]), FEW_DIGITS) for i in slots}
         x = [Fraction(0)] * self.d
         fixed: dict[int, Fraction] = {}
         while True:
-            free = [i for i in places if i not in fixed]
+            free = [i for i in slots if i not in fixed]
             right = [gram[i][-1] - sum((gram[i][o] * v for o, v in fixed.items()), Fraction(0)) for i in free]
             fit = dict(zip(free, solved([[gram[i][o] for o in free] for i in free], right), strict=True))
             worst = max(free, key=lambda i: abs(fit[i]) / most[i], default=-1)

@@ -110,9 +110,9 @@ def within_box(instance: Instance, scoped: bool) -> Radii | None:
     Where one is not, the scope of a claim about bounded models does. Columns of zeros, and of force_out, do not count.
     """
     assert instance.box is not None
-    scope = within_scope(instance).size
+    valid_for = within_scope(instance).size
     largest = np.maximum(-np.asarray(instance.box.lower), np.asarray(instance.box.upper))
-    size = np.minimum(largest, scope) if scoped else largest
+    size = np.minimum(largest, valid_for) if scoped else largest
     size[~np.any(np.asarray(instance.A) != 0.0, axis=0)] = 0.0
     size[instance.columns_of(instance.force_out)] = 0.0
     return Radii(np.inf, size) if np.all(np.isfinite(size)) else None

@@ -40,7 +40,7 @@ class AllRegions:
             self._ways = [MinorantRegions(instance, proof, COUNTED_FOR_ONE * exact_limit)]
         if instance.loss == "logistic" and not instance.groups:
             self._ways.append(LeafRegions(self._as_they_are))
-        if proof.scope and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
+        if proof.valid_for and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
             whole = self._as_they_are
             self._ways = [ReducedRegions(instance, proof, whole, SHARE * exact_limit, e) for e in DISTANCES]
             if instance.box is None:
@@ -74,7 +74,7 @@ class ReducedRegions:
         self._instance = replace(instance, force_in=(), force_out=(), box=None)
         self._level, self._points, self._exact_limit = proof.lower, Points(proof), exact_limit
         level = float(np.nextafter(proof.lower + self._near.price, np.inf))
-        self._above = replace(proof, lower=level, scope="")
+        self._above = replace(proof, lower=level, valid_for="")
         self._known: dict[tuple[int, bool], RegressionRegions] = {}
 
     def bounds(self, leaves: Leaves) -> FloatArray:
@@ -122,14 +122,14 @@ class ReducedRegions:
         holds no such column, and leaves no place for one, stands for itself: it need not pay for any.
         """
         counts, sets, shown = self._regions(fewer, curved=False).semidefinite, list[NDArray[np.bool_]](), 0
-        k, inside, alone = self._instance.k - fewer, np.flatnonzero(given == IN), bool(np.all(state == given))
+        k, included, alone = self._instance.k - fewer, np.flatnonzero(given == IN), bool(np.all(state == given))
         for columns in counts.undecided(state, k) if counts.usable and counts.may_count(state, k) else ():
             stay = () if alone else [j for j in columns if state[j] == IN]
             kept = self._near.independent(columns, stay)
             if len(kept) < len(columns):
                 sets.append(np.isin(np.arange(len(state)), kept))
             else:
-                itself = sorted({*columns, *inside.tolist()})
+                itself = sorted({*columns, *included.tolist()})
                 if not ((alone or len(columns) == k) and self._whole.value(itself) >= self._level):
                     return False
             shown += 1

@@ -51,7 +51,7 @@ class RegressionRegions:
     ) -> None:
         """``curvature`` is one known to serve all regions to come; else the file's is checked."""
         self.instance, self.k, self.target = instance, instance.k, proof.lower
-        self.bounded = proof.scope != ""
+        self.bounded = proof.valid_for != ""
         self.points = Points(proof)
         self.plain = RigorousBounds(instance)
         # Limits on coefficients are about models up to a level, and so are bounds that rest on them.
@@ -236,8 +236,8 @@ class RegressionRegions:
 
     def _at_fits(self, states: States, _: NDArray[np.int64]) -> FloatArray:
         """Regions closed by the fit on their columns; with one place left by the cheapest addition."""
-        places = self.k - np.sum(states == IN, axis=1)
-        single = (places == 1) & np.any(states == FREE, axis=1)
+        slots = self.k - np.sum(states == IN, axis=1)
+        single = (slots == 1) & np.any(states == FREE, axis=1)
         result = np.full(len(states), -np.inf)
         rows = np.flatnonzero(~single)
         if rows.size:
@@ -307,8 +307,8 @@ class RegressionRegions:
         return np.where(used, np.uint8(IN), np.uint8(OUT))[:, self.instance.unit_of]
 
     def _columns(self, state: NDArray[np.uint8]) -> list[int]:
-        inside = np.flatnonzero(state == IN)
-        return (inside if inside.size >= self.k else np.flatnonzero(state != OUT)).tolist()
+        included = np.flatnonzero(state == IN)
+        return (included if included.size >= self.k else np.flatnonzero(state != OUT)).tolist()
 
     def _refined(self, w: FloatArray, state: NDArray[np.uint8], cut: float = CUTS[0]) -> list[Fraction]:
         """The fit to about twice the precision of doubles: two corrections from exact gradients."""

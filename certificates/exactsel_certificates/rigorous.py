@@ -77,16 +77,16 @@ def lengths(rows: FloatArray) -> FloatArray:
 
 def counted(terms: FloatArray, states: States, k: int) -> FloatArray:
     """For each region the sum of ``terms`` (B, units) over S and over the k - |S| largest in C, rounded upwards."""
-    inside = states == IN
-    total = np.sum(terms, axis=1, where=inside)
-    places = np.clip(k - np.sum(inside, axis=1), 0, terms.shape[1])
-    most = int(np.max(places, initial=0))
+    included = states == IN
+    total = np.sum(terms, axis=1, where=included)
+    slots = np.clip(k - np.sum(included, axis=1), 0, terms.shape[1])
+    most = int(np.max(slots, initial=0))
     smallest = np.where(states == FREE, -terms, 0.0)
     if 0 < most < terms.shape[1]:
         smallest = np.partition(smallest, most - 1, axis=1)
     ranked = -np.sort(smallest[:, :most], axis=1)
     sums = np.concatenate([np.zeros((len(terms), 1)), np.cumsum(ranked, axis=1)], axis=1)
-    total = total + sums[np.arange(len(terms)), places]
+    total = total + sums[np.arange(len(terms)), slots]
     return np.asarray(total * (1.0 + gamma(terms.shape[1])))
 
 

@@ -52,10 +52,10 @@ class ScopedFits:
 
     def bounds(self, leaves: Leaves) -> FloatArray:
         """A bound for each region closed by a fit or by counting; 0 for the others."""
-        states, places = leaves.states, self._k - np.sum(leaves.states == IN, axis=1)
+        states, slots = leaves.states, self._k - np.sum(leaves.states == IN, axis=1)
         result, target = np.zeros(len(states)), self._whole.target
-        fits, single = leaves.witness == FIT, (places == 1) & np.any(states == FREE, axis=1)
-        used = np.where((places <= 0)[:, None], states == IN, states != OUT)
+        fits, single = leaves.witness == FIT, (slots == 1) & np.any(states == FREE, axis=1)
+        used = np.where((slots <= 0)[:, None], states == IN, states != OUT)
         rows = np.flatnonzero(fits)
         result[rows] = np.maximum(self._at_fits(used[rows], states[rows]), 0.0)
         short = np.flatnonzero(((fits & single) | (leaves.witness == BY_COUNTING)) & (result < target))

@@ -33,41 +33,41 @@ class SelectionCounting:
     def __init__(self, bounds: SelectionBounds) -> None:
         self._bounds = bounds
 
-    def counted(self, inside: Sequence[int], candidates: Sequence[int]) -> bool:
+    def counted(self, included: Sequence[int], candidates: Sequence[int]) -> bool:
         """Whether no selection of the region costs less than the target."""
         bounds = self._bounds
         if bounds.target <= 0.0:
             return True
         spend(STEP + 16.0 * len(candidates))
-        useful = bounds.useful(inside, candidates)
-        places = bounds.k - len(inside)
-        if places < 2 or len(useful) <= places:
-            return bounds.bound(inside, candidates) >= bounds.target
-        if places == 2:
-            return self._pairs(list(inside), useful)
+        useful = bounds.useful(included, candidates)
+        slots = bounds.k - len(included)
+        if slots < 2 or len(useful) <= slots:
+            return bounds.bound(included, candidates) >= bounds.target
+        if slots == 2:
+            return self._pairs(list(included), useful)
         # Larger selections cost no more, so those that use all places are all that count.
         return all(
-            self.counted([*inside, j], useful[at + 1 :]) for at, j in enumerate(useful) if len(useful) - at >= places
+            self.counted([*included, j], useful[at + 1 :]) for at, j in enumerate(useful) if len(useful) - at >= slots
         )
 
-    def _pairs(self, inside: list[int], candidates: list[int]) -> bool:
+    def _pairs(self, included: list[int], candidates: list[int]) -> bool:
         bounds = self._bounds
         m = len(candidates)
-        spend(of_pairs(len(inside), m, 2, bounds.n, bounds.d))
+        spend(of_pairs(len(included), m, 2, bounds.n, bounds.d))
         with np.errstate(all="ignore"):
-            cleared = self._cleared(inside, candidates)
+            cleared = self._cleared(included, candidates)
         for first, second in np.argwhere(~cleared):
             if first < second:
                 spend(STEP)
-                chosen = [*inside, candidates[int(first)], candidates[int(second)]]
+                chosen = [*included, candidates[int(first)], candidates[int(second)]]
                 if not bounds.bound(chosen, []) >= bounds.target:
                     return False
         return True
 
-    def _cleared(self, inside: list[int], candidates: list[int]) -> NDArray[np.bool_]:
+    def _cleared(self, included: list[int], candidates: list[int]) -> NDArray[np.bool_]:
         """The pairs (m, m) that are known to cost no less; none where S is known badly."""
         bounds, m = self._bounds, len(candidates)
-        span, hidden = bounds.projected(inside)
+        span, hidden = bounds.projected(included)
         if span is None:
             return np.zeros((m, m), dtype=bool)
         rest = span.residual(bounds.A)

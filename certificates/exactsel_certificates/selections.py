@@ -72,62 +72,62 @@ class SelectionBounds:
         self.rounding = 4.0 * gamma(self.n + self.d) + 16.0 * (self.n + self.d) * U
         """What projecting A, or taking singular values, can do, in units of ||A||."""
 
-    def bound(self, inside: Sequence[int], candidates: Sequence[int]) -> float:
+    def bound(self, included: Sequence[int], candidates: Sequence[int]) -> float:
         """A number no selection of the region is below; 0 where nothing better is certain."""
         spend(of_selections(1, self.n, self.d))
         try:
             with np.errstate(all="ignore"):
-                value = self._bound(list(inside), list(candidates))
+                value = self._bound(list(included), list(candidates))
         except np.linalg.LinAlgError:  # numbers beyond doubles
             value = 0.0
         value = value if math.isfinite(value) else 0.0
-        return value if value >= self.target else max(value, self._exactly(sorted(inside), sorted(candidates)))
+        return value if value >= self.target else max(value, self._exactly(sorted(included), sorted(candidates)))
 
-    def _exactly(self, inside: list[int], candidates: list[int]) -> float:
+    def _exactly(self, included: list[int], candidates: list[int]) -> float:
         """The same by exact projections; 0 where the work left does not allow for them."""
-        work = 2.0 * self.d * self.d * (len(inside) + len(candidates) + 1)
+        work = 2.0 * self.d * self.d * (len(included) + len(candidates) + 1)
         work += 0.0 if self._exact is not None else 1.0 * self.n * self.d * self.d
         if not self.work.allows(work):
             return 0.0
         self.exact_regions += 1
         if self._exact is None:
             self._exact = ExactSelections(self.instance, RECONSTRUCTION)
-        places = max(0, self.k - len(inside))
+        slots = max(0, self.k - len(included))
         try:
-            return self._exact.bound(inside, candidates, places, self.bounded)
+            return self._exact.bound(included, candidates, slots, self.bounded)
         except np.linalg.LinAlgError:
             return 0.0
 
-    def _bound(self, inside: list[int], candidates: list[int]) -> float:
-        places = self.k - len(inside)
-        if len(candidates) <= places:
-            inside, candidates, places = [*inside, *candidates], [], 0
-        kept, skipped, hidden = self._independent(self._distinct(inside), Counter(self.names[j] for j in inside))
+    def _bound(self, included: list[int], candidates: list[int]) -> float:
+        slots = self.k - len(included)
+        if len(candidates) <= slots:
+            included, candidates, slots = [*included, *candidates], [], 0
+        kept, skipped, hidden = self._independent(self._distinct(included), Counter(self.names[j] for j in included))
         span = self._span_of(kept)
         if span.angle > DISTINCT:
             return 0.0
         if skipped and not self.bounded:
             # A near combination may point anywhere: it counts as one more column to choose, out of all there could be.
-            return self._best_directions(span, max(0, places) + skipped, [], 0.0)
+            return self._best_directions(span, max(0, slots) + skipped, [], 0.0)
         known = {self.names[j] for j in kept}
         useful = [j for j in self._distinct(candidates) if self.names[j] not in known]
-        if places <= 0 or not useful:
+        if slots <= 0 or not useful:
             left = _size(span.residual(self.A))
             return self._square(left * (1.0 - gamma(self.n * self.d)), span.angle * self.size, hidden)
-        if places == 1:
+        if slots == 1:
             return self._best_addition(span, useful, hidden)
-        return self._best_directions(span, places, useful, hidden)
+        return self._best_directions(span, slots, useful, hidden)
 
-    def useful(self, inside: Sequence[int], candidates: Sequence[int]) -> list[int]:
+    def useful(self, included: Sequence[int], candidates: Sequence[int]) -> list[int]:
         """The candidates that may take something away: one of each direction, none that S holds already."""
-        known = {self.names[j] for j in inside}
+        known = {self.names[j] for j in included}
         return [j for j in self._distinct(list(candidates)) if self.names[j] not in known]
 
-    def projected(self, inside: Sequence[int]) -> tuple[Span | None, float]:
-        """The span of S and what near combinations may hide; None where it is known badly, or ``inside`` has some that
-        may not be spoken of.
+    def projected(self, included: Sequence[int]) -> tuple[Span | None, float]:
+        """The span of S and what near combinations may hide; None where it is known badly, or ``included`` has some
+        that may not be spoken of.
         """
-        columns = list(inside)
+        columns = list(included)
         kept, skipped, hidden = self._independent(self._distinct(columns), Counter(self.names[j] for j in columns))
         span = self._span_of(kept)
         return (None if span.angle > DISTINCT or (skipped and not self.bounded) else span), hidden
@@ -187,18 +187,18 @@ class SelectionBounds:
             values.append(self._square(remaining, span.angle * self.size + turned * left, hidden))
         return min(values)
 
-    def _best_directions(self, span: Span, places: int, candidates: list[int], hidden: float) -> float:
+    def _best_directions(self, span: Span, slots: int, candidates: list[int], hidden: float) -> float:
         rest = span.residual(self.A)
         left = _size(rest)
         moved = span.angle * self.size
-        outside, inside = np.zeros_like(rest), rest
+        outside, included = np.zeros_like(rest), rest
         directions = self._span_of_rest(rest, candidates, span.angle + self.rounding)
         if directions is not None:
             outside = directions.residual(rest)
-            inside = rest - outside
+            included = rest - outside
             moved += 2.0 * directions.angle * left
-        singular = np.linalg.svd(inside, compute_uv=False)
-        tail = np.concatenate([singular[places:], np.zeros(1)])
+        singular = np.linalg.svd(included, compute_uv=False)
+        tail = np.concatenate([singular[slots:], np.zeros(1)])
         value = math.hypot(float(np.linalg.norm(outside)), float(np.linalg.norm(tail)))
         return self._square(value * (1.0 - gamma(self.n * self.d)), moved, hidden)
 

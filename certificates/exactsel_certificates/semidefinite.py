@@ -72,7 +72,7 @@ class _Regions(NamedTuple):
 
     S: Masks
     C: Masks
-    places: NDArray[np.int64]
+    slots: NDArray[np.int64]
 
 
 class _Eliminated(NamedTuple):
@@ -159,9 +159,9 @@ class Semidefinite:
 
     def _regions(self, states: States, k: int) -> _Regions:
         states = states[:, self.order]
-        S, places = self._distinct(states == IN), np.maximum(k - np.sum(states == IN, axis=1), 0)
-        C = self._distinct((states == FREE) & (places > 0)[:, None], S)
-        return _Regions(S, C, np.minimum(places, np.sum(C, axis=1)))
+        S, slots = self._distinct(states == IN), np.maximum(k - np.sum(states == IN, axis=1), 0)
+        C = self._distinct((states == FREE) & (slots > 0)[:, None], S)
+        return _Regions(S, C, np.minimum(slots, np.sum(C, axis=1)))
 
     def on_all(self, used: Masks) -> Masks:
         """For sets of columns (B, d): whether no model on all of the set's columns costs less than the level."""
@@ -185,19 +185,19 @@ class Semidefinite:
         """Whether a region holds nothing below the level, by Q - E (FORMAT.md, SPLIT)."""
         if not self.usable:
             return False
-        S, C, (places,) = self._regions(state[None], k)
+        S, C, (slots,) = self._regions(state[None], k)
         used = np.concatenate([np.flatnonzero(S[0]), np.flatnonzero(C[0])])
         spend(of_fits(1, len(used)) + 64.0 * len(split.columns) ** 2)
         at = np.full(len(self.order), -1)
         at[self.order[used]] = np.arange(len(used))
         # Columns of S the split holds are candidates to it, that have their places.
-        places += np.count_nonzero(np.isin(self.order[S[0]], split.columns))
+        slots += np.count_nonzero(np.isin(self.order[S[0]], split.columns))
         columns = split.columns[at[split.columns] >= 0]
         N = split.entries[np.ix_(at[split.columns] >= 0, at[split.columns] >= 0)]
         with np.errstate(all="ignore"):
             # Any positive scale will do, so it may be rounded.
             p = split.scale[at[split.columns] >= 0] / self.size[columns]
-            t = np.sum(-np.sort(-np.abs(N), axis=1)[:, : max(0, places - 1)], axis=1) * (1.0 + gamma(len(N)))
+            t = np.sum(-np.sort(-np.abs(N), axis=1)[:, : max(0, slots - 1)], axis=1) * (1.0 + gamma(len(N)))
             M = self.Q[np.ix_(used, used)]
             M[np.ix_(at[columns], at[columns])] -= np.multiply.outer(p, p) * N + np.diag(p * p * t)
             M[range(len(used)), range(len(used))] -= self.room(len(used), gamma(len(N) + 16))
@@ -208,9 +208,9 @@ class Semidefinite:
         result = np.zeros(len(states), dtype=np.bool_)
         if not self.usable:
             return result
-        sizes, places = np.sum(states == FREE, axis=1), np.maximum(k - np.sum(states == IN, axis=1), 0)
-        sets = [how_many(m, r) for m, r in zip(sizes.tolist(), places.tolist(), strict=True)]
-        spend(sum(map(of_counting, np.sum(states == IN, axis=1).tolist(), sizes.tolist(), places.tolist())))
+        sizes, slots = np.sum(states == FREE, axis=1), np.maximum(k - np.sum(states == IN, axis=1), 0)
+        sets = [how_many(m, r) for m, r in zip(sizes.tolist(), slots.tolist(), strict=True)]
+        spend(sum(map(of_counting, np.sum(states == IN, axis=1).tolist(), sizes.tolist(), slots.tolist())))
         count = compiled(sum(sets), len(sets))
         if count is None:
             with without_twin():
@@ -220,7 +220,7 @@ class Semidefinite:
         self.counted_sets += sum(number for number, so_far in zip(sets, together, strict=True) if so_far <= most)
         if np.any(together > most):
             refuse()
-        large = (np.array(sets, dtype=np.float64) > AT_ONCE) & (places > 3)
+        large = (np.array(sets, dtype=np.float64) > AT_ONCE) & (slots > 3)
 
         def passed(states: States) -> Masks:
             answers = np.zeros(len(states), dtype=np.bool_)
@@ -250,11 +250,11 @@ class Semidefinite:
         result = np.zeros(len(states), dtype=np.bool_)
         regions = self._regions(states, k)
         sizes = np.sum(regions.C, axis=1)
-        order = np.lexsort((-sizes, regions.places))
+        order = np.lexsort((-sizes, regions.slots))
         while len(order):
-            m, r = int(sizes[order[0]]), int(regions.places[order[0]])
+            m, r = int(sizes[order[0]]), int(regions.slots[order[0]])
             part = order[: max(1, MOST_ENTRIES // (m + 1) ** 2)]
-            part = part[regions.places[part] == r]
+            part = part[regions.slots[part] == r]
             order = order[len(part) :]
             work = len(part) * how_many(m, r)
             if self.counted_sets + work > self.most:
@@ -266,20 +266,20 @@ class Semidefinite:
 
     def may_count(self, state: NDArray[np.uint8], k: int) -> bool:
         """Whether the sets of a region may be counted one by one; if so, they are taken off what may be counted."""
-        free, places = int(np.sum(state == FREE)), max(k - int(np.sum(state == IN)), 0)
+        free, slots = int(np.sum(state == FREE)), max(k - int(np.sum(state == IN)), 0)
         # Where there is a place for every column they are taken one by one all the same.
-        sets = how_many(free + 1, min(free, places))
+        sets = how_many(free + 1, min(free, slots))
         if self.counted_sets + sets > self.most:
             refuse()
             return False
-        spend(of_counting(int(np.sum(state == IN)), free, places))
+        spend(of_counting(int(np.sum(state == IN)), free, slots))
         self.counted_sets += sets
         return True
 
     def undecided(self, state: NDArray[np.uint8], k: int) -> Iterator[list[int]]:
         """The sets of columns of a region that counting does not show to hold nothing below the level."""
         regions = self._regions(state[None], k)
-        S, C, r = self.order[regions.S[0]], self.order[regions.C[0]], int(regions.places[0])
+        S, C, r = self.order[regions.S[0]], self.order[regions.C[0]], int(regions.slots[0])
         (sound,), (M,), (F,), (R,), (diagonal,) = self._eliminated(regions, np.zeros(1, dtype=np.intp), r)
         if not sound:
             yield sorted(S.tolist())
@@ -288,10 +288,10 @@ class Semidefinite:
         for chosen in unproven(rest, diagonal if sound else np.zeros(len(C)), r):
             yield sorted([*S.tolist(), *C[list(chosen)].tolist()])
 
-    def _eliminated(self, regions: _Regions, rows: Columns, places: int) -> _Eliminated:
+    def _eliminated(self, regions: _Regions, rows: Columns, slots: int) -> _Eliminated:
         S, C = self._filled(regions.S[rows]), self._filled(regions.C[rows])
         s, m = S.shape[1], C.shape[1]
-        room = self.room(s + places)
+        room = self.room(s + slots)
         inner, R = self.Q[S[:, :, None], S[:, None, :]], self.Q[S[:, :, None], C[:, None, :]]
         inner[:, range(s), range(s)] = self.diagonal[S] - room
         F = np.empty_like(R)
@@ -306,7 +306,7 @@ class Semidefinite:
         if len(C) == 1 and m > 0 and C[0, -1] - C[0, 0] == m - 1:
             M = self.Q[None, C[0, 0] : C[0, 0] + m, C[0, 0] : C[0, 0] + m]
         else:
-            M = self.Q[C[:, :, None], C[:, None, :]] if places > 1 else np.broadcast_to(np.zeros(1), (len(C), m, m))
+            M = self.Q[C[:, :, None], C[:, None, :]] if slots > 1 else np.broadcast_to(np.zeros(1), (len(C), m, m))
         return _Eliminated(np.all(np.diagonal(inner, axis1=1, axis2=2) > 0, axis=1), M, F, R, diagonal)
 
     def _filled(self, sets: Masks) -> Columns:

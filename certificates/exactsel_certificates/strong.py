@@ -77,10 +77,10 @@ class StrongColumns:
         """
         if not self.usable:
             return False
-        inside, places = (state == IN) & self._used, max(0, self._k - int(np.count_nonzero(state == IN)))
-        free, is_strong = (state == FREE) & self._used & (places > 0), np.isin(np.arange(len(state)), strong)
+        included, slots = (state == IN) & self._used, max(0, self._k - int(np.count_nonzero(state == IN)))
+        free, is_strong = (state == FREE) & self._used & (slots > 0), np.isin(np.arange(len(state)), strong)
         F = np.flatnonzero((is_strong | (state == IN)) & self._used)
-        B, W = np.flatnonzero(inside | (free & is_strong)), np.flatnonzero(free & ~is_strong)
+        B, W = np.flatnonzero(included | (free & is_strong)), np.flatnonzero(free & ~is_strong)
         mu = self._room(len(F))
         n = len(self._unit)
         spend(of_fits(1, len(B) + 1) + 8.0 * len(B) * (len(B) + 2) * len(state) + 2.0 * n * len(W) * (len(B) + 1))
@@ -93,16 +93,16 @@ class StrongColumns:
                 return False
             z, X = solved[:, 0], solved[:, 1:]
             rest = (1.0 - mu - float(z @ z)) * (1.0 - 8 * U)
-            if not rest > 0.0 or not W.size or places == 0:
+            if not rest > 0.0 or not W.size or slots == 0:
                 return rest > 0.0
             u = self._v[W] - z @ X
             if tau < math.inf:
                 root, like = self._alike(F, W, tau)
-                return like.usable and like.most(u / root, min(places, len(W)), rest)
-            D = self._dominance(F, W)[:, min(places, len(W)) - 1]
+                return like.usable and like.most(u / root, min(slots, len(W)), rest)
+            D = self._dominance(F, W)[:, min(slots, len(W)) - 1]
             # Also where u is 0: a column with D < 0 may still take from the others.
             gains = np.where(D > 0.0, u**2 / D, np.inf)
-            return bool(np.sum(-np.sort(-gains)[:places]) * (1.0 + gamma(places + 16)) <= rest)
+            return bool(np.sum(-np.sort(-gains)[:slots]) * (1.0 + gamma(slots + 16)) <= rest)
 
     def _room(self, strong: int) -> float:
         """mu for that many strong columns."""

@@ -19,7 +19,7 @@ class Verdict:
     reason: str
     """One sentence; empty when verified."""
     lower: float
-    """Established: no model with at most k columns, within ``scope``, has a smaller objective."""
+    """Established: no model with at most k columns, within ``valid_for``, has a smaller objective."""
     upper: float
     """Established: the model has no larger objective (inf where the file was rejected before this was checked)."""
     claimed_lower: float
@@ -27,7 +27,7 @@ class Verdict:
     support: tuple[int, ...]
     coef: FloatArray
     """(d,) the model shown; 1 at each chosen column for column subset selection."""
-    scope: str
+    valid_for: str
     """A restriction of ``lower``, in words; empty when there is none."""
     regions: int
     """Closed regions that were checked."""
@@ -69,7 +69,7 @@ class Verdict:
             return "\n".join([*lines, failed])
         lines += [
             f"model        columns {', '.join(map(str, self.support)) or 'none'}: objective at most {self.upper!r}",
-            f"lower bound  {self.lower!r}: no model is below{', among ' + self.scope if self.scope else ''}",
+            f"lower bound  {self.lower!r}: no model is below{', among ' + self.valid_for if self.valid_for else ''}",
             f"gap          at most {self.gap:.6g}",
             f"checked      {self.regions} regions, {self.exact_regions} of them in exact arithmetic ({self.tier})",
             f"assuming     {'; '.join(self.assumed)}",

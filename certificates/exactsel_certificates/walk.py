@@ -117,8 +117,8 @@ def _joined(state: bytes, other: bytes, k: int) -> bytes | None:
 
     To count triples once takes as long as to count all the pairs that they are with each column, and is said in less.
     """
-    inside = state.count(IN), other.count(IN)
-    if inside not in ((k - 3, k - 2), (k - 2, k - 3)):
+    included = state.count(IN), other.count(IN)
+    if included not in ((k - 3, k - 2), (k - 2, k - 3)):
         return None
     one, two = (np.frombuffer(each, dtype=np.uint8) for each in (state, other))
     (apart,) = np.nonzero(one != two)
@@ -154,7 +154,7 @@ def _words(tree: NDArray[np.int32], units: int = 0) -> Iterator[int]:
 
 def _regions(tree: NDArray[np.int32], root: bytes, k: int) -> Iterator[tuple[bytes, int]]:
     state, d = bytearray(root), len(root)
-    witness, inside = INFIMUM, root.count(IN)
+    witness, included = INFIMUM, root.count(IN)
     decided: list[int] = []
     # Children still to come: how many columns were decided when their parent was split, and their own decision.
     waiting: list[tuple[int, int, int]] = []
@@ -176,10 +176,10 @@ def _regions(tree: NDArray[np.int32], root: bytes, k: int) -> Iterator[tuple[byt
             depth, column, decision = waiting.pop()
             while len(decided) > depth:
                 last = decided.pop()
-                inside -= state[last] == IN
+                included -= state[last] == IN
                 state[last] = FREE
         else:
-            if column >= d or state[column] != FREE or inside >= k:
+            if column >= d or state[column] != FREE or included >= k:
                 raise MalformedError(f"the tree decides on column {column} where that is not possible.")
             if kind in (SPLIT_IN, SPLIT_OUT):
                 decision = IN if kind == SPLIT_IN else OUT
@@ -189,7 +189,7 @@ def _regions(tree: NDArray[np.int32], root: bytes, k: int) -> Iterator[tuple[byt
                 state[column] = OTHER[decision]
                 yield bytes(state), witness
         state[column] = decision
-        inside += decision == IN
+        included += decision == IN
         decided.append(column)
     if not finished:
         raise MalformedError("the tree ends before its last region is closed.")

@@ -92,7 +92,7 @@ class Session:
     """
 
     def __init__(self, free: bool = False, compiles: str | None = None) -> None:
-        self._free, self._inside, self._compiles = free, False, compiles
+        self._free, self._included, self._compiles = free, False, compiles
         self._look = allowance.left
         self.least = 0
         """The part of the allowance that current work must leave."""
@@ -106,13 +106,13 @@ class Session:
             if allowance.left <= self.least:
                 return self._without_allowance(kernel, arguments, named)
             allowance.left -= 1 if kernel.text is kernel.py_func else _calls_worth(arguments)
-        if self._inside:
+        if self._included:
             if not self._free and allowance.left <= self._look:
                 self._look = allowance.left - CALLS_A_LOOK
                 give_up_if_over()
             return kernel.text(*arguments, **named)
         before = [(array, array.copy()) for array in _changeable((arguments, tuple(named.values())))]
-        self._inside = True
+        self._included = True
         try:
             with np.errstate(all="ignore"):
                 return kernel.text(*arguments, **named)
@@ -122,14 +122,14 @@ class Session:
             _undo(before)
             raise
         finally:
-            self._inside = False
+            self._included = False
         if self.least and allowance.left <= self.least:
             raise PartUsedUp
         with patiently(self._free):  # nothing else is left to do for what is needed
             return _compiled(kernel, arguments, named)
 
     def _without_allowance(self, kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        if self._inside:
+        if self._included:
             raise Exhausted
         if self.least:
             raise PartUsedUp

@@ -53,7 +53,7 @@ class IntegerDependencies:
 class Basis:
     """Some columns split into a basis and the others, which are ``T / denominator`` times the basis."""
 
-    inside: IntArray
+    included: IntArray
     """Columns that had to come first, as far as they are independent."""
     further: IntArray
     """The rest of the basis."""
@@ -93,17 +93,19 @@ def find_relations(AT: FloatArray, y: FloatArray) -> IntegerDependencies | None:
     return IntegerDependencies(V, full.astype(float), distance)
 
 
-def basis_of(relations: IntegerDependencies, unit: FloatArray, inside: IntArray, candidates: IntArray) -> Basis | None:
-    """A basis of some columns, ``inside`` before ``candidates``; None where the rest is not a whole combination.
+def basis_of(
+    relations: IntegerDependencies, unit: FloatArray, included: IntArray, candidates: IntArray
+) -> Basis | None:
+    """A basis of some columns, ``included`` before ``candidates``; None where the rest is not a whole combination.
 
     Parameters
     ----------
     relations : IntegerDependencies
     unit : array (any, d)
         Columns of length one (or zero) with the same relations.
-    inside, candidates : arrays of int
+    included, candidates : arrays of int
     """
-    found = _split(unit, inside, candidates)
+    found = _split(unit, included, candidates)
     if found is None:
         return None
     columns, rest = found
@@ -114,7 +116,7 @@ def basis_of(relations: IntegerDependencies, unit: FloatArray, inside: IntArray,
     T = np.rint(denominator * solution).astype(np.int64)
     if denominator == 0 or not np.array_equal(V[:, columns] @ T, denominator * V[:, others]):
         return None
-    first = int(np.isin(columns, inside).sum())
+    first = int(np.isin(columns, included).sum())
     return Basis(columns[:first], columns[first:], others, T, denominator)
 
 
@@ -124,12 +126,12 @@ def _are_whole(values: FloatArray | LongArray) -> bool:
     )
 
 
-def _split(unit: FloatArray, inside: IntArray, candidates: IntArray) -> tuple[IntArray, IntArray] | None:
-    """Columns of a basis, those of ``inside`` first, and the others; None where rank is a matter of opinion."""
+def _split(unit: FloatArray, included: IntArray, candidates: IntArray) -> tuple[IntArray, IntArray] | None:
+    """Columns of a basis, those of ``included`` first, and the others; None where rank is a matter of opinion."""
     columns: list[int] = []
     others: list[int] = []
     Q = np.zeros((len(unit), 0))
-    for group in (inside, candidates):
+    for group in (included, candidates):
         if group.size == 0:
             continue
         rest = unit[:, group]

@@ -22,18 +22,18 @@ class _Held:
     """Libraries held to one thread until the last of their users is done."""
 
     def __init__(self) -> None:
-        self._inside = 0
+        self._included = 0
         self._had: dict[str, tuple[Any, int]] = {}
         """Library and number of threads before, by file."""
 
     def enter(self, libraries: Sequence[Any]) -> None:
         """Hold those that are not held yet, until :meth:`leave`."""
-        self._inside += 1
+        self._included += 1
         self.hold(libraries)
 
     def hold(self, libraries: Sequence[Any]) -> None:
         """Hold those that are not held yet, where others are held."""
-        if not self._inside:
+        if not self._included:
             return
         for library in libraries:
             if library.filepath not in self._had:
@@ -43,8 +43,8 @@ class _Held:
 
     def leave(self) -> None:
         """Give the threads back, if this was the last."""
-        self._inside -= 1
-        if not self._inside:
+        self._included -= 1
+        if not self._included:
             for library, threads in self._had.values():
                 _let_set(library)
                 library.set_num_threads(threads)

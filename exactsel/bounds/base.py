@@ -52,10 +52,10 @@ class Tightened:
     """What proves each ``answers.bound``."""
     warm: Sequence[Any]
     """What to hand in for each node's children."""
-    scope: str = field(default="", kw_only=True)
+    valid_for: str = field(default="", kw_only=True)
     """A restriction, in words, under which some of these bounds hold; empty where they hold for all models."""
 
-    def child_proof(self, row: int, column: int, inside: bool) -> Proof:
+    def child_proof(self, row: int, column: int, included: bool) -> Proof:
         """What proves ``bound_in`` (inside) or ``bound_out`` of a column of node ``row``."""
         return self.proofs[row]
 
@@ -81,7 +81,7 @@ class PreparedBound(Protocol):
     """Whether the first node is bounded before anything looks for strong columns, since that takes longer."""
 
     @property
-    def scope(self) -> str:
+    def valid_for(self) -> str:
         """What the bounds met so far are restricted to, in words; empty when they are not."""
         return ""
 
@@ -129,8 +129,8 @@ class PreparedBound(Protocol):
 class BoundSolver(Protocol):
     """A way to bound nodes, found by name among the entry points ``exactsel.bounds``.
 
-    Where a bound holds for some models only, the answer says so in :attr:`Tightened.scope`. What is prepared may also
-    have a text ``scope`` of its own, for all its answers.
+    Where a bound holds for some models only, the answer says so in :attr:`Tightened.valid_for`. What is prepared may
+    also have a text ``valid_for`` of its own, for all its answers.
 
     A subclass need not write the members with defaults; an object of another class may lack them too
     (:mod:`exactsel.bounds.plug_in`).
@@ -152,7 +152,7 @@ class BoundSolver(Protocol):
 
 def scope_of(bound: PreparedBound, answer: Tightened) -> str:
     """The restriction, in words, under which the bounds of an answer hold; empty where there is none."""
-    return answer.scope or str(getattr(bound, "scope", ""))
+    return answer.valid_for or str(getattr(bound, "valid_for", ""))
 
 
 def stack_points(warm: Sequence[ModelPoint | None], d: int) -> FloatArray:

@@ -173,8 +173,8 @@ class PreparedBoxed(PreparedAcceleratedGradient):
                 elif leads and begun[at] is None:
                     starts[at] = self._root_fit
             target = cutoff if options.force_quit else np.inf
-            told, found = self._relax(states[relaxed], starts, target, known[relaxed])
-            for mine, theirs in zip(list[Any](answers), told, strict=True):
+            relaxed_answers, found = self._relax(states[relaxed], starts, target, known[relaxed])
+            for mine, theirs in zip(list[Any](answers), relaxed_answers, strict=True):
                 mine[relaxed] = theirs
             for row, x in zip(relaxed, found, strict=True):
                 points[row] = self.as_point(x)

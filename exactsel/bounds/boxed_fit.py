@@ -80,7 +80,7 @@ class PreparedBoxedFit(PreparedBound):
 
     def __init__(self, problem: BoxedProblem, options: BoundOptions) -> None:
         self.problem, self.options = problem, options
-        self._lower, self._upper, self._scope = known_limits(problem)
+        self._lower, self._upper, self._valid_for = known_limits(problem)
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -100,7 +100,7 @@ class PreparedBoxedFit(PreparedBound):
             points[row], weight, base, q = self._fitted(chosen)
             write_relaxed(answers, row, chosen, fixed, problem.k, 1.0, base, q, weight, weight, cutoff)
             answers.iterations[row] = 1
-        return Tightened(answers, points, [None] * count, scope=self._scope)
+        return Tightened(answers, points, [None] * count, valid_for=self._valid_for)
 
     def solve(self, chosen: IntArray, answers: Answers, row: int) -> ModelPoint:
         """Bound a convex node by the fit on its units, all of which a model may use; the point that proves it."""

@@ -79,5 +79,5 @@ def predictions_within_limits(
 
 def _least_that_counts(gains: FloatArray, chosen: BoolArray, k: int) -> float:
     """The smallest of the k largest gains in the working set; 0 where it has no more columns than that."""
-    inside = gains[chosen]
-    return float(np.partition(inside, inside.size - k)[inside.size - k]) if inside.size > k else 0.0
+    included = gains[chosen]
+    return float(np.partition(included, included.size - k)[included.size - k]) if included.size > k else 0.0

@@ -75,33 +75,33 @@ class PreparedEigenvalue(PreparedBound):
         else:
             restricted = any([work(row) for row in range(len(states))])
         proofs: list[Proof] = [EigenvaluePoint()] * len(states)
-        return Tightened(answers, proofs, [None] * len(states), scope=BOUNDED_ONLY if restricted else "")
+        return Tightened(answers, proofs, [None] * len(states), valid_for=BOUNDED_ONLY if restricted else "")
 
     def _bound(self, state: StateArray, cutoff: float, answers: Answers, row: int) -> bool:
         """Bound one node and write its answer; whether that speaks only of reconstructions of bounded coefficients."""
-        inside, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-        places, residuals = self.problem.k - inside.size, self.residuals
+        included, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+        slots, residuals = self.problem.k - included.size, self.residuals
         answers.iterations[row] = 1
-        if places <= 0 or candidates.size <= places:
-            chosen = inside if places <= 0 else np.concatenate([inside, candidates])
+        if slots <= 0 or candidates.size <= slots:
+            chosen = included if slots <= 0 else np.concatenate([included, candidates])
             span = residuals.span(chosen)
             left = float(np.sum(span.residual(residuals.columns) ** 2))
             _write_solved(answers, row, chosen, left - residuals.margin(residuals.angle(span), left, span.skipped))
             return span.skipped > 0.0
-        span = residuals.span(inside)
+        span = residuals.span(included)
         rest = span.residual(residuals.columns)
         left, angle = float(np.sum(rest**2)), residuals.angle(span)
         margin = residuals.margin(angle, left, span.skipped)
         angles = residuals.angles(rest, angle)
-        gains, reliable = residuals.gains(rest, inside, candidates, angles)
-        if places == 1 and reliable.all():
+        gains, reliable = residuals.gains(rest, included, candidates, angles)
+        if slots == 1 and reliable.all():
             best = int(np.argmax(gains))
-            chosen = np.append(inside, candidates[best])
+            chosen = np.append(included, candidates[best])
             _write_solved(answers, row, chosen, left - float(gains[best]) - margin)
             return span.skipped > 0.0
-        captured, doubt = residuals.captured(rest, candidates, places, angles)
+        captured, doubt = residuals.captured(rest, candidates, slots, angles)
         bound = left - float(captured.sum()) - margin - doubt * left
-        into = left - gains - float(captured[: places - 1].sum()) - margin - doubt * left
+        into = left - gains - float(captured[: slots - 1].sum()) - margin - doubt * left
         answers.bound[row] = bound
         answers.status[row] = CUT if bound >= cutoff else RELAXED
         answers.bound_in[row, candidates] = np.where(reliable, np.maximum(into, bound), bound)
@@ -109,7 +109,7 @@ class PreparedEigenvalue(PreparedBound):
         answers.x[row, candidates] = gains
         answers.indicator[row, candidates] = gains / max(float(gains.max()), 1e-300)
         if bound < cutoff:
-            support = _greedily(rest, inside, candidates, places)
+            support = _greedily(rest, included, candidates, slots)
             answers.support[row, : support.size] = support
         return span.skipped > 0.0
 
@@ -122,13 +122,13 @@ def _write_solved(answers: Answers, row: int, chosen: IntArray, bound: float) ->
     answers.support[row, : chosen.size] = chosen
 
 
-def _greedily(rest: FloatArray, inside: IntArray, candidates: IntArray, places: int) -> IntArray:
+def _greedily(rest: FloatArray, included: IntArray, candidates: IntArray, slots: int) -> IntArray:
     """S filled up by the candidates that capture most, one after the other."""
     gram = rest @ rest.T
     squares = np.diagonal(gram).copy()
     chosen: list[int] = []
     free = candidates.copy()
-    for _ in range(places):
+    for _ in range(slots):
         pivots = np.diagonal(gram)[free]
         energy = np.sum(gram[free] ** 2, axis=1)
         gains = np.divide(energy, pivots, out=np.zeros(free.size), where=pivots > 1e-10 * squares[free])
@@ -139,4 +139,4 @@ def _greedily(rest: FloatArray, inside: IntArray, candidates: IntArray, places: 
         gram = gram - np.outer(gram[:, j], gram[:, j]) / gram[j, j]
         chosen.append(j)
         free = np.delete(free, best)
-    return np.sort(np.concatenate([inside, np.array(chosen, dtype=np.int64)]))
+    return np.sort(np.concatenate([included, np.array(chosen, dtype=np.int64)]))

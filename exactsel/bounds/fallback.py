@@ -74,7 +74,7 @@ def fallback_bound(problem: Problem, coef: FloatArray, should_stop: Callable[[],
 def fallback_fit_bound(problem: Problem) -> tuple[float, str]:
     """The fit on all columns as a lower bound (quadratic loss), and what it is restricted to, in words."""
     found = FitBound().prepare(problem, BoundOptions()).tighten(problem.root_state[None], [None], np.inf, np.inf)
-    return float(found.answers.bound[0]), found.scope
+    return float(found.answers.bound[0]), found.valid_for
 
 
 def fallback_selection_bound(problem: ColumnSubsetProblem) -> float:
@@ -108,9 +108,9 @@ class Descent:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._columns, self._fixed = node_columns(problem.root_state)
-        self._places = min(problem.k - self._fixed, self._columns.size - self._fixed)
-        if self._places <= 0:
-            self._columns, self._places = self._columns[: self._fixed], 0
+        self._slots = min(problem.k - self._fixed, self._columns.size - self._fixed)
+        if self._slots <= 0:
+            self._columns, self._slots = self._columns[: self._fixed], 0
         everything = self._columns.size == problem.d and bool(np.all(np.diff(self._columns) > 0))
         self._AT: Any = problem.AT if everything else some_of(problem.AT, self._columns)
 
@@ -132,7 +132,7 @@ class Descent:
             if should_stop():
                 break
             for _ in range(MOST_HALVINGS):
-                _, level = prox_k_support(ahead - step * gradient, self._fixed, self._places, step * lam, level, new)
+                _, level = prox_k_support(ahead - step * gradient, self._fixed, self._slots, step * lam, level, new)
                 z_new = new @ AT
                 move = new - ahead
                 allowed = value + gradient @ move + 0.5 * (move @ move) / step
@@ -166,7 +166,7 @@ class Descent:
 
     def _quickly(self, value: float, slopes: FloatArray, z: FloatArray, gradient: FloatArray) -> float:
         """About what the dual vector proves, multiples of it included, were the loss a parabola along it."""
-        squares = np.sort(gradient[self._fixed :] ** 2)[::-1][: self._places].sum()
+        squares = np.sort(gradient[self._fixed :] ** 2)[::-1][: self._slots].sum()
         squares += np.sum(gradient[: self._fixed] ** 2)
         cost = 0.5 * float(squares) / self._problem.lam
         base = value - float(slopes @ z)
@@ -181,7 +181,7 @@ class Descent:
         self._value(z, slopes)
         bound = self._at(z)
         gradient = self._AT @ slopes
-        squares = np.sort(gradient[self._fixed :] ** 2)[::-1][: self._places].sum()
+        squares = np.sort(gradient[self._fixed :] ** 2)[::-1][: self._slots].sum()
         cost = 0.5 * float(squares + np.sum(gradient[: self._fixed] ** 2)) / objective.lam
         other = best_multiple(objective, slopes, lambda t: t * t * cost)
         return bound if other is None else max(bound, self._at(other))
@@ -191,7 +191,7 @@ class Descent:
         problem, columns = self._problem.objective, self._columns
         b, q, v = np.empty(problem.n), np.empty(columns.size), np.empty(columns.size)
         base = dual_at_point(problem.row_loss, problem.raw.AT, problem.y, problem.raw.norms, columns, z.copy(), b, q, v)
-        return float(node_bound(base, q, self._fixed, self._places, problem.lam, np.empty(self._places + 1)))
+        return float(node_bound(base, q, self._fixed, self._slots, problem.lam, np.empty(self._slots + 1)))
 
 
 def best_multiple(objective: Objective, slopes: FloatArray, cost: Callable[[float], float]) -> FloatArray | None:

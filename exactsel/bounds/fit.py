@@ -70,9 +70,9 @@ class FitTightened(Tightened):
 
     out_by_fit: BoolArray
 
-    def child_proof(self, row: int, column: int, inside: bool) -> Proof:
+    def child_proof(self, row: int, column: int, included: bool) -> Proof:
         """A drop cost is proven by the fit without the column, everything else as the node itself is."""
-        if not inside and self.out_by_fit[row, column]:
+        if not included and self.out_by_fit[row, column]:
             return FitPoint()
         return self.proofs[row]
 
@@ -97,15 +97,15 @@ class PreparedFit(PreparedBound):
             fit_gram(problem.gram, problem.lam, problem.k, states, target, stop, answers, out_by_fit)
         done = answers.status != UNFINISHED
         answers.iterations[done] = PRODUCTS_PER_COLUMN * np.count_nonzero(states[done], axis=1)
-        scope = ""
+        valid_for = ""
         for row in np.flatnonzero(answers.status == ILL_CONDITIONED):
             if stop[0]:
                 answers.status[row] = UNFINISHED
             else:
                 self._from_data(states[row], cutoff, answers, int(row))
-                scope = BOUNDED_MODELS if problem.lam == 0 else ""
+                valid_for = BOUNDED_MODELS if problem.lam == 0 else ""
         proofs: list[Proof] = [FitPoint()] * len(states) if problem.lam == 0 else list(sparse_points(answers))
-        return FitTightened(answers, proofs, [None] * len(states), out_by_fit, scope=scope)
+        return FitTightened(answers, proofs, [None] * len(states), out_by_fit, valid_for=valid_for)
 
     def _from_data(self, state: StateArray, cutoff: float, answers: Answers, row: int) -> None:
         """The fit by an orthogonal factorisation of the data, for one node."""

@@ -86,10 +86,12 @@ class TangentMinorant(NamedTuple):
 
 
 class Minorant(NamedTuple):
-    """q(x) <= P(x) on {P <= U}: x'Hx/2 - h'x, to be compared with ``level``; the scaled columns, an intercept last."""
+    """q(x) <= P(x) on {P <= U}: x'Hx/2 - h'x, to be compared with ``threshold``; the scaled columns, an intercept
+    last.
+    """
 
     quadratic: Quadratic
-    level: float
+    threshold: float
     """P(x) <= U implies that this quadratic function, without constant, is at most this; rounding included."""
     low: FloatArray
     """(n,) P(x) <= U implies low <= Ax <= high."""
@@ -265,6 +267,6 @@ def as_minorant(
     largest = largest_in(q)
     size = float(q.quadratic.lengths @ largest)
     slack = q.noise + q.noise_square * size * size + 1.1 * float(q.noise_linear @ largest)
-    level = upper - q.constant
-    level += slack + 8 * UNIT * (abs(upper) + abs(q.constant))
-    return Minorant(q.quadratic, level, low, high, rows.scale, point, fit)
+    threshold = upper - q.constant
+    threshold += slack + 8 * UNIT * (abs(upper) + abs(q.constant))
+    return Minorant(q.quadratic, threshold, low, high, rows.scale, point, fit)

@@ -69,7 +69,7 @@ def _shown(rows: Rows, objective: Objective, below: Minorant, upper: float) -> S
             (np.maximum if own is lowest else np.minimum)(own, further, out=own)
         if np.all((lowest > low) & (highest < high)):
             shown = as_minorant(rows, q, low, high, upper, *models)
-            shown = shown._replace(level=shown.level + _taken_by_checking(rows, q, upper))
+            shown = shown._replace(threshold=shown.threshold + _taken_by_checking(rows, q, upper))
             return Shown(shown, tuple(map(ModelPoint.from_dense, coefs)), widths)
         low, high = np.minimum(low, lowest), np.maximum(high, highest)
     raise Unusable

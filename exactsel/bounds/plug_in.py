@@ -32,9 +32,9 @@ class _PreparedElsewhere(PreparedBound):
         self.curvature = getattr(prepared, "curvature", None)
 
     @property
-    def scope(self) -> str:
+    def valid_for(self) -> str:
         """The restriction of the bounds so far, so read anew each time."""
-        return str(getattr(self._prepared, "scope", ""))
+        return str(getattr(self._prepared, "valid_for", ""))
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None

@@ -27,5 +27,5 @@ def solved_from_data(problem: SubsetProblem, state: StateArray) -> tuple[float, 
 
 def allowed_columns(state: StateArray, k: int) -> IntArray:
     """Columns a convex region's minimiser may use: S when no place is left, else S and C."""
-    inside = np.flatnonzero(state == IN)
-    return inside if inside.size >= k else np.flatnonzero(state != OUT)
+    included = np.flatnonzero(state == IN)
+    return included if included.size >= k else np.flatnonzero(state != OUT)

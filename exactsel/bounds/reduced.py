@@ -34,7 +34,7 @@ class PreparedReduced(PreparedBound):
         self._fit = PreparedFit(problem, options)
 
     @property
-    def scope(self) -> str:
+    def valid_for(self) -> str:
         """See :class:`exactsel.bounds.base.PreparedBound`."""
         return BOUNDED_MODELS
 
@@ -52,15 +52,15 @@ class PreparedReduced(PreparedBound):
             columns, fixed = node_columns(state)
             convex = is_convex(columns, fixed, self._problem.k)
             reduced = self._spans.reduce(columns[:fixed], columns[fixed:], self._problem.k)
-            kept = np.concatenate([reduced.inside, reduced.candidates])
+            kept = np.concatenate([reduced.included, reduced.candidates])
             if not convex and self._spans.independent(kept):
                 smaller[row] = OUT
-                smaller[row, reduced.candidates], smaller[row, reduced.inside] = FREE, IN
+                smaller[row, reduced.candidates], smaller[row, reduced.included] = FREE, IN
                 independent.append(row)
                 continue
             circuit = None if convex else self._spans.circuit(kept)
-            if circuit is not None and circuit[reduced.inside.size :].any():
-                merged.divide(row, reduced.candidates, circuit[reduced.inside.size :])
+            if circuit is not None and circuit[reduced.included.size :].any():
+                merged.divide(row, reduced.candidates, circuit[reduced.included.size :])
             else:
                 circuit = None
             if circuit is None or warm[row] is None:
@@ -71,7 +71,9 @@ class PreparedReduced(PreparedBound):
                 starts = [None if isinstance(warm[row], FitPoint) else warm[row] for row in rows]
                 before = None if known is None else known[rows]
                 merged.take(rows, bound.tighten(smaller[rows], starts, cutoff + price, upper, before), price)
-        return ReducedTightened(merged.answers, merged.proofs, merged.warm, scope=BOUNDED_MODELS, parts=merged.parts)
+        return ReducedTightened(
+            merged.answers, merged.proofs, merged.warm, valid_for=BOUNDED_MODELS, parts=merged.parts
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +83,12 @@ class ReducedTightened(Tightened):
     parts: Mapping[int, tuple[Tightened, int]]
     """By row, whose answer it is, and its row there."""
 
-    def child_proof(self, row: int, column: int, inside: bool) -> Proof:
+    def child_proof(self, row: int, column: int, included: bool) -> Proof:
         """As the bound that answered has it."""
         if row not in self.parts:
             return self.proofs[row]
         part, at = self.parts[row]
-        return part.child_proof(at, column, inside)
+        return part.child_proof(at, column, included)
 
 
 class _Merged:

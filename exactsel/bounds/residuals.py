@@ -68,7 +68,7 @@ class Residuals:
         return angles
 
     def gains(
-        self, rest: FloatArray, inside: IntArray, candidates: IntArray, angles: FloatArray
+        self, rest: FloatArray, included: IntArray, candidates: IntArray, angles: FloatArray
     ) -> tuple[FloatArray, BoolArray]:
         """The most each candidate alone can capture, and whether that is known well.
 
@@ -76,7 +76,7 @@ class Residuals:
         """
         lengths = np.sum(rest[candidates] ** 2, axis=1)
         energy = np.sum((rest[candidates] @ rest.T) ** 2, axis=1)
-        useless = (self.norms[candidates] == 0) | np.isin(self.original[candidates], self.original[inside])
+        useless = (self.norms[candidates] == 0) | np.isin(self.original[candidates], self.original[included])
         reliable = useless | (angles[candidates] <= RELIABLE)
         known = reliable & ~useless
         gains = np.divide(energy, lengths, out=np.zeros(candidates.size), where=known)
@@ -84,9 +84,9 @@ class Residuals:
         return gains, reliable
 
     def captured(
-        self, rest: FloatArray, candidates: IntArray, places: int, angles: FloatArray
+        self, rest: FloatArray, candidates: IntArray, slots: int, angles: FloatArray
     ) -> tuple[FloatArray, float]:
-        """The ``places`` largest eigenvalues, largest first, and the share of ||E||² rounding in span E_C may hide."""
+        """The ``slots`` largest eigenvalues, largest first, and the share of ||E||² rounding in span E_C may hide."""
         distinct = candidates[np.unique(self.original[candidates], return_index=True)[1]]
         doubt, restricted = 0.0, rest
         if distinct.size < rest.shape[1]:
@@ -96,7 +96,7 @@ class Residuals:
                 # Directions turned by an angle capture at most 2 angle ||E||² more, to first order.
                 doubt = 3.0 * angle
         eigenvalues = np.linalg.eigvalsh(restricted.T @ restricted)
-        return np.maximum(eigenvalues[::-1][:places], 0.0), doubt
+        return np.maximum(eigenvalues[::-1][:slots], 0.0), doubt
 
 
 def _span_angle(directions: FloatArray, angles: FloatArray) -> float:

@@ -133,9 +133,9 @@ class _Later(PreparedBound):
         return 1 + int(TRIAL_SHARE * self._problem.d**2 / (PASS * self._problem.n))
 
     @property
-    def scope(self) -> str:
+    def valid_for(self) -> str:
         """See :class:`exactsel.bounds.base.PreparedBound`."""
-        return "" if self._inner is None else self._inner.scope
+        return "" if self._inner is None else self._inner.valid_for
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -199,27 +199,27 @@ class PreparedSpectral(PreparedPerspective):
         self._fit = FitBound().prepare(problem, options) if problem.lam == 0.0 else None
         # What centring and weights round says nothing of models of any size where no curvature limits them.
         limited = problem.lam == 0.0 and problem.preparation is not None and problem.preparation.asked
-        self._scope = BOUNDED_MODELS if limited and not independent(problem) else ""
+        self._valid_for = BOUNDED_MODELS if limited and not independent(problem) else ""
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
     ) -> Tightened:
         """See :class:`exactsel.bounds.base.PreparedBound`."""
-        told = super().tighten(states, warm, cutoff, upper, known)
-        proofs: list[Proof] = [self._shown(point) for point in told.warm]
-        scope = self._scope
+        tightened = super().tighten(states, warm, cutoff, upper, known)
+        proofs: list[Proof] = [self._shown(point) for point in tightened.warm]
+        valid_for = self._valid_for
         if self._fit is not None and not self.options.stop[0]:
-            scope = self._solve(states, cutoff, upper, told, proofs) or scope
-        return Tightened(told.answers, proofs, told.warm, scope=scope)
+            valid_for = self._solve(states, cutoff, upper, tightened, proofs) or valid_for
+        return Tightened(tightened.answers, proofs, tightened.warm, valid_for=valid_for)
 
     def _solve(
-        self, states: StateArray, cutoff: float, upper: float, told: Tightened, proofs: list[Proof]
+        self, states: StateArray, cutoff: float, upper: float, tightened: Tightened, proofs: list[Proof]
     ) -> str:  # fmt: skip
         """Without a ridge: bound nodes of one convex problem by the fit, for what E takes off costs them all of it.
 
         Returns the scope of these bounds.
         """
-        answers, k = told.answers, self.problem.k
+        answers, k = tightened.answers, self.problem.k
         convex = [row for row, state in enumerate(states) if is_convex(*node_columns(state), k)]
         rows = np.array([row for row in convex if not answers.bound[row] >= cutoff], dtype=np.intp)
         if not rows.size:
@@ -230,7 +230,7 @@ class PreparedSpectral(PreparedPerspective):
             mine[rows] = theirs
         for at, row in enumerate(rows.tolist()):
             proofs[row] = fitted.proofs[at]
-        return fitted.scope
+        return fitted.valid_for
 
     def _shown(self, point: ModelPoint) -> SpectralPoint:
         split = self._found.split

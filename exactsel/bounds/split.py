@@ -159,7 +159,7 @@ class PreparedSplit(PreparedBound):
         if self.options.stop[0]:
             batch.answers.status[:] = UNFINISHED
         return SplitTightened(
-            batch.answers, batch.proofs, batch.warm, batch.out_by_fit, batch.of_children, scope=batch.scope
+            batch.answers, batch.proofs, batch.warm, batch.out_by_fit, batch.of_children, valid_for=batch.valid_for
         )
 
     def _in_threads(self, work: Callable[[int], None], rows: Sequence[int]) -> None:
@@ -179,18 +179,18 @@ class PreparedSplit(PreparedBound):
         """Let the other bound answer for some nodes."""
         cutoff, upper, known = aims
         starts = [None if isinstance(warm[row], (SplitPoint, InfimumPoint)) else warm[row] for row in rows]
-        told = self._beside.tighten(states[rows], starts, cutoff, upper, None if known is None else known[rows])
-        for mine, theirs in zip(list[Any](batch.answers), told.answers, strict=True):
+        tightened = self._beside.tighten(states[rows], starts, cutoff, upper, None if known is None else known[rows])
+        for mine, theirs in zip(list[Any](batch.answers), tightened.answers, strict=True):
             mine[rows] = theirs
         for at, row in enumerate(rows.tolist()):
-            batch.proofs[row] = told.proofs[at]
-            batch.warm[row] = NO_SPLIT if told.warm[at] is None else told.warm[at]
-            batch.of_children[row] = told.proofs[at]
-        if isinstance(told, FitTightened):
-            batch.out_by_fit[rows] = told.out_by_fit
-            sizes = np.abs(told.answers.x)  # roots of drop costs: the costliest is to be branched on
+            batch.proofs[row] = tightened.proofs[at]
+            batch.warm[row] = NO_SPLIT if tightened.warm[at] is None else tightened.warm[at]
+            batch.of_children[row] = tightened.proofs[at]
+        if isinstance(tightened, FitTightened):
+            batch.out_by_fit[rows] = tightened.out_by_fit
+            sizes = np.abs(tightened.answers.x)  # roots of drop costs: the costliest is to be branched on
             batch.answers.indicator[rows] = 0.5 * sizes / np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
-        batch.scope = told.scope
+        batch.valid_for = tightened.valid_for
 
     def _ask_beside_too(
         self, rows: IntArray, states: StateArray, aims: tuple[float, float, FloatArray | None], batch: Batch
@@ -200,16 +200,16 @@ class PreparedSplit(PreparedBound):
         It takes a small part of what the split takes, and speaks of children.
         """
         cutoff, upper, known = aims
-        told = self._beside.tighten(
+        tightened = self._beside.tighten(
             states[rows], [None] * rows.size, cutoff, upper, None if known is None else known[rows]
         )
-        mine, theirs, batch.scope = batch.answers, told.answers, told.scope or batch.scope
+        mine, theirs, batch.valid_for = batch.answers, tightened.answers, tightened.valid_for or batch.valid_for
         mine.iterations[rows] += theirs.iterations
         mine.bound_in[rows], mine.bound_out[rows] = theirs.bound_in, theirs.bound_out
         for at, row in enumerate(rows.tolist()):
-            batch.of_children[row] = told.proofs[at]
+            batch.of_children[row] = tightened.proofs[at]
             if theirs.bound[at] > mine.bound[row]:
-                mine.bound[row], batch.proofs[row] = theirs.bound[at], told.proofs[at]
+                mine.bound[row], batch.proofs[row] = theirs.bound[at], tightened.proofs[at]
                 mine.status[row] = CUT if theirs.bound[at] >= cutoff else RELAXED
 
     def _try_fit(self, row: int, state: StateArray, cutoff: float, known: float, batch: Batch) -> None:
@@ -264,18 +264,18 @@ class PreparedSplit(PreparedBound):
         """Prove as high a level as some rounds of steps can, each halving what is open."""
         low, high, best, point, spent = max(known, 0.0), aim, NOTHING, None, 0
         for _ in range(self._rounds(node.candidates.size)):
-            level = 0.5 * (low + high)
-            attempt = self._ascend(node, point, level)
+            threshold = 0.5 * (low + high)
+            attempt = self._ascend(node, point, threshold)
             spent += products(node, attempt)
             if not attempt.proven or attempt.point is None:
-                high = level
+                high = threshold
                 if self.options.stop[0]:
                     break
                 continue
             point = attempt.point
             value = self._value(node, point)
-            best = max(best, value, Value(level, point, value.x), key=lambda one: one.bound)
-            low = max(level, best.bound)
+            best = max(best, value, Value(threshold, point, value.x), key=lambda one: one.bound)
+            low = max(threshold, best.bound)
             if not self.options.thorough and aim - best.bound < LEADING * (aim - known):
                 break
         return point, best, spent
@@ -288,17 +288,17 @@ class PreparedSplit(PreparedBound):
 
     def _region(self, state: StateArray) -> Region:
         columns, fixed = node_columns(state)
-        places = self.problem.k - fixed
+        slots = self.problem.k - fixed
         used = self._H[columns, columns] > 0.0
         columns, fixed = columns[used], int(np.count_nonzero(used[:fixed]))
-        return Region(columns, fixed, places, self._H[np.ix_(columns, columns)], self._b[columns])
+        return Region(columns, fixed, slots, self._H[np.ix_(columns, columns)], self._b[columns])
 
-    def _ascend(self, node: Region, parent: SplitPoint | None, level: float) -> Attempt:
-        """Look for an N that proves the node to hold nothing below ``level``."""
+    def _ascend(self, node: Region, parent: SplitPoint | None, threshold: float) -> Attempt:
+        """Look for an N that proves the node to hold nothing below ``threshold``."""
         nothing = Attempt(None, False, 0, np.zeros(node.candidates.size))
-        if not level < (1.0 - 1e-9) * self._constant or node.candidates.size == 0:
+        if not threshold < (1.0 - 1e-9) * self._constant or node.candidates.size == 0:
             return nothing
-        M = self._complement(node, level)
+        M = self._complement(node, threshold)
         if M is None:
             return nothing
         diagonal = np.diagonal(M)
@@ -306,12 +306,12 @@ class PreparedSplit(PreparedBound):
             return nothing._replace(direction=(diagonal == diagonal.min()).astype(float))
         scale = np.sqrt(diagonal)
         N = np.zeros_like(M) if parent is None else rescaled(parent, node.candidates, scale)
-        return self._steps(node, M / np.outer(scale, scale), scale, N, level)
+        return self._steps(node, M / np.outer(scale, scale), scale, N, threshold)
 
-    def _complement(self, node: Region, level: float) -> FloatArray | None:
+    def _complement(self, node: Region, threshold: float) -> FloatArray | None:
         """The Schur complement of S in Q on C; None where Q is not positive definite on S."""
         fixed = node.fixed
-        Q = node.H - np.outer(node.b, node.b) / (2.0 * (self._constant - level))
+        Q = node.H - np.outer(node.b, node.b) / (2.0 * (self._constant - threshold))
         if fixed == 0:
             return Q
         try:
@@ -322,17 +322,17 @@ class PreparedSplit(PreparedBound):
         complement: FloatArray = Q[fixed:, fixed:] - half.T @ half
         return complement
 
-    def _steps(self, node: Region, M: FloatArray, scale: FloatArray, N: FloatArray, level: float) -> Attempt:
+    def _steps(self, node: Region, M: FloatArray, scale: FloatArray, N: FloatArray, threshold: float) -> Attempt:
         solver, m, direction = self._solver, len(M), np.zeros(len(M))
         most = solver.thorough_steps if self.options.thorough else solver.steps
-        sums, largest = np.empty(m), np.empty((m, max(0, min(node.places - 1, m - 1))), dtype=np.int64)
+        sums, largest = np.empty(m), np.empty((m, max(0, min(node.slots - 1, m - 1))), dtype=np.int64)
         R, G = np.empty((m, m)), np.empty((m, m))
         for step in range(most + 1):
             row_sums(N, sums, largest)
             remainder(M, N, sums, R)
             if definite(R):
                 point = rounded(node.candidates, scale, N)
-                if self._proves(node, self._matrix(node, point), level):
+                if self._proves(node, self._matrix(node, point), threshold):
                     return Attempt(point, True, step, direction)
             if step == most or self.options.stop[0]:
                 break
@@ -354,18 +354,18 @@ class PreparedSplit(PreparedBound):
         """H - E on the node's columns."""
         matrix = node.H.copy()
         if point is not None:
-            inside = np.isin(node.columns, point.columns)
+            included = np.isin(node.columns, point.columns)
             # A column of S that was a candidate when N was made is one still, and has its place.
-            places = node.places + int(np.count_nonzero(inside[: node.fixed]))
-            matrix[np.ix_(inside, inside)] -= split_matrix(point, node.columns[inside], places)
+            slots = node.slots + int(np.count_nonzero(included[: node.fixed]))
+            matrix[np.ix_(included, included)] -= split_matrix(point, node.columns[included], slots)
         return matrix
 
-    def _proves(self, node: Region, matrix: FloatArray, level: float) -> bool:
+    def _proves(self, node: Region, matrix: FloatArray, threshold: float) -> bool:
         """Whether a factorisation of Q - E, H - E being ``matrix``, shows that the node holds nothing below a level."""
-        if not level < self._constant:
+        if not threshold < self._constant:
             return False
-        error = entry_error(self._roundings, self._constant, level) + 8.0 * (self.problem.k + 4) ** 2 * UNIT
-        Q = matrix - np.outer(node.b, node.b) / (2.0 * (self._constant - level))
+        error = entry_error(self._roundings, self._constant, threshold) + 8.0 * (self.problem.k + 4) ** 2 * UNIT
+        Q = matrix - np.outer(node.b, node.b) / (2.0 * (self._constant - threshold))
         Q[np.diag_indices(len(Q))] -= shift(len(Q), error) * np.diagonal(node.H)
         return definite(Q)
 
@@ -383,9 +383,9 @@ class PreparedSplit(PreparedBound):
             value = self._constant - 0.5 * float(node.b @ x)
             error = entry_error(self._roundings, self._constant, min(value, 0.5 * self._constant))
             lost = shift(len(matrix), error) * float(np.diagonal(node.H) @ x**2) + 1e-12 * self._constant
-            for level in (value - lost, value - 1e3 * lost):
-                if level > 0.0 and self._proves(node, matrix, level):
-                    return Value(level, FitPoint() if part is None else part, x)
+            for threshold in (value - lost, value - 1e3 * lost):
+                if threshold > 0.0 and self._proves(node, matrix, threshold):
+                    return Value(threshold, FitPoint() if part is None else part, x)
             return Value(-math.inf, InfimumPoint(), x)
         return NOTHING
 

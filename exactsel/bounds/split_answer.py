@@ -21,7 +21,7 @@ class Region(NamedTuple):
     columns: IntArray
     """S first, then C; without columns of zeros, which no model needs."""
     fixed: int
-    places: int
+    slots: int
     H: FloatArray
     b: FloatArray
 
@@ -64,7 +64,7 @@ class Batch:
     of_children: list[Proof]
     warm: list[Any]
     out_by_fit: BoolArray
-    scope: str = ""
+    valid_for: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class SplitTightened(FitTightened):
     of_children: Sequence[Proof]
     """What proves ``bound_in`` and ``bound_out`` of each node, but for drop costs."""
 
-    def child_proof(self, row: int, column: int, inside: bool) -> Proof:
+    def child_proof(self, row: int, column: int, included: bool) -> Proof:
         """As the bound beside the split has it, which is the only one that bounds children."""
-        by_fit = not inside and self.out_by_fit[row, column]
+        by_fit = not included and self.out_by_fit[row, column]
         return FitPoint() if by_fit else self.of_children[row]
 
 
@@ -93,6 +93,6 @@ def suggest(row: int, node: Region, direction: FloatArray, x: FloatArray | None,
     answers.x[row], answers.indicator[row], answers.support[row] = 0.0, 0.0, -1
     answers.x[row, candidates] = sizes
     answers.indicator[row, candidates] = 0.5 * weight / max(weight.max(initial=0.0), 1e-300)
-    best = candidates[np.argsort(-sizes, kind="stable")[: node.places]]
+    best = candidates[np.argsort(-sizes, kind="stable")[: node.slots]]
     support = np.concatenate([node.columns[:fixed], best])
     answers.support[row, : support.size] = support

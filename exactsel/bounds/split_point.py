@@ -27,14 +27,14 @@ def rescaled(point: SplitPoint, columns: IntArray, scale: FloatArray) -> FloatAr
     return np.clip(N * np.outer(change, change), -LARGEST_ENTRY, LARGEST_ENTRY)
 
 
-def split_matrix(point: SplitPoint, columns: IntArray, places: int) -> FloatArray:
+def split_matrix(point: SplitPoint, columns: IntArray, slots: int) -> FloatArray:
     """E = N + diag(t) on the candidates ``columns`` of a node with so many places, in the units of H.
 
-    t_i is the sum of the places - 1 largest |N_ij| over these columns, so every principal submatrix of E on ``places``
+    t_i is the sum of the places - 1 largest |N_ij| over these columns, so every principal submatrix of E on ``slots``
     of them is positive semidefinite.
     """
     N, scale = _on(point, columns)
-    count = max(0, min(places - 1, len(N) - 1))
+    count = max(0, min(slots - 1, len(N) - 1))
     sums = np.empty(len(N))
     row_sums(N, sums, np.empty((len(N), count), dtype=np.int64))
     N[np.diag_indices(len(N))] = sums
@@ -59,8 +59,8 @@ def _on(point: SplitPoint, columns: IntArray) -> tuple[FloatArray, FloatArray]:
     if m == columns.size and np.array_equal(point.columns, columns):
         return N, point.scale
     rows = np.minimum(np.searchsorted(point.columns, columns), max(0, m - 1))
-    inside = np.flatnonzero(point.columns[rows] == columns) if m else np.zeros(0, dtype=np.int64)
+    included = np.flatnonzero(point.columns[rows] == columns) if m else np.zeros(0, dtype=np.int64)
     part, scale = np.zeros((columns.size, columns.size)), np.zeros(columns.size)
-    part[np.ix_(inside, inside)] = N[np.ix_(rows[inside], rows[inside])]
-    scale[inside] = point.scale[rows[inside]]
+    part[np.ix_(included, included)] = N[np.ix_(rows[included], rows[included])]
+    scale[included] = point.scale[rows[included]]
     return part, scale

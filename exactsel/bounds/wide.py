@@ -68,10 +68,10 @@ class PreparedWide(PreparedBound):
         if relaxed:
             begun = [warm[row] if options.warm_start else None for row in relaxed]
             lowest = np.full(len(relaxed), -np.inf) if known is None else known[relaxed]
-            told = empty_answers(len(relaxed), d, k)
+            tightened = empty_answers(len(relaxed), d, k)
             target = cutoff if options.force_quit else np.inf
-            self._working.relax_all(states[relaxed], stack_points(begun, d), target, lowest, told)
-            for mine, theirs in zip(list[Any](answers), told, strict=True):
+            self._working.relax_all(states[relaxed], stack_points(begun, d), target, lowest, tightened)
+            for mine, theirs in zip(list[Any](answers), tightened, strict=True):
                 mine[relaxed] = theirs
         if options.stop[0]:
             answers.status[:] = UNFINISHED

@@ -89,8 +89,8 @@ class KnownProducts:
                 new = columns
             if new.size:
                 self._add(new)
-            places = self._place[columns]
-            return self._G[np.ix_(places, places)], self._b[places]
+            slots = self._place[columns]
+            return self._G[np.ix_(slots, slots)], self._b[slots]
 
     def _add(self, new: IntArray) -> None:
         known = self._columns.size
@@ -165,22 +165,22 @@ class WorkingSet:
         self, columns: IntArray, fixed: int, start: FloatArray, cutoff: float, known: float, answers: Answers, row: int
     ) -> None:
         """Write the answer of one node, its columns S first and then C."""
-        places, lam = self.perspective.k - fixed, self.perspective.lam
-        x, ranked = start[columns], np.empty(places + 1)
+        slots, lam = self.perspective.k - fixed, self.perspective.lam
+        x, ranked = start[columns], np.empty(slots + 1)
         best = self._evaluated(columns, fixed, x, ranked)
-        chosen, passes = self._first(best, fixed, places), 0
+        chosen, passes = self._first(best, fixed, slots), 0
         while not self.options.stop[0] and best.bound < cutoff and passes < PASSES:
             passes += 1
             found, within = self._solved(columns, fixed, chosen, x, cutoff, known)
             x = found
-            told = self._evaluated(columns, fixed, x, ranked)
-            best = max(told, best, key=lambda each: each.bound)
-            outside = self._outside(told, chosen, fixed, places)
+            evaluated = self._evaluated(columns, fixed, x, ranked)
+            best = max(evaluated, best, key=lambda each: each.bound)
+            outside = self._outside(evaluated, chosen, fixed, slots)
             missing = within - best.bound
             enough = SOLVED * abs(within) + (CLOSE * (cutoff - within) if within < cutoff < np.inf else 0.0)
             if not outside.size or missing <= enough:
                 break
-            chosen[outside[np.argsort(-told.q[outside], kind="stable")[: self._growth(chosen)]]] = True
+            chosen[outside[np.argsort(-evaluated.q[outside], kind="stable")[: self._growth(chosen)]]] = True
         write_relaxed(answers, row, columns, fixed, self.perspective.k, lam, best.base, best.q, best.x, best.x, cutoff)
         answers.iterations[row] = passes
 
@@ -192,14 +192,14 @@ class WorkingSet:
         return Evaluated(bound, base, q, x)
 
     @staticmethod
-    def _first(start: Evaluated, fixed: int, places: int) -> Any:
+    def _first(start: Evaluated, fixed: int, slots: int) -> Any:
         """The columns to begin with, as a mask over the node's."""
         chosen = start.x != 0.0
         chosen[:fixed] = True
         if len(chosen) <= AT_ONCE:
             chosen[:] = True
         else:
-            chosen[np.argsort(-start.q, kind="stable")[: FIRST + PER_PLACE * places]] = True
+            chosen[np.argsort(-start.q, kind="stable")[: FIRST + PER_PLACE * slots]] = True
         return chosen
 
     @staticmethod
@@ -207,27 +207,27 @@ class WorkingSet:
         return max(FIRST, int(GROWTH * np.count_nonzero(chosen)))
 
     @staticmethod
-    def _outside(told: Evaluated, chosen: Any, fixed: int, places: int) -> IntArray:
+    def _outside(evaluated: Evaluated, chosen: Any, fixed: int, slots: int) -> IntArray:
         """The columns outside the working set that take more off the bound than those of it that count."""
-        inside = told.q[fixed:][chosen[fixed:]]
-        least = np.partition(inside, inside.size - places)[inside.size - places] if inside.size > places else 0.0
-        return np.flatnonzero(~chosen & (told.q > least))
+        included = evaluated.q[fixed:][chosen[fixed:]]
+        least = np.partition(included, included.size - slots)[included.size - slots] if included.size > slots else 0.0
+        return np.flatnonzero(~chosen & (evaluated.q > least))
 
     def _solved(
         self, columns: IntArray, fixed: int, chosen: Any, x: FloatArray, cutoff: float, known: float
     ) -> tuple[FloatArray, float]:
         """The relaxation on the working set: a point (m,), and its bound there."""
         at = np.flatnonzero(chosen)
-        perspective, places, d = self._on(columns[at]), np.arange(at.size), at.size
+        perspective, slots, d = self._on(columns[at]), np.arange(at.size), at.size
         if self.products is None:
-            places, d = columns[at], self.base.d
+            slots, d = columns[at], self.base.d
         states, start = np.full((1, d), OUT, dtype=np.int8), np.zeros((1, d))
-        states[0, places] = np.where(at < fixed, IN, FREE)
-        start[0, places] = x[at]
+        states[0, slots] = np.where(at < fixed, IN, FREE)
+        start[0, slots] = x[at]
         answers = empty_answers(1, d, self.perspective.k)
         self._by_kernel(perspective, states, start, cutoff, np.array([known]), answers)
         found = np.zeros(len(columns))
-        found[at] = answers.point[0, places]
+        found[at] = answers.point[0, slots]
         return found, float(answers.bound[0])
 
     def _on(self, columns: IntArray) -> Perspective:

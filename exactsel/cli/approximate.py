@@ -17,7 +17,7 @@ SETTINGS = (*STEERING, "bound")
 """The settings of a search that an approximate method takes, too."""
 
 OF_A_SEARCH = (
-    "proof", "trace", "report", "audit", "log_interval", "shared", "checkpoint", "checkpoint_every", "resume",
+    "proof", "trace", "report", "recheck", "log_interval", "shared", "checkpoint", "checkpoint_every", "resume",
     "executor", "workers", "scheduler", "node_limit", "memory_limit", "tree", "branching", "frontier", "heuristics",
     "batch", "shard", "warm_start", "force_quit", "subtrees",
 )  # fmt: skip

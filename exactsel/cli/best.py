@@ -105,9 +105,9 @@ def command(
         page = best_page(best, command=command_text(left_out=("report", "as_json", "summary")))
         with attempted():
             write_bytes(report, page.encode())
-    told = best.summary() if summary else None
+    intervals = best.summary() if summary else None
     if as_json:
-        say(strict_json(best.as_dict() | ({} if told is None else {"summary": told.as_dict()})))
+        say(strict_json(best.as_dict() | ({} if intervals is None else {"summary": intervals.as_dict()})))
     else:
-        say(best_table(best, terminal_width(sys.stdout)) + ("" if told is None else f"\n\n{told}"))
+        say(best_table(best, terminal_width(sys.stdout)) + ("" if intervals is None else f"\n\n{intervals}"))
     return exit_code(best.reached and best.complete, best.termination)

@@ -23,7 +23,7 @@ SECTIONS = {
     "Method": ("method", "options"),
     "Search": (
         "heuristics", "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit", "subtrees",
-        "audit",
+        "recheck",
     ),
 }  # fmt: skip
 """Parameters by what they are about; all others are about what comes out."""

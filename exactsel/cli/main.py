@@ -127,8 +127,8 @@ class LazyGroup(click.Group):
 
     def _help_of_names(self) -> dict[str, str]:
         """What follows the prefix on a command line, and what it is for."""
-        inside = {words: text for words, text in COMMANDS.items() if words.startswith(self.prefix)}
-        found = {words.removeprefix(self.prefix): text for words, text in inside.items()}
+        included = {words: text for words, text in COMMANDS.items() if words.startswith(self.prefix)}
+        found = {words.removeprefix(self.prefix): text for words, text in included.items()}
         found = {name: text for name, text in found.items() if " " not in name}
         return found if self.prefix else found | GROUPS
 

@@ -56,10 +56,10 @@ class OutputFolder(click.Path):
         """Whether a file would be replaced."""
         place = Path(os.path.realpath(file))
         try:
-            inside = place.parent.samefile(folder)
+            included = place.parent.samefile(folder)
         except OSError:
             return False
-        return inside and self.names.fullmatch(place.name) is not None
+        return included and self.names.fullmatch(place.name) is not None
 
 
 class ReplacedPath(click.Path):

@@ -14,7 +14,7 @@ from exactsel.errors import InputError
 if TYPE_CHECKING:
     from exactsel.studies.targets import TargetModels
 
-OF_ONE_SEARCH = ("proof", "trace", "checkpoint", "resume", "report", "audit")
+OF_ONE_SEARCH = ("proof", "trace", "checkpoint", "resume", "report", "recheck")
 """Options that are about one search."""
 
 REFUSED_SHARED = (

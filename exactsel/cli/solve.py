@@ -51,7 +51,7 @@ from exactsel.cli.workers import worker_options, workers_of
 @click.option(
     "--trace", type=OutputFile(), help="Write every event of the search to this file, one JSON object a line."
 )
-@click.option("--audit", is_flag=True, help="Recompute every bound when it is recorded. This takes much longer.")
+@click.option("--recheck", is_flag=True, help="Recompute every bound when it is recorded. This takes much longer.")
 @output_options
 @click.option("--report", type=OutputFile(), help="Write a self-contained HTML report of the run to this file.")
 def command(report: str | None, **arguments: Any) -> int:
@@ -91,7 +91,7 @@ def command(report: str | None, **arguments: Any) -> int:
     catch_signals()
     result = solve(
         problem, callback=log, proof=arguments["proof"], trace=arguments["trace"], signals=SIGNALS,
-        audit=arguments["audit"], **workers_of(arguments), **settings,
+        recheck=arguments["recheck"], **workers_of(arguments), **settings,
     )  # fmt: skip
     check = None if result.proof is None else verify_text(result.proof)
     if log is not None:

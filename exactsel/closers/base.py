@@ -82,10 +82,10 @@ class Kernel(RegionSolver):
         """Whether the kernel may hold regions against models it meets, as all of them are admissible."""
         return not is_restricted(self.problem)
 
-    def closed_too_soon(self, dropped: float, before: float, upper: float) -> bool:
+    def closed_too_soon(self, min_pruned_bound: float, before: float, upper: float) -> bool:
         """Whether a kernel closed a region that the tolerance leaves open, now that there is a better model.
 
         A kernel has the absolute tolerance of the objective known when it began. Where that is relative and the kernel
         finds a much better model, what it closed last may be closed by too much; then the region is left as it was.
         """
-        return upper - self.tolerance.absolute(before) <= dropped < self.cutoff(upper)
+        return upper - self.tolerance.absolute(before) <= min_pruned_bound < self.cutoff(upper)

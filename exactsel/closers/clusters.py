@@ -39,4 +39,4 @@ class BoundByClusters(RegionSolver):
         if counted != work_budget.counted:
             work.counted = counted
             if counted.bound > work_budget.counted.bound:
-                work.scope = self.enumeration.scope or work.scope
+                work.valid_for = self.enumeration.valid_for or work.valid_for

@@ -41,8 +41,8 @@ class _Walk(Kernel):
             constrained(inherit(region, state, float(bound), self.enumeration.witness, cutoff), self.problem)
             for state, bound in zip(walk.open_states, walk.open_bounds, strict=True)
         ]
-        scope, curvature = self.enumeration.scope, self.enumeration.curvature
-        return walked(task.node, region, walk, children, self.name, scope=scope, curvature=curvature)
+        valid_for, curvature = self.enumeration.valid_for, self.enumeration.curvature
+        return walked(task.node, region, walk, children, self.name, valid_for=valid_for, curvature=curvature)
 
     def expected(self, nodes: Sequence[Node], work_budget: WorkBudget) -> FloatArray:
         """About the work there is below each node (m,), where subtrees are walked; zero where they are not."""
@@ -52,7 +52,7 @@ class _Walk(Kernel):
         states = np.stack([node.state for node in nodes])
         shapes = np.stack([self.problem.k - np.sum(states == IN, axis=1), np.count_nonzero(states, axis=1)], axis=1)
         kinds, which = np.unique(shapes, axis=0, return_inverse=True)
-        each = np.array([walks.expected(places, columns, iterations) for places, columns in kinds.tolist()])
+        each = np.array([walks.expected(slots, columns, iterations) for slots, columns in kinds.tolist()])
         return np.asarray(each[which.reshape(-1)], dtype=np.float64)
 
     def walk(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget, *, bounded: bool) -> list[Task]:
@@ -82,7 +82,7 @@ class _Walk(Kernel):
             work.offer(None if walk is None else proposed(self.problem, walk.support))
         paid = []
         for row, walk in zip(rows, walks, strict=True):
-            refused = walk is None or self.closed_too_soon(walk.dropped, before, work.upper)
+            refused = walk is None or self.closed_too_soon(walk.min_pruned_bound, before, work.upper)
             task = tasks[row]
             task.walk_tried, task.walk, task.result_of = True, None if refused else walk, self.result
             if task.walk is not None and self.worth_keeping(task.region, task.walk):
@@ -104,13 +104,13 @@ class _Walk(Kernel):
             costly = isinstance(region.warm, SplitPoint)
             if only_costly and not costly:
                 return False
-            places, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
-            if self.enumeration.fewest_places and not self._is_wide(region.state, places):
+            slots, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
+            if self.enumeration.fewest_slots and not self._is_wide(region.state, slots):
                 return False
             if bounded:
-                short = walks.expected(places, columns, iterations) < work_budget.divides_from
-                return short and walks.wants(places, columns)
-            return walks.wants_unbounded(places, columns, costly)
+                short = walks.expected(slots, columns, iterations) < work_budget.divides_from
+                return short and walks.wants(slots, columns)
+            return walks.wants_unbounded(slots, columns, costly)
 
         worth = [
             row for row, region in enumerate(regions)
@@ -118,8 +118,8 @@ class _Walk(Kernel):
         ]  # fmt: skip
         return self._within_allowance(worth, regions, walks) if bounded else worth
 
-    def _is_wide(self, state: StateArray, places: int) -> bool:
-        return places >= self.enumeration.fewest_places and int(np.count_nonzero(state == FREE)) > places
+    def _is_wide(self, state: StateArray, slots: int) -> bool:
+        return slots >= self.enumeration.fewest_slots and int(np.count_nonzero(state == FREE)) > slots
 
     def _within_allowance(self, rows: Sequence[int], regions: Sequence[Region], walks: SubtreeRecord) -> list[int]:
         """Rows, in order, whose walks together may be expected to waste no more than is allowed; one in any case."""

@@ -74,7 +74,7 @@ class _Counting(RegionSolver):
             for i, state in enumerate(walk.open_states)
         )
         fraction = self.fraction(region.state, walk)
-        result = walked(node, region, walk, children, self.name, scope=self.counter.scope, fraction=fraction)
+        result = walked(node, region, walk, children, self.name, valid_for=self.counter.valid_for, fraction=fraction)
         return replace(result, work=self._done(region.state, walk))
 
     def _done(self, state: StateArray, walk: EnumerationResult) -> float:

@@ -47,7 +47,9 @@ class NativeSearch(Kernel):
         for search in found:
             work.offer(proposed(self.problem, search.support))
         work.seconds.subtrees += time.perf_counter() - began
-        sound = [i for i, search in enumerate(found) if not self.closed_too_soon(search.dropped, before, work.upper)]
+        sound = [
+            i for i, search in enumerate(found) if not self.closed_too_soon(search.min_pruned_bound, before, work.upper)
+        ]
         wide, searches = [wide[i] for i in sound], [found[i] for i in sound]
         if not wide:
             return {}

@@ -33,7 +33,7 @@ class CloseByStrong(RegionSolver):
     problem: SubsetProblem
     tolerance: Tolerance
     strong: StrongColumns
-    scope: str = ""
+    valid_for: str = ""
     """A restriction, in words, without which nothing could be said of the data as given."""
     after_bounds: bool = False
     """Where all coefficients are limited, or working sets do for very many columns, the relaxation often does better,
@@ -73,7 +73,7 @@ class CloseByStrong(RegionSolver):
             if len(work.models) == known:
                 children = tuple(self._region(part, cutoff) for part in parts)
                 return SubtreeResult(
-                    task.node, task.region, self.name, children, nodes=len(parts), closed=0, scope=self.scope
+                    task.node, task.region, self.name, children, nodes=len(parts), closed=0, valid_for=self.valid_for
                 )
             support = work.models[-1].support
         return None

@@ -50,7 +50,7 @@ class CheaperFirst(RegionSolver):
                     work.failed_trials += FailedTrials(task.walk.nodes)
 
     def _close(self, task: Task, work: RoundWork, work_budget: WorkBudget) -> None:
-        scope, began = work.scope, self._expanded([task.region], work)[0]
+        valid_for, began = work.valid_for, self._expanded([task.region], work)[0]
         root = began.outcome
         if not isinstance(root, NodeDivided):
             task.outcome = None if root is None else replace(root, node=task.node)
@@ -67,7 +67,7 @@ class CheaperFirst(RegionSolver):
                 trial.record(region, below)
             trial.close_from(self.divide.cutoff(work.upper))
         if trial.open:
-            work.scope = scope
+            work.valid_for = valid_for
             visits = root.region.visits
             root_alone = FailedTrials(0, len(visits), sum(visit.iterations for visit in visits))
             work.failed_trials += FailedTrials(trial.nodes, trial.calls, trial.iterations) + root_alone
@@ -145,5 +145,5 @@ def _fixed(before: Region, after: Region) -> Iterator[Region]:
     state = before.state.copy()
     for fixing in after.fixings:
         side = state.copy()
-        side[fixing.column], state[fixing.column] = (OUT, IN) if fixing.inside else (IN, OUT)
+        side[fixing.column], state[fixing.column] = (OUT, IN) if fixing.included else (IN, OUT)
         yield Region(side, fixing.bound, fixing.proof, closed="inherited")

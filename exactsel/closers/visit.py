@@ -27,7 +27,7 @@ class Reached(NamedTuple):
     state: StateArray
     bound: float
     proof: Proof
-    scope: str
+    valid_for: str
 
 
 class Interrupted(Exception):
@@ -96,7 +96,7 @@ class Visitor:
         tightened = self.bound.tighten(states, warm, self.cutoff(work.upper), work.upper, inherited)
         if np.any(tightened.answers.status == UNFINISHED):
             raise Interrupted(self._reached(states, tightened))
-        work.scope = scope_of(self.bound, tightened) or work.scope
+        work.valid_for = scope_of(self.bound, tightened) or work.valid_for
         bounded = time.perf_counter()
         estimates = self._evaluate(regions, tightened, work)
         work.seconds.bound += bounded - began
@@ -192,15 +192,15 @@ def _fixed(region: Region, tightened: Tightened, i: int, cutoff: float, k: int) 
     put_in = put_in[: k - int(np.count_nonzero(state == IN))]
     if left_out.size + put_in.size == 0:
         return region
-    columns, inside = np.concatenate([left_out, put_in]), np.arange(left_out.size + put_in.size) >= left_out.size
+    columns, included = np.concatenate([left_out, put_in]), np.arange(left_out.size + put_in.size) >= left_out.size
     bounds = np.concatenate([answers.bound_in[i, left_out], answers.bound_out[i, put_in]])
 
     def proof_of(place: int) -> Proof:
-        return tightened.child_proof(i, int(columns[place]), not inside[place])
+        return tightened.child_proof(i, int(columns[place]), not included[place])
 
     state = state.copy()
     state[left_out], state[put_in] = OUT, IN
     return Region(
         state, region.bound, region.proof, region.warm, region.tight,
-        region.visits, Fixings(columns, inside, bounds, proof_of), region.closed, region.estimate,
+        region.visits, Fixings(columns, included, bounds, proof_of), region.closed, region.estimate,
     )  # fmt: skip

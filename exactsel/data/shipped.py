@@ -40,9 +40,9 @@ def shipped() -> list[Shipped]:
     else:
         import tomli as tomllib
 
-    told = tomllib.loads((folder() / "MANIFEST.toml").read_text(encoding="utf-8"))
-    found = [(one, one["n"], one["d"]) for one in told["instance"]]
-    found += [(one, one["rows"], one["columns"]) for one in told["table"]]
+    manifest = tomllib.loads((folder() / "MANIFEST.toml").read_text(encoding="utf-8"))
+    found = [(one, one["n"], one["d"]) for one in manifest["instance"]]
+    found += [(one, one["rows"], one["columns"]) for one in manifest["table"]]
     return [
         Shipped(folder() / one["file"], n, d, one["point"], _described(one), one.get("target")) for one, n, d in found
     ]

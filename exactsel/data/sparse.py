@@ -229,8 +229,8 @@ def _from_dia(data: NDArray[Any], rows: int, columns: int, offsets: IntArray) ->
         raise ValueError(f"{data.shape[0]} diagonals, but offsets {offsets[:5].tolist()}")
     j = np.broadcast_to(np.arange(data.shape[1]), data.shape)
     i = j - offsets[:, None]
-    inside = (i >= 0) & (i < rows) & (j < columns)
-    return Entries(i[inside], j[inside], data[inside])
+    included = (i >= 0) & (i < rows) & (j < columns)
+    return Entries(i[included], j[included], data[included])
 
 
 _LAYOUTS: dict[str, tuple[tuple[str, ...], Any]] = {

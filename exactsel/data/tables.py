@@ -262,11 +262,11 @@ def with_offset_read(instance: Instance, offset: str | None) -> tuple[Instance, 
 
 def _refuse_expression(offset: str, names: Sequence[str]) -> None:
     """:class:`InputError` for ``log(exposure)``, as it is written in R."""
-    inside = offset.removeprefix("log(").removesuffix(")")
-    if offset not in names and offset == f"log({inside})" and inside in names:
+    included = offset.removeprefix("log(").removesuffix(")")
+    if offset not in names and offset == f"log({included})" and included in names:
         raise InputError(
             f"the offset is {shown(offset)}, but it must be a column or a file; add a column of the logarithms of "
-            f"{inside} to the table, and leave out {inside} itself with {option('drop', [inside])}."
+            f"{included} to the table, and leave out {included} itself with {option('drop', [included])}."
         )
 
 

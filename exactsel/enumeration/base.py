@@ -15,14 +15,14 @@ class EnumerationResult:
     """What the walk of one node's subtree brought.
 
     ``open_states`` (m, d) are the regions left, with ``open_bounds`` (m,), in the order ``moves`` names them; all
-    others are closed with a bound of at least ``dropped``. ``support`` is that of the best model met, None if none is
-    better than the caller's. ``work`` are the multiplications done, roughly.
+    others are closed with a bound of at least ``min_pruned_bound``. ``support`` is that of the best model met, None if
+    none is better than the caller's. ``work`` are the multiplications done, roughly.
     """
 
     finished: bool
     nodes: int
     work: float
-    dropped: float
+    min_pruned_bound: float
     support: tuple[int, ...] | None
     open_states: StateArray
     open_bounds: FloatArray
@@ -32,11 +32,11 @@ class EnumerationResult:
 class SubtreeSolver(Protocol):
     """Bound to one problem; a pure function of what :meth:`explore` is given. Derive from it."""
 
-    scope: str
+    valid_for: str
     """The models its bounds hold for, where these are not all."""
     curvature: FloatArray | None
     """The D of formula (3) it uses, (d,), if any."""
-    fewest_places: int = 0
+    fewest_slots: int = 0
     """Regions with fewer places left, or with no more candidates than places, are not for it, where this is not 0."""
     keeps: bool = False
     """Whether it divides regions by bounds no weaker than the search's: what it leaves open is then none the worse."""

@@ -165,10 +165,10 @@ def by_listing(
     With ``shown`` it comes with what proves it. For a problem whose restrictions were dropped, ``restricted`` gives the
     costs of its models.
     """
-    places = problem.k - int(np.count_nonzero(state == IN))
-    if not (math.isfinite(upper) and 0 < places < np.count_nonzero(state == FREE)):
+    slots = problem.k - int(np.count_nonzero(state == IN))
+    if not (math.isfinite(upper) and 0 < slots < np.count_nonzero(state == FREE)):
         return None
-    region = _Region(problem, state, places, options, restricted)
+    region = _Region(problem, state, slots, options, restricted)
     listed, too_long = region.tried(upper, coef, shown, region.least)
     best: Fit | None = None
     for _ in range(ATTEMPTS):
@@ -192,7 +192,7 @@ class _Region:
 
     problem: Problem
     state: StateArray
-    places: int
+    slots: int
     options: BoundOptions
     restricted: RestrictedSets | None
 
@@ -218,7 +218,7 @@ class _Region:
         if self.restricted is not None:
             return self._under_restrictions(below, upper, self.restricted)
         longest = MOST_LISTED if self.affordable > 0 else 0
-        sets, _, nodes, _ = listed_sets(below, self.state, self.places, options.stop, longest)
+        sets, _, nodes, _ = listed_sets(below, self.state, self.slots, options.stop, longest)
         if sets is None:
             return None, True
         left = self._shortened(below, sets, upper)
@@ -233,7 +233,7 @@ class _Region:
     def _under_restrictions(self, below: Minorant, upper: float, by: RestrictedSets) -> tuple[Listed | None, bool]:
         """The same where models of the problem without its restrictions are none to go by: no list is cut."""
         sets, _, nodes, _ = listed_sets(
-            below, self.state, self.places, self.options.stop, self.affordable, work=RESTRICTED_WORK
+            below, self.state, self.slots, self.options.stop, self.affordable, work=RESTRICTED_WORK
         )
         if sets is None:
             return None, False
@@ -257,7 +257,7 @@ class _Region:
         sets, words, nodes, _ = listed_sets(
             witness.below,
             self.state,
-            self.places,
+            self.slots,
             self.options.stop,
             self.affordable,
             MOST_WORDS,
@@ -299,8 +299,8 @@ class _Region:
         low, high, work = 0.0, 1.0, FEW_WORK
         for _ in range(HALVINGS):
             share = 0.5 * (low + high)
-            lower = below._replace(level=least + share * (below.level - least))
-            found = listed_sets(lower, self.state, self.places, self.options.stop, FEW_LISTED, work=work)
+            lower = below._replace(threshold=least + share * (below.threshold - least))
+            found = listed_sets(lower, self.state, self.slots, self.options.stop, FEW_LISTED, work=work)
             work -= found.work
             if found.sets is None:
                 high = share
@@ -312,7 +312,7 @@ class _Region:
 
 
 def listed_sets(
-    below: Minorant, state: StateArray, places: int, stop: BoolArray, longest: int, room: int = 0, work: float = WORK
+    below: Minorant, state: StateArray, slots: int, stop: BoolArray, longest: int, room: int = 0, work: float = WORK
 ) -> ListedSets:
     """All sets of the region whose minorant reaches its level.
 
@@ -321,14 +321,14 @@ def listed_sets(
     """
     q, d = below.quadratic, len(state)
     used = np.append(np.flatnonzero(state != OUT), np.arange(d, len(q.h)))
-    inside = np.where(np.append(state, np.full(len(q.h) - d, IN))[used] == IN, IN, FREE).astype(np.int8)
+    included = np.where(np.append(state, np.full(len(q.h) - d, IN))[used] == IN, IN, FREE).astype(np.int8)
     part = q._replace(
         H=np.ascontiguousarray(q.H[np.ix_(used, used)]), h=np.ascontiguousarray(q.h[used]),
         lengths=np.ascontiguousarray(q.lengths[used]),
     )  # fmt: skip
-    found = np.full((longest, int(np.count_nonzero(inside == IN)) + places), -1, dtype=np.int64)
+    found = np.full((longest, int(np.count_nonzero(included == IN)) + slots), -1, dtype=np.int64)
     made = decisions(room, len(part.h))
-    ended, count, nodes, spent = list_sets(part, inside, places, below.level, work, stop, found, made)
+    ended, count, nodes, spent = list_sets(part, included, slots, below.threshold, work, stop, found, made)
     words = made.words[: made.counts[WORDS]]
     if ended != COMPLETE or (room and made.counts[FULL]):
         return ListedSets(None, words, nodes, spent)
@@ -350,14 +350,14 @@ def fitted(
 
     First quickly, until a set is seen to be no better than U; those that are not are then fitted to the end.
     """
-    bounds, hopeless = np.empty(len(sets)), upper + HOPELESS * abs(upper)
+    bounds, stop_above = np.empty(len(sets)), upper + HOPELESS * abs(upper)
     threads = options.threads
     if is_kept(problem.A):
         threads = int(max(1, min(threads, ENTRIES_AT_ONCE // (ROW_NUMBERS * problem.n))))
     with parallel_section(threads):
         newton_bounds(
             problem.row_loss, problem.raw.AT, problem.y, problem.raw.norms, problem.lam, sets,
-            problem.objective.gradient_tolerance(QUICK), hopeless, options.stop, bounds, models,
+            problem.objective.gradient_tolerance(QUICK), stop_above, options.stop, bounds, models,
         )  # fmt: skip
     points = [_point(columns[columns >= 0], x) for columns, x in zip(sets, models, strict=True)]
     best, doubtful = None, np.flatnonzero(~(bounds >= upper)).tolist()

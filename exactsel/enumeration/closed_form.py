@@ -45,7 +45,7 @@ class ClosedFormEnumeration(SubtreeSolver):
         """``curvature`` (columns,) is known to be that of formula (3)."""
         columns, self._groups = problem.inner if problem.units.grouped else problem, grouping(problem)
         bounded = curvature is None and only_bounded_models(columns)
-        self.scope = BOUNDED_MODELS if bounded else ""
+        self.valid_for = BOUNDED_MODELS if bounded else ""
         """The models its bounds hold for, where these are not all."""
         self.k = problem.k
         self.d = problem.d
@@ -161,7 +161,7 @@ def walk_result(walk: Walk, row: int) -> EnumerationResult:
         finished=count == 0,
         nodes=int(walk.nodes[row]),
         work=float(walk.work[row]),
-        dropped=float(walk.dropped[row]),
+        min_pruned_bound=float(walk.min_pruned_bound[row]),
         support=tuple(sorted(int(j) for j in support[support >= 0])) if found else None,
         open_states=walk.open_states[row, :count].copy(),
         open_bounds=walk.open_bounds[row, :count].copy(),

@@ -87,7 +87,7 @@ class ClusterBound:
         """
         self._problem, self._curvature, self._options = problem, curvature, options
         self._left_out, self._price = left_out or {}, price
-        self.scope = BOUNDED_MODELS if left_out else ""
+        self.valid_for = BOUNDED_MODELS if left_out else ""
         """The models its bounds hold for, where these are not all."""
 
     @staticmethod
@@ -130,17 +130,17 @@ class ClusterBound:
             return counted._replace(after=AGAIN * spent)
         bound = counted.bound
         while budget > 0.0:
-            level = lower + STEP * (upper - lower)
-            clusters = max(clusters, self._coarsest(level + SLACK * (upper - level)))
+            threshold = lower + STEP * (upper - lower)
+            clusters = max(clusters, self._coarsest(threshold + SLACK * (upper - threshold)))
             if clusters > USEFUL * self._problem.d:
                 break
-            proven, work = self._prove(clusters, level, budget)
+            proven, work = self._prove(clusters, threshold, budget)
             if self.stopped:
                 return counted
             budget -= work
             if proven is None:
                 break
-            if proven < level - 2.0 * self._price:  # the best union is no better: more clusters are needed
+            if proven < threshold - 2.0 * self._price:  # the best union is no better: more clusters are needed
                 clusters = int(FINER * clusters) + 1
             elif proven <= lower:  # what the rounding of dependences may cost is all that is left
                 break
@@ -150,7 +150,7 @@ class ClusterBound:
                 break
         return WholeProblemAttempt(AGAIN * spent, bound)
 
-    def _prove(self, clusters: int, level: float, work: float) -> tuple[float | None, float]:
+    def _prove(self, clusters: int, threshold: float, work: float) -> tuple[float | None, float]:
         """What is proven of all unions of k clusters, no more than the level, and the work it took.
 
         None where the walk did not end. A union below the level takes its place, so that the walk ends with the best.
@@ -159,10 +159,10 @@ class ClusterBound:
         enumeration = ClosedFormEnumeration(grouped, self._curvature, self._options)
         state = grouped.root_state.copy()
         state[grouped.unit_of[list(self._left_out)]] = OUT
-        walk = _walk(enumeration, state, level, work, adopts=True)
+        walk = _walk(enumeration, state, threshold, work, adopts=True)
         if walk is None or not walk.finished:
             return None, work if walk is None else walk.work
-        proven = min(walk.dropped, level)
+        proven = min(walk.min_pruned_bound, threshold)
         if walk.support is not None:
             proven = min(proven, self._shown(grouped, enumeration, walk.support))
         return proven - self._price, walk.work
@@ -183,7 +183,7 @@ class ClusterBound:
         state = np.full(grouped.d, OUT, dtype=np.int8)
         state[list(support)] = IN
         walk = _walk(enumeration, state, value - SHORT * abs(value), np.inf, adopts=False)
-        return walk.dropped if walk is not None and walk.finished else -np.inf
+        return walk.min_pruned_bound if walk is not None and walk.finished else -np.inf
 
     def labels(self, clusters: int) -> IntArray:
         """The cluster (d,) of each column where there are so many, numbered from 0 in the order of their columns.
@@ -195,12 +195,12 @@ class ClusterBound:
             of[of == gone] = kept
         return np.unique(of, return_inverse=True)[1].reshape(-1)
 
-    def _coarsest(self, level: float) -> int:
+    def _coarsest(self, threshold: float) -> int:
         """The fewest clusters whose greedy union of k is at the level at least, about."""
         low, high = self._problem.k, self._problem.d
         while low + 1 < high:
             middle = (low + high) // 2
-            if self.greedy_union(middle) >= level:
+            if self.greedy_union(middle) >= threshold:
                 high = middle
             else:
                 low = middle

@@ -40,7 +40,7 @@ class Graph(NamedTuple):
 
 def graphs(weak: WeakColumns) -> Iterator[Graph]:
     """One without edges, then some with more and more of them."""
-    count, most = len(weak.weak), weak.places
+    count, most = len(weak.weak), weak.slots
     yield Graph(math.inf, np.zeros(count + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
     if not 2 <= most <= LARGEST:
         return
@@ -61,8 +61,8 @@ def _edges_for(weak: WeakColumns, falling: NDArray[np.float64], end: float, limi
     while low < high:
         edges = (low + high + 1) // 2
         graph = graph_above(weak, float(falling[edges - 1]))
-        counts, nothing = np.zeros(weak.places + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-        fits = connected_sets(graph.starts, graph.neighbours, weak.places, limit, counts, counts, nothing, weak.stop)
+        counts, nothing = np.zeros(weak.slots + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+        fits = connected_sets(graph.starts, graph.neighbours, weak.slots, limit, counts, counts, nothing, weak.stop)
         if fits and numbers_of(counts) <= MOST_NUMBERS:
             low = edges
         else:

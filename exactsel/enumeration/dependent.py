@@ -48,7 +48,7 @@ ROOM = 10.0
 @dataclass(frozen=True)
 class _Start:
     start: Start
-    places: int
+    slots: int
     trusted: float
 
 
@@ -58,7 +58,7 @@ class DependentEnumeration:
     curvature: FloatArray | None = None
     """There is none where columns are dependent."""
 
-    scope = f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
+    valid_for = f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
 
     def __init__(self, problem: Problem, relations: IntegerDependencies, options: BoundOptions) -> None:
         self.problem = problem
@@ -103,7 +103,7 @@ class DependentEnumeration:
                 results.append(None)
                 continue
             walk_dependent(
-                self._data, self._relations.scale, begin.places, begin.start,
+                self._data, self._relations.scale, begin.slots, begin.start,
                 SubtreeLimits(upper, tolerance, budget, work, adopts), begin.trusted, self._unit_rounding, self._away,
                 self._options.stop, walk, row,
             )  # fmt: skip
@@ -115,11 +115,11 @@ class DependentEnumeration:
 
     def _start(self, state: StateArray, upper: float, tolerance: float) -> _Start | None:
         """The region's first fit; None where rounding would cost too much of the tolerance."""
-        inside, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-        basis = basis_of(self._relations, self._unit, inside, candidates)
+        included, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+        basis = basis_of(self._relations, self._unit, included, candidates)
         if basis is None:
             return None
-        columns = np.concatenate([basis.inside, basis.further])
+        columns = np.concatenate([basis.included, basis.further])
         H, b = self._data.H[np.ix_(columns, columns)], self._data.b[columns]
         K = np.linalg.inv(H)
         K = 0.5 * (K + K.T)
@@ -135,10 +135,10 @@ class DependentEnumeration:
             return None
         base = state.copy()
         base[candidates] = OUT
-        base[basis.inside] = OUT
+        base[basis.included] = OUT
         start = Start(
-            base, columns, basis.inside.size, basis.others, basis.T, basis.denominator, K, x,
+            base, columns, basis.included.size, basis.others, basis.T, basis.denominator, K, x,
             constant - 0.5 * float(b @ x),
         )  # fmt: skip
-        places = self.problem.k - (inside.size - basis.inside.size)
-        return _Start(start, places, trusted)
+        slots = self.problem.k - (included.size - basis.included.size)
+        return _Start(start, slots, trusted)

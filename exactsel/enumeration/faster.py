@@ -33,7 +33,7 @@ class FasterEnumeration(SubtreeSolver):
     def __init__(self, one: ClosedFormEnumeration, other: DependentEnumeration) -> None:
         self._both = one, other
         self._k = one.k
-        self.scope = other.scope
+        self.valid_for = other.valid_for
 
     def explore(
         self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,

@@ -144,7 +144,7 @@ class LikeColumns:
 
     def _of_singles(self) -> tuple[FloatArray, FloatArray]:
         """Of 0, 1, ... cosines of each column with those it does not touch, the squares summed, and the sizes."""
-        weak, most = self._weak, self._weak.places
+        weak, most = self._weak, self._weak.slots
         falling = weak.sizes[:, ::-1].astype(np.float64)
         degree = np.count_nonzero(falling >= self._graph.tau, axis=1)
         # Beyond a list there is nothing larger than its last entry.
@@ -158,7 +158,7 @@ class LikeColumns:
     @cached_property
     def _found(self) -> dict[int, Sets] | None:
         """The connected sets of each size, their matrices factorised; None where not all could be listed."""
-        weak, graph, most = self._weak, self._graph, self._weak.places
+        weak, graph, most = self._weak, self._graph, self._weak.slots
         counts, first = np.zeros(most + 1, dtype=np.int64), np.zeros(most + 2, dtype=np.int64)
         nothing, limit = np.zeros(0, dtype=np.int32), MOST_NUMBERS
         if not graph.neighbours.size:
@@ -183,7 +183,7 @@ class LikeColumns:
         count, m = members.shape
         roots, spread = np.empty((count, m * (m + 1) // 2)), np.empty(count)
         factorise_sets(members, pairs, cosines, len(self._weak.weak), roots, spread)
-        likeness = np.zeros((count, self._weak.places - m + 1))
+        likeness = np.zeros((count, self._weak.slots - m + 1))
         for a in range(m):
             likeness += self._squares[members[:, a], : likeness.shape[1]]
         likeness[:, 1:] *= spread[:, None]
@@ -196,14 +196,14 @@ class LikeColumns:
 
     def too_much_alike(self) -> IntArray:
         """The weak columns that keep open every region with all places free."""
-        return self._weak.weak[self._sums[:, self._weak.places - 1] >= 1.0]
+        return self._weak.weak[self._sums[:, self._weak.slots - 1] >= 1.0]
 
-    def holds(self, below: Below, places: int, *, thorough: bool = True) -> bool:
-        """Whether no ``places`` weak columns can bring a fit on B below the level.
+    def holds(self, below: Below, slots: int, *, thorough: bool = True) -> bool:
+        """Whether no ``slots`` weak columns can bring a fit on B below the level.
 
         ``thorough`` works out all likeness that stands in the way, however long it takes.
         """
-        count = min(places, self._weak.places)
+        count = min(slots, self._weak.slots)
         if not below.rest > 0.0 or count == 0:
             return below.rest > 0.0
         if not self.listed or not self._weak.known.all():
@@ -222,14 +222,14 @@ class LikeColumns:
                 return False
             looks += 1
 
-    def in_the_way(self, below: Below, places: int) -> IntArray:
+    def in_the_way(self, below: Below, slots: int) -> IntArray:
         """The weak columns that can bring it below the level most easily, some more than there are places."""
-        weak, count = self._weak, min(places, self._weak.places)
+        weak, count = self._weak, min(slots, self._weak.slots)
         if not count:
             return np.zeros(0, dtype=np.int64)
         parts = self._sums[:, count - 1]
         u = np.where(weak.known & (parts < 1.0), below.u**2 / np.maximum(1.0 - parts, 1e-12), np.inf)
-        columns = np.argsort(-u, kind="stable")[: places + 2].tolist()
+        columns = np.argsort(-u, kind="stable")[: slots + 2].tolist()
         if self._sets and weak.known.all():
             worst = self._worst(self._gains(below), below, count)
             columns = [

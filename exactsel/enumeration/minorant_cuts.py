@@ -181,7 +181,7 @@ class _Cuts:
         """
         with parallel_section(self._options.threads):
             raise_bounds(
-                below.quadratic, below.scale, below.level, upper, self.sets, self.problem.d, self._options.stop,
+                below.quadratic, below.scale, below.threshold, upper, self.sets, self.problem.d, self._options.stop,
                 self._bounds, self.models,
             )  # fmt: skip
         kept = ~(self._bounds >= self.upper)

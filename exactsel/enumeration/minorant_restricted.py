@@ -74,6 +74,6 @@ class RestrictedSets:
             return bound, ModelPoint.from_dense(fit.coef)
         made = self.bound.tighten(state[None], [None], known, known)
         proof = made.proofs[0]
-        if made.scope or made.answers.status[0] == UNFINISHED or type(proof) is not ModelPoint:
+        if made.valid_for or made.answers.status[0] == UNFINISHED or type(proof) is not ModelPoint:
             return -math.inf, None
         return float(made.answers.bound[0]), proof

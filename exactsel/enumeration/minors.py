@@ -114,7 +114,7 @@ class MinorTest:
         self._kept: tuple[bytes, float, CountedRegion] | None = None
         # Of rounded data without a ridge and with dependent columns nothing can be said of models of any size.
         limited = free.lam == 0 and free.preparation is not None and free.preparation.asked
-        self.scope = BOUNDED_MODELS if limited else ""
+        self.valid_for = BOUNDED_MODELS if limited else ""
         """The restriction under which its bounds hold for the data as given."""
 
     @staticmethod
@@ -131,7 +131,7 @@ class MinorTest:
         work, seconds = self.work(state), self._options.seconds
         most = AT_ONCE if at_once else MOST_WORK
         in_time = seconds is None or work * SECONDS_A_BLOCK <= CORES * seconds
-        return 2 - (not self.first) <= self.places(state) <= MOST_PLACES and work <= most and in_time
+        return 2 - (not self.first) <= self.slots(state) <= MOST_PLACES and work <= most and in_time
 
     def due(self, spent: float) -> bool:
         """Whether a search that has spent so many multiplications had better have counted."""
@@ -163,7 +163,7 @@ class MinorTest:
         ------
         Stopped
         """
-        counting = self.count_region if self.places(state) < MOST_PLACES else partial(one_by_one, self, WORK)
+        counting = self.count_region if self.slots(state) < MOST_PLACES else partial(one_by_one, self, WORK)
         found = counting(state, upper, tolerance)
         return None if found is None else walk_result(state, found, self.work(state))
 
@@ -173,8 +173,8 @@ class MinorTest:
         """As :meth:`explore`, where no more than :data:`ELIMINATED` places are left."""
         best: tuple[int, ...] | None = None
         while True:
-            level = upper - self._below(tolerance(upper))
-            region = self._region(state, level)
+            threshold = upper - self._below(tolerance(upper))
+            region = self._region(state, threshold)
             if region is None:
                 return None
             try:
@@ -182,7 +182,7 @@ class MinorTest:
             except Better as better:
                 best, upper = better.support, better.value
                 continue
-            return OpenAfterMinors(with_equal(left, region.equal), rest, level, upper, best)
+            return OpenAfterMinors(with_equal(left, region.equal), rest, threshold, upper, best)
 
     def _below(self, tolerance: float) -> float:
         """How far below an incumbent to count: nearer than demanded, as that costs nothing."""
@@ -193,15 +193,15 @@ class MinorTest:
         """Objective of the empty model."""
         return 0.5 * float(self._problem.y @ self._problem.y)
 
-    def places(self, state: StateArray) -> int:
+    def slots(self, state: StateArray) -> int:
         """The places a region has left."""
         return self._problem.k - int(np.count_nonzero(state == IN))
 
     def work(self, state: StateArray) -> float:
         """Blocks of eight by eight to evaluate."""
-        columns, places = float(np.count_nonzero(state == FREE)), self.places(state)
+        columns, slots = float(np.count_nonzero(state == FREE)), self.slots(state)
         blocks = columns**3 / (6 * LANES**2)
-        for eliminated in range(ELIMINATED, places + 1):
+        for eliminated in range(ELIMINATED, slots + 1):
             blocks = (blocks + BLOCKS_A_PIVOT * (eliminated == MOST_PLACES)) * columns / eliminated
         return blocks
 
@@ -218,26 +218,26 @@ class MinorTest:
         distinct = self._problem.lam > 0 or is_restricted(self._restricted)
         return np.arange(d) if distinct else duplicates(self._problem.AT)
 
-    def _region(self, state: StateArray, level: float) -> CountedRegion | None:
+    def _region(self, state: StateArray, threshold: float) -> CountedRegion | None:
         """The region at a level, or the current part of one."""
         turned, fixed = self._order[1], np.flatnonzero(state == IN)
         counted, equal = self.candidates(state)
-        if self._kept is not None and self._kept[:2] == (fixed.tobytes(), level):
+        if self._kept is not None and self._kept[:2] == (fixed.tobytes(), threshold):
             kept = self._kept[2]
             whole = counted.size in (kept.counted.size, counted.size // LANES * LANES)
             if whole and np.array_equal(kept.counted[: counted.size], counted):
-                return CountedRegion(state, fixed, counted, equal, kept.matrix, level)
+                return CountedRegion(state, fixed, counted, equal, kept.matrix, threshold)
         problem, self._kept = self._problem, None
-        mu = margin(problem.n, problem.k, self._null, level)
+        mu = margin(problem.n, problem.k, self._null, threshold)
         if not mu <= LARGEST_MARGIN or counted.size == 0:
             return None
-        keep = self.places(state) == ELIMINATED
+        keep = self.slots(state) == ELIMINATED
         with parallel_section(self._options.threads):
-            matrix = level_matrix(turned[fixed], turned[counted], problem.y, problem.lam, level, mu, keep=keep)
+            matrix = level_matrix(turned[fixed], turned[counted], problem.y, problem.lam, threshold, mu, keep=keep)
         if matrix is None:
             return None
-        region = CountedRegion(state, fixed, counted, equal, matrix, level)
-        self._kept = (fixed.tobytes(), level, region)
+        region = CountedRegion(state, fixed, counted, equal, matrix, threshold)
+        self._kept = (fixed.tobytes(), threshold, region)
         return region
 
     def candidates(self, state: StateArray) -> tuple[IntArray, dict[int, list[int]]]:
@@ -260,21 +260,21 @@ class MinorTest:
         failing = [j for j in region.matrix.failing.tolist() if j < size]
         self._offer([[j] for j in failing], region, upper)
         left: Left = region.opened(failing)
-        if self.places(region.state) == 1:
+        if self.slots(region.state) == 1:
             return left, 0
-        inside: Left = {}
+        included: Left = {}
         parts = self._parts_of(region)
         for piece, first in self._pieces(region, parts):
             if piece.pivot < 0:
-                inside |= self._left_of(region, piece, (), failing, LANES * first, upper)
+                included |= self._left_of(region, piece, (), failing, LANES * first, upper)
             else:
-                inside[int(region.counted[piece.pivot])] = self._left_with(region, piece, upper)
-        rest = parts[-1].first * (1 if self.places(region.state) == ELIMINATED else LANES)
-        return region.joined(left, inside), min(size, rest)
+                included[int(region.counted[piece.pivot])] = self._left_with(region, piece, upper)
+        rest = parts[-1].first * (1 if self.slots(region.state) == ELIMINATED else LANES)
+        return region.joined(left, included), min(size, rest)
 
     def _parts_of(self, region: CountedRegion) -> list[Part]:
         """What one call counts, from the end."""
-        alone, failing = self.places(region.state) == ELIMINATED, {*region.matrix.failing.tolist()}
+        alone, failing = self.slots(region.state) == ELIMINATED, {*region.matrix.failing.tolist()}
         last = region.counted.size if alone else -(-region.counted.size // LANES)
         work, parts = WORK if self.parts == 1 else WORK / SMALLER, list[Part]()
         while last > 0 and len(parts) < self.parts:
@@ -283,7 +283,7 @@ class MinorTest:
                 first -= 1
                 done += first**3 / (6 * LANES**2) if alone else LANES * (first + 1.0) * (first + 2.0) / 2
             pivots = tuple(i for i in range(last - 1, first - 1, -1) if i not in failing) if alone else (-1,)
-            parts.append(Part(region.state, region.level, first, last, region.counted.size, pivots))
+            parts.append(Part(region.state, region.threshold, first, last, region.counted.size, pivots))
             last = first
         return parts
 
@@ -305,8 +305,8 @@ class MinorTest:
             For a part of nothing.
         Stopped
         """
-        region = self._region(part.state, part.level) if 2 <= self.places(part.state) <= ELIMINATED else None
-        alone = self.places(part.state) == ELIMINATED
+        region = self._region(part.state, part.threshold) if 2 <= self.slots(part.state) <= ELIMINATED else None
+        alone = self.slots(part.state) == ELIMINATED
         most = part.size if alone else -(-part.size // LANES)
         sound = all(part.first <= i < part.last for i in part.pivots) if alone else part.pivots == (-1,)
         if region is None or region.counted.size != part.size or not (sound and 0 <= part.first < part.last <= most):
@@ -314,7 +314,7 @@ class MinorTest:
         return list(self._count_part(region, part))
 
     def _count_part(self, region: CountedRegion, part: Part) -> Iterator[Piece]:
-        return count_part(region.matrix, self.places(region.state), part, self._options)
+        return count_part(region.matrix, self.slots(region.state), part, self._options)
 
     def _left_with(self, region: CountedRegion, piece: Piece, upper: float) -> Left | None:
         """What is left of the region with a pivot in."""

@@ -42,26 +42,26 @@ def one_by_one(
     counted, equal = counter.candidates(state)
     if counted.size == 0:
         return None
-    left, best, level, done, rest = dict[int, "Left | None"](), None, math.inf, 0.0, counted.size
+    left, best, threshold, done, rest = dict[int, "Left | None"](), None, math.inf, 0.0, counted.size
     child = state.copy()
     while rest > 0 and (rest == counted.size or done < most):
         rest -= 1
         column = int(counted[rest])
         child[column] = IN
         done += counter.work(child)
-        left[column], found = _inside(counter, child, upper, tolerance)
+        left[column], found = _included(counter, child, upper, tolerance)
         for count in found:
-            level = min(level, count.level)
+            threshold = min(threshold, count.threshold)
             upper, best = count.upper, best if count.best is None else count.best
         child[[column, *equal.get(column, ())]] = OUT
-    return OpenAfterMinors(with_equal(left, equal), rest, min(level, upper), upper, best)
+    return OpenAfterMinors(with_equal(left, equal), rest, min(threshold, upper), upper, best)
 
 
-def _inside(
+def _included(
     counter: Counter, child: StateArray, upper: float, tolerance: Callable[[float], float]
 ) -> tuple[Left | None, list[OpenAfterMinors]]:
     """The rest of a region once all of it is counted (None: all), and the outcome of each call."""
-    inside: Left = {}
+    included: Left = {}
     found: list[OpenAfterMinors] = []
     state = child.copy()
     while True:
@@ -69,8 +69,8 @@ def _inside(
         if count is None:
             return None, found
         found.append(count)
-        inside |= count.left
+        included |= count.left
         upper = count.upper
         if count.rest == 0:
-            return inside, found
+            return included, found
         state[list(count.left)] = OUT

@@ -31,11 +31,11 @@ LARGEST_MARGIN = 1e-7
 """Data that need more of a margin than this are not counted on."""
 
 
-def margin(rows: int, k: int, null: float, level: float) -> float:
+def margin(rows: int, k: int, null: float, threshold: float) -> float:
     """The part mu of the diagonal that covers all rounding on any k columns; ``null`` is ||y||^2 / 2."""
-    if not level < null:
+    if not threshold < null:
         return np.inf
-    products = (rows + 4) * UNIT * (1.0 + 3.0 * null / (null - level))
+    products = (rows + 4) * UNIT * (1.0 + 3.0 * null / (null - threshold))
     return 1.01 * k * (products + (k + 8) * UNIT)
 
 
@@ -124,13 +124,13 @@ class LevelMatrix:
 
 
 def level_matrix(
-    fixed: FloatArray, X: FloatArray, y: FloatArray, lam: float, level: float, mu: float, *, keep: bool
+    fixed: FloatArray, X: FloatArray, y: FloatArray, lam: float, threshold: float, mu: float, *, keep: bool
 ) -> LevelMatrix | None:
     """The matrix on the columns ``X`` (m, n) with ``fixed`` (s, n) eliminated, columns one a row.
 
     ``keep`` it in doubles too. None where the elimination breaks down: S itself is not above the level, or too nearly.
     """
-    T = float(y @ y) - 2.0 * level
+    T = float(y @ y) - 2.0 * threshold
     if not T > 0:
         return None
     b = X @ y

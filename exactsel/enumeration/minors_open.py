@@ -33,7 +33,7 @@ class OpenAfterMinors(NamedTuple):
     left: Left
     rest: int
     """Candidates that have not been counted."""
-    level: float
+    threshold: float
     """What has been closed holds nothing below this."""
     upper: float
     """Objective of the best model known now."""
@@ -77,7 +77,7 @@ def walk_result(state: StateArray, found: OpenAfterMinors, work: float) -> Enume
 
     write(left, found.rest > 0)
     return EnumerationResult(
-        finished=not opened, nodes=len(left), work=work, dropped=found.level, support=found.best,
+        finished=not opened, nodes=len(left), work=work, min_pruned_bound=found.threshold, support=found.best,
         open_states=np.array(opened, dtype=np.int8).reshape(len(opened), state.size),
         open_bounds=np.zeros(len(opened)), moves=np.array(moves, dtype=np.int64),
     )  # fmt: skip

@@ -29,7 +29,7 @@ class Part:
     """Candidates of a region that are counted together, with all those before them."""
 
     state: StateArray
-    level: float
+    threshold: float
     first: int
     last: int
     """Blocks of LANES candidates from ``first`` up to the one before ``last``, or candidates with four places."""
@@ -90,7 +90,7 @@ class CountedRegion:
     equal: dict[int, list[int]]
     """Candidates equal to one that is counted, by that one."""
     matrix: LevelMatrix
-    level: float
+    threshold: float
 
     def opened(self, positions: list[int]) -> Left:
         """What is left where all models with one of these candidates are open."""
@@ -117,7 +117,7 @@ def noted(found: IntArray) -> IntArray:
     return np.where(found == OVERFLOW, ROOM, found)
 
 
-def count_part(matrix: LevelMatrix, places: int, part: Part, options: BoundOptions) -> Iterator[Piece]:
+def count_part(matrix: LevelMatrix, slots: int, part: Part, options: BoundOptions) -> Iterator[Piece]:
     """Count a part on the matrix of its region, the last candidates first.
 
     Raises
@@ -125,7 +125,7 @@ def count_part(matrix: LevelMatrix, places: int, part: Part, options: BoundOptio
     Stopped
     """
     if part.pivots == (-1,):
-        found, rows = _blocks(matrix, matrix.columns, part.size, places, part.first, part.last, options)
+        found, rows = _blocks(matrix, matrix.columns, part.size, slots, part.first, part.last, options)
         yield Piece(-1, True, _NONE, found, rows)
         return
     for pivot in part.pivots:
@@ -135,15 +135,15 @@ def count_part(matrix: LevelMatrix, places: int, part: Part, options: BoundOptio
 def _piece(matrix: LevelMatrix, pivot: int, options: BoundOptions) -> Piece:
     """Count what there is with a candidate in."""
     with parallel_section(options.threads):
-        inside = matrix.eliminated(pivot) if pivot > 0 else None
-    if inside is None:
+        included = matrix.eliminated(pivot) if pivot > 0 else None
+    if included is None:
         return Piece(pivot, pivot == 0, _NONE, _NONE, _NO_ROWS)
-    found, rows = _blocks(matrix, inside.columns, pivot, 3, 0, -(-pivot // LANES), options)
-    return Piece(pivot, True, inside.failing, found, rows)
+    found, rows = _blocks(matrix, included.columns, pivot, 3, 0, -(-pivot // LANES), options)
+    return Piece(pivot, True, included.failing, found, rows)
 
 
 def _blocks(
-    matrix: LevelMatrix, columns: Columns, size: int, places: int, first: int, last: int, options: BoundOptions
+    matrix: LevelMatrix, columns: Columns, size: int, slots: int, first: int, last: int, options: BoundOptions
 ) -> tuple[IntArray, IntArray]:
     """Count the blocks from ``first`` up to the one before ``last``; how many suspects each has, and these."""
     undecided = np.empty((last - first, ROOM, 3), dtype=np.int64)
@@ -151,7 +151,7 @@ def _blocks(
     threads = min(options.threads, available_threads())
     with parallel_section(threads):
         count_blocks(
-            matrix.q, matrix.low, matrix.high, columns, size, places, first, undecided, found, options.stop, threads,
+            matrix.q, matrix.low, matrix.high, columns, size, slots, first, undecided, found, options.stop, threads,
             np.zeros(1, dtype=np.int64),
         )  # fmt: skip
     if options.stop[0] or np.any(found == NOT_COUNTED):

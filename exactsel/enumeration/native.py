@@ -54,15 +54,15 @@ class Step(NamedTuple):
 class NativeTree:
     """What the kernel's search below one node brought; nodes are numbered from 0, that one, to ``numbers`` - 1.
 
-    Regions not among :meth:`open_regions` are closed with a bound of at least ``dropped``. ``support`` is that of the
-    best model met, None if none is better than the caller's. The arrays are as the kernel wrote them
+    Regions not among :meth:`open_regions` are closed with a bound of at least ``min_pruned_bound``. ``support`` is
+    that of the best model met, None if none is better than the caller's. The arrays are as the kernel wrote them
     (:class:`exactsel.kernels.native_search.NativeRecord`).
     """
 
     nodes: int
     iterations: int
     numbers: int
-    dropped: float
+    min_pruned_bound: float
     support: tuple[int, ...] | None
     steps: IntArray = field(repr=False)
     """(m, 3) number of the node, what was done, number of the point that proves it (-1: what the search came with; or
@@ -89,7 +89,7 @@ class NativeTree:
             state, bound = self.open_states[at].copy(), float(self.open_bounds[at])
             yield OpenRegion(number, state, bound, self._point(proof), self._point(start))
 
-    def told(self) -> Iterator[Step]:
+    def expanded_steps(self) -> Iterator[Step]:
         """Everything done, in order."""
         for (number, move, point), bound in zip(self.steps.tolist(), self.step_bounds.tolist(), strict=True):
             proof = LeafFits() if point == AT_ONCE else self._point(point)
@@ -204,7 +204,7 @@ def _kernel_search(outputs: NativeRecord, row: int, scale: FloatArray, curvature
         nodes=nodes,
         iterations=int(outputs.iterations[row]),
         numbers=int(outputs.numbers[row]),
-        dropped=float(outputs.dropped[row]),
+        min_pruned_bound=float(outputs.min_pruned_bound[row]),
         support=tuple(sorted(support[support >= 0].tolist())) if np.isfinite(outputs.value[row]) else None,
         steps=outputs.notes[row, :steps],
         step_bounds=outputs.note_bounds[row, :steps],

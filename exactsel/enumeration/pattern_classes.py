@@ -88,7 +88,7 @@ def level_of(classes: Classes, upper: float, size: int) -> float:
 
 
 def supports_of(
-    classes: Classes, left: IntArray, places: int, upper: float, most: int, stop: BoolArray
+    classes: Classes, left: IntArray, slots: int, upper: float, most: int, stop: BoolArray
 ) -> IntArray | None:  # fmt: skip
     """All sets of so many free columns, with those in, that belong to some classes of ``left`` (rows) or fewer.
 
@@ -97,9 +97,9 @@ def supports_of(
     supports, looked = set[tuple[int, ...]](), 0
     while True:
         for row in left.tolist():
-            if _ways(classes, row, places) + len(supports) > most:
+            if _ways(classes, row, slots) + len(supports) > most:
                 return None
-            supports.update(filled(classes, row, places))
+            supports.update(filled(classes, row, slots))
         looked += left.size
         if left.shape[1] == 0 or len(left) == 0 or looked > SMALL_SETS or not _room_for_fewer(classes):
             break
@@ -110,7 +110,7 @@ def supports_of(
         left = within
     if looked > SMALL_SETS:
         return None
-    chosen = np.array(sorted(supports), dtype=np.int64).reshape(-1, places)
+    chosen = np.array(sorted(supports), dtype=np.int64).reshape(-1, slots)
     return np.sort(np.hstack([np.tile(np.array(classes.fixed, dtype=np.int64), (len(chosen), 1)), chosen]), axis=1)
 
 
@@ -128,18 +128,18 @@ def _room_for_fewer(classes: Classes) -> bool:
     return bool(classes.constant) or any(len(one) > 1 for one in classes.members)
 
 
-def _ways(classes: Classes, row: list[int], places: int) -> int:
+def _ways(classes: Classes, row: list[int], slots: int) -> int:
     """No fewer than the sets of columns that belong to exactly these classes."""
     pool = len(classes.constant) + sum(len(classes.members[c]) - 1 for c in row)
-    return math.prod(len(classes.members[c]) for c in row) * math.comb(pool, places - len(row))
+    return math.prod(len(classes.members[c]) for c in row) * math.comb(pool, slots - len(row))
 
 
-def filled(classes: Classes, row: list[int], places: int) -> Iterator[tuple[int, ...]]:
+def filled(classes: Classes, row: list[int], slots: int) -> Iterator[tuple[int, ...]]:
     """All sets of so many columns that belong to exactly these classes, some more than once."""
     pool = [*classes.constant, *(j for c in row for j in classes.members[c])]
     for chosen in product(*(classes.members[c] for c in row)):
         others = [j for j in pool if j not in chosen]
-        for more in combinations(others, places - len(row)):
+        for more in combinations(others, slots - len(row)):
             yield tuple(sorted(chosen + more))
 
 

@@ -135,11 +135,11 @@ class PatternEnumerator:
     def work(self) -> float:
         """The multiplications a count is worth; inf where it is too much."""
         problem, seconds = self._problem, self._options.seconds
-        places = problem.k - int(np.count_nonzero(problem.root_state == IN))
-        if not 0 < places < np.count_nonzero(problem.root_state == FREE):
+        slots = problem.k - int(np.count_nonzero(problem.root_state == IN))
+        if not 0 < slots < np.count_nonzero(problem.root_state == FREE):
             return math.inf
-        size = min(places, len(self._classes.members))
-        improving = FIT_ROWS * float(problem.n) * places * problem.d
+        size = min(slots, len(self._classes.members))
+        improving = FIT_ROWS * float(problem.n) * slots * problem.d
         work = count_work(self._classes, size) + improving
         in_time = seconds is None or work * SECONDS <= CORES * seconds
         cells = self._classes.cells << max(0, size - 3)
@@ -147,7 +147,7 @@ class PatternEnumerator:
         parents = math.comb(len(self._classes.members), max(0, size - 3))
         few = parents <= MOST_PARENTS and work <= 4.0 * AT_ONCE * parents
         if self._checkable is not None:
-            few &= self._checkable(problem.n, self._classes.cells, len(self._classes.columns), places)
+            few &= self._checkable(problem.n, self._classes.cells, len(self._classes.columns), slots)
         return work if work <= WORK and in_time and fits and few else math.inf
 
     @cached_property
@@ -196,13 +196,13 @@ def by_cells(
     ``work`` is what fits may be worth. Where too many sets are left, but a better model was found on the way, that
     comes with a bound of -inf.
     """
-    places, better, none = problem.k - len(classes.fixed), None, np.empty((0, 0), dtype=np.int64)
+    slots, better, none = problem.k - len(classes.fixed), None, np.empty((0, 0), dtype=np.int64)
     most = int(min(LONGEST, max(SHORTEST, work / (FIT_ROWS * problem.n))))
-    size = min(places, len(classes.members))
+    size = min(slots, len(classes.members))
     while True:
         try:
-            left = sets_left(classes, size, places, upper, most, options)
-            supports = None if left is None else supports_of(classes, left, places, upper, most, options.stop)
+            left = sets_left(classes, size, slots, upper, most, options)
+            supports = None if left is None else supports_of(classes, left, slots, upper, most, options.stop)
             break
         except _TooMany as many:
             if restricted is not None:
@@ -223,8 +223,8 @@ def _improved(
     problem: Problem, classes: Classes, sets: IntArray, upper: float, options: BoundOptions
 ) -> Fit | None:  # fmt: skip
     """A model better than U from some sets of classes (rows), columns exchanged as long as that helps; or None."""
-    places = problem.k - len(classes.fixed)
-    chosen = [next(filled(classes, row, places), None) for row in sets.tolist()]
+    slots = problem.k - len(classes.fixed)
+    chosen = [next(filled(classes, row, slots), None) for row in sets.tolist()]
     supports = [one for one in chosen if one is not None]
     value, best = math.inf, tuple[int, ...]()
     while supports and not options.stop[0]:
@@ -246,13 +246,13 @@ def _improved(
 
 
 def sets_left(
-    classes: Classes, size: int, places: int, upper: float, most: int, options: BoundOptions
+    classes: Classes, size: int, slots: int, upper: float, most: int, options: BoundOptions
 ) -> IntArray | None:  # fmt: skip
     """All sets of ``size`` classes (rows) whose cells let them come below U; None after a stop.
 
     :class:`_TooMany` where they stand for more than ``most`` sets of columns, or will.
     """
-    m, level = len(classes.members), level_of(classes, upper, size)
+    m, threshold = len(classes.members), level_of(classes, upper, size)
     if size < 2:
         sets = np.arange(m if size else 1, dtype=np.int64).reshape(-1, 1)[:, :size]
         return sets_within(classes, sets, upper, options.stop)
@@ -272,10 +272,10 @@ def sets_left(
         numbers = np.full((CHUNKS, -(-asked.size // CHUNKS)), -1, dtype=np.int64)
         numbers.T.flat[: asked.size] = asked
         found, their_sums = np.empty((CHUNKS, ROOM, size), dtype=np.int64), np.empty((CHUNKS, ROOM))
-        counts, levels = np.zeros(CHUNKS, dtype=np.int64), np.full(CHUNKS, level)
+        counts, levels = np.zeros(CHUNKS, dtype=np.int64), np.full(CHUNKS, threshold)
         with parallel_section(options.threads):
             count_sets(
-                *classes.data, classes.cells, size, ways, numbers, level, options.stop, found, their_sums, counts,
+                *classes.data, classes.cells, size, ways, numbers, threshold, options.stop, found, their_sums, counts,
                 levels, np.zeros(CHUNKS),
             )  # fmt: skip
         if options.stop[0]:
@@ -284,9 +284,9 @@ def sets_left(
         new = found[there]
         left, sums = np.concatenate([left, new]), np.concatenate([sums, their_sums[there]])
         counted += asked.size
-        supports += int(np.prod(members[new], axis=1).sum()) if size == places else len(new)
+        supports += int(np.prod(members[new], axis=1).sum()) if size == slots else len(new)
         # Sets were dropped where the level came down; or half of them stayed, should that many be just at the level.
-        left_out = np.any(levels < level) or np.any(2 * counts >= ROOM)
+        left_out = np.any(levels < threshold) or np.any(2 * counts >= ROOM)
         if left_out or supports > most * min(1.0, 0.05 + 4.0 * counted / parents):
             raise _TooMany(left[np.argsort(sums, kind="stable")[:MOST_PROMISING]])
     return left

@@ -167,8 +167,8 @@ class PenalisedTree:
     def _expand(self, node: _Node) -> None:
         state = node.state
         columns, fixed = node_columns(state)
-        places = self.problem.k - fixed
-        if places <= 0 or columns.size == fixed:
+        slots = self.problem.k - fixed
+        if slots <= 0 or columns.size == fixed:
             self._close_leaf(node, columns[:fixed])
             return
         x = np.zeros(self.problem.d)
@@ -176,7 +176,7 @@ class PenalisedTree:
         compact = x[columns]
         bound_in, bound_out, kept = np.empty(columns.size), np.empty(columns.size), np.empty(2 * columns.size + 1)
         bound, work = relax_penalised(
-            self.data, columns, fixed, places, self.cutoff(), compact, self.stop, bound_in, bound_out, kept
+            self.data, columns, fixed, slots, self.cutoff(), compact, self.stop, bound_in, bound_out, kept
         )
         self.nodes, self.work = self.nodes + 1, self.work + work
         proof = self.point(columns, kept[columns.size : -1]) if self.record is not None or self.nodes == 1 else None
@@ -186,7 +186,7 @@ class PenalisedTree:
             self.root_floors, self.root_proof = self._floors(kept, fixed), proof
         shares = shares_of(self.data, columns, compact)
         shares[:fixed] = 1.0
-        self._round(columns, shares, fixed, places)
+        self._round(columns, shares, fixed, slots)
         cutoff = self.cutoff()
         if bound >= cutoff or self.stop[0]:
             self._prune(node, bound, state, columns, compact)
@@ -249,20 +249,20 @@ class PenalisedTree:
             begin[i] = begin[i] and decided == IN
             self._push(max(bound, float(least)), child, columns[begin], x[begin], number)
 
-    def _close_leaf(self, node: _Node, inside: IntArray) -> None:
+    def _close_leaf(self, node: _Node, included: IntArray) -> None:
         """One set of columns: its best model, and the bound at its dual vector."""
-        problem, support = self.problem, tuple(sorted(inside.tolist()))
+        problem, support = self.problem, tuple(sorted(included.tolist()))
         self.meet(support)
-        q, v, low, high = (np.empty(inside.size) for _ in range(4))
-        coef = (problem.fit(support).coef * self.scale)[inside]
-        base = evaluate(self.data, inside, coef, np.empty(problem.n), q, v)
-        bound = penalised_bound(base, q, inside.size, 0, self.data.lam, self.price, low, high)
-        self._note_bound(node, bound, self.point(inside, coef))
+        q, v, low, high = (np.empty(included.size) for _ in range(4))
+        coef = (problem.fit(support).coef * self.scale)[included]
+        base = evaluate(self.data, included, coef, np.empty(problem.n), q, v)
+        bound = penalised_bound(base, q, included.size, 0, self.data.lam, self.price, low, high)
+        self._note_bound(node, bound, self.point(included, coef))
         self.min_pruned_bound = min(self.min_pruned_bound, max(bound, node.bound))
 
-    def _round(self, columns: IntArray, shares: FloatArray, fixed: int, places: int) -> None:
+    def _round(self, columns: IntArray, shares: FloatArray, fixed: int, slots: int) -> None:
         """Meet the model on the columns with large shares; at the root also those with the largest few."""
-        order = np.argsort(-shares, kind="stable")[: fixed + places]
+        order = np.argsort(-shares, kind="stable")[: fixed + slots]
         count = int(np.count_nonzero(shares[order] >= ROUNDED))
         nested = range(fixed, min(count + 10, order.size) + 1) if self.nodes == 1 else (count,)
         for size in nested:

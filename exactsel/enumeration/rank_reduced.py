@@ -28,7 +28,7 @@ class RankReducedEnumeration(SubtreeSolver):
         self._spans, self.curvature = spans, spans.curvature
         self._plain = ClosedFormEnumeration(problem, spans.curvature, options)
         self._bounded = ClosedFormEnumeration(problem, None, options)
-        self.scope = self._bounded.scope
+        self.valid_for = self._bounded.valid_for
         self.k = problem.k
 
     def explore(
@@ -47,11 +47,11 @@ class RankReducedEnumeration(SubtreeSolver):
     def _explore_one(
         self, state: StateArray, upper: float, tolerance: float, budget: int, work: float, adopts: bool
     ) -> list[EnumerationResult | None] | None:
-        inside, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-        reduced = self._spans.reduce(inside, candidates, self.k)
+        included, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+        reduced = self._spans.reduce(included, candidates, self.k)
         price = self._spans.price(self.k)
-        kept = np.concatenate([reduced.inside, reduced.candidates])
-        if reduced.inside.size < inside.size or price > 0.25 * tolerance or not self._spans.independent(kept):
+        kept = np.concatenate([reduced.included, reduced.candidates])
+        if reduced.included.size < included.size or price > 0.25 * tolerance or not self._spans.independent(kept):
             return self._bounded.explore(state[None], upper, tolerance, budget, work, adopts)
         smaller = state.copy()
         left_out = np.setdiff1d(candidates, reduced.candidates)
@@ -61,4 +61,6 @@ class RankReducedEnumeration(SubtreeSolver):
             return walked
         result = walked[0]
         result.open_states[:, left_out] = FREE
-        return [replace(result, dropped=result.dropped - price, open_bounds=result.open_bounds - price)]
+        return [
+            replace(result, min_pruned_bound=result.min_pruned_bound - price, open_bounds=result.open_bounds - price)
+        ]

@@ -59,7 +59,7 @@ class _Part(NamedTuple):
     """A region of a walk."""
 
     state: StateArray
-    inside: IntArray
+    included: IntArray
     candidates: IntArray
     """Those that may bring anything."""
     rest: FloatArray
@@ -80,9 +80,9 @@ class _Closed(NamedTuple):
 class SelectionEnumeration(SubtreeSolver):
     """Bound to one problem, and to what its bound knows of it."""
 
-    scope = ""
+    valid_for = ""
     curvature = None
-    fewest_places = 2
+    fewest_slots = 2
     keeps = True
     witness = EigenvaluePoint()
 
@@ -125,7 +125,7 @@ class _Walk:
     most_work: float
     nodes: int = 0
     work: float = 0.0
-    dropped: float = np.inf
+    min_pruned_bound: float = np.inf
     support: tuple[int, ...] | None = None
     best: float = field(init=False)
     """The best objective known."""
@@ -135,17 +135,19 @@ class _Walk:
 
     def result(self, state: StateArray) -> EnumerationResult | None:
         """Walk the region of a node; None where columns that are in depend on each other, nearly."""
-        inside, residuals = np.flatnonzero(state == IN), self.residuals
-        span = residuals.span(inside)
+        included, residuals = np.flatnonzero(state == IN), self.residuals
+        span = residuals.span(included)
         if span.skipped > 0.0:
             return None
         rest = span.residual(residuals.columns)
         left, angle = float(np.einsum("ij,ij->", rest, rest)), residuals.angle(span)
-        closed = self._walk(_Part(state, inside, self._useful(state, inside), rest, left, angle))
+        closed = self._walk(_Part(state, included, self._useful(state, included), rest, left, angle))
         states = np.array([state for state, _ in closed.open], dtype=np.int8).reshape(-1, self.problem.d)
         bounds, moves = np.array([bound for _, bound in closed.open]), np.array(closed.moves, dtype=np.int64)
         finished = not closed.open
-        return EnumerationResult(finished, self.nodes, self.work, self.dropped, self.support, states, bounds, moves)
+        return EnumerationResult(
+            finished, self.nodes, self.work, self.min_pruned_bound, self.support, states, bounds, moves
+        )
 
     @property
     def needed(self) -> float:
@@ -157,17 +159,17 @@ class _Walk:
     def _over(self) -> bool:
         return self.nodes >= self.budget or self.work >= self.most_work or bool(self.options.stop[0])
 
-    def _useful(self, state: StateArray, inside: IntArray) -> IntArray:
+    def _useful(self, state: StateArray, included: IntArray) -> IntArray:
         """The candidates that are neither zero nor copies of columns inside, by number."""
         free, residuals = np.flatnonzero(state == FREE), self.residuals
-        useless = (residuals.norms[free] == 0.0) | np.isin(residuals.original[free], residuals.original[inside])
+        useless = (residuals.norms[free] == 0.0) | np.isin(residuals.original[free], residuals.original[included])
         return np.asarray(free[~useless])
 
     def _closes(self, bound: float) -> bool:
         """Whether a bound closes a region, which is entered if so."""
         if not bound >= self.needed:
             return False
-        self.dropped = min(self.dropped, bound)
+        self.min_pruned_bound = min(self.min_pruned_bound, bound)
         return True
 
     def _walk(self, part: _Part) -> _Closed:
@@ -175,35 +177,35 @@ class _Walk:
         if self._over:
             return _left_open(part.state)
         self.nodes += 1
-        places = self.problem.k - part.inside.size
-        if part.candidates.size <= places:
-            return _COUNTED if self._closes_alone([*part.inside, *part.candidates]) else _left_open(part.state)
-        return self._pairs(part) if places == 2 else self._divided(part, places)
+        slots = self.problem.k - part.included.size
+        if part.candidates.size <= slots:
+            return _COUNTED if self._closes_alone([*part.included, *part.candidates]) else _left_open(part.state)
+        return self._pairs(part) if slots == 2 else self._divided(part, slots)
 
-    def _divided(self, part: _Part, places: int) -> _Closed:
+    def _divided(self, part: _Part, slots: int) -> _Closed:
         """A region with three places or more, by its eigenvalues or by its parts."""
         residuals, (d, m) = self.residuals, part.rest.shape
         angles, margin = residuals.angles(part.rest, part.angle), residuals.margin(part.angle, part.left)
         self.work += _of_values(d, m)
-        gains, reliable = residuals.gains(part.rest, part.inside, part.candidates, angles)
-        captured, doubt = residuals.captured(part.rest, part.candidates, places, angles)
+        gains, reliable = residuals.gains(part.rest, part.included, part.candidates, angles)
+        captured, doubt = residuals.captured(part.rest, part.candidates, slots, angles)
         without = part.left - margin - doubt * part.left
         bound = without - float(captured.sum())
         if self._closes(bound):
             return _CLOSED
-        into = np.where(reliable, without - gains - float(captured[: places - 1].sum()), -np.inf)
+        into = np.where(reliable, without - gains - float(captured[: slots - 1].sum()), -np.inf)
         order = np.argsort(-gains, kind="stable")
-        return self._parts(part, places, order, into, bound)
+        return self._parts(part, slots, order, into, bound)
 
-    def _parts(self, part: _Part, places: int, order: IntArray, into: FloatArray, bound: float) -> _Closed:
+    def _parts(self, part: _Part, slots: int, order: IntArray, into: FloatArray, bound: float) -> _Closed:
         """A region by its parts, the most promising columns first: each with one of them, without those before it."""
         state, moves, tails = part.state.copy(), list[int](), list[_Closed]()
         counted, last, angles = True, _CLOSED, self.residuals.angles(part.rest, part.angle)
         for at, row in enumerate(order.tolist()):
             column, later = int(part.candidates[row]), part.candidates[order[at + 1 :]]
-            if later.size < places - 1:
+            if later.size < slots - 1:
                 # What is left has so few columns that a set with one more, dealt with above, captures no less.
-                alone = [*part.inside, column, *later]
+                alone = [*part.included, column, *later]
                 last = _CLOSED if counted or self._none_open(tails) or self._closes_alone(alone) else _left_open(state)
                 break
             if self._over:
@@ -211,7 +213,7 @@ class _Walk:
                 break
             if self._closes(float(into[row])):
                 moves.append(8 * column + LEFT_OUT)
-                counted = counted and places == 3
+                counted = counted and slots == 3
             else:
                 child = state.copy()
                 child[column] = IN
@@ -242,7 +244,7 @@ class _Walk:
         left = float(np.einsum("ij,ij->", rest, rest))
         turned = part.angle + 1.01 * angle + residuals.unit
         useful = later[residuals.original[later] != residuals.original[column]]
-        return self._walk(_Part(state, np.append(part.inside, column), useful, rest, left, turned))
+        return self._walk(_Part(state, np.append(part.included, column), useful, rest, left, turned))
 
     def _pairs(self, part: _Part) -> _Closed:
         """A region with two places, by all pairs of its candidates."""
@@ -254,15 +256,15 @@ class _Walk:
         if undecided.size:
             first, second = divmod(int(np.argmax(np.where(np.isfinite(low), captured, -np.inf))), size)
             if np.isfinite(low[first, second]) and part.left - captured[first, second] < self.best:
-                self._adopt([*part.inside, *part.candidates[[first, second]]])
+                self._adopt([*part.included, *part.candidates[[first, second]]])
                 undecided = self._suspects(low)
         if undecided.shape[0] <= MOST_SUSPECTS:
             self.work += undecided.shape[0] * 4.0 * d * m
-            alone = [[*part.inside, *part.candidates[pair]] for pair in undecided]
+            alone = [[*part.included, *part.candidates[pair]] for pair in undecided]
             if all([self._closes_alone(columns) for columns in alone]):
                 cleared = low >= self.needed
                 least = float(low[cleared].min(initial=np.inf))
-                self.dropped = min(self.dropped, least)
+                self.min_pruned_bound = min(self.min_pruned_bound, least)
                 return _COUNTED
         return self._by_eigenvalues(part)
 

@@ -92,8 +92,8 @@ class StrongColumns:
 
         ``support`` is that of a good model, ``level`` the one below which there is to be nothing.
         """
-        places = self._problem.k - int(np.count_nonzero(state == IN))
-        if not level < NEAR * self._products.constant or places < 1:
+        slots = self._problem.k - int(np.count_nonzero(state == IN))
+        if not level < NEAR * self._products.constant or slots < 1:
             return None
         strong = self._independent([*np.flatnonzero(state == IN).tolist(), *self._first(state, support)])
         if np.any((state == IN) & (self._length > 0.0) & ~np.isin(np.arange(len(state)), strong)):
@@ -102,7 +102,7 @@ class StrongColumns:
             weak = np.setdiff1d(np.flatnonzero((state == FREE) & (self._length > 0.0)), strong)
             try:
                 columns = WeakColumns(
-                    self._products, strong, weak, places, most_alike=MORE, stop=self._stop, threads=self._threads
+                    self._products, strong, weak, slots, most_alike=MORE, stop=self._stop, threads=self._threads
                 )
             except (np.linalg.LinAlgError, TooMuchAlikeError):
                 return None
@@ -172,24 +172,24 @@ class _Tree:
             if column < 0:
                 parts.append(part)
                 continue
-            inside, outside = state.copy(), state.copy()
-            inside[column], outside[column] = IN, OUT
-            waiting += [outside, inside]
+            included, outside = state.copy(), state.copy()
+            included[column], outside[column] = IN, OUT
+            waiting += [outside, included]
         self.in_the_way = [column for column, _ in blamed.most_common()]
         return None if waiting or blamed else parts
 
     def _looked_at(self, state: StateArray) -> tuple[Part, int, IntArray]:
         """A region as a part, the column to divide it by (-1: none) and the weak columns that leave it open."""
         columns, bound, nothing = self._columns, self._bound, np.zeros(0, dtype=np.int64)
-        strong, places = state[columns.strong], self._k - int(np.count_nonzero(state == IN))
-        below = columns.below((strong == IN) if places == 0 else (strong != OUT), self._level)
+        strong, slots = state[columns.strong], self._k - int(np.count_nonzero(state == IN))
+        below = columns.below((strong == IN) if slots == 0 else (strong != OUT), self._level)
         free = np.flatnonzero(strong == FREE)
-        last = not free.size or places == 0
-        if below is not None and bound.holds(below, places, thorough=last):
+        last = not free.size or slots == 0
+        if below is not None and bound.holds(below, slots, thorough=last):
             return Part(state, self._proof), -1, nothing
         if last:
-            weak = columns.weak if places else nothing
-            return Part(state, None), -1, weak if below is None else bound.in_the_way(below, places)
+            weak = columns.weak if slots else nothing
+            return Part(state, None), -1, weak if below is None else bound.in_the_way(below, slots)
         drop = np.zeros(len(strong))
         if below is not None:
             drop[strong != OUT] = below.drop

@@ -69,7 +69,7 @@ class WeakColumns:
         The columns of F, ascending.
     weak : int array (any,)
         Those of W, ascending.
-    places : int
+    slots : int
         Columns of W a model may have, at most; at least 1.
     most_alike : int
         Columns like others at which a first look gives up.
@@ -84,12 +84,12 @@ class WeakColumns:
     """
 
     def __init__(
-        self, products: Products, strong: IntArray, weak: IntArray, places: int, *, most_alike: int = 10,
+        self, products: Products, strong: IntArray, weak: IntArray, slots: int, *, most_alike: int = 10,
         stop: BoolArray | None = None, threads: int = 1,
     ) -> None:  # fmt: skip
         self.stop = never_stop() if stop is None else stop
-        self.strong, self.weak, self.places, self._products = strong, weak, min(places, len(weak)), products
-        self._most = len(strong) + places + 2
+        self.strong, self.weak, self.slots, self._products = strong, weak, min(slots, len(weak)), products
+        self._most = len(strong) + slots + 2
         self._inner, self._outer = products.among(strong, strong), products.among(strong, weak)
         self._b = products.target[strong], products.target[weak]
         self._taken = max(ROOM, 2.0 * self._room(NEAR * products.constant))
@@ -115,7 +115,7 @@ class WeakColumns:
     @property
     def kept(self) -> int:
         """Cosines that are kept of each column."""
-        return min(self.places - 1 + NEIGHBOURS, max(1, len(self.weak) - 1))
+        return min(self.slots - 1 + NEIGHBOURS, max(1, len(self.weak) - 1))
 
     def _first_look(self) -> tuple[int, bool]:
         """How many of some columns are too much like others, even if their nearest neighbours are not counted.
@@ -124,34 +124,34 @@ class WeakColumns:
         """
         count = len(self.weak)
         rows = np.arange(0, count, max(1, count // FIRST_LOOK), dtype=np.int64)
-        if self.places < 2 or not rows.size or self.stop[0]:
+        if self.slots < 2 or not rows.size or self.stop[0]:
             return 0, False
         sizes = np.abs(self.columns.block(rows))
         sizes[range(len(rows)), rows] = 0.0
-        taken = min(count, SPARED + self.places - 1)
+        taken = min(count, SPARED + self.slots - 1)
         largest = -np.sort(-np.partition(sizes, count - taken, axis=1)[:, count - taken :], axis=1)
-        alone = largest[:, : self.places - 1].sum(axis=1)
+        alone = largest[:, : self.slots - 1].sum(axis=1)
         return int(np.count_nonzero(largest[:, SPARED:].sum(axis=1) >= 1.0)), bool(np.any(alone >= 1.0))
 
-    def _room(self, level: float) -> float:
+    def _room(self, threshold: float) -> float:
         """mu for sets of strong and weak columns and the target."""
-        return 2.0 * shift(self._most, entry_error(self._products.roundings, self._products.constant, level))
+        return 2.0 * shift(self._most, entry_error(self._products.roundings, self._products.constant, threshold))
 
-    def below(self, inside: BoolArray, level: float) -> Below | None:
+    def below(self, included: BoolArray, threshold: float) -> Below | None:
         """For B, a mask over the strong columns; None where rounding is too large."""
-        key = inside.tobytes(), level
+        key = included.tobytes(), threshold
         if key not in self._known_below:
-            self._known_below[key] = self._below(inside, level)
+            self._known_below[key] = self._below(included, threshold)
         return self._known_below[key]
 
-    def _below(self, inside: BoolArray, level: float) -> Below | None:
+    def _below(self, included: BoolArray, threshold: float) -> Below | None:
         constant = self._products.constant
-        room = self._room(level) if level < constant else math.inf
+        room = self._room(threshold) if threshold < constant else math.inf
         if not 2.0 * room <= self._taken:
             return None
-        scale = math.sqrt(2.0 * (constant - level))
-        of_strong, of_weak = self._b[0][inside] / scale, self._b[1] / scale
-        inner = self._inner[np.ix_(inside, inside)] - room * np.eye(int(np.count_nonzero(inside)))
+        scale = math.sqrt(2.0 * (constant - threshold))
+        of_strong, of_weak = self._b[0][included] / scale, self._b[1] / scale
+        inner = self._inner[np.ix_(included, included)] - room * np.eye(int(np.count_nonzero(included)))
         try:
             factor = np.linalg.cholesky(inner)
         except np.linalg.LinAlgError:
@@ -159,7 +159,7 @@ class WeakColumns:
         z, x, inverse = _solved(factor, of_strong)
         rest = 1.0 - room - float(z @ z)
         drop = x**2 / np.diagonal(inverse) if len(z) else np.zeros(0)
-        sides = dense.solve_triangular(factor, self._outer[inside], lower=True, check_finite=False)
+        sides = dense.solve_triangular(factor, self._outer[included], lower=True, check_finite=False)
         return Below(rest, (of_weak - z @ sides) * self._inverse, drop)
 
 

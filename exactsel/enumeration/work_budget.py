@@ -99,24 +99,24 @@ class SubtreeRecord:
         """Whether a subtree has been walked before."""
         return bool(self.failures or self.successes)
 
-    def wants(self, places: int, columns: int) -> bool:
+    def wants(self, slots: int, columns: int) -> bool:
         """Whether to walk the subtree of a node with this many places left over this many columns."""
         if columns > MOST_COLUMNS or self.allowance < 0.0:
             return False
-        again = self.work >= MORE_WORK * self.given.get(places, math.inf)
-        if not again and self._takes_long(places) and self.passed_over.get(places, 0) % LOOK_AGAIN:
+        again = self.work >= MORE_WORK * self.given.get(slots, math.inf)
+        if not again and self._takes_long(slots) and self.passed_over.get(slots, 0) % LOOK_AGAIN:
             return False
         # What fails at few places fails at more.
-        hardest = min((r for r in self.failures if r <= places and not self._may_try_again(r)), default=None)
+        hardest = min((r for r in self.failures if r <= slots and not self._may_try_again(r)), default=None)
         return hardest is None
 
-    def wants_unbounded(self, places: int, columns: int, costly: bool) -> bool:
+    def wants_unbounded(self, slots: int, columns: int, costly: bool) -> bool:
         """Whether to walk the subtree of such a node before a bound call, which may be a costly one, is made."""
-        if places <= FEW_PLACES:
+        if slots <= FEW_PLACES:
             if self._seldom_finish and self.passed_over.get(FEW_PLACES, 0) % LOOK_AGAIN:
                 return False
-            return supports(places, columns) <= (MOST_COUNTED if costly else QUICKLY_COUNTED)
-        return not self.begun and self.wants(places, columns)
+            return supports(slots, columns) <= (MOST_COUNTED if costly else QUICKLY_COUNTED)
+        return not self.begun and self.wants(slots, columns)
 
     @property
     def work(self) -> float:
@@ -130,60 +130,60 @@ class SubtreeRecord:
         """Work that walks may still waste."""
         return WASTED * self.useful + FIRST_TRIES - self.wasted
 
-    def expected_waste(self, places: int) -> float:
+    def expected_waste(self, slots: int) -> float:
         """Work that a walk with so many places left is expected to waste."""
-        return self.failure_rate.get(places, 1.0) * self.work
+        return self.failure_rate.get(slots, 1.0) * self.work
 
-    def _may_try_again(self, places: int) -> bool:
-        failures = self.failures[places]
-        if self.work >= MORE_WORK * self.given.get(places, math.inf):
+    def _may_try_again(self, slots: int) -> bool:
+        failures = self.failures[slots]
+        if self.work >= MORE_WORK * self.given.get(slots, math.inf):
             return True
-        return self.successes.get(places - 1, 0) >= PATIENCE << min(failures - 1, 10)
+        return self.successes.get(slots - 1, 0) >= PATIENCE << min(failures - 1, 10)
 
-    def _takes_long(self, places: int) -> bool:
-        return places > FEW_PLACES and self.typical.get(places, 0.0) > max(TYPICAL_WORK, self.work / 2)
+    def _takes_long(self, slots: int) -> bool:
+        return slots > FEW_PLACES and self.typical.get(slots, 0.0) > max(TYPICAL_WORK, self.work / 2)
 
     @property
     def _seldom_finish(self) -> bool:
         """Whether walks of few places are passed over, most of the time."""
         return self.in_vain > MOST_IN_VAIN or self.allowance < 0.0
 
-    def expected(self, places: int, columns: int, iterations: float) -> float:
+    def expected(self, slots: int, columns: int, iterations: float) -> float:
         """About the work there is below a node with so many places left over so many columns, bound call included.
 
         A walk of which nothing is known yet counts with all that it may take.
         """
         call = (iterations + 1.0) * columns**2
-        if self.wants_unbounded(places, columns, costly=False) or self.wants(places, columns):
-            return call + self.typical.get(places, self.work)
+        if self.wants_unbounded(slots, columns, costly=False) or self.wants(slots, columns):
+            return call + self.typical.get(slots, self.work)
         return call
 
-    def note_no_walk(self, places: int) -> None:
+    def note_no_walk(self, slots: int) -> None:
         """Enter an open node that was not walked."""
-        if places <= FEW_PLACES and self._seldom_finish:
-            places = FEW_PLACES
-        elif not self._takes_long(places):
+        if slots <= FEW_PLACES and self._seldom_finish:
+            slots = FEW_PLACES
+        elif not self._takes_long(slots):
             return
-        self.passed_over[places] = self.passed_over.get(places, 0) + 1
+        self.passed_over[slots] = self.passed_over.get(slots, 0) + 1
 
-    def note_walk(self, places: int, columns: int, work: float, finished: bool) -> None:
+    def note_walk(self, slots: int, columns: int, work: float, finished: bool) -> None:
         """Enter the outcome of one walk, and what it took besides setting it up."""
         work, offered = work + columns**2, self.work
-        before = self.typical.get(places)
-        self.typical[places] = work if before is None else before + (work - before) / 8
-        self.passed_over[max(places, FEW_PLACES)] = 1
-        if places <= FEW_PLACES:
+        before = self.typical.get(slots)
+        self.typical[slots] = work if before is None else before + (work - before) / 8
+        self.passed_over[max(slots, FEW_PLACES)] = 1
+        if slots <= FEW_PLACES:
             self.in_vain += ((not finished) - self.in_vain) / RECENT
-        rate = self.failure_rate.get(places, 1.0)
-        self.failure_rate[places] = SURER * rate if finished else 0.5 * (1.0 + rate)
+        rate = self.failure_rate.get(slots, 1.0)
+        self.failure_rate[slots] = SURER * rate if finished else 0.5 * (1.0 + rate)
         if finished:
             self.useful += work
-            self.successes[places] = self.successes.get(places, 0) + 1
+            self.successes[slots] = self.successes.get(slots, 0) + 1
         else:
             self.wasted += work
-            self.failures[places] = self.failures.get(places, 0) + 1
-            self.given[places] = max(offered, self.given.get(places, 0.0))
-            self.successes[places - 1] = 0
+            self.failures[slots] = self.failures.get(slots, 0) + 1
+            self.given[slots] = max(offered, self.given.get(slots, 0.0))
+            self.successes[slots - 1] = 0
 
     def note_count(self, work: float) -> None:
         """Enter a part of a count."""
@@ -296,9 +296,9 @@ class WorkBudget:
         return budget if budget >= LEAST_SUBSEARCH else 0
 
 
-def supports(places: int, columns: int) -> int:
-    """Ways to fill the places from the columns still free, ``places`` or fewer of them."""
-    return sum(math.comb(columns, size) for size in range(places + 1))
+def supports(slots: int, columns: int) -> int:
+    """Ways to fill the places from the columns still free, ``slots`` or fewer of them."""
+    return sum(math.comb(columns, size) for size in range(slots + 1))
 
 
 def walk_budget(columns: int, work: float) -> int:

@@ -46,7 +46,7 @@ def imply(sets: Sets, state: StateArray, k: int) -> bool:
         return bool(_imply_limits(sets, state, k))
     if sets.kind == NOT_BOTH:
         return bool(_imply_not_both(sets, state, k))
-    inside = 0
+    included = 0
     while True:
         settled = _one_pass(sets, state)
         if settled < 0:
@@ -54,8 +54,8 @@ def imply(sets: Sets, state: StateArray, k: int) -> bool:
         if settled == 1:
             break
     for j in range(state.size):
-        inside += state[j] == IN
-    return inside < k or (inside == k and not _has_orphans(sets, state))
+        included += state[j] == IN
+    return included < k or (included == k and not _has_orphans(sets, state))
 
 
 @njit
@@ -97,44 +97,44 @@ def _has_orphans(sets: Sets, state: StateArray) -> bool:
     for j in range(state.size):
         if state[j] != IN or sets.first[j] == sets.first[j + 1]:
             continue
-        inside, parents = 0, sets.first[j + 1] - sets.first[j]
+        included, parents = 0, sets.first[j + 1] - sets.first[j]
         for at in range(sets.first[j], sets.first[j + 1]):
-            inside += state[sets.members[at]] == IN
-        if inside == 0 or (sets.kind == STRONG and inside < parents):
+            included += state[sets.members[at]] == IN
+        if included == 0 or (sets.kind == STRONG and included < parents):
             return True
     return False
 
 
 @njit
 def _imply_limits(sets: Sets, state: StateArray, k: int) -> bool:
-    inside, total = np.zeros(state.size, dtype=np.int64), 0
+    included, total = np.zeros(state.size, dtype=np.int64), 0
     for j in range(state.size):
         if state[j] == IN:
             total += 1
             if sets.members[j] >= 0:
-                inside[sets.members[j]] += 1
-                if inside[sets.members[j]] > sets.most:
+                included[sets.members[j]] += 1
+                if included[sets.members[j]] > sets.most:
                     return False
     if total > k:
         return False
     for j in range(state.size):
-        if state[j] == FREE and sets.members[j] >= 0 and inside[sets.members[j]] == sets.most:
+        if state[j] == FREE and sets.members[j] >= 0 and included[sets.members[j]] == sets.most:
             state[j] = OUT
     return True
 
 
 @njit
 def _imply_not_both(sets: Sets, state: StateArray, k: int) -> bool:
-    inside = 0
+    included = 0
     for j in range(state.size):
         if state[j] != IN:
             continue
-        inside += 1
+        included += 1
         for at in range(sets.first[j], sets.first[j + 1]):
             if state[sets.members[at]] == IN:
                 return False
             state[sets.members[at]] = OUT
-    return inside <= k
+    return included <= k
 
 
 @njit

@@ -155,9 +155,9 @@ def relax_node(
         _solve_node(problem, solved_columns(units, fixed, problem.k), start, cutoff, answers, points, row)
         return
     form, loss, lam, rules = node_form(problem.groups, problem.data, units), problem.loss, problem.lam, problem.rules
-    places, x = problem.k - fixed, start[form.columns]
+    slots, x = problem.k - fixed, start[form.columns]
     image, new_image, q, ranked = (
-        np.empty(form.image_size), np.empty(form.image_size), np.empty(units.size), np.empty(places + 1),
+        np.empty(form.image_size), np.empty(form.image_size), np.empty(units.size), np.empty(slots + 1),
     )  # fmt: skip
     forget_worse_start(loss, form, lam, rules, x, image)
     write_image(form, x, image)
@@ -169,7 +169,7 @@ def relax_node(
     if rules.after_fit >= 0.0:
         work = 0.0
         if rules.second_order:
-            work = begin_at_relaxation(loss, form, fixed, places, lam, cutoff, stop, start, x, image)
+            work = begin_at_relaxation(loss, form, fixed, slots, lam, cutoff, stop, start, x, image)
         if work > 0.0:
             spent, most = int(work), 0
         else:
@@ -179,7 +179,7 @@ def relax_node(
         image_w[:] = image
     while True:
         base = dual_value(loss, form, x, image, w, image_w, q, slope)
-        bound = node_bound(base, q, fixed, places, lam, ranked)
+        bound = node_bound(base, q, fixed, slots, lam, ranked)
         if bound > best:
             best, point_base = bound, base
             point[:] = proven_by(form, x, w)
@@ -195,7 +195,7 @@ def relax_node(
         while True:
             for i in range(w.size):
                 u[i] = w[i] - step * slope[i]
-            norm, level = prox(form, u, fixed, places, step * lam, level, new)
+            norm, level = prox(form, u, fixed, slots, step * lam, level, new)
             write_image(form, new, new_image)
             value = smooth_value(loss, form, new, new_image)
             if step * rules.lipschitz <= rules.floor:
@@ -221,7 +221,7 @@ def relax_node(
     write_relaxed(answers, row, units, fixed, problem.k, lam, point_base, point_q, size, size, cutoff)
     write_point(points, row, form.columns, point)
     if rules.after_fit >= 0.0:
-        suggest_by_cost(answers, row, units, fixed, places, costs)
+        suggest_by_cost(answers, row, units, fixed, slots, costs)
     answers.iterations[row] = iterations + spent
     if not finished or (rules.after_fit >= 0.0 and stop[0]):  # a fit may have been cut short
         answers.status[row] = UNFINISHED
@@ -243,8 +243,8 @@ def _solve_node(
     form = node_form(problem.groups, problem.data, units)
     x, image, q = start[form.columns], np.empty(form.image_size), np.empty(units.size)
     forget_worse_start(problem.loss, form, problem.lam, problem.rules, x, image)
-    hopeless = cutoff + 1e-12 * abs(cutoff)
-    status = minimise(problem.loss, form, problem.data, problem.lam, x, image, hopeless)
+    stop_above = cutoff + 1e-12 * abs(cutoff)
+    status = minimise(problem.loss, form, problem.data, problem.lam, x, image, stop_above)
     if status == ILL_CONDITIONED:
         answers.status[row] = ILL_CONDITIONED
         return

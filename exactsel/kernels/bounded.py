@@ -54,7 +54,7 @@ class BoundedWorkspace(NamedTuple):
 
 
 @njit
-def bounded_room(d: int) -> BoundedWorkspace:
+def bounded_workspace(d: int) -> BoundedWorkspace:
     """Memory for bounds over at most d columns."""
     return BoundedWorkspace(
         np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d + 1)
@@ -83,14 +83,14 @@ def add(high: float, low: float, more: float, more_low: float) -> tuple[float, f
 
 
 @njit
-def _residual(data: SubtreeData, columns: IntArray, m: int, room: BoundedWorkspace) -> None:
+def _residual(data: SubtreeData, columns: IntArray, m: int, workspace: BoundedWorkspace) -> None:
     """v = Hx - A'y for all columns of the problem, x on the first m of ``columns``."""
-    v, v_low, d = room.v, room.v_low, data.b.size
+    v, v_low, d = workspace.v, workspace.v_low, data.b.size
     for i in range(d):
         v[i] = -data.b[i]
         v_low[i] = -data.low_b[i]
     for j in range(m):
-        x, x_low = room.x[j], room.x_low[j]
+        x, x_low = workspace.x[j], workspace.x_low[j]
         row, row_low = data.H[columns[j]], data.low[columns[j]]
         t = SPLITTER * x
         x_a = t - (t - x)
@@ -111,13 +111,13 @@ def _residual(data: SubtreeData, columns: IntArray, m: int, room: BoundedWorkspa
 
 
 @njit
-def _rough_residual(data: SubtreeData, columns: IntArray, m: int, room: BoundedWorkspace) -> None:
+def _rough_residual(data: SubtreeData, columns: IntArray, m: int, workspace: BoundedWorkspace) -> None:
     """The same in doubles."""
-    v, d = room.v, data.b.size
+    v, d = workspace.v, data.b.size
     for i in range(d):
         v[i] = -data.b[i]
     for j in range(m):
-        row, x = data.H[columns[j]], room.x[j]
+        row, x = data.H[columns[j]], workspace.x[j]
         for i in range(d):
             v[i] += row[i] * x
 
@@ -134,11 +134,11 @@ def _step(K: FloatArray, m: int, w: FloatArray, step: FloatArray) -> None:
 
 
 @njit
-def _refine(K: FloatArray, columns: IntArray, m: int, skip: int, room: BoundedWorkspace) -> None:
+def _refine(K: FloatArray, columns: IntArray, m: int, skip: int, workspace: BoundedWorkspace) -> None:
     """Take K v off x; where a column is skipped, the inverse without it, which makes its coefficient stay 0."""
-    w, step = room.w, room.step
+    w, step = workspace.w, workspace.step
     for i in range(m):
-        w[i] = room.v[columns[i]] + room.v_low[columns[i]]
+        w[i] = workspace.v[columns[i]] + workspace.v_low[columns[i]]
     if skip >= 0:
         w[skip] = 0.0
         total = 0.0
@@ -148,46 +148,48 @@ def _refine(K: FloatArray, columns: IntArray, m: int, skip: int, room: BoundedWo
     _step(K, m, w, step)
     for i in range(m):
         if i != skip:
-            total, low = add(room.x[i], room.x_low[i], -step[i], 0.0)
-            room.x[i] = total + low
-            room.x_low[i] = low - (room.x[i] - total)
+            total, low = add(workspace.x[i], workspace.x_low[i], -step[i], 0.0)
+            workspace.x[i] = total + low
+            workspace.x_low[i] = low - (workspace.x[i] - total)
 
 
 @njit
 def _hidden(
-    data: SubtreeData, columns: IntArray, fixed: int, m: int, places: int, skip: int, error: float,
-    room: BoundedWorkspace
+    data: SubtreeData, columns: IntArray, fixed: int, m: int, slots: int, skip: int, error: float,
+    workspace: BoundedWorkspace
 ) -> float:  # fmt: skip
     """R ||y|| times the sum in the bound; ``error`` times the length of a column is what its v is off by."""
-    largest, total = room.largest[:places], 0.0
+    largest, total = workspace.largest[:slots], 0.0
     largest[:] = 0.0
     for i in range(m):
         if i == skip:
             continue
         j = columns[i]
-        weight = (abs(room.v[j] + room.v_low[j]) * (1.0 + 4.0 * UNIT) + error * data.lengths[j]) * data.reach[j]
+        weight = (abs(workspace.v[j] + workspace.v_low[j]) * (1.0 + 4.0 * UNIT) + error * data.lengths[j]) * data.reach[
+            j
+        ]
         if i < fixed:
             total += weight
-        elif places > 0 and weight > largest[places - 1]:
-            at = places - 1
+        elif slots > 0 and weight > largest[slots - 1]:
+            at = slots - 1
             while at > 0 and largest[at - 1] < weight:
                 largest[at] = largest[at - 1]
                 at -= 1
             largest[at] = weight
-    for i in range(places):
+    for i in range(slots):
         total += largest[i]
     return total * (1.0 + (m + 8) * UNIT)
 
 
 @njit
-def _value(data: SubtreeData, columns: IntArray, m: int, room: BoundedWorkspace) -> tuple[float, float, float]:
+def _value(data: SubtreeData, columns: IntArray, m: int, workspace: BoundedWorkspace) -> tuple[float, float, float]:
     """c - x'(v + A'y)/2, sum_j abs(x_j) ||a_j||, and what rounding x'v may have taken."""
     high, low, size, lost = data.constant, data.low_constant, 0.0, 0.0
     for i in range(m):
-        j, x, x_low = columns[i], -0.5 * room.x[i], -0.5 * room.x_low[i]
+        j, x, x_low = columns[i], -0.5 * workspace.x[i], -0.5 * workspace.x_low[i]
         p, e = product(x, data.b[j])
         high, low = add(high, low, p, e + x * data.low_b[j] + x_low * data.b[j])
-        slope = room.v[j] + room.v_low[j]
+        slope = workspace.v[j] + workspace.v_low[j]
         high, low = add(high, low, x * slope, x_low * slope)
         size += 2.0 * (abs(x) + abs(x_low)) * data.lengths[j]
         lost += 4.0 * UNIT * abs(x * slope)
@@ -196,8 +198,8 @@ def _value(data: SubtreeData, columns: IntArray, m: int, room: BoundedWorkspace)
 
 @njit
 def bounded_fit(
-    data: SubtreeData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, skip: int, K: FloatArray,
-    level: float, room: BoundedWorkspace,
+    data: SubtreeData, columns: IntArray, x: FloatArray, fixed: int, m: int, slots: int, skip: int, K: FloatArray,
+    level: float, workspace: BoundedWorkspace,
 ) -> float:  # fmt: skip
     """The bound of a region for bounded models, refined until it reaches the level or cannot; see the module.
 
@@ -205,23 +207,23 @@ def bounded_fit(
     the region. ``K`` is a guide to the inverse of H on all m.
     """
     best, length = -np.inf, np.sqrt(2.0 * data.constant)
-    room.x[:m] = x[:m]
-    room.x_low[:m] = 0.0
+    workspace.x[:m] = x[:m]
+    workspace.x_low[:m] = 0.0
     unit = ((4 * m + 64) * UNIT) ** 2 + 4.0 * PRODUCT_ERROR
-    room.v_low[:] = 0.0
+    workspace.v_low[:] = 0.0
     for _ in range(MOST_ROUGH):
-        _rough_residual(data, columns, m, room)
-        _refine(K, columns, m, skip, room)
-    value, _, _ = _value(data, columns, m, room)
+        _rough_residual(data, columns, m, workspace)
+        _refine(K, columns, m, skip, workspace)
+    value, _, _ = _value(data, columns, m, workspace)
     if not value >= level - HOPELESS * data.constant:
         return -np.inf
     for attempt in range(MOST_REFINEMENTS):
         if attempt > 0:
-            _refine(K, columns, m, skip, room)
-        _residual(data, columns, m, room)
-        value, size, lost = _value(data, columns, m, room)
+            _refine(K, columns, m, skip, workspace)
+        _residual(data, columns, m, workspace)
+        value, size, lost = _value(data, columns, m, workspace)
         total = size + length
-        hidden = _hidden(data, columns, fixed, m, places, skip, unit * total, room)
+        hidden = _hidden(data, columns, fixed, m, slots, skip, unit * total, workspace)
         bound = value - hidden - 2.0 * lost - 2.0 * unit * total**2 - 8.0 * UNIT * (abs(value) + hidden)
         if bound > best:
             best = bound

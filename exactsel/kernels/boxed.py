@@ -221,17 +221,17 @@ def _boxed_value_ahead(loss: Any, form: Any, base: float, ahead: FloatArray, ima
 
 @prox.register(BoxedForm)
 def _boxed_prox(
-    form: Any, u: FloatArray, fixed: int, places: int, weight: float, guess: float, x: FloatArray
+    form: Any, u: FloatArray, fixed: int, slots: int, weight: float, guess: float, x: FloatArray
 ) -> tuple[float, float]:
     if not form.signs and knows_limits(form.inner):
-        norm, level = prox_limited(u, form.low, form.high, fixed, places, weight * form.box.ridge, guess, x)
+        norm, level = prox_limited(u, form.low, form.high, fixed, slots, weight * form.box.ridge, guess, x)
         return norm * form.box.ridge, level
     for i in range(u.size):
         if form.low[i] == 0.0 and u[i] < 0.0:
             u[i] = 0.0
         if form.high[i] == 0.0 and u[i] > 0.0:
             u[i] = 0.0
-    norm, level = prox(form.inner, u, fixed, places, weight, guess, x)
+    norm, level = prox(form.inner, u, fixed, slots, weight, guess, x)
     return norm, level
 
 
@@ -253,9 +253,9 @@ def _boxed_stalled(form: Any, best: float, iterations: int) -> bool:
 
 @minimise.register(BoxedForm)
 def _boxed_minimise(
-    loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, hopeless: float
+    loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, stop_above: float
 ) -> int:
-    status = int(minimise(loss, form.inner, data, lam, x, image, hopeless))
+    status = int(minimise(loss, form.inner, data, lam, x, image, stop_above))
     if status == ILL_CONDITIONED or within(x, form.low, form.high):
         return status
     into_box(x, form.low, form.high)

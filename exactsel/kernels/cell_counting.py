@@ -68,7 +68,7 @@ class CellWorkspace(NamedTuple):
 
 
 @njit
-def cell_room(rows: int, m: int, cells: int) -> CellWorkspace:
+def cell_workspace(rows: int, m: int, cells: int) -> CellWorkspace:
     """Memory for parents that make so many cells."""
     return CellWorkspace(
         np.empty(rows, dtype=np.int64),
@@ -162,59 +162,59 @@ def _count_rows(
 
 @njit
 def _all_rows(
-    data: CellData, parent: IntArray, last: int, room: CellWorkspace, every: IntArray
+    data: CellData, parent: IntArray, last: int, workspace: CellWorkspace, every: IntArray
 ) -> float:  # fmt: skip
     """Divide all rows by the columns of a parent, and count pairs of the columns after its last.
 
     The multiplications it is worth.
     """
     m = data.bits.shape[0]
-    room.sizes[:] = 0
+    workspace.sizes[:] = 0
     for row in range(data.start.size):
         code = data.start[row] >> 1
         for a in range(parent.size):
             code = 2 * code + data.bits[parent[a], row]
         code = 2 * code + (data.start[row] & 1)
-        room.codes[row] = code
-        room.sizes[code] += data.weights[row]
+        workspace.codes[row] = code
+        workspace.sizes[code] += data.weights[row]
     cleared = 0
-    for cell in range(room.mixed.size):
-        room.mixed[cell] = min(room.sizes[2 * cell], room.sizes[2 * cell + 1]) > 0
-        if room.mixed[cell]:
-            room.pairs[2 * cell : 2 * cell + 2, last + 1 :, last + 1 :] = 0
+    for cell in range(workspace.mixed.size):
+        workspace.mixed[cell] = min(workspace.sizes[2 * cell], workspace.sizes[2 * cell + 1]) > 0
+        if workspace.mixed[cell]:
+            workspace.pairs[2 * cell : 2 * cell + 2, last + 1 :, last + 1 :] = 0
             cleared += 2
-    work = _count_rows(data, every, room.codes, room.mixed, last, 2, room.pairs)
+    work = _count_rows(data, every, workspace.codes, workspace.mixed, last, 2, workspace.pairs)
     return float(work + ADD * data.start.size * (parent.size + 2) + 0.6 * cleared * (m - last) ** 2)
 
 
 @njit
-def _child(data: CellData, rows: IntArray, last: int, room: CellWorkspace) -> float:
+def _child(data: CellData, rows: IntArray, last: int, workspace: CellWorkspace) -> float:
     """Divide the cells of a parent by the column ``last``; ``rows`` are those that hold its other value.
 
     Code 4 cell + label is the part of a cell without them, 4 cell + 2 + label the part with them. The multiplications
     it is worth.
     """
-    m, parts, mixed, parents = data.bits.shape[0], room.parts, room.mixed, room.pairs
-    part_sizes, cleared = room.part_sizes, 0
+    m, parts, mixed, parents = data.bits.shape[0], workspace.parts, workspace.mixed, workspace.pairs
+    part_sizes, cleared = workspace.part_sizes, 0
     part_sizes[:] = 0
     for i in range(rows.size):
-        code = room.codes[rows[i]]
+        code = workspace.codes[rows[i]]
         part_sizes[4 * (code >> 1) + 2 + (code & 1)] += data.weights[rows[i]]
     for cell in range(mixed.size):
         part = part_sizes[4 * cell : 4 * cell + 4]
-        part[0], part[1] = room.sizes[2 * cell] - part[2], room.sizes[2 * cell + 1] - part[3]
+        part[0], part[1] = workspace.sizes[2 * cell] - part[2], workspace.sizes[2 * cell + 1] - part[3]
         mixed[cell] = min(part[0], part[1]) > 0 or min(part[2], part[3]) > 0
         if mixed[cell]:
             parts[4 * cell + 2 : 4 * cell + 4, last + 1 :, last + 1 :] = 0
             cleared += 2
-    work = _count_rows(data, rows, room.codes, mixed, last, 4, parts)
+    work = _count_rows(data, rows, workspace.codes, mixed, last, 4, parts)
     for cell in range(mixed.size):
         if min(part_sizes[4 * cell], part_sizes[4 * cell + 1]) > 0:
             for label in range(2):
-                whole, inside, rest = parents[2 * cell + label], parts[4 * cell + 2 + label], parts[4 * cell + label]
+                whole, included, rest = parents[2 * cell + label], parts[4 * cell + 2 + label], parts[4 * cell + label]
                 for j in range(last + 1, m):
                     for l in range(j, m):
-                        rest[j, l] = whole[j, l] - inside[j, l]
+                        rest[j, l] = whole[j, l] - included[j, l]
             cleared += 2
     return float(work + 0.6 * cleared * (m - last) ** 2)
 
@@ -247,18 +247,18 @@ class Found(NamedTuple):
 @njit
 def _keep_lower(found: Found) -> tuple[int, float]:
     """Make room by dropping the sets of larger sums: how many are left, and the sum none of them is above."""
-    level, kept = float(np.median(found.sums)), 0
+    threshold, kept = float(np.median(found.sums)), 0
     for i in range(found.sums.size):
-        if found.sums[i] <= level and kept < (found.sums.size + 1) // 2:
+        if found.sums[i] <= threshold and kept < (found.sums.size + 1) // 2:
             found.sets[kept] = found.sets[i]
             found.sums[kept] = found.sums[i]
             kept += 1
-    return kept, level
+    return kept, threshold
 
 
 @njit
 def _count_pairs(
-    data: CellData, prefix: IntArray, last: int, level: float, pairs: NDArray[np.int32], sizes: IntArray,
+    data: CellData, prefix: IntArray, last: int, threshold: float, pairs: NDArray[np.int32], sizes: IntArray,
     used: IntArray, found: Found, known: int,
 ) -> tuple[int, float, float]:  # fmt: skip
     """Write down the sets of a prefix and two columns after ``last`` whose sum is not above the level.
@@ -282,22 +282,22 @@ def _count_pairs(
                     (f[x + z] - f[x] - f[z]) + (f[xj + zj] - f[xj] - f[zj])
                     + (f[xl + zl] - f[xl] - f[zl]) + (f[none + also] - f[none] - f[also])
                 )  # fmt: skip
-                if total > level:
+                if total > threshold:
                     break
-            if not total > level:
+            if not total > threshold:
                 if known == found.sums.size:
-                    known, level = _keep_lower(found)
+                    known, threshold = _keep_lower(found)
                 for b in range(q):
                     found.sets[known, b] = prefix[b]
                 found.sets[known, q], found.sets[known, q + 1], found.sums[known] = j, l, total
                 known += 1
-    return known, level, LOOK_UP * looked
+    return known, threshold, LOOK_UP * looked
 
 
 @njit(parallel=True)
 def count_sets(
     bits: NDArray[np.uint8], first: IntArray, columns: IntArray, start: IntArray, weights: IntArray,
-    table: FloatArray, cells: int, places: int, ways: IntArray, parents: IntArray, level: float, stop: BoolArray,
+    table: FloatArray, cells: int, slots: int, ways: IntArray, parents: IntArray, threshold: float, stop: BoolArray,
     found: IntArray, sums: FloatArray, counts: IntArray, levels: FloatArray, work: FloatArray,
 ) -> None:  # fmt: skip
     """Find the sets of so many columns that reach the level, those of some parents: all but the last three columns.
@@ -308,7 +308,7 @@ def count_sets(
         The parts of :class:`CellData`: threads are handed no tuples.
     cells : int
         Those that the columns always in make.
-    places : int
+    slots : int
         Columns of a set, at least 2; with 2 there is one parent, and it is the set's as it is.
     ways : int64 array (m - 1, parent + 1)
         Binomial coefficients.
@@ -327,17 +327,17 @@ def count_sets(
     by_column, begin = rows_by_column(first, columns, m)
     for chunk in prange(parents.shape[0]):
         data = CellData(bits, first, columns, start, weights, table)
-        room, into = cell_room(n, m, cells << size), Found(found[chunk], sums[chunk])
-        known, within, spent, prefix = 0, level, 0.0, np.empty(places - 2, dtype=np.int64)
+        workspace, into = cell_workspace(n, m, cells << size), Found(found[chunk], sums[chunk])
+        known, within, spent, prefix = 0, threshold, 0.0, np.empty(slots - 2, dtype=np.int64)
         for i in range(parents.shape[1]):
             if stop[0] or parents[chunk, i] < 0:
                 break
             write_set(parents[chunk, i], ways, prefix[:size])
             above = prefix[size - 1] if size > 0 else -1
-            spent += _all_rows(data, prefix[:size], above, room, every)
-            if places == 2:
+            spent += _all_rows(data, prefix[:size], above, workspace, every)
+            if slots == 2:
                 known, within, looked = _count_pairs(
-                    data, prefix, -1, within, room.pairs, room.sizes, room.used, into, known
+                    data, prefix, -1, within, workspace.pairs, workspace.sizes, workspace.used, into, known
                 )
                 spent += looked
                 continue
@@ -345,9 +345,9 @@ def count_sets(
                 if stop[0]:
                     break
                 prefix[size] = last
-                spent += _child(data, by_column[begin[last] : begin[last + 1]], last, room)
+                spent += _child(data, by_column[begin[last] : begin[last + 1]], last, workspace)
                 known, within, looked = _count_pairs(
-                    data, prefix, last, within, room.parts, room.part_sizes, room.used, into, known
+                    data, prefix, last, within, workspace.parts, workspace.part_sizes, workspace.used, into, known
                 )
                 spent += looked
         counts[chunk], levels[chunk], work[chunk] = known, within, spent

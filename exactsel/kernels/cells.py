@@ -128,7 +128,7 @@ def _newton_system(
 @njit
 def fit_on_cells(
     AT: Columns, y: FloatArray, row_weights: FloatArray, levelled: bool, lam: float, columns: IntArray,
-    tolerance: float, x: FloatArray, hopeless: float,
+    tolerance: float, x: FloatArray, stop_above: float,
 ) -> tuple[float, float]:  # fmt: skip
     """As :func:`exactsel.kernels.refit.newton_refit` of logistic loss, by damped Newton steps on the cells.
 
@@ -144,7 +144,7 @@ def fit_on_cells(
     for _ in range(MOST_STEPS):
         _newton_system(data, slopes, bends, lam, u, gradient, H)
         norm = dot(gradient, gradient) ** 0.5
-        if norm <= tolerance or stalled >= 2 or (not levelled and 2.0 * lam * (value - hopeless) >= norm * norm):
+        if norm <= tolerance or stalled >= 2 or (not levelled and 2.0 * lam * (value - stop_above) >= norm * norm):
             break
         if not cholesky(H):
             return value, np.inf

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import in_numpy, njit
-from exactsel.kernels.triples import TripleWorkspace, triple_room, triples_clear
+from exactsel.kernels.triples import TripleWorkspace, triple_workspace, triples_clear
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
 
@@ -94,36 +94,36 @@ class CountWorkspace(NamedTuple):
 
 
 @njit
-def count_room(d: int) -> CountWorkspace:
+def count_workspace(d: int) -> CountWorkspace:
     """Memory for counts over at most d columns."""
     size = max(1, d)
     return CountWorkspace(
         np.empty((size, size)), np.empty((size, size)), np.empty((size, size)), np.empty(size), np.empty(size),
         np.empty(size), np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.bool_),
         np.full((MOST_SUSPECTS, MOST_PLACES), -1, dtype=np.int64), np.empty(size, dtype=np.int64),
-        np.zeros(size), np.zeros(size, dtype=np.bool_), np.zeros((6, size)), triple_room(size),
+        np.zeros(size), np.zeros(size, dtype=np.bool_), np.zeros((6, size)), triple_workspace(size),
     )  # fmt: skip
 
 
 @njit
-def sets_of(places: int, columns: int) -> float:
+def sets_of(slots: int, columns: int) -> float:
     """Ways to choose exactly so many of the columns, as a float."""
     total = 1.0
-    for i in range(places):
+    for i in range(slots):
         total = total * (columns - i) / (i + 1)
     return max(total, 0.0)
 
 
 @njit
-def margin_for(data: SubtreeData, level: float, size: int) -> float:
+def margin_for(data: SubtreeData, threshold: float, size: int) -> float:
     """The share of diag(H) to be taken off where sets of ``size`` columns are eliminated; inf where that is hopeless.
 
     b_i b_j / T is at most sqrt(H_ii H_jj) where pivots are positive, and with K = c / (c - level) the errors of H, b
     and T make at most gamma (1 + 2 sqrt(K) + K) of it.
     """
-    if not data.constant - level > 0.0:
+    if not data.constant - threshold > 0.0:
         return np.inf
-    root = np.sqrt(max(1.0, data.constant / (data.constant - level)))
+    root = np.sqrt(max(1.0, data.constant / (data.constant - threshold)))
     entry = (data.roundings + 16) * UNIT * (1.0 + root) ** 2
     margin = 1.05 * size * (entry + (size + 16) * UNIT)
     return margin if margin <= USELESS else np.inf
@@ -131,41 +131,43 @@ def margin_for(data: SubtreeData, level: float, size: int) -> float:
 
 @njit
 def distinct(
-    data: SubtreeData, columns: IntArray, fixed: int, m: int, skip: int, room: CountWorkspace
+    data: SubtreeData, columns: IntArray, fixed: int, m: int, skip: int, workspace: CountWorkspace
 ) -> tuple[int, int]:
-    """Write the columns that count to ``room.order``: how many of the first ``fixed``, and how many in all.
+    """Write the columns that count to ``workspace.order``: how many of the first ``fixed``, and how many in all.
 
     The one at position ``skip`` is skipped, and so is every twin of a column that came before.
     """
-    at, inside = 0, 0
+    at, included = 0, 0
     for i in range(m):
         if i == fixed:
-            inside = at
+            included = at
         twin = data.twin[columns[i]]
-        if i != skip and twin >= 0 and not room.seen[twin]:
-            room.seen[twin] = True
-            room.order[at] = columns[i]
+        if i != skip and twin >= 0 and not workspace.seen[twin]:
+            workspace.seen[twin] = True
+            workspace.order[at] = columns[i]
             at += 1
     if fixed == m:
-        inside = at
+        included = at
     for i in range(at):
-        room.seen[data.twin[room.order[i]]] = False
-    return inside, at
+        workspace.seen[data.twin[workspace.order[i]]] = False
+    return included, at
 
 
 @njit(sums=True)
-def eliminate(data: SubtreeData, inside: int, m: int, level: float, margin: float, room: CountWorkspace) -> bool:
-    """Eliminate the first ``inside`` of the m columns in ``room.order``; whether all pivots are positive.
+def eliminate(
+    data: SubtreeData, included: int, m: int, threshold: float, margin: float, workspace: CountWorkspace
+) -> bool:
+    """Eliminate the first ``included`` of the m columns in ``workspace.order``; whether all pivots are positive.
 
-    ``room.M`` receives the Schur complement of Q - margin * diag(H) on the others.
+    ``workspace.M`` receives the Schur complement of Q - margin * diag(H) on the others.
     """
-    rows, M, scaled, order = room.rows, room.M, room.scaled, room.order
+    rows, M, scaled, order = workspace.rows, workspace.M, workspace.scaled, workspace.order
     if not margin < np.inf:
         return False
-    unit = 1.0 / np.sqrt(2.0 * (data.constant - level))
+    unit = 1.0 / np.sqrt(2.0 * (data.constant - threshold))
     for i in range(m):
         scaled[i] = data.b[order[i]] * unit
-    for q in range(inside):
+    for q in range(included):
         row, of_q, b_q = rows[q], data.H[order[q]], scaled[q]
         for i in range(q, m):
             row[i] = of_q[order[i]] - b_q * scaled[i]
@@ -180,25 +182,27 @@ def eliminate(data: SubtreeData, inside: int, m: int, level: float, margin: floa
         row[q] = pivot * root
         for i in range(q + 1, m):
             row[i] *= root
-    for i in range(inside, m):
-        row, of_i, b_i = M[i - inside], data.H[order[i]], scaled[i]
-        for j in range(inside, i + 1):
-            row[j - inside] = of_i[order[j]] - b_i * scaled[j]
-        for q in range(inside):
-            factor, above = rows[q, i], rows[q, inside:]
-            for j in range(i + 1 - inside):
+    for i in range(included, m):
+        row, of_i, b_i = M[i - included], data.H[order[i]], scaled[i]
+        for j in range(included, i + 1):
+            row[j - included] = of_i[order[j]] - b_i * scaled[j]
+        for q in range(included):
+            factor, above = rows[q, i], rows[q, included:]
+            for j in range(i + 1 - included):
                 row[j] -= factor * above[j]
-        row[i - inside] -= margin * of_i[order[i]]
+        row[i - included] -= margin * of_i[order[i]]
     return True
 
 
 @in_numpy(eliminate)
-def _eliminate_whole(data: SubtreeData, inside: int, m: int, level: float, margin: float, room: CountWorkspace) -> bool:
+def _eliminate_whole(
+    data: SubtreeData, included: int, m: int, threshold: float, margin: float, workspace: CountWorkspace
+) -> bool:
     if not margin < np.inf:
         return False
-    order, rows, scaled = room.order[:m], room.rows, room.scaled
-    scaled[:m] = data.b[order] / np.sqrt(2.0 * (data.constant - level))
-    for q in range(inside):
+    order, rows, scaled = workspace.order[:m], workspace.rows, workspace.scaled
+    scaled[:m] = data.b[order] / np.sqrt(2.0 * (data.constant - threshold))
+    for q in range(included):
         of_q = data.H[order[q], order[q:]]
         row = of_q - scaled[q] * scaled[q:m] - rows[:q, q] @ rows[:q, q:m]
         pivot = row[0] - margin * of_q[0]
@@ -206,44 +210,44 @@ def _eliminate_whole(data: SubtreeData, inside: int, m: int, level: float, margi
             return False
         row[0] = pivot
         rows[q, q:m] = row / np.sqrt(pivot)
-    rest, left = slice(inside, m), m - inside
+    rest, left = slice(included, m), m - included
     of_rest = data.H[np.ix_(order[rest], order[rest])]
-    above = rows[:inside, rest]
+    above = rows[:included, rest]
     schur = of_rest - np.outer(scaled[rest], scaled[rest]) - above.T @ above
     schur[np.diag_indices(left)] -= margin * of_rest.diagonal()
     lower = np.tril_indices(left)
-    room.M[:left, :left][lower] = schur[lower]
+    workspace.M[:left, :left][lower] = schur[lower]
     return True
 
 
 @njit
-def _suspect(room: CountWorkspace, found: int, a: int, b: int, c: int, e: int) -> int:
+def _suspect(workspace: CountWorkspace, found: int, a: int, b: int, c: int, e: int) -> int:
     """Enter a set of positions (-1: none); one more than there is room for is counted, but not entered."""
     if found < MOST_SUSPECTS:
-        line = room.undecided[found]
+        line = workspace.undecided[found]
         line[0], line[1], line[2], line[3] = a, b, c, e
     return found + 1
 
 
 @njit
-def count_one(M: FloatArray, m: int, room: CountWorkspace, also: int, found: int) -> int:
+def count_one(M: FloatArray, m: int, workspace: CountWorkspace, also: int, found: int) -> int:
     """Enter every column whose diagonal entry is not positive, and take it out of the counts that follow."""
     for i in range(m):
         if not M[i, i] > 0.0:
-            found = _suspect(room, found, i, also, -1, -1)
+            found = _suspect(workspace, found, i, also, -1, -1)
             M[i, i] = np.inf
     return found
 
 
 @njit
-def count_two(M: FloatArray, m: int, room: CountWorkspace, found: int) -> int:
+def count_two(M: FloatArray, m: int, workspace: CountWorkspace, found: int) -> int:
     """Enter every pair whose minor is negative."""
     for i in range(1, m):
         row, diagonal = M[i], M[i, i]
         if diagonal < np.inf:
             for j in range(i):
                 if not row[j] * row[j] <= diagonal * M[j, j] and found <= MOST_SUSPECTS:
-                    found = _suspect(room, found, i, j, -1, -1)
+                    found = _suspect(workspace, found, i, j, -1, -1)
     return found
 
 
@@ -262,25 +266,25 @@ def _bad_rows(M: FloatArray, first: int, u: FloatArray, w: FloatArray) -> int:
 
 
 @njit
-def _enter_row(M: FloatArray, pivot: int, l: int, room: CountWorkspace, also: int, found: int) -> int:
+def _enter_row(M: FloatArray, pivot: int, l: int, workspace: CountWorkspace, also: int, found: int) -> int:
     """Enter the triples of one pivot and one row."""
-    u, w = room.u, room.w
+    u, w = workspace.u, workspace.w
     for j in range(l):
         left = M[l, j] - u[l] * u[j]
         if left * left > w[l] * w[j] and found <= MOST_SUSPECTS:
-            found = _suspect(room, found, pivot, l, j, also)
+            found = _suspect(workspace, found, pivot, l, j, also)
     return found
 
 
 @njit
-def count_three(M: FloatArray, m: int, room: CountWorkspace, also: int, found: int) -> int:
+def count_three(M: FloatArray, m: int, workspace: CountWorkspace, also: int, found: int) -> int:
     """Enter every pair and triple that is not positive definite, each with the column ``also`` (-1: none).
 
     With a pivot i and u_l = M_il / sqrt(M_ii), w_l = M_ll - u_l^2: (M_lj - u_l u_j)^2 <= w_l w_j for all j < l < i.
     """
-    if triples_clear(M, m, room.triples):
+    if triples_clear(M, m, workspace.triples):
         return found
-    u, w = room.u, room.w
+    u, w = workspace.u, workspace.w
     for i in range(1, m):
         if not M[i, i] < np.inf or found > MOST_SUSPECTS:
             continue
@@ -289,7 +293,7 @@ def count_three(M: FloatArray, m: int, room: CountWorkspace, also: int, found: i
             u[l] = M[i, l] * unit
             w[l] = M[l, l] - u[l] * u[l]
             if not w[l] > 0.0:
-                found = _suspect(room, found, i, l, also, -1)
+                found = _suspect(workspace, found, i, l, also, -1)
                 w[l] = np.inf
         l = 1
         while l + 3 < i:
@@ -300,10 +304,10 @@ def count_three(M: FloatArray, m: int, room: CountWorkspace, also: int, found: i
                     bad += left * left > w[p] * w[q]
             if bad:
                 for p in range(l, l + 4):
-                    found = _enter_row(M, i, p, room, also, found)
+                    found = _enter_row(M, i, p, workspace, also, found)
             l += 4
         while l < i:
-            found = _enter_row(M, i, l, room, also, found)
+            found = _enter_row(M, i, l, workspace, also, found)
             l += 1
     return found
 
@@ -319,23 +323,23 @@ def _without(M: FloatArray, i: int, V: FloatArray) -> None:
 
 
 @njit
-def count(m: int, places: int, room: CountWorkspace) -> int:
-    """Enter the suspects among the sets of ``places`` (<= m) of the m columns of ``room.M``, by position.
+def count(m: int, slots: int, workspace: CountWorkspace) -> int:
+    """Enter the suspects among the sets of ``slots`` (<= m) of the m columns of ``workspace.M``, by position.
 
     What is entered may be part of such a set, which is then suspected for any other columns in it. How many were
     entered; where more than :data:`MOST_SUSPECTS`, the count was broken off.
     """
-    M, V = room.M, room.V
-    room.undecided[:] = -1
-    found = count_one(M, m, room, -1, 0)
-    if places == 2:
-        return int(count_two(M, m, room, found))
-    if places == 3:
-        return int(count_three(M, m, room, -1, found))
-    if places == 4:
+    M, V = workspace.M, workspace.V
+    workspace.undecided[:] = -1
+    found = count_one(M, m, workspace, -1, 0)
+    if slots == 2:
+        return int(count_two(M, m, workspace, found))
+    if slots == 3:
+        return int(count_three(M, m, workspace, -1, found))
+    if slots == 4:
         for i in range(3, m):
             if M[i, i] < np.inf and found <= MOST_SUSPECTS:
                 _without(M, i, V)
-                found = count_one(V, i, room, i, found)
-                found = count_three(V, i, room, i, found)
+                found = count_one(V, i, workspace, i, found)
+                found = count_three(V, i, workspace, i, found)
     return int(found)

@@ -72,39 +72,39 @@ def first_level(start: Start, levels: int) -> Levels:
 
 
 @njit
-def swap_in_basis(stack: Levels, level: int, i: int, j: int) -> None:
+def swap_in_basis(stack: Levels, depth: int, i: int, j: int) -> None:
     """Exchange two columns of the basis."""
     if i == j:
         return
-    K, T, p = stack.K[level], stack.T[level], stack.size[level]
+    K, T, p = stack.K[depth], stack.T[depth], stack.size[depth]
     for a in range(p):
         K[i, a], K[j, a] = K[j, a], K[i, a]
     for a in range(p):
         K[a, i], K[a, j] = K[a, j], K[a, i]
-    for a in range(stack.others[level]):
+    for a in range(stack.others[depth]):
         T[i, a], T[j, a] = T[j, a], T[i, a]
-    x, columns = stack.x[level], stack.columns[level]
+    x, columns = stack.x[depth], stack.columns[depth]
     x[i], x[j] = x[j], x[i]
     columns[i], columns[j] = columns[j], columns[i]
 
 
 @njit
-def substitute(stack: Levels, level: int, scale: FloatArray) -> int:
+def substitute(stack: Levels, depth: int, scale: FloatArray) -> int:
     """Which of the others had best take the place of the last of the basis: that with most of it, in unit columns."""
-    T, last, p = stack.T[level], stack.size[level] - 1, stack.size[level]
+    T, last, p = stack.T[depth], stack.size[depth] - 1, stack.size[depth]
     most, found = 0.0, NOTHING
-    for a in range(stack.others[level]):
-        share = abs(T[last, a]) / scale[stack.columns[level, p + a]]
+    for a in range(stack.others[depth]):
+        share = abs(T[last, a]) / scale[stack.columns[depth, p + a]]
         if share > most:
             most, found = share, a
     return found
 
 
 @njit
-def _exchange_whole(stack: Levels, level: int, a: int) -> bool:
+def _exchange_whole(stack: Levels, depth: int, a: int) -> bool:
     """T and D of the next level; False where they grow too large."""
-    p, q, D = stack.size[level], stack.others[level], stack.denominator[level]
-    T, T_next = stack.T[level], stack.T[level + 1]
+    p, q, D = stack.size[depth], stack.others[depth], stack.denominator[depth]
+    T, T_next = stack.T[depth], stack.T[depth + 1]
     last = p - 1
     pivot = T[last, a]
     common = D * pivot
@@ -117,7 +117,7 @@ def _exchange_whole(stack: Levels, level: int, a: int) -> bool:
         if divisor > 1:
             for i in range(p):
                 divisor = _common_divisor(divisor, abs(T_next[i, c]))
-    stack.denominator[level + 1] = common // divisor
+    stack.denominator[depth + 1] = common // divisor
     largest = abs(common) // divisor
     for c in range(q - 1):
         for i in range(p):
@@ -134,15 +134,15 @@ def _common_divisor(a: int, b: int) -> int:
 
 
 @njit
-def exchange(stack: Levels, level: int, a: int, scale: FloatArray, turned: FloatArray) -> float:
+def exchange(stack: Levels, depth: int, a: int, scale: FloatArray, turned: FloatArray) -> float:
     """Next level: the last column of the basis is fixed to 0, and the ``a``-th of the others takes its place.
 
     Returns the trace of the new K, inf where T grows too large.
     """
-    p, q = stack.size[level], stack.others[level]
-    K, T, x, columns = stack.K[level], stack.T[level], stack.x[level], stack.columns[level]
-    K_next, columns_next = stack.K[level + 1], stack.columns[level + 1]
-    last, own = p - 1, scale[columns[p + a]] * stack.denominator[level]
+    p, q = stack.size[depth], stack.others[depth]
+    K, T, x, columns = stack.K[depth], stack.T[depth], stack.x[depth], stack.columns[depth]
+    K_next, columns_next = stack.K[depth + 1], stack.columns[depth + 1]
+    last, own = p - 1, scale[columns[p + a]] * stack.denominator[depth]
     for i in range(p):
         turned[i] = T[i, a] * scale[columns[i]] / own
     share = turned[last]
@@ -151,7 +151,7 @@ def exchange(stack: Levels, level: int, a: int, scale: FloatArray, turned: Float
         turned[i] /= share
     corner, trace = K[last, last], 0.0
     for i in range(p):
-        stack.x[level + 1, i] = x[i] - turned[i] * x[last]
+        stack.x[depth + 1, i] = x[i] - turned[i] * x[last]
         first, half = K[last, i], turned[i]
         for j in range(p):
             K_next[i, j] = K[i, j] - half * (K[last, j] - corner * turned[j]) - first * turned[j]
@@ -160,28 +160,28 @@ def exchange(stack: Levels, level: int, a: int, scale: FloatArray, turned: Float
         columns_next[p + c] = columns[p + q - 1 if c == a else p + c]
     columns_next[:last] = columns[:last]
     columns_next[last] = columns[p + a]
-    stack.size[level + 1], stack.others[level + 1] = p, q - 1
-    stack.value[level + 1], stack.fixed[level + 1] = stack.value[level], stack.fixed[level]
-    return trace if _exchange_whole(stack, level, a) else np.inf
+    stack.size[depth + 1], stack.others[depth + 1] = p, q - 1
+    stack.value[depth + 1], stack.fixed[depth + 1] = stack.value[depth], stack.fixed[depth]
+    return trace if _exchange_whole(stack, depth, a) else np.inf
 
 
 @njit(sums=True)
-def leave_out(stack: Levels, level: int) -> None:
+def leave_out(stack: Levels, depth: int) -> None:
     """Next level: the last column of the basis, which nothing can replace, is fixed to 0."""
-    p, q = stack.size[level], stack.others[level]
-    K, K_next, x = stack.K[level], stack.K[level + 1], stack.x[level]
+    p, q = stack.size[depth], stack.others[depth]
+    K, K_next, x = stack.K[depth], stack.K[depth + 1], stack.x[depth]
     last = p - 1
     inverse = 1.0 / K[last, last]
     for i in range(last):
         factor = K[last, i] * inverse
-        stack.x[level + 1, i] = x[i] - factor * x[last]
+        stack.x[depth + 1, i] = x[i] - factor * x[last]
         for j in range(last):
             K_next[i, j] = K[i, j] - factor * K[last, j]
         for a in range(q):
-            stack.T[level + 1, i, a] = stack.T[level, i, a]
-        stack.columns[level + 1, i] = stack.columns[level, i]
+            stack.T[depth + 1, i, a] = stack.T[depth, i, a]
+        stack.columns[depth + 1, i] = stack.columns[depth, i]
     for a in range(q):
-        stack.columns[level + 1, last + a] = stack.columns[level, p + a]
-    stack.size[level + 1], stack.others[level + 1] = last, q
-    stack.value[level + 1] = stack.value[level] + 0.5 * x[last] ** 2 * inverse
-    stack.fixed[level + 1], stack.denominator[level + 1] = stack.fixed[level], stack.denominator[level]
+        stack.columns[depth + 1, last + a] = stack.columns[depth, p + a]
+    stack.size[depth + 1], stack.others[depth + 1] = last, q
+    stack.value[depth + 1] = stack.value[depth] + 0.5 * x[last] ** 2 * inverse
+    stack.fixed[depth + 1], stack.denominator[depth + 1] = stack.fixed[depth], stack.denominator[depth]

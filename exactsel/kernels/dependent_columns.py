@@ -54,12 +54,12 @@ def _apply(
 
 
 @njit
-def distance(data: SubtreeData, order: IntArray, size: int, column: int, room: CountWorkspace) -> float:
+def distance(data: SubtreeData, order: IntArray, size: int, column: int, workspace: CountWorkspace) -> float:
     """How far a column is from the span of the first ``size`` in ``order``, at most and in its lengths.
 
-    The factor of these columns' H is in ``room.rows``.
+    The factor of these columns' H is in ``workspace.rows``.
     """
-    t, low, r, r_low = room.long[0], room.long[1], room.long[2], room.long[3]
+    t, low, r, r_low = workspace.long[0], workspace.long[1], workspace.long[2], workspace.long[3]
     t[:size] = 0.0
     low[:size] = 0.0
     for attempt in range(REFINEMENTS + 1):
@@ -69,10 +69,10 @@ def distance(data: SubtreeData, order: IntArray, size: int, column: int, room: C
             r[i] = high + rest
             r_low[i] = rest - (r[i] - high)
         if attempt < REFINEMENTS:
-            room.long[4, :size] = r[:size]
-            _solve(room.rows, size, room.long[4])
+            workspace.long[4, :size] = r[:size]
+            _solve(workspace.rows, size, workspace.long[4])
             for i in range(size):
-                high, rest = add(t[i], low[i], room.long[4, i], 0.0)
+                high, rest = add(t[i], low[i], workspace.long[4, i], 0.0)
                 t[i] = high + rest
                 low[i] = rest - (t[i] - high)
     high, rest = data.H[column, column], data.low[column, column]
@@ -102,35 +102,35 @@ def _eliminated(data: SubtreeData, order: IntArray, size: int, column: int, L: F
 
 
 @njit
-def independent(data: SubtreeData, inside: int, m: int, room: CountWorkspace) -> tuple[int, int, int]:
-    """Keep of ``room.order`` what brings something new: how many of the first ``inside``, and how many in all.
+def independent(data: SubtreeData, included: int, m: int, workspace: CountWorkspace) -> tuple[int, int, int]:
+    """Keep of ``workspace.order`` what brings something new: how many of the first ``included``, and how many in all.
 
     Of S, columns dependent on those before; of the others, columns dependent on S, or on S and one before, which
-    ``room.stands_in`` receives. The third number is how many distances were written to ``room.distances``.
+    ``workspace.stands_in`` receives. The third number is how many distances were written to ``workspace.distances``.
     """
-    order, L, V, w, dropped = room.order, room.rows, room.V, room.w, 0
-    room.stands_in[:] = False
+    order, L, V, w, dropped = workspace.order, workspace.rows, workspace.V, workspace.w, 0
+    workspace.stands_in[:] = False
     kept = 0
-    for q in range(inside):
+    for q in range(included):
         column = order[q]
         left = _eliminated(data, order, kept, column, L, L[kept])
         if not left > NEARLY * data.H[column, column]:
-            e = distance(data, order, kept, column, room)
+            e = distance(data, order, kept, column, workspace)
             if not e <= FARTHEST:
                 return -1, m, 0
-            room.distances[dropped] = e
+            workspace.distances[dropped] = e
             dropped += 1
             continue
         L[kept, kept] = np.sqrt(left)
         order[kept] = column
         kept += 1
     at = kept
-    for q in range(inside, m):
+    for q in range(included, m):
         column, line = order[q], V[at]
         left = _eliminated(data, order, kept, column, L, line)
         e = np.inf
         if not left > NEARLY * data.H[column, column]:
-            e = distance(data, order, kept, column, room)
+            e = distance(data, order, kept, column, workspace)
         elif kept + 1 < order.size:
             for l in range(kept, at):
                 other = V[l]
@@ -145,13 +145,13 @@ def independent(data: SubtreeData, inside: int, m: int, room: CountWorkspace) ->
                     L[kept, :kept] = other[:kept]
                     L[kept, kept] = np.sqrt(w[l])
                     # The column at ``kept`` is put back at once; the column itself is not in the basis.
-                    e = min(e, distance(data, order, kept + 1, column, room))
+                    e = min(e, distance(data, order, kept + 1, column, workspace))
                     order[kept] = before
                     if e <= FARTHEST:
-                        room.stands_in[order[l]] = True
+                        workspace.stands_in[order[l]] = True
                         break
         if e <= FARTHEST:
-            room.distances[dropped] = e
+            workspace.distances[dropped] = e
             dropped += 1
             continue
         order[at] = column
@@ -161,14 +161,14 @@ def independent(data: SubtreeData, inside: int, m: int, room: CountWorkspace) ->
 
 
 @njit
-def farthest(room: CountWorkspace, dropped: int, most: int) -> float:
+def farthest(workspace: CountWorkspace, dropped: int, most: int) -> float:
     """The sum of the largest distances of as many columns as a model may hold."""
     total = 0.0
     for _ in range(min(most, dropped)):
         at = 0
         for i in range(dropped):
-            if room.distances[i] > room.distances[at]:
+            if workspace.distances[i] > workspace.distances[at]:
                 at = i
-        total += room.distances[at]
-        room.distances[at] = 0.0
+        total += workspace.distances[at]
+        workspace.distances[at] = 0.0
     return total

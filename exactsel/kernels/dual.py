@@ -97,9 +97,9 @@ def dual_from_gram(
 
 
 @njit
-def node_bound(base: float, q: FloatArray, fixed: int, places: int, lam: float, ranked: FloatArray) -> float:
+def node_bound(base: float, q: FloatArray, fixed: int, slots: int, lam: float, ranked: FloatArray) -> float:
     """Formula (2) from ``base`` and ``q``; ``ranked`` receives the largest q of C in descending order."""
-    total = top_sum(q, fixed, places, ranked)
+    total = top_sum(q, fixed, slots, ranked)
     for j in range(fixed):
         total += q[j]
     return float(base - total * (1.0 + (q.size + 8) * UNIT) / (2.0 * lam))
@@ -107,7 +107,7 @@ def node_bound(base: float, q: FloatArray, fixed: int, places: int, lam: float, 
 
 @njit
 def child_bounds(
-    bound: float, q: FloatArray, fixed: int, places: int, lam: float, ranked: FloatArray,
+    bound: float, q: FloatArray, fixed: int, slots: int, lam: float, ranked: FloatArray,
     bound_in: FloatArray, bound_out: FloatArray,
 ) -> None:  # fmt: skip
     """Bounds of the children that fix each candidate to 1 or to 0, by the same dual vector.
@@ -118,8 +118,8 @@ def child_bounds(
     shave = 1.0 - (q.size + 16) * UNIT
     bound_in[:fixed] = bound
     bound_out[:fixed] = bound
-    weakest = ranked[places - 1] if places > 0 else 0.0
-    following = max(ranked[places], 0.0)
+    weakest = ranked[slots - 1] if slots > 0 else 0.0
+    following = max(ranked[slots], 0.0)
     for j in range(fixed, q.size):
         bound_in[j] = bound + max(0.0, weakest - q[j]) * shave / (2.0 * lam) if weakest > -np.inf else bound
         bound_out[j] = bound + max(0.0, q[j] - following) * shave / (2.0 * lam)

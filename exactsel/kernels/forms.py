@@ -228,10 +228,10 @@ def _rows_value_ahead(loss: Any, form: Any, base: float, ahead: FloatArray, imag
 
 @choose_by_type("form")
 def prox(
-    form: Any, u: FloatArray, fixed: int, places: int, weight: float, guess: float, x: FloatArray
+    form: Any, u: FloatArray, fixed: int, slots: int, weight: float, guess: float, x: FloatArray
 ) -> tuple[float, float]:
     """:func:`exactsel.kernels.selection.prox_k_support` of what is chosen, columns or groups of them."""
-    norm, level = prox_k_support(u, fixed, places, weight, guess, x)
+    norm, level = prox_k_support(u, fixed, slots, weight, guess, x)
     return norm, level
 
 
@@ -248,19 +248,19 @@ def stalled(form: Any, best: float, iterations: int) -> bool:
 
 
 @choose_by_type("form")
-def minimise(loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, hopeless: float) -> int:
+def minimise(loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, stop_above: float) -> int:
     """Overwrite the start x by the best model on all columns of the form, and ``image`` by its image.
 
     Returns ILL_CONDITIONED where that failed. Otherwise what a node is called whose bound reaches the cut-off
-    ``hopeless``: SOLVED, or CUT where x may then not be the minimiser.
+    ``stop_above``: SOLVED, or CUT where x may then not be the minimiser.
     """
-    newton_refit(loss, form.AT, form.y, lam, form.columns, 0.0, x, image, hopeless)
+    newton_refit(loss, form.AT, form.y, lam, form.columns, 0.0, x, image, stop_above)
     return CUT
 
 
 @minimise.register(GramForm)
 def _gram_minimise(
-    loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, hopeless: float
+    loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, stop_above: float
 ) -> int:
     if not gram_refit(data.G, data.b, data.constant, lam, form.columns, x) > -np.inf:
         return ILL_CONDITIONED

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import njit
-from exactsel.kernels.counting import MOST_SUSPECTS, USELESS, CountWorkspace, SubtreeData, count_room, margin_for
+from exactsel.kernels.counting import MOST_SUSPECTS, USELESS, CountWorkspace, SubtreeData, count_workspace, margin_for
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray
 
@@ -65,11 +65,11 @@ class GroupWorkspace(NamedTuple):
 
 
 @njit
-def group_room(d: int, groups: int, largest: int) -> GroupWorkspace:
+def group_workspace(d: int, groups: int, largest: int) -> GroupWorkspace:
     """Memory for counts over at most so many groups and columns."""
     size = max(1, largest)
     return GroupWorkspace(
-        count_room(d), np.zeros(groups + 1, dtype=np.int64), np.empty((groups, groups)), np.empty(groups),
+        count_workspace(d), np.zeros(groups + 1, dtype=np.int64), np.empty((groups, groups)), np.empty(groups),
         np.zeros(groups, dtype=np.bool_), np.zeros(groups, dtype=np.bool_), np.empty((max(1, d), size)),
         np.empty((size, max(1, d))), np.empty((size, size)), np.empty((size, size)), np.zeros(1),
         np.zeros(groups, dtype=np.int64), np.zeros(max(1, d), dtype=np.int64),
@@ -77,9 +77,9 @@ def group_room(d: int, groups: int, largest: int) -> GroupWorkspace:
 
 
 @njit
-def group_margin(data: SubtreeData, level: float, size: int, largest: int) -> float:
+def group_margin(data: SubtreeData, threshold: float, size: int, largest: int) -> float:
     """The same as :func:`exactsel.kernels.counting.margin_for` where blocks of ``largest`` are made orthonormal too."""
-    margin = margin_for(data, level, size) + 4.2 * size * (largest + 16) * np.sqrt(largest + 0.0) * UNIT
+    margin = margin_for(data, threshold, size) + 4.2 * size * (largest + 16) * np.sqrt(largest + 0.0) * UNIT
     return margin if margin <= USELESS else np.inf
 
 
@@ -111,10 +111,10 @@ def factor(block: FloatArray, size: int) -> bool:
 
 
 @njit
-def contracts(product: FloatArray, rows: int, columns: int, room: GroupWorkspace) -> bool:
+def contracts(product: FloatArray, rows: int, columns: int, workspace: GroupWorkspace) -> bool:
     """Whether the matrix in ``product`` is proven to have no singular value above one."""
-    square, size = room.square, min(rows, columns)
-    room.work[0] += 0.5 * size * size * (max(rows, columns) + size)
+    square, size = workspace.square, min(rows, columns)
+    workspace.work[0] += 0.5 * size * size * (max(rows, columns) + size)
     for i in range(size):
         for j in range(i + 1):
             total = 0.0
@@ -130,23 +130,23 @@ def contracts(product: FloatArray, rows: int, columns: int, room: GroupWorkspace
 
 
 @njit
-def _enter(room: GroupWorkspace, found: int, a: int, b: int, c: int) -> int:
+def _enter(workspace: GroupWorkspace, found: int, a: int, b: int, c: int) -> int:
     """Enter a set of groups (-1: none); one more than there is room for is counted, but not entered."""
     if found < MOST_SUSPECTS:
-        line = room.counts.undecided[found]
+        line = workspace.counts.undecided[found]
         line[0], line[1], line[2], line[3] = a, b, c, -1
     return found + 1
 
 
 @njit(sums=True)
-def orthonormalise(groups: int, room: GroupWorkspace, found: int) -> int:
+def orthonormalise(groups: int, workspace: GroupWorkspace, found: int) -> int:
     """Factor the diagonal blocks of M and make X of what is below; enter every block that is not positive definite."""
-    M, X, first = room.counts.M, room.counts.V, room.first
+    M, X, first = workspace.counts.M, workspace.counts.V, workspace.first
     for g in range(groups):
         begin, end = first[g], first[g + 1]
-        room.sound[g] = factor(M[begin:end, begin:end], end - begin)
-        if not room.sound[g]:
-            found = _enter(room, found, g, -1, -1)
+        workspace.sound[g] = factor(M[begin:end, begin:end], end - begin)
+        if not workspace.sound[g]:
+            found = _enter(workspace, found, g, -1, -1)
             continue
         for i in range(begin, end):
             row, above = X[i], M[i]
@@ -159,10 +159,10 @@ def orthonormalise(groups: int, room: GroupWorkspace, found: int) -> int:
             inverse = 1.0 / M[i, i]
             for j in range(begin):
                 row[j] *= inverse
-        room.work[0] += 0.5 * begin * (end - begin) * (end - begin)
+        workspace.work[0] += 0.5 * begin * (end - begin) * (end - begin)
         for h in range(g):
-            if room.sound[h]:
-                room.norms[g, h] = _make_orthonormal(M, X, first, g, h)
+            if workspace.sound[h]:
+                workspace.norms[g, h] = _make_orthonormal(M, X, first, g, h)
     return found
 
 
@@ -183,31 +183,31 @@ def _make_orthonormal(M: FloatArray, X: FloatArray, first: IntArray, g: int, h: 
 
 
 @njit
-def count_pairs(groups: int, room: GroupWorkspace, found: int) -> int:
+def count_pairs(groups: int, workspace: GroupWorkspace, found: int) -> int:
     """Enter every pair of groups that is not proven to be semidefinite, and give it an infinite norm."""
-    X, first, norms = room.counts.V, room.first, room.norms
+    X, first, norms = workspace.counts.V, workspace.first, workspace.norms
     for g in range(1, groups):
         for h in range(g):
-            if not (room.sound[g] and room.sound[h]) or norms[g, h] <= 1.0:
+            if not (workspace.sound[g] and workspace.sound[h]) or norms[g, h] <= 1.0:
                 continue
             rows, columns = first[g + 1] - first[g], first[h + 1] - first[h]
             for i in range(rows):
                 for j in range(columns):
-                    room.product[i, j] = X[first[g] + i, first[h] + j]
-            if not contracts(room.product, rows, columns, room):
+                    workspace.product[i, j] = X[first[g] + i, first[h] + j]
+            if not contracts(workspace.product, rows, columns, workspace):
                 norms[g, h] = np.inf
-                found = _enter(room, found, g, h, -1)
+                found = _enter(workspace, found, g, h, -1)
     return found
 
 
 @njit
-def _factored(g: int, h: int, room: GroupWorkspace) -> bool:
+def _factored(g: int, h: int, workspace: GroupWorkspace) -> bool:
     """Factor what the pivot g leaves of the group h."""
-    if room.factored[h]:
+    if workspace.factored[h]:
         return True
-    X, first, factors = room.counts.V, room.first, room.factors
+    X, first, factors = workspace.counts.V, workspace.first, workspace.factors
     begin, size, rows = first[h], first[h + 1] - first[h], first[g + 1] - first[g]
-    room.work[0] += 0.5 * size * size * (rows + size)
+    workspace.work[0] += 0.5 * size * size * (rows + size)
     for i in range(size):
         for j in range(i + 1):
             total = 0.0
@@ -215,16 +215,16 @@ def _factored(g: int, h: int, room: GroupWorkspace) -> bool:
                 total -= X[q, begin + i] * X[q, begin + j]
             factors[begin + i, j] = total
         factors[begin + i, i] += 1.0 - spare(factors.shape[1])
-    room.factored[h] = factor(factors[begin : begin + size], size)
-    return bool(room.factored[h])
+    workspace.factored[h] = factor(factors[begin : begin + size], size)
+    return bool(workspace.factored[h])
 
 
 @njit(sums=True)
-def _rows_left(g: int, h: int, room: GroupWorkspace) -> None:
+def _rows_left(g: int, h: int, workspace: GroupWorkspace) -> None:
     """What the pivot g leaves of the rows of h, times R_h^-1, for all columns before."""
-    X, first, factors, Y = room.counts.V, room.first, room.factors, room.lines
+    X, first, factors, Y = workspace.counts.V, workspace.first, workspace.factors, workspace.lines
     begin, size = first[h], first[h + 1] - first[h]
-    room.work[0] += begin * size * (first[g + 1] - first[g] + 0.5 * size)
+    workspace.work[0] += begin * size * (first[g + 1] - first[g] + 0.5 * size)
     for i in range(size):
         row, own = Y[i], X[begin + i]
         for j in range(begin):
@@ -243,49 +243,51 @@ def _rows_left(g: int, h: int, room: GroupWorkspace) -> None:
 
 
 @njit
-def _small(rows: int, begin: int, end: int, most: float, room: GroupWorkspace) -> bool:
+def _small(rows: int, begin: int, end: int, most: float, workspace: GroupWorkspace) -> bool:
     """Whether the squares of some columns of ``lines`` add up to no more than ``most``."""
     total = 0.0
     for i in range(rows):
         for j in range(begin, end):
-            total += room.lines[i, j] * room.lines[i, j]
+            total += workspace.lines[i, j] * workspace.lines[i, j]
     return total <= most
 
 
 @njit
-def _triple_holds(h: int, l: int, room: GroupWorkspace) -> bool:
+def _triple_holds(h: int, l: int, workspace: GroupWorkspace) -> bool:
     """Whether h and l are proven to be semidefinite in what a pivot leaves of them: Y R_l^-T has no norm above one."""
-    first, factors, Z = room.first, room.factors, room.product
+    first, factors, Z = workspace.first, workspace.factors, workspace.product
     begin, rows, columns, total = first[l], first[h + 1] - first[h], first[l + 1] - first[l], 0.0
-    room.work[0] += 0.5 * rows * columns * columns
+    workspace.work[0] += 0.5 * rows * columns * columns
     for i in range(rows):
         for j in range(columns):
-            value = room.lines[i, begin + j]
+            value = workspace.lines[i, begin + j]
             for q in range(j):
                 value -= Z[i, q] * factors[begin + j, q]
             Z[i, j] = value / factors[begin + j, j]
             total += Z[i, j] * Z[i, j]
-    return bool(total <= 1.0 - spare(Z.shape[0]) or contracts(Z, rows, columns, room))
+    return bool(total <= 1.0 - spare(Z.shape[0]) or contracts(Z, rows, columns, workspace))
 
 
 @njit
-def count_triples(groups: int, room: GroupWorkspace, found: int) -> int:
+def count_triples(groups: int, workspace: GroupWorkspace, found: int) -> int:
     """Enter every triple of groups that is not proven to be semidefinite, but for those with a pair that is entered."""
-    norms, left, first = room.norms, room.left, room.first
-    allowance = 2.0 * spare(room.product.shape[0])
+    norms, left, first = workspace.norms, workspace.left, workspace.first
+    allowance = 2.0 * spare(workspace.product.shape[0])
     for g in range(2, groups):
-        if not room.sound[g] or found > MOST_SUSPECTS:
+        if not workspace.sound[g] or found > MOST_SUSPECTS:
             continue
-        room.work[0] += 0.5 * g * g
+        workspace.work[0] += 0.5 * g * g
         for h in range(g):
-            room.factored[h] = False
-            left[h] = (1.0 - norms[g, h] * norms[g, h] - 8.0 * UNIT) * (1.0 - 16.0 * UNIT) if room.sound[h] else 0.0
+            workspace.factored[h] = False
+            left[h] = (
+                (1.0 - norms[g, h] * norms[g, h] - 8.0 * UNIT) * (1.0 - 16.0 * UNIT) if workspace.sound[h] else 0.0
+            )
         for h in range(1, g):
-            if not room.sound[h] or norms[g, h] == np.inf:
+            if not workspace.sound[h] or norms[g, h] == np.inf:
                 continue
             of_h, of_g, left_h, norm, ready = norms[h], norms[g], left[h], norms[g, h], False
             for l in range(h):
-                if not room.sound[l]:
+                if not workspace.sound[l]:
                     continue
                 most = of_h[l] + norm * of_g[l]
                 if left_h > 0.0 and left[l] > 0.0 and most * most <= left_h * left[l]:
@@ -293,39 +295,39 @@ def count_triples(groups: int, room: GroupWorkspace, found: int) -> int:
                 if of_h[l] == np.inf or of_g[l] == np.inf:
                     continue
                 if not ready:
-                    if not _factored(g, h, room):
-                        found = _enter(room, found, g, h, -1)
+                    if not _factored(g, h, workspace):
+                        found = _enter(workspace, found, g, h, -1)
                         norms[g, h] = np.inf
                         break
-                    _rows_left(g, h, room)
+                    _rows_left(g, h, workspace)
                     ready = True
                 # With Y the rows of h: V'D_h^-1 V = Y'Y, which is to be no more than D_l.
-                if _small(first[h + 1] - first[h], first[l], first[l + 1], left[l] - allowance, room):
+                if _small(first[h + 1] - first[h], first[l], first[l + 1], left[l] - allowance, workspace):
                     continue
-                if not _factored(g, l, room):
-                    found = _enter(room, found, g, l, -1)
+                if not _factored(g, l, workspace):
+                    found = _enter(workspace, found, g, l, -1)
                     norms[g, l] = np.inf
                     left[l] = 0.0
-                elif not _triple_holds(h, l, room):
-                    found = _enter(room, found, g, h, l)
+                elif not _triple_holds(h, l, workspace):
+                    found = _enter(workspace, found, g, h, l)
                 if found > MOST_SUSPECTS:
                     return found
     return found
 
 
 @njit
-def count_groups(groups: int, places: int, room: GroupWorkspace) -> int:
-    """Enter the suspects among the sets of ``places`` (<= groups) of the groups counted, by position.
+def count_groups(groups: int, slots: int, workspace: GroupWorkspace) -> int:
+    """Enter the suspects among the sets of ``slots`` (<= groups) of the groups counted, by position.
 
     What is entered may be part of such a set, which is then suspected for any other columns in it. How many were
     entered; where more than :data:`MOST_SUSPECTS`, the count was broken off.
     """
-    room.counts.undecided[:] = -1
-    if places == 0:
+    workspace.counts.undecided[:] = -1
+    if slots == 0:
         return 0
-    found = orthonormalise(groups, room, 0)
-    if places >= 2:
-        found = count_pairs(groups, room, found)
-    if places >= 3 and found <= MOST_SUSPECTS:
-        found = count_triples(groups, room, found)
+    found = orthonormalise(groups, workspace, 0)
+    if slots >= 2:
+        found = count_pairs(groups, workspace, found)
+    if slots >= 3 and found <= MOST_SUSPECTS:
+        found = count_triples(groups, workspace, found)
     return int(found)

@@ -91,7 +91,7 @@ def unit_lengths(x: FloatArray, first: IntArray, lengths: FloatArray) -> None:
 
 @njit
 def prox_units(
-    u: FloatArray, first: IntArray, fixed: int, places: int, weight: float, guess: float,
+    u: FloatArray, first: IntArray, fixed: int, slots: int, weight: float, guess: float,
     lengths: FloatArray, shrunk: FloatArray, x: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
     """:func:`exactsel.kernels.selection.prox_k_support` of the units' lengths, every unit of x along its own u.
@@ -99,7 +99,7 @@ def prox_units(
     The first ``fixed`` units are S. ``lengths`` and ``shrunk`` receive the units' lengths in u and in x.
     """
     unit_lengths(u, first, lengths)
-    norm, level = prox_k_support(lengths, fixed, places, weight, guess, shrunk)
+    norm, level = prox_k_support(lengths, fixed, slots, weight, guess, shrunk)
     for i in range(lengths.size):
         factor = shrunk[i] / lengths[i] if lengths[i] > 0.0 else 0.0
         for j in range(first[i], first[i + 1]):
@@ -143,9 +143,9 @@ def _grouped_smooth_value(loss: Any, form: Any, x: FloatArray, image: FloatArray
 
 @prox.register(GroupedForm)
 def _grouped_prox(
-    form: Any, u: FloatArray, fixed: int, places: int, weight: float, guess: float, x: FloatArray
+    form: Any, u: FloatArray, fixed: int, slots: int, weight: float, guess: float, x: FloatArray
 ) -> tuple[float, float]:
-    norm, level = prox_units(u, form.first, fixed, places, weight, guess, form.lengths, form.shrunk, x)
+    norm, level = prox_units(u, form.first, fixed, slots, weight, guess, form.lengths, form.shrunk, x)
     return norm, level
 
 
@@ -158,9 +158,9 @@ def _grouped_sizes(form: Any, x: FloatArray) -> FloatArray:
 
 @minimise.register(GroupedForm)
 def _grouped_minimise(
-    loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, hopeless: float
+    loss: Any, form: Any, data: Any, lam: float, x: FloatArray, image: FloatArray, stop_above: float
 ) -> int:
-    if minimise(loss, form.inner, data, lam, x, image, hopeless) == ILL_CONDITIONED:
+    if minimise(loss, form.inner, data, lam, x, image, stop_above) == ILL_CONDITIONED:
         return ILL_CONDITIONED
     write_image(form.inner, x, image)
     return CUT

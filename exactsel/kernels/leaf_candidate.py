@@ -59,12 +59,12 @@ def _residual(fit: SmallFit, move: FloatArray, column: FloatArray, r: FloatArray
     for i in range(r.size):
         r[i] = column[i] - shift
     while a + 3 < k:
-        first, second, third, fourth = fit.inside[a], fit.inside[a + 1], fit.inside[a + 2], fit.inside[a + 3]
+        first, second, third, fourth = fit.included[a], fit.included[a + 1], fit.included[a + 2], fit.included[a + 3]
         for i in range(r.size):
             r[i] -= (move[a] * first[i] + move[a + 1] * second[i]) + (move[a + 2] * third[i] + move[a + 3] * fourth[i])
         a += 4
     while a < k:
-        last = fit.inside[a]
+        last = fit.included[a]
         for i in range(r.size):
             r[i] -= move[a] * last[i]
         a += 1
@@ -73,7 +73,7 @@ def _residual(fit: SmallFit, move: FloatArray, column: FloatArray, r: FloatArray
 @in_numpy(_residual)
 def _residual_of_arrays(fit: SmallFit, move: FloatArray, column: FloatArray, r: FloatArray) -> None:
     k = fit.columns.size
-    r[:] = column[: r.size] - (move[k] if move.size > k else 0.0) - move[:k] @ fit.inside[:k, : r.size]
+    r[:] = column[: r.size] - (move[k] if move.size > k else 0.0) - move[:k] @ fit.included[:k, : r.size]
 
 
 @njit(sums=True, inline=True)

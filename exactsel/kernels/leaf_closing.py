@@ -91,7 +91,7 @@ def _model_of(fit: SmallFit, found: Candidates, i: int, j: int, d: float, e: flo
 @njit
 def _gather(
     AT: Columns, norms: FloatArray, lam: float, fit: SmallFit, bound: float, needed: float, pool: IntArray,
-    places: int, found: Candidates, stop: BoolArray,
+    slots: int, found: Candidates, stop: BoolArray,
 ) -> tuple[int, float]:  # fmt: skip
     """Fill the candidates the fit's own dual vector does not close; how many, and the least bound of the others.
 
@@ -107,7 +107,7 @@ def _gather(
     count, lowest = 0, bound
     for j in range(m):
         own = abs(slopes[j]) + rounding * norms[pool[j]]
-        square = own * own if places == 1 else own * own + most * most
+        square = own * own if slots == 1 else own * own + most * most
         simple = bound - square * (1.0 + 64 * UNIT) / (2.0 * lam) - 8 * UNIT * abs(bound)
         if simple >= needed:
             lowest = min(lowest, simple)
@@ -162,7 +162,7 @@ def products_of_two(rows: FloatArray, i: int, out: FloatArray) -> None:
 
 @njit
 def _compare(
-    fit: SmallFit, margins: Margins, bound: float, needed: float, found: Candidates, count: int, places: int,
+    fit: SmallFit, margins: Margins, bound: float, needed: float, found: Candidates, count: int, slots: int,
     waiting: IntArray, steps: FloatArray, stop: BoolArray,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Write the sets to be evaluated row by row; how many, the least bound of the others, and passes over the rows.
@@ -170,7 +170,7 @@ def _compare(
     -1: too many, or stopped.
     """
     kept, lowest, passes = 0, np.inf, 0
-    if places == 1 or count == 1:
+    if slots == 1 or count == 1:
         for i in range(count):
             cost, step = cost_of_one(found, margins, i)
             if bound - cost >= needed:
@@ -203,78 +203,80 @@ def _compare(
 
 
 @njit
-def _solve_set(problem: Any, columns: IntArray, x: FloatArray, accuracy: float, hopeless: float) -> tuple[float, float]:
+def _solve_set(
+    problem: Any, columns: IntArray, x: FloatArray, accuracy: float, stop_above: float
+) -> tuple[float, float]:
     """The bound and the value of the model on a set, from x on."""
     loss, data, y, lam = problem.loss, problem.data, problem.data.y, problem.lam
     z, b, q, v = np.empty(y.size), np.empty(y.size), np.empty(columns.size), np.empty(columns.size)
-    value, norm = newton_refit(loss, columns_of(data), y, lam, columns, accuracy, x, z, hopeless)
+    value, norm = newton_refit(loss, columns_of(data), y, lam, columns, accuracy, x, z, stop_above)
     base = dual_at_point(loss, columns_of(data), y, data.norms, columns, z, b, q, v)
     bound = node_bound(base, q, columns.size, 0, lam, np.empty(1))
     return bound, value if norm < np.inf else np.inf
 
 
 @choose_by_type("loss")
-def close_last_places(
-    loss: Any, problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float,
+def close_last_slots(
+    loss: Any, problem: Any, included: IntArray, pool: IntArray, slots: int, start: FloatArray, best: float,
     tolerance: float, accuracy: float, adopts: bool, stop: BoolArray,
 ) -> Ending:  # fmt: skip
-    """Try to close the region (``inside``, ``pool``) with one or two ``places`` left, ``tolerance`` below ``best``.
+    """Try to close the region (``included``, ``pool``) with one or two ``slots`` left, ``tolerance`` below ``best``.
 
     ``start`` (d,) is a model to begin at. Where not every model is admissible (not ``adopts``) a set that costs less
     leaves the region open, and is a proposal. Only logistic loss is served.
     """
-    return Ending(False, -np.inf, np.inf, np.full(inside.size + 2, -1, dtype=np.int64), 0)
+    return Ending(False, -np.inf, np.inf, np.full(included.size + 2, -1, dtype=np.int64), 0)
 
 
-@close_last_places.register(Logistic)
+@close_last_slots.register(Logistic)
 def _close_logistic(
-    loss: Any, problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float,
+    loss: Any, problem: Any, included: IntArray, pool: IntArray, slots: int, start: FloatArray, best: float,
     tolerance: float, accuracy: float, adopts: bool, stop: BoolArray,
 ) -> Ending:  # fmt: skip
     rows = np.ones(problem.data.y.size)
-    ending = close_places(problem, loss, rows, inside, pool, places, start, best, tolerance, accuracy, adopts, stop)
+    ending = close_slots(problem, loss, rows, included, pool, slots, start, best, tolerance, accuracy, adopts, stop)
     return Ending(ending.closed, ending.bound, ending.value, ending.support, ending.iterations)
 
 
-@close_last_places.register(AdjustedLogistic)
+@close_last_slots.register(AdjustedLogistic)
 def _close_adjusted(
-    loss: Any, problem: Any, inside: IntArray, pool: IntArray, places: int, start: FloatArray, best: float,
+    loss: Any, problem: Any, included: IntArray, pool: IntArray, slots: int, start: FloatArray, best: float,
     tolerance: float, accuracy: float, adopts: bool, stop: BoolArray,
 ) -> Ending:  # fmt: skip
     flat = AdjustedLogistic(loss.weights, False)
-    ending = close_places(
-        problem, flat, loss.weights, inside, pool, places, start, best, tolerance, accuracy, adopts, stop
+    ending = close_slots(
+        problem, flat, loss.weights, included, pool, slots, start, best, tolerance, accuracy, adopts, stop
     )
     return Ending(ending.closed, ending.bound, ending.value, ending.support, ending.iterations)
 
 
 @njit
-def close_places(
-    problem: Any, flat: Any, rows: FloatArray, inside: IntArray, pool: IntArray, places: int, start: FloatArray,
+def close_slots(
+    problem: Any, flat: Any, rows: FloatArray, included: IntArray, pool: IntArray, slots: int, start: FloatArray,
     best: float, tolerance: float, accuracy: float, adopts: bool, stop: BoolArray,
 ) -> Ending:  # fmt: skip
     """As :func:`close_last_places`, for logistic loss; ``flat`` is the loss without its intercept, ``rows`` weights."""
     AT, y, norms, lam = columns_of(problem.data), problem.data.y, problem.data.norms, problem.lam
-    n, k, m = y.size, inside.size, pool.size
+    n, k, m = y.size, included.size, pool.size
     every, work, nothing = (
         n * AT.whole.shape[0] + AT.rows.size,
         8 * n * (k * k + 16),
         np.full(k + 2, -1, dtype=np.int64),
     )
-    fit = empty_fit(inside, start[inside], rows, is_levelled(problem.loss))
+    fit = empty_fit(included, start[included], rows, is_levelled(problem.loss))
     bound, base = fit_small(flat, AT, y, norms, lam, best - tolerance, fit)
     slack = SLACK * ((3 if fit.x.size > k else 1) * n + 64) * UNIT * (abs(bound) + fit.level[TOTAL])
     needed = best - tolerance + slack
     if not bound >= needed or stop[0]:
         return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)
     found, margins = empty_candidates(m, n, k, fit.x.size), margins_of(fit, n, lam)
-    count, lowest = _gather(AT, norms, lam, fit, bound, needed, pool, places, found, stop)
+    count, lowest = _gather(AT, norms, lam, fit, bound, needed, pool, slots, found, stop)
     if count < 0:
         return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)
     work += n * (m + count * (2 * k + 10))
     waiting, steps = np.empty((MOST_LEFT * m, 2), dtype=np.int64), np.empty((MOST_LEFT * m, 2))
-    kept, least, passes = _compare(fit, margins, bound, needed, found, count, places, waiting, steps, stop)
-    work += n * (count * count * (places - 1) // 2 + 4 * passes)
+    kept, least, passes = _compare(fit, margins, bound, needed, found, count, slots, waiting, steps, stop)
+    work += n * (count * count * (slots - 1) // 2 + 4 * passes)
     lowest = min(lowest, least)
     if kept < 0:
         return Ending(False, -np.inf, np.inf, nothing, 1 + work // every)

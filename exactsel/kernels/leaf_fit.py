@@ -67,7 +67,7 @@ class SmallFit(NamedTuple):
     """
 
     columns: IntArray
-    inside: FloatArray
+    included: FloatArray
     """(k, n) the columns themselves."""
     rows: FloatArray
     """(n,) row weights."""
@@ -127,16 +127,16 @@ def _hessian(fit: SmallFit, lam: float) -> bool:
     """Factor A_S'WA_S + lam I for the weights of the fit, with a row more for the intercept."""
     k = fit.columns.size
     for a in range(k):
-        column, row = fit.inside[a], fit.weighted[a]
+        column, row = fit.included[a], fit.weighted[a]
         for i in range(column.size):
             row[i] = fit.weights[i] * column[i]
         for e in range(a + 1):
-            fit.factor[a, e] = dot(row, fit.inside[e])
+            fit.factor[a, e] = dot(row, fit.included[e])
         fit.factor[a, a] += lam
     if fit.lengths.size > k:
         fit.weighted[k] = fit.weights
         for e in range(k):
-            fit.factor[k, e] = dot(fit.weights, fit.inside[e])
+            fit.factor[k, e] = dot(fit.weights, fit.included[e])
         fit.factor[k, k] = np.sum(fit.weights)
     for a in range(fit.lengths.size):
         fit.lengths[a] = np.sqrt(fit.factor[a, a])
@@ -147,7 +147,7 @@ def _hessian(fit: SmallFit, lam: float) -> bool:
 def _value(loss: Any, y: FloatArray, lam: float, fit: SmallFit, values: FloatArray) -> float:
     """The objective at x; z and b of the fit are made."""
     k = fit.columns.size
-    predict(fit.inside, np.arange(k), fit.x, fit.z)
+    predict(fit.included, np.arange(k), fit.x, fit.z)
     if fit.x.size > k:
         for i in range(y.size):
             fit.z[i] += fit.x[k]
@@ -188,7 +188,7 @@ def _descend(loss: Any, y: FloatArray, lam: float, cutoff: float, fit: SmallFit)
                 fit.x[a] = trial[a] - length * step[a]
             continue
         value = new
-        correlate(fit.inside, np.arange(k), fit.b, step[:k])
+        correlate(fit.included, np.arange(k), fit.b, step[:k])
         for a in range(k):
             step[a] += lam * fit.x[a]
         short = dot(step[:k], step[:k]) / (2.0 * lam)
@@ -295,17 +295,17 @@ def fit_small(
     for a in range(k):
         place = AT.where[fit.columns[a], PLACE]
         if place < 0:
-            fit.inside[a, :] = 0.0
-            add_entries(AT, fit.columns[a], 1.0, fit.inside[a])
+            fit.included[a, :] = 0.0
+            add_entries(AT, fit.columns[a], 1.0, fit.included[a])
         else:
-            fit.inside[a] = AT.whole[place]
+            fit.included[a] = AT.whole[place]
     fit.level[HEAVY], fit.level[TOTAL] = 0.5 * np.sqrt(np.max(fit.rows)), np.sum(fit.rows)
     if levelled:
         _begin_level(y, fit)
     if not _descend(loss, y, lam, cutoff, fit) or (levelled and not _find_level(loss, y, lam, fit)):
         return -np.inf, -np.inf
     q, v, own = np.empty(k), np.empty(k), norms[fit.columns]
-    base = dual_at_point(loss, fit.inside, y, own, np.arange(k), fit.z, fit.b, q, v)
+    base = dual_at_point(loss, fit.included, y, own, np.arange(k), fit.z, fit.b, q, v)
     _weigh(y, fit)
     if not _hessian(fit, lam):
         return -np.inf, base

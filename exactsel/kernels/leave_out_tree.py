@@ -66,7 +66,7 @@ class Regions(NamedTuple):
     """(depth,) how many, ..."""
     following: IntArray
     """(depth,) how many of them are done with, ..."""
-    inside: IntArray
+    included: IntArray
     """(depth,) and how many columns S has."""
     models: FloatArray
     """(depth, m) where a fit begins, and ends."""
@@ -109,11 +109,11 @@ def _bound_costs(
     How many were bounded.
     """
     state, costs, bounded = regions.state[depth], regions.costs[depth], 0
-    level = levels.least[regions.inside[depth]]
+    threshold = levels.least[regions.included[depth]]
     for a in range(chosen.size):
         j = chosen[a]
-        likely = 0.5 * x[a] * x[a] >= LIKELY * (level - value) * K[a, a]
-        if state[j] == FREE and likely and not costs[j] >= level:
+        likely = 0.5 * x[a] * x[a] >= LIKELY * (threshold - value) * K[a, a]
+        if state[j] == FREE and likely and not costs[j] >= threshold:
             rest = np.empty(chosen.size - 1, dtype=np.int64)
             rest[:a] = chosen[:a]
             rest[a:] = chosen[a + 1 :]
@@ -125,9 +125,9 @@ def _bound_costs(
     while changed:
         changed = False
         for j in chosen:
-            if state[j] == FREE and costs[j] >= levels.least[regions.inside[depth]]:
+            if state[j] == FREE and costs[j] >= levels.least[regions.included[depth]]:
                 state[j] = IN
-                regions.inside[depth] += 1
+                regions.included[depth] += 1
                 changed = True
     return bounded
 
@@ -159,7 +159,7 @@ def _descend(regions: Regions, depth: int, first: int) -> None:
     for a in range(first):
         regions.state[below, regions.order[depth, a]] = IN
     regions.state[below, j] = OUT
-    regions.inside[below] = regions.inside[depth] + first
+    regions.included[below] = regions.included[depth] + first
     least = regions.costs[depth, j]
     for i in range(regions.state.shape[1]):
         regions.costs[below, i] = max(regions.costs[depth, i], least)
@@ -198,16 +198,16 @@ def _look(
     state, m, n = regions.state[depth], data.ridge.size, data.y.size
     chosen, used = _used(state, m)
     x, H = regions.models[depth][used], np.empty((used.size, used.size))
-    level = levels.least[regions.inside[depth]]
-    value, bound, steps = fit_until(data, used, chosen, max(level, levels.own[chosen.size]), x, H, at)
+    threshold = levels.least[regions.included[depth]]
+    value, bound, steps = fit_until(data, used, chosen, max(threshold, levels.own[chosen.size]), x, H, at)
     each = float(n) * (used.size + ROW_WORK)
     work = steps * (each + 0.5 * float(n) * used.size * used.size) + each
     if steps < 0:
         return SINGULAR, value, bound, work
     if not bound >= levels.own[chosen.size]:
         _lower(levels, chosen.size, value)
-        level = levels.least[regions.inside[depth]]
-    if bound >= level or regions.inside[depth] == chosen.size:
+        threshold = levels.least[regions.included[depth]]
+    if bound >= threshold or regions.included[depth] == chosen.size:
         return CLOSED, value, bound, work
     regions.models[depth] = 0.0
     for a in range(used.size):
@@ -217,7 +217,7 @@ def _look(
     K = inverse_from_cholesky(H)
     bounded = _bound_costs(data, regions, depth, levels, value, K, chosen, used, x, at.bends, spare)
     work += 3.0 * bounded * each
-    if bound >= levels.least[regions.inside[depth]]:
+    if bound >= levels.least[regions.included[depth]]:
         return CLOSED, value, bound, work
     _divide(regions, depth, value, K, chosen, used, x)
     return OPEN, value, bound, work
@@ -238,7 +238,7 @@ def list_all_sizes(
     Only where it says COMPLETE is every set listed.
     """
     regions = _new_regions(state, start)
-    regions.inside[0] = np.sum(state == IN)
+    regions.included[0] = np.sum(state == IN)
     at, spare = new_place(data.y.size), new_place(data.y.size)
     depth, known, nodes, work, arrived = 0, 0, 0, 0.0, True
     while depth >= 0:
@@ -270,7 +270,7 @@ def list_all_sizes(
             depth -= 1
             continue
         regions.following[depth] += 1
-        if not regions.costs[depth, regions.order[depth, first]] >= levels.least[regions.inside[depth] + first]:
+        if not regions.costs[depth, regions.order[depth, first]] >= levels.least[regions.included[depth] + first]:
             _descend(regions, depth, first)
             depth += 1
             arrived = True

@@ -68,21 +68,21 @@ def _indicators(
 
 
 @njit
-def price_of_places(
-    u: FloatArray, low: FloatArray, high: FloatArray, fixed: int, places: int, weight: float, guess: float
+def price_of_slots(
+    u: FloatArray, low: FloatArray, high: FloatArray, fixed: int, slots: int, weight: float, guess: float
 ) -> float:
-    """The price at which the indicators sum up to ``places``; 0 where they do not reach that for nothing.
+    """The price at which the indicators sum up to ``slots``; 0 where they do not reach that for nothing.
 
     The sum falls with the price: Newton from ``guess``, kept inside a bracket.
     """
     total, _ = _indicators(u, low, high, fixed, weight, 0.0)
-    if total <= places:
+    if total <= slots:
         return 0.0
     below, above, price = 0.0, np.inf, guess if 0.0 < guess < np.inf else 1.0
     for _ in range(STEPS):
         total, fall = _indicators(u, low, high, fixed, weight, price)
-        excess = total - places
-        if abs(excess) <= EXACT * places:
+        excess = total - slots
+        if abs(excess) <= EXACT * slots:
             break
         if excess > 0.0:
             below = price
@@ -99,7 +99,7 @@ def price_of_places(
 
 @njit
 def prox_limited(
-    u: FloatArray, low: FloatArray, high: FloatArray, fixed: int, places: int, weight: float, guess: float,
+    u: FloatArray, low: FloatArray, high: FloatArray, fixed: int, slots: int, weight: float, guess: float,
     x: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
     """x = argmin of ||x - u||^2 / 2 + the regulariser above with lam = ``weight``.
@@ -111,7 +111,7 @@ def prox_limited(
     for j in range(fixed):
         x[j] = min(max(u[j] / (1.0 + weight), low[j]), high[j])
         norm += x[j] * x[j]
-    price = price_of_places(u, low, high, fixed, places, weight, guess)
+    price = price_of_slots(u, low, high, fixed, slots, weight, guess)
     for j in range(fixed, u.size):
         limit = limit_of(u[j], low[j], high[j])
         x[j] = 0.0

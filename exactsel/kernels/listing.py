@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel._jit import in_numpy, njit
-from exactsel.kernels.counting import count_room
+from exactsel.kernels.counting import count_workspace
 from exactsel.kernels.listing_count import NOT_COUNTED, count_data, suspected_sets
-from exactsel.kernels.listing_record import Decisions, begin, close, close_last_place, divide, end, note
+from exactsel.kernels.listing_record import Decisions, begin, close, close_last_slot, divide, end, note
 from exactsel.kernels.moves import PUT_IN
 from exactsel.kernels.subtree_record import COUNTED
 from exactsel.rounding import UNIT
@@ -138,16 +138,16 @@ def _write(found: IntArray, row: int, columns: IntArray, count: int, last: int) 
 
 @njit
 def _leaves(
-    q: Quadratic, flags: StateArray, places: int, level: float, found: IntArray, known: int, made: Decisions
+    q: Quadratic, flags: StateArray, slots: int, threshold: float, found: IntArray, known: int, made: Decisions
 ) -> tuple[int, float]:  # fmt: skip
-    """List the sets of a node that has one place left, or none (``places`` 0), or a place for every column (-1).
+    """List the sets of a node that has one place left, or none (``slots`` 0), or a place for every column (-1).
 
     The number of sets listed in all, more than there is room for where they are too many; and the multiplications.
     """
     m = q.h.size
     columns, count = np.empty(m, dtype=np.int64), 0
     for j in range(m):
-        if flags[j] == IN or (places < 0 and flags[j] == FREE):
+        if flags[j] == IN or (slots < 0 and flags[j] == FREE):
             columns[count] = j
             count += 1
     K, x = np.empty((count, count)), np.zeros(count + 1)
@@ -156,8 +156,8 @@ def _leaves(
         for b in range(count):
             x[a] += K[a, b] * q.h[columns[b]]
     work = float(count * count * (count + 2))
-    if places <= 0:
-        if lowest(q, columns, count, x) > level:
+    if slots <= 0:
+        if lowest(q, columns, count, x) > threshold:
             close(made, -1)
             return known, work
         if known < len(found):
@@ -180,13 +180,13 @@ def _leaves(
                 shift[a] += K[a, b] * q.H[columns[b], j]
             pivot -= shift[a] * q.H[columns[a], j]
         closed = False
-        if pivot > 0.0 and guide - 0.5 * slope * slope / pivot > level:
+        if pivot > 0.0 and guide - 0.5 * slope * slope / pivot > threshold:
             step = slope / pivot
             for a in range(count):
                 moved[a] = x[a] - step * shift[a]
             moved[count] = step
             columns[count] = j
-            closed = lowest(q, columns, count + 1, moved) > level
+            closed = lowest(q, columns, count + 1, moved) > threshold
         if closed:
             others += 1
             continue
@@ -194,13 +194,13 @@ def _leaves(
             _write(found, known, columns, count, j)
         last[known - first] = j
         known += 1
-    close_last_place(made, last, known - first, first, others)
+    close_last_slot(made, last, known - first, first, others)
     return known, work
 
 
 @njit
 def _take_in(
-    q: Quadratic, K: FloatArray, x: FloatArray, flags: StateArray, value: float, level: float, places: int,
+    q: Quadratic, K: FloatArray, x: FloatArray, flags: StateArray, value: float, threshold: float, slots: int,
     made: Decisions,
 ) -> tuple[int, int, int, float]:  # fmt: skip
     """Fix to 1 the columns that are in every set.
@@ -214,30 +214,28 @@ def _take_in(
         if flags[j] != FREE:
             continue
         cost = 0.5 * x[j] * x[j] / K[j, j]
-        if value + cost > level:
+        if value + cost > threshold:
             count, step = 0, x[j] / K[j, j]
             for a in range(m):
                 if a != j and flags[a] != OUT:
                     columns[count], moved[count] = a, x[a] - step * K[a, j]
                     count += 1
             work += float(count * count)
-            if lowest(q, columns, count, moved) > level:
+            if lowest(q, columns, count, moved) > threshold:
                 flags[j] = IN
-                places -= 1
-                if places < 0:
+                slots -= 1
+                if slots < 0:
                     break
                 note(made, 8 * j + PUT_IN)
                 continue
         free += 1
         if cost > most:
             chosen, most = j, cost
-    return places, free, chosen, work
+    return slots, free, chosen, work
 
 
 @njit
-def _write_suspects(
-    flags: StateArray, undecided: IntArray, count: int, places: int, found: IntArray, known: int
-) -> int:
+def _write_suspects(flags: StateArray, undecided: IntArray, count: int, slots: int, found: IntArray, known: int) -> int:
     """List the sets a count suspects: the columns fixed to 1, and so many others. The number of sets listed in all."""
     for s in range(count):
         if known < len(found):
@@ -247,7 +245,7 @@ def _write_suspects(
                 if flags[j] == IN:
                     found[known, at] = j
                     at += 1
-            for a in range(places):
+            for a in range(slots):
                 found[known, at + a] = undecided[s, a]
         known += 1
     return known
@@ -255,14 +253,15 @@ def _write_suspects(
 
 @njit
 def list_sets(
-    q: Quadratic, inside: StateArray, places: int, level: float, budget: float, stop: BoolArray, found: IntArray,
+    q: Quadratic, included: StateArray, slots: int, threshold: float, budget: float, stop: BoolArray, found: IntArray,
     made: Decisions,
 ) -> tuple[int, int, int, float]:  # fmt: skip
-    """List every set of columns on which q is at most ``level``.
+    """List every set of columns on which q is at most ``threshold``.
 
-    A set holds those fixed to 1 at first and at most ``places`` others.
+    A set holds those fixed to 1 at first and at most ``slots`` others.
 
-    ``inside`` (m,) is IN or FREE. Rows of ``found`` (cap, m at most) receive the sets, padded with -1; a set stands for
+    ``included`` (m,) is IN or FREE. Rows of ``found`` (cap, m at most) receive the sets, padded with -1; a set stands
+    for
     its subsets as well. What is decided goes into ``made``, if that has room for any words. Returns how it ended, the
     number of sets, of nodes, and the multiplications done. Only where it says COMPLETE has every set that is not listed
     (nor within one that is) been shown to stay above the level.
@@ -275,9 +274,9 @@ def list_sets(
     for a in range(m):
         for b in range(m):
             X[0, a] += K[0, a, b] * q.h[b]
-        flags[0, a] = inside[a]
-    values[0], left[0] = -0.5 * np.sum(q.h * X[0]), places
-    data, room = count_data(q.H, q.h, q.lengths), count_room(m)
+        flags[0, a] = included[a]
+    values[0], left[0] = -0.5 * np.sum(q.h * X[0]), slots
+    data, room = count_data(q.H, q.h, q.lengths), count_workspace(m)
     top, nodes, known, work = 0, 0, 0, float(m * m * m)
     while top >= 0:
         if stop[0]:
@@ -287,7 +286,7 @@ def list_sets(
         nodes += 1
         work += float(m * m)
         begin(made, known, np.sum(flags[top] == FREE), left[top])
-        r, free, chosen, more = _take_in(q, K[top], X[top], flags[top], values[top], level, left[top], made)
+        r, free, chosen, more = _take_in(q, K[top], X[top], flags[top], values[top], threshold, left[top], made)
         work += more
         if r < 0:
             close(made, -1)
@@ -298,7 +297,7 @@ def list_sets(
         if 0 < r < free and r <= COUNTED_PLACES:
             size = np.sum(flags[top] == IN) + free
             work += 0.5 * size * size * size
-            counted = suspected_sets(data, flags[top], r, level, room)
+            counted = suspected_sets(data, flags[top], r, threshold, room)
         # Sets that are listed are written down one decision after the other.
         if counted == 0 or (counted > 0 and made.words.size == 0):
             known = _write_suspects(flags[top], room.undecided, counted, r, found, known)
@@ -309,7 +308,7 @@ def list_sets(
             top -= 1
             continue
         if r <= 1 or free <= r:
-            known, more = _leaves(q, flags[top], -1 if free <= r else r, level, found, known, made)
+            known, more = _leaves(q, flags[top], -1 if free <= r else r, threshold, found, known, made)
             work += more
             if known > len(found):
                 return TOO_LONG, known, nodes, work

@@ -86,8 +86,8 @@ def _below(
     if not cholesky(H):
         return False
     cholesky_solve(H, x)
-    level = box.upper - constant + noise + 16 * UNIT * (abs(box.upper) + abs(constant))
-    return bool(lowest(q, columns, count, x) > level)
+    threshold = box.upper - constant + noise + 16 * UNIT * (abs(box.upper) + abs(constant))
+    return bool(lowest(q, columns, count, x) > threshold)
 
 
 @njit(parallel=True)

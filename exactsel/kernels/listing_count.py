@@ -38,38 +38,40 @@ def count_data(H: FloatArray, h: FloatArray, lengths: FloatArray) -> SubtreeData
 
 
 @njit
-def suspected_sets(data: SubtreeData, flags: StateArray, places: int, level: float, room: CountWorkspace) -> int:
-    """How many sets of ``places`` free columns, with those fixed to 1, are not shown to stay above the level.
+def suspected_sets(
+    data: SubtreeData, flags: StateArray, slots: int, threshold: float, workspace: CountWorkspace
+) -> int:
+    """How many sets of ``slots`` free columns, with those fixed to 1, are not shown to stay above the level.
 
-    Their free columns are in ``room.suspects``, padded with -1. :data:`NOT_COUNTED` where smaller sets, or too many,
-    are suspected, or nothing can be said.
+    Their free columns are in ``workspace.suspects``, padded with -1. :data:`NOT_COUNTED` where smaller sets, or too
+    many, are suspected, or nothing can be said.
     """
     fixed, m = 0, 0
     for j in range(flags.size):
         if flags[j] == IN:
-            room.order[m] = j
+            workspace.order[m] = j
             m += 1
     fixed = m
     for j in range(flags.size):
         if flags[j] == FREE:
-            room.order[m] = j
+            workspace.order[m] = j
             m += 1
-    if places > MOST_PLACES or (places == MOST_PLACES and m - fixed > FEW_COLUMNS):
+    if slots > MOST_PLACES or (slots == MOST_PLACES and m - fixed > FEW_COLUMNS):
         return NOT_COUNTED
-    if not eliminate(data, fixed, m, level, margin_for(data, level, fixed + places), room):
+    if not eliminate(data, fixed, m, threshold, margin_for(data, threshold, fixed + slots), workspace):
         return NOT_COUNTED
-    if places == 1:
-        room.undecided[:] = -1
-        found = count_one(room.M, m - fixed, room, -1, 0)
+    if slots == 1:
+        workspace.undecided[:] = -1
+        found = count_one(workspace.M, m - fixed, workspace, -1, 0)
     else:
-        found = count(m - fixed, places, room)
+        found = count(m - fixed, slots, workspace)
     if found > MOST_SUSPECTS:
         return NOT_COUNTED
     for s in range(found):
         for a in range(MOST_PLACES):
-            at = room.undecided[s, a]
-            if (at >= 0) != (a < places):
+            at = workspace.undecided[s, a]
+            if (at >= 0) != (a < slots):
                 return NOT_COUNTED
             if at >= 0:
-                room.undecided[s, a] = room.order[fixed + at]
+                workspace.undecided[s, a] = workspace.order[fixed + at]
     return int(found)

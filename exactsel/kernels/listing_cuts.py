@@ -13,10 +13,10 @@ from exactsel.types import BoolArray, FloatArray, IntArray
 
 @njit(parallel=True)
 def raise_bounds(
-    q: Quadratic, scale: FloatArray, level: float, upper: float, sets: IntArray, first: int, stop: BoolArray,
+    q: Quadratic, scale: FloatArray, threshold: float, upper: float, sets: IntArray, first: int, stop: BoolArray,
     bounds: FloatArray, models: FloatArray,
 ) -> None:  # fmt: skip
-    """Raise ``bounds`` to ``upper`` plus the least q of each set less ``level``.
+    """Raise ``bounds`` to ``upper`` plus the least q of each set less ``threshold``.
 
     A model below its set's bound is above ``upper``.
 
@@ -44,7 +44,7 @@ def raise_bounds(
                     H[a, b] = q.H[columns[a], columns[b]]
             if cholesky(H):
                 cholesky_solve(H, x)
-                above = lowest(q, columns, count, x) - level
+                above = lowest(q, columns, count, x) - threshold
                 bound = upper + above - 4 * UNIT * (abs(upper) + abs(above))
                 if bound > bounds[i]:
                     bounds[i] = bound

@@ -55,16 +55,16 @@ def note(made: Decisions, word: int) -> None:
 
 
 @njit
-def begin(made: Decisions, known: int, free: int, places: int) -> None:
+def begin(made: Decisions, known: int, free: int, slots: int) -> None:
     """A region with so many candidates and places comes next; ``known`` sets are listed so far."""
     top = made.counts[FRAMES]
     made.counts[FRAMES] += 1
     made.frames[top, 0], made.frames[top, 1], made.frames[top, 2] = made.counts[WORDS], known, 1
     total, sets = 1.0, 1.0
-    for taken in range(min(places, free)):
+    for taken in range(min(slots, free)):
         sets *= (free - taken) / (taken + 1.0)
         total += sets
-    made.sets[top] = 1.0 if places >= free else total
+    made.sets[top] = 1.0 if slots >= free else total
 
 
 @njit
@@ -96,7 +96,7 @@ def close(made: Decisions, row: int) -> None:
 
 
 @njit
-def close_last_place(made: Decisions, columns: IntArray, count: int, first: int, left: int) -> None:
+def close_last_slot(made: Decisions, columns: IntArray, count: int, first: int, left: int) -> None:
     """A region with one place: the sets with one of ``columns[:count]`` are listed, in rows from ``first`` on.
 
     ``left`` others stay above the level. Where there are none, the region without candidates is a part of the last.

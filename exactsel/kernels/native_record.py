@@ -51,7 +51,7 @@ class NativeRecord(NamedTuple):
     numbers: IntArray
     """Nodes numbered."""
     iterations: IntArray
-    dropped: FloatArray
+    min_pruned_bound: FloatArray
     """The smallest bound of any region closed."""
     value: FloatArray
     """The best objective met; inf if none below the caller's upper."""
@@ -82,7 +82,7 @@ def empty_subsearch(searches: int, d: int, k: int, budget: int) -> NativeRecord:
         nodes=np.zeros(searches, dtype=np.int64),
         numbers=np.ones(searches, dtype=np.int64),
         iterations=np.zeros(searches, dtype=np.int64),
-        dropped=np.full(searches, np.inf),
+        min_pruned_bound=np.full(searches, np.inf),
         value=np.full(searches, np.inf),
         support=np.full((searches, k), -1, dtype=np.int64),
         points=np.empty((searches, budget, d)),
@@ -111,7 +111,7 @@ def note(found: NativeRecord, row: int, number: int, column: int, kind: int, bou
 @njit
 def close(found: NativeRecord, row: int, number: int, bound: float, point: int) -> None:
     """Close a node with this bound."""
-    found.dropped[row] = min(found.dropped[row], bound)
+    found.min_pruned_bound[row] = min(found.min_pruned_bound[row], bound)
     note(found, row, number, 0, CLOSED, bound, point)
 
 

@@ -23,7 +23,7 @@ from exactsel.kernels.box import newton_box_refit
 from exactsel.kernels.boxed import Box, into_box, within
 from exactsel.kernels.columns import columns_of
 from exactsel.kernels.forms import GramData
-from exactsel.kernels.leaf_closing import MOST_PAIRED, close_last_places
+from exactsel.kernels.leaf_closing import MOST_PAIRED, close_last_slots
 from exactsel.kernels.moves import BRANCHED, LEFT_OUT, PUT_IN
 from exactsel.kernels.native_record import (
     AT_ONCE,
@@ -58,37 +58,37 @@ REMEMBERED = 32
 
 @choose_by_type("data")
 def quick_objective(
-    loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, hopeless: float
+    loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, stop_above: float
 ) -> float:
-    """The minimal objective on ``columns``, from x on; something above it where it is not below ``hopeless``."""
+    """The minimal objective on ``columns``, from x on; something above it where it is not below ``stop_above``."""
     value, norm = newton_refit(
-        loss, columns_of(data), data.y, lam, columns, tolerance, x, np.empty(data.y.size), hopeless
+        loss, columns_of(data), data.y, lam, columns, tolerance, x, np.empty(data.y.size), stop_above
     )  # fmt: skip
     return value if norm < np.inf else np.inf
 
 
 @quick_objective.register(GramData)
 def _objective_from_gram(
-    loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, hopeless: float
+    loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, stop_above: float
 ) -> float:
     return float(gram_refit(data.G, data.b, data.constant, lam, columns, x))
 
 
 @choose_by_type("groups")
 def restricted_objective(
-    groups: Any, loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, hopeless: float
+    groups: Any, loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, stop_above: float
 ) -> float:
     """:func:`quick_objective` within the limits on coefficients, if any."""
-    return float(quick_objective(loss, data, lam, columns, x, tolerance, hopeless))
+    return float(quick_objective(loss, data, lam, columns, x, tolerance, stop_above))
 
 
 @restricted_objective.register(Box)
 def _objective_in_box(
-    groups: Any, loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, hopeless: float
+    groups: Any, loss: Any, data: Any, lam: float, columns: IntArray, x: FloatArray, tolerance: float, stop_above: float
 ) -> float:
     low, high = groups.lower[columns], groups.upper[columns]
-    value = quick_objective(loss, data, lam, columns, x, tolerance, hopeless)
-    if not value < hopeless or within(x, low, high):
+    value = quick_objective(loss, data, lam, columns, x, tolerance, stop_above)
+    if not value < stop_above or within(x, low, high):
         return float(value)
     into_box(x, low, high)
     value = newton_box_refit(loss, columns_of(data), data.y, lam, groups.lower, groups.upper, columns, x)
@@ -143,31 +143,31 @@ def _fix(
 
     Returns whether the region still holds an admissible set.
     """
-    inside = 0
+    included = 0
     for j in range(state.size):
-        inside += state[j] == IN
+        included += state[j] == IN
         if state[j] == FREE and answers.bound_in[worker, j] >= cutoff:
             state[j] = OUT
             bound = answers.bound_in[worker, j]
-            found.dropped[row] = min(found.dropped[row], bound)
+            found.min_pruned_bound[row] = min(found.min_pruned_bound[row], bound)
             note(found, row, number, j, LEFT_OUT, bound, point)
     for j in range(state.size):
-        if state[j] == FREE and inside < k and answers.bound_out[worker, j] >= cutoff:
+        if state[j] == FREE and included < k and answers.bound_out[worker, j] >= cutoff:
             state[j] = IN
-            inside += 1
+            included += 1
             bound = answers.bound_out[worker, j]
-            found.dropped[row] = min(found.dropped[row], bound)
+            found.min_pruned_bound[row] = min(found.min_pruned_bound[row], bound)
             note(found, row, number, j, PUT_IN, bound, point)
     return bool(imply(sets, state, k))
 
 
 @njit
 def _is_convex(state: StateArray, k: int) -> bool:
-    inside, allowed = 0, 0
+    included, allowed = 0, 0
     for j in range(state.size):
-        inside += state[j] == IN
+        included += state[j] == IN
         allowed += state[j] != OUT
-    return inside >= k or allowed <= k
+    return included >= k or allowed <= k
 
 
 @njit
@@ -227,13 +227,13 @@ def _closed_at_once(
     will again, and the relaxation divides such nodes at less cost.
     """
     columns, fixed = node_columns(state)
-    places, candidates = problem.k - fixed, columns.size - fixed
-    if not (0 < places < candidates and places <= last and (places == 1 or candidates <= MOST_PAIRED)):
+    slots, candidates = problem.k - fixed, columns.size - fixed
+    if not (0 < slots < candidates and slots <= last and (slots == 1 or candidates <= MOST_PAIRED)):
         return False, last
     while True:
         best = min(limits.upper, found.value[row])
-        ending = close_last_places(
-            problem.loss, problem, columns[:fixed], columns[fixed:], places, start, best, limits.tolerance,
+        ending = close_last_slots(
+            problem.loss, problem, columns[:fixed], columns[fixed:], slots, start, best, limits.tolerance,
             limits.accuracy, limits.adopts, stop,
         )  # fmt: skip
         found.iterations[row] += ending.iterations

@@ -48,9 +48,9 @@ REUSED = 0.3
 
 
 @njit
-def k_support_norm(x: FloatArray, fixed: int, places: int, z: FloatArray) -> float:
+def k_support_norm(x: FloatArray, fixed: int, slots: int, z: FloatArray) -> float:
     """||x_S||^2 + squared k-support norm of x_C, and z, the indicators that attain it."""
-    relaxed_indicators(x, fixed, places, z)
+    relaxed_indicators(x, fixed, slots, z)
     total = 0.0
     for j in range(x.size):
         if x[j] != 0.0:
@@ -71,7 +71,7 @@ def _times(M: FloatArray, x: FloatArray, out: FloatArray) -> None:
 
 @njit
 def minimise_model(
-    M: FloatArray, linear: FloatArray, fixed: int, places: int, lam: float, u: FloatArray, H: FloatArray
+    M: FloatArray, linear: FloatArray, fixed: int, slots: int, lam: float, u: FloatArray, H: FloatArray
 ) -> bool:
     """From u on, minimise u'Mu/2 - linear'u + (lam/2)(||u_S||^2 + squared k-support norm of u_C).
 
@@ -79,7 +79,7 @@ def minimise_model(
     """
     m = u.size
     z, image = np.empty(m), np.empty(m)
-    norm = k_support_norm(u, fixed, places, z)
+    norm = k_support_norm(u, fixed, slots, z)
     _times(M, u, image)
     first = 0.5 * dot(u, image) - dot(linear, u) + 0.5 * lam * norm
     value = first
@@ -91,7 +91,7 @@ def minimise_model(
             return False
         u[:] = linear
         cholesky_solve(H, u)
-        norm = k_support_norm(u, fixed, places, z)
+        norm = k_support_norm(u, fixed, slots, z)
         _times(M, u, image)
         new = 0.5 * dot(u, image) - dot(linear, u) + 0.5 * lam * norm
         if turn >= FEWEST_TURNS and not value - new > TURN * (first - new):
@@ -102,7 +102,7 @@ def minimise_model(
 
 @njit
 def _from_larger(
-    loss: Any, form: RowsForm, fixed: int, places: int, lam: float, stop: BoolArray, start: FloatArray, x: FloatArray,
+    loss: Any, form: RowsForm, fixed: int, slots: int, lam: float, stop: BoolArray, start: FloatArray, x: FloatArray,
     image: FloatArray, M: FloatArray, H: FloatArray,
 ) -> bool:  # fmt: skip
     """Where the start of all columns uses some that a node lacks, move x to the minimiser of the model made there.
@@ -124,11 +124,11 @@ def _from_larger(
         slopes[i] = weights[i] * image[i] - slopes[i]
     correlate(AT, columns, slopes, linear)
     u = x.copy()
-    if minimise_model(M, linear, fixed, places, lam, u, H):
+    if minimise_model(M, linear, fixed, slots, lam, u, H):
         predict(AT, columns, x, image)
-        old = total_value(loss, image, y, values, slopes) + 0.5 * lam * k_support_norm(x, fixed, places, z)
+        old = total_value(loss, image, y, values, slopes) + 0.5 * lam * k_support_norm(x, fixed, slots, z)
         predict(AT, columns, u, image)
-        new = total_value(loss, image, y, values, slopes) + 0.5 * lam * k_support_norm(u, fixed, places, z)
+        new = total_value(loss, image, y, values, slopes) + 0.5 * lam * k_support_norm(u, fixed, slots, z)
         if new < old:
             x[:] = u
     return True
@@ -136,7 +136,7 @@ def _from_larger(
 
 @njit
 def newton_relaxation(
-    loss: Any, form: RowsForm, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray, start: FloatArray,
+    loss: Any, form: RowsForm, fixed: int, slots: int, lam: float, cutoff: float, stop: BoolArray, start: FloatArray,
     x: FloatArray, image: FloatArray,
 ) -> float:  # fmt: skip
     """Overwrite x by the point of the best bound met, the first ``fixed`` columns being S, and ``image`` by Ax.
@@ -147,18 +147,18 @@ def newton_relaxation(
     """
     AT, y, columns, n, m = form.AT, form.y, form.columns, form.y.size, x.size
     q, v, z, ranked, linear, u = (
-        np.empty(m), np.empty(m), np.empty(m), np.empty(places + 1), np.empty(m), np.empty(m),
+        np.empty(m), np.empty(m), np.empty(m), np.empty(slots + 1), np.empty(m), np.empty(m),
     )  # fmt: skip
     weights, trial_image, M, H = np.empty(n), np.empty(n), np.empty((m, m)), np.empty((m, m))
     best, relaxation, before, known, majorise, stalled, work = -np.inf, np.inf, np.inf, False, False, 0, 0.5
-    if _from_larger(loss, form, fixed, places, lam, stop, start, x, image, M, H):
+    if _from_larger(loss, form, fixed, slots, lam, stop, start, x, image, M, H):
         work += 1.5 + 0.25 * m
     point, at, trial = x.copy(), x.copy(), np.empty(m)
     predict(AT, columns, at, image)
     for _ in range(MOST_STEPS):
         base = dual_at_point(loss, AT, y, form.norms, columns, image, form.b, q, v)
-        bound = node_bound(base, q, fixed, places, lam, ranked)
-        norm = k_support_norm(at, fixed, places, z)
+        bound = node_bound(base, q, fixed, slots, lam, ranked)
+        norm = k_support_norm(at, fixed, slots, z)
         value = total_value(loss, image, y, form.values, form.slopes) + 0.5 * lam * norm
         work += 1.0
         stalled = 0 if bound > best or value < relaxation else stalled + 1
@@ -183,16 +183,16 @@ def newton_relaxation(
         for j in range(m):
             linear[j] -= v[j]
         u[:] = at
-        if not minimise_model(M, linear, fixed, places, lam, u, H):
+        if not minimise_model(M, linear, fixed, slots, lam, u, H):
             break
-        slope = dot(v, u) - dot(v, at) + 0.5 * lam * (k_support_norm(u, fixed, places, z) - norm)
+        slope = dot(v, u) - dot(v, at) + 0.5 * lam * (k_support_norm(u, fixed, slots, z) - norm)
         length = 1.0
         while True:
             for j in range(m):
                 trial[j] = at[j] + length * (u[j] - at[j])
             predict(AT, columns, trial, trial_image)
             new = total_value(loss, trial_image, y, form.values, form.slopes)
-            new += 0.5 * lam * k_support_norm(trial, fixed, places, z)
+            new += 0.5 * lam * k_support_norm(trial, fixed, slots, z)
             work += 0.5
             # Near the minimum the decrease drowns in rounding: the full step still brings the dual vector nearer.
             if new <= value + 1e-4 * length * slope or -slope <= 1e-13 * abs(value) or length < SHORTEST:
@@ -214,7 +214,7 @@ def newton_relaxation(
 
 @choose_by_type("form")
 def begin_at_relaxation(
-    loss: Any, form: Any, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray, start: FloatArray,
+    loss: Any, form: Any, fixed: int, slots: int, lam: float, cutoff: float, stop: BoolArray, start: FloatArray,
     x: FloatArray, image: FloatArray,
 ) -> float:  # fmt: skip
     """:func:`newton_relaxation` of a node whose units are columns and whose form has the rows; 0 elsewhere."""
@@ -223,7 +223,7 @@ def begin_at_relaxation(
 
 @begin_at_relaxation.register(RowsForm)
 def _rows_begin_at_relaxation(
-    loss: Any, form: Any, fixed: int, places: int, lam: float, cutoff: float, stop: BoolArray, start: FloatArray,
+    loss: Any, form: Any, fixed: int, slots: int, lam: float, cutoff: float, stop: BoolArray, start: FloatArray,
     x: FloatArray, image: FloatArray,
 ) -> float:  # fmt: skip
-    return float(newton_relaxation(loss, form, fixed, places, lam, cutoff, stop, start, x, image))
+    return float(newton_relaxation(loss, form, fixed, slots, lam, cutoff, stop, start, x, image))

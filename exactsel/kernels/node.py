@@ -84,12 +84,12 @@ def solved_columns(columns: IntArray, fixed: int, k: int) -> IntArray:
 
 
 @njit
-def _write_rounded(answers: Answers, i: int, columns: IntArray, fixed: int, places: int, x: FloatArray) -> None:
-    """Round x to a support: S and the ``places`` largest non-zero coefficients of C (first come among equals)."""
-    ranked = np.empty(places + 1)
+def _write_rounded(answers: Answers, i: int, columns: IntArray, fixed: int, slots: int, x: FloatArray) -> None:
+    """Round x to a support: S and the ``slots`` largest non-zero coefficients of C (first come among equals)."""
+    ranked = np.empty(slots + 1)
     size = np.abs(x)
-    top_sum(size, fixed, places, ranked)
-    threshold = max(ranked[places - 1], 1e-300)
+    top_sum(size, fixed, slots, ranked)
+    threshold = max(ranked[slots - 1], 1e-300)
     filled = 0
     for j in range(fixed):
         answers.support[i, filled] = columns[j]
@@ -97,13 +97,13 @@ def _write_rounded(answers: Answers, i: int, columns: IntArray, fixed: int, plac
     for exact in range(2):
         for j in range(fixed, columns.size):
             wanted = size[j] == threshold if exact == 1 else size[j] > threshold
-            if wanted and filled < fixed + places:
+            if wanted and filled < fixed + slots:
                 answers.support[i, filled] = columns[j]
                 filled += 1
 
 
 @njit
-def suggest_by_cost(answers: Answers, i: int, columns: IntArray, fixed: int, places: int, costs: FloatArray) -> None:
+def suggest_by_cost(answers: Answers, i: int, columns: IntArray, fixed: int, slots: int, costs: FloatArray) -> None:
     """Suggest the candidates that are costliest to fix to 0, and to branch on the first of them.
 
     ``costs`` go with ``columns``; where all are zero, nothing is known and nothing is changed.
@@ -115,7 +115,7 @@ def suggest_by_cost(answers: Answers, i: int, columns: IntArray, fixed: int, pla
         for j in range(fixed, columns.size):
             answers.indicator[i, columns[j]] = 0.5 * (costs[j] / largest)
         answers.support[i, :] = -1
-        _write_rounded(answers, i, columns, fixed, places, costs)
+        _write_rounded(answers, i, columns, fixed, slots, costs)
 
 
 @njit

@@ -120,7 +120,7 @@ def _distance(a: FloatArray, b: FloatArray) -> float:
 
 @njit
 def _primal_step(
-    data: RawData, columns: IntArray, fixed: int, places: int, lam: float, norm: float,
+    data: RawData, columns: IntArray, fixed: int, slots: int, lam: float, norm: float,
     tau: float, growth: float, rho: float, v: FloatArray, last_v: FloatArray,
     x: FloatArray, Ax: FloatArray, new: FloatArray, Anew: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
@@ -137,7 +137,7 @@ def _primal_step(
         step = rho * trial
         for i in range(x.size):
             u[i] = x[i] - step * (v[i] + theta * (v[i] - last_v[i]))
-        prox_conjugate(u, fixed, places, step, lam, new)
+        prox_conjugate(u, fixed, slots, step, lam, new)
         for i in range(x.size):
             if abs(new[i]) <= 8.0 * UNIT * abs(u[i]):
                 new[i] = 0.0  # what Moreau's identity leaves of a zero
@@ -158,14 +158,14 @@ def _pdal_node(
         columns = solved_columns(columns, fixed, k)
         solve_convex(loss, data, lam, columns, start[STEPS + columns], answers, row)
         return
-    n, m, places = data.y.size, columns.size, k - fixed
+    n, m, slots = data.y.size, columns.size, k - fixed
     tau, theta, rho = start[0], start[1], start[2]
     x, beta = start[STEPS + columns], start[STEPS + state.size :].copy()
     Ax, z, Anew, new = np.empty(n), np.empty(n), np.empty(n), np.empty(m)
     q, v, last_v = np.empty(m), np.empty(m), np.empty(m)
     predict(columns_of(data), columns, x, Ax)
     correlate(columns_of(data), columns, beta, v)
-    best, best_base, best_q, ranked = -np.inf, -np.inf, np.zeros(m), np.empty(places + 1)
+    best, best_base, best_q, ranked = -np.inf, -np.inf, np.zeros(m), np.empty(slots + 1)
     bound = -np.inf
     iterations = 0
     finished = True
@@ -174,7 +174,7 @@ def _pdal_node(
         _dual_step(loss, data.y, beta, tau, Ax, z)
         last_v[:] = v
         base = dual_at_point(loss, columns_of(data), data.y, data.norms, columns, z, beta, q, v)
-        previous, bound = bound, node_bound(base, q, fixed, places, lam, ranked)
+        previous, bound = bound, node_bound(base, q, fixed, slots, lam, ranked)
         if bound > best:
             best, best_base = bound, base
             best_q[:] = q
@@ -185,7 +185,7 @@ def _pdal_node(
         rho *= 1.0 + tau / rules.smoothness
         growth = np.sqrt(last_rho / rho * (1.0 + theta))
         tau, theta = _primal_step(
-            data, columns, fixed, places, lam, rules.norm, tau, growth, rho, v, last_v, x, Ax, new, Anew
+            data, columns, fixed, slots, lam, rules.norm, tau, growth, rho, v, last_v, x, Ax, new, Anew
         )
         x[:] = new
         Ax[:] = Anew

@@ -47,7 +47,7 @@ EXACT = 1e-10
 
 @njit
 def penalised_bound(
-    base: float, q: FloatArray, fixed: int, places: int, lam: float, price: float,
+    base: float, q: FloatArray, fixed: int, slots: int, lam: float, price: float,
     bound_in: FloatArray, bound_out: FloatArray,
 ) -> float:  # fmt: skip
     """Formula (4) from ``base`` <= -L*(b) and upper estimates q of the squares, and the bounds of the children.
@@ -57,9 +57,9 @@ def penalised_bound(
     """
     many = q.size + 16
     paid = 2.0 * lam * price
-    inside, count = 0.0, 0
+    included, count = 0.0, 0
     for i in range(fixed):
-        inside += q[i]
+        included += q[i]
     gains = np.empty(q.size - fixed)
     for i in range(fixed, q.size):
         if q[i] > paid * (1.0 - 4 * UNIT):
@@ -67,15 +67,15 @@ def penalised_bound(
             gains[count] = (q[i] - paid * (1.0 - 4 * UNIT)) * (1.0 + 4 * UNIT)
             count += 1
     last, following = 0.0, 0.0
-    if count > places:
+    if count > slots:
         ranked = np.sort(gains[:count])[::-1]
-        following = ranked[max(places, 0)]
-        last = ranked[places - 1] if places > 0 else np.inf
-        count = max(places, 0)
+        following = ranked[max(slots, 0)]
+        last = ranked[slots - 1] if slots > 0 else np.inf
+        count = max(slots, 0)
         gains[:count] = ranked[:count]
     for i in range(count):
-        inside += gains[i]
-    taken, charged = inside * (1.0 + many * UNIT) / (2.0 * lam), price * fixed
+        included += gains[i]
+    taken, charged = included * (1.0 + many * UNIT) / (2.0 * lam), price * fixed
     bound = base + charged - taken - 8 * UNIT * (abs(base) + charged + taken)
     shave = 1.0 - many * UNIT
     for i in range(q.size):
@@ -102,7 +102,7 @@ def evaluate(
 
 @njit
 def relax_penalised(
-    data: Any, columns: IntArray, fixed: int, places: int, cutoff: float, x: FloatArray, stop: BoolArray,
+    data: Any, columns: IntArray, fixed: int, slots: int, cutoff: float, x: FloatArray, stop: BoolArray,
     bound_in: FloatArray, bound_out: FloatArray, kept: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
     """Bound the node of these columns, S first; x (columns.size,) is where to begin, and becomes the relaxed model.
@@ -119,7 +119,7 @@ def relax_penalised(
     for _ in range(ROUNDS):
         moved, done = settle(data, columns, fixed, active, x)
         base = evaluate(data, columns, x, b, q, v)
-        bound = penalised_bound(base, q, fixed, places, data.lam, data.price, low, high)
+        bound = penalised_bound(base, q, fixed, slots, data.lam, data.price, low, high)
         value, used = base, 0
         for i in range(m):
             if x[i] != 0.0:

@@ -141,12 +141,12 @@ def shares_of(data: Any, columns: IntArray, x: FloatArray) -> FloatArray:
 
 @njit
 def best_coefficient(
-    u: float, square: float, lam: float, price: float, low: float, high: float, inside: bool
+    u: float, square: float, lam: float, price: float, low: float, high: float, included: bool
 ) -> float:  # fmt: skip
     """argmin of (square/2) x^2 - u x + h(x), or of that with (lam/2) x^2 in the place of h for a column of S."""
     if square == 0.0:
         return 0.0
-    if inside:
+    if included:
         return min(max(u / (square + lam), low), high)
     limit = limit_of(u, low, high)
     if u == 0.0 or not limit > 0.0:
@@ -199,16 +199,16 @@ def settle(
     mine, part = columns[which], x[which]
     low, high = data.lower[mine], data.upper[mine]
     b, q, v = np.empty(rows_of(data)), np.empty(which.size), np.empty(which.size)
-    inside, local = int(np.searchsorted(which, fixed)), np.empty((which.size, which.size))
+    included, local = int(np.searchsorted(which, fixed)), np.empty((which.size, which.size))
     work, held = products_among(data, mine, local)
     moved, first = False, 0.0
     for descent in range(DESCENTS):
         slopes_at(data, mine, part, b, q, v)
         work += 2.0 * b.size * which.size
         if held:
-            largest, done = descend(ActiveProducts(local), -v, inside, low, high, data, part)
+            largest, done = descend(ActiveProducts(local), -v, included, low, high, data, part)
         else:
-            largest, done = descend_by_rows(data, mine, -b, inside, low, high, part)
+            largest, done = descend_by_rows(data, mine, -b, included, low, high, part)
         work += done
         moved = moved or largest > 0.0
         if descent == 0:
@@ -221,9 +221,9 @@ def settle(
 
 @njit
 def descend(
-    form: Any, slope: FloatArray, inside: int, low: FloatArray, high: FloatArray, data: Any, x: FloatArray
+    form: Any, slope: FloatArray, included: int, low: FloatArray, high: FloatArray, data: Any, x: FloatArray
 ) -> tuple[float, float]:
-    """Minimise a majoriser over active columns, the first ``inside`` of them in S; ``slope`` is lost.
+    """Minimise a majoriser over active columns, the first ``included`` of them in S; ``slope`` is lost.
 
     Returns the largest change of the first sweep, in predictions, and the multiplications it took.
     """
@@ -233,7 +233,7 @@ def descend(
         for a in range(x.size):
             square = curvature_of(form, a)
             u = square * x[a] + slope_of(form, a, slope)
-            change = best_coefficient(u, square, lam, price, low[a], high[a], a < inside) - x[a]
+            change = best_coefficient(u, square, lam, price, low[a], high[a], a < included) - x[a]
             if change != 0.0:
                 move(form, a, change, slope)
                 x[a] += change
@@ -282,7 +282,7 @@ def _move_rows(form: Any, a: int, change: float, slope: FloatArray) -> None:
 
 @choose_by_type("data")
 def descend_by_rows(
-    data: Any, columns: IntArray, slope: FloatArray, inside: int, low: FloatArray, high: FloatArray, x: FloatArray
+    data: Any, columns: IntArray, slope: FloatArray, included: int, low: FloatArray, high: FloatArray, x: FloatArray
 ) -> tuple[float, float]:  # fmt: skip
     """:func:`descend` without products."""
     squares, weighted = np.empty(columns.size), np.empty(data.y.size)
@@ -290,13 +290,13 @@ def descend_by_rows(
         write_weighted(data.columns, columns[a], data.bends, weighted)
         correlate(data.columns, columns[a : a + 1], weighted, squares[a : a + 1])
     form = ActiveRows(data.columns, columns, data.bends, squares, weighted)
-    answer: tuple[float, float] = descend(form, slope, inside, low, high, data, x)
+    answer: tuple[float, float] = descend(form, slope, included, low, high, data, x)
     return answer
 
 
 @descend_by_rows.register(PenalisedGram)
 def _never_by_rows(
-    data: Any, columns: IntArray, slope: FloatArray, inside: int, low: FloatArray, high: FloatArray, x: FloatArray
+    data: Any, columns: IntArray, slope: FloatArray, included: int, low: FloatArray, high: FloatArray, x: FloatArray
 ) -> tuple[float, float]:  # fmt: skip
     return 0.0, 0.0
 

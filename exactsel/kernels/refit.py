@@ -51,7 +51,7 @@ def _factorised(
 @njit
 def newton_refit(
     loss: Any, AT: Columns, y: FloatArray, lam: float, columns: IntArray,
-    tolerance: float, x: FloatArray, z: FloatArray, hopeless: float = np.inf, added: float = 0.0,
+    tolerance: float, x: FloatArray, z: FloatArray, stop_above: float = np.inf, added: float = 0.0,
 ) -> tuple[float, float]:  # fmt: skip
     """Minimise the objective over models on ``columns``, starting from and overwriting x; z = A x on return
     (plus the intercept where there is one).
@@ -60,7 +60,7 @@ def newton_refit(
     minimise a quadratic majoriser of the loss, which always descend, before Newton is tried again.
 
     Stops once the gradient norm is at most ``tolerance``, or nothing more can be gained in floating point, or the
-    minimum is certainly not below ``hopeless`` (the ridge makes it at least value - norm^2 / 2 lam).
+    minimum is certainly not below ``stop_above`` (the ridge makes it at least value - norm^2 / 2 lam).
     Returns (objective, gradient norm); the gradient norm is inf when a Newton system was singular. With ``added``
     (such as :data:`SINGULAR`) such systems get more curvature, that part of their diagonal: the gradient then comes
     down in all directions but those in which columns depend on each other.
@@ -77,7 +77,7 @@ def newton_refit(
         for i in range(m):
             gradient[i] += lam * x[i]
         norm = dot(gradient, gradient) ** 0.5
-        if norm <= tolerance or stalled >= 2 or 2.0 * lam * (value - hopeless) >= norm * norm:
+        if norm <= tolerance or stalled >= 2 or 2.0 * lam * (value - stop_above) >= norm * norm:
             break
         if majorise > 0:
             loss_majorizer(loss, z, y, weights)
@@ -120,45 +120,45 @@ def newton_refit(
 @choose_by_type("loss")
 def quick_refit(
     loss: Any, AT: Columns, y: FloatArray, lam: float, columns: IntArray, tolerance: float, x: FloatArray,
-    hopeless: float,
+    stop_above: float,
 ) -> tuple[float, float]:  # fmt: skip
     """:func:`newton_refit` without predictions: for logistic loss on cells where there are any."""
-    value, norm = newton_refit(loss, AT, y, lam, columns, tolerance, x, np.empty(y.size), hopeless)
+    value, norm = newton_refit(loss, AT, y, lam, columns, tolerance, x, np.empty(y.size), stop_above)
     return value, norm
 
 
 @quick_refit.register(Logistic)
 def _logistic_quick_refit(
     loss: Any, AT: Columns, y: FloatArray, lam: float, columns: IntArray, tolerance: float, x: FloatArray,
-    hopeless: float,
+    stop_above: float,
 ) -> tuple[float, float]:  # fmt: skip
     if has_cells(AT, columns, y.size):
-        value, norm = fit_on_cells(AT, y, np.empty(0), False, lam, columns, tolerance, x, hopeless)
+        value, norm = fit_on_cells(AT, y, np.empty(0), False, lam, columns, tolerance, x, stop_above)
     else:
-        value, norm = newton_refit(loss, AT, y, lam, columns, tolerance, x, np.empty(y.size), hopeless)
+        value, norm = newton_refit(loss, AT, y, lam, columns, tolerance, x, np.empty(y.size), stop_above)
     return value, norm
 
 
 @quick_refit.register(AdjustedLogistic)
 def _adjusted_quick_refit(
     loss: Any, AT: Columns, y: FloatArray, lam: float, columns: IntArray, tolerance: float, x: FloatArray,
-    hopeless: float,
+    stop_above: float,
 ) -> tuple[float, float]:  # fmt: skip
     if has_cells(AT, columns, y.size):
-        value, norm = fit_on_cells(AT, y, loss.weights, loss.levelled, lam, columns, tolerance, x, hopeless)
+        value, norm = fit_on_cells(AT, y, loss.weights, loss.levelled, lam, columns, tolerance, x, stop_above)
     else:
-        value, norm = newton_refit(loss, AT, y, lam, columns, tolerance, x, np.empty(y.size), hopeless)
+        value, norm = newton_refit(loss, AT, y, lam, columns, tolerance, x, np.empty(y.size), stop_above)
     return value, norm
 
 
 @njit(parallel=True)
 def newton_bounds(
     loss: Any, AT: Columns, y: FloatArray, norms: FloatArray, lam: float, supports: IntArray,
-    tolerance: float, hopeless: float, stop: BoolArray, bounds: FloatArray, models: FloatArray,
+    tolerance: float, stop_above: float, stop: BoolArray, bounds: FloatArray, models: FloatArray,
 ) -> None:  # fmt: skip
     """A lower bound of the objective of each support (a row, padded with -1): formula (2) where Newton's method ends.
 
-    It goes no further than to show that a support is ``hopeless``. -inf after a stop. Rows of ``models`` hold the
+    It goes no further than to show that a support is ``stop_above``. -inf after a stop. Rows of ``models`` hold the
     coefficients to begin at, and receive those there.
     """
     for i in prange(supports.shape[0]):
@@ -167,7 +167,7 @@ def newton_bounds(
             columns = supports[i][supports[i] >= 0]
             m = columns.size
             x, q, v = models[i, :m].copy(), np.empty(m), np.empty(m)
-            quick_refit(loss, AT, y, lam, columns, tolerance, x, hopeless)
+            quick_refit(loss, AT, y, lam, columns, tolerance, x, stop_above)
             models[i, :m] = x
             z, b = np.empty(y.size), np.empty(y.size)  # not before: rows may be many
             predict(AT, columns, x, z)

@@ -13,13 +13,13 @@ from exactsel.types import FloatArray
 
 
 @njit
-def top_sum(values: FloatArray, start: int, places: int, ranked: FloatArray) -> float:
-    """Sum of the ``places`` largest of values[start:].
+def top_sum(values: FloatArray, start: int, slots: int, ranked: FloatArray) -> float:
+    """Sum of the ``slots`` largest of values[start:].
 
     ``ranked`` (places + 1 long) receives the largest values in descending order, -inf where there are fewer.
     """
     ranked[:] = -np.inf
-    last = places  # one more than the sum needs: callers read the first value outside it
+    last = slots  # one more than the sum needs: callers read the first value outside it
     for i in range(start, values.size):
         value = values[i]
         if value > ranked[last]:
@@ -29,15 +29,15 @@ def top_sum(values: FloatArray, start: int, places: int, ranked: FloatArray) -> 
                 slot -= 1
             ranked[slot] = value
     total = 0.0
-    for i in range(places):
+    for i in range(slots):
         if ranked[i] > -np.inf:
             total += ranked[i]
     return total
 
 
 @njit
-def water_level(u: FloatArray, start: int, places: int, shift: float, guess: float) -> float:
-    """The s with sum_j clip(s |u_j| - shift, 0, 1) = places, j >= start; inf when at most ``places`` u_j are non-zero.
+def water_level(u: FloatArray, start: int, slots: int, shift: float, guess: float) -> float:
+    """The s with sum_j clip(s |u_j| - shift, 0, 1) = places, j >= start; inf when at most ``slots`` u_j are non-zero.
 
     The sum is piecewise linear and increasing in s: Newton from ``guess``, kept inside a bracket, ends at the exact
     root once no u_j changes its piece.
@@ -46,7 +46,7 @@ def water_level(u: FloatArray, start: int, places: int, shift: float, guess: flo
     for j in range(start, u.size):
         if u[j] != 0.0:
             nonzero += 1
-    if nonzero <= places:
+    if nonzero <= slots:
         return np.inf
     low, high = 0.0, np.inf
     s = guess if 0.0 < guess < np.inf else 0.0
@@ -65,8 +65,8 @@ def water_level(u: FloatArray, start: int, places: int, shift: float, guess: flo
                 linear += 1
                 slope += abs(u[j])
                 filled += level
-        excess = ones + filled - places
-        if abs(excess) <= 1e-13 * places:
+        excess = ones + filled - slots
+        if abs(excess) <= 1e-13 * slots:
             return s
         if excess > 0.0:
             high = s
@@ -83,7 +83,7 @@ def water_level(u: FloatArray, start: int, places: int, shift: float, guess: flo
 
 @njit
 def prox_k_support(
-    u: FloatArray, fixed: int, places: int, weight: float, guess: float, x: FloatArray
+    u: FloatArray, fixed: int, slots: int, weight: float, guess: float, x: FloatArray
 ) -> tuple[float, float]:
     """x = argmin_x  weight/2 * (||x_S||^2 + k-support norm^2 of x_C) + ||x - u||^2 / 2.
 
@@ -94,7 +94,7 @@ def prox_k_support(
     for j in range(fixed):
         x[j] = u[j] / (1.0 + weight)
         norm += x[j] * x[j]
-    level = water_level(u, fixed, places, weight, guess)
+    level = water_level(u, fixed, slots, weight, guess)
     for j in range(fixed, u.size):
         z = 1.0 if level == np.inf else min(1.0, level * abs(u[j]) - weight)
         if z > 0.0 and u[j] != 0.0:
@@ -106,10 +106,10 @@ def prox_k_support(
 
 
 @njit
-def relaxed_indicators(x: FloatArray, fixed: int, places: int, z: FloatArray) -> None:
+def relaxed_indicators(x: FloatArray, fixed: int, slots: int, z: FloatArray) -> None:
     """The z that attains the squared k-support norm of x_C; ones on S."""
     z[:fixed] = 1.0
-    level = water_level(x, fixed, places, 0.0, 0.0)
+    level = water_level(x, fixed, slots, 0.0, 0.0)
     for j in range(fixed, x.size):
         if x[j] == 0.0:
             z[j] = 0.0

@@ -87,14 +87,14 @@ def scratch_space(d: int, workers: int) -> FloatArray:
 
 @njit
 def _close_by_fit(
-    data: Any, stack: Stack, level: int, places: int, cutoff: float, curved: bool, rooms: Any, walk: Walk, row: int
+    data: Any, stack: Stack, depth: int, slots: int, cutoff: float, curved: bool, rooms: Any, walk: Walk, row: int
 ) -> bool:
     """Close the region of a level where its fit, or formula (3) there, proves the cut-off."""
-    x, m = stack.x[level], stack.size[level]
-    bound = proven(data, stack, level, x, places, NONE, NONE, cutoff, curved, rooms, walk, row)
-    if not bound >= cutoff and column_data(data).floor[stack.columns[level, 0]] > 0.0:
-        refine(inverse_of(stack, level), x, m, rooms.fits.residual)
-        bound = proven(data, stack, level, x, places, NONE, NONE, cutoff, curved, rooms, walk, row)
+    x, m = stack.x[depth], stack.size[depth]
+    bound = proven(data, stack, depth, x, slots, NONE, NONE, cutoff, curved, rooms, walk, row)
+    if not bound >= cutoff and column_data(data).floor[stack.columns[depth, 0]] > 0.0:
+        refine(inverse_of(stack, depth), x, m, rooms.fits.residual)
+        bound = proven(data, stack, depth, x, slots, NONE, NONE, cutoff, curved, rooms, walk, row)
     if bound >= cutoff:
         close(walk, row, bound, CLOSED)
         return True
@@ -103,7 +103,7 @@ def _close_by_fit(
 
 @njit
 def _fix(
-    data: Any, stack: Stack, level: int, k: int, value: float, weakest: float, cutoff: float, curved: bool,
+    data: Any, stack: Stack, depth: int, k: int, value: float, weakest: float, cutoff: float, curved: bool,
     inside_only: bool, rooms: Any, walk: Walk, row: int,
 ) -> int:  # fmt: skip
     """Fix what the fit allows; return the position of the costliest candidate, or -1 where something was fixed.
@@ -111,36 +111,36 @@ def _fix(
     ``value`` is what the guide says of the region by formula (3), ``weakest`` the last of the weights that count.
     Where costs are no numbers (which no definite K gives) :data:`NOTHING_TO_BRANCH_ON`.
     """
-    units, count, K, x = stack.units[level], stack.present[level], inverse_of(stack, level), stack.x[level]
+    units, count, K, x = stack.units[depth], stack.present[depth], inverse_of(stack, depth), stack.x[depth]
     costliest, highest, changed, failed = -1, -1.0, False, False
-    i = stack.inside[level]
-    while i < count and stack.inside[level] < k:
-        places = k - stack.inside[level]
+    i = stack.included[depth]
+    while i < count and stack.included[depth] < k:
+        slots = k - stack.included[depth]
         cost = cost_without(data, K, x, units, i, rooms.fits)
-        if stack.value[level] + cost >= cutoff and not failed:
-            write_without(data, K, stack, level, i, rooms)
-            bound = proven(data, stack, level, rooms.fits.trial, places, NONE, i, cutoff, curved, rooms, walk, row)
+        if stack.value[depth] + cost >= cutoff and not failed:
+            write_without(data, K, stack, depth, i, rooms)
+            bound = proven(data, stack, depth, rooms.fits.trial, slots, NONE, i, cutoff, curved, rooms, walk, row)
             if bound >= cutoff:
                 note(walk, row, units[i], PUT_IN)
-                walk.dropped[row] = min(walk.dropped[row], bound)
-                put_in(data, stack, level, i, rooms)
+                walk.min_pruned_bound[row] = min(walk.min_pruned_bound[row], bound)
+                put_in(data, stack, depth, i, rooms)
                 changed = True
                 i += 1
                 continue
             # An elimination that fails costs much and will fail again, mostly.
-            failed = column_data(data).floor[stack.columns[level, 0]] <= 0.0
+            failed = column_data(data).floor[stack.columns[depth, 0]] <= 0.0
         elif (
             curved and not changed and not inside_only
             and value + 0.5 * (weakest - weight(data, x, units, i, rooms.fits)) >= cutoff
         ):  # fmt: skip
-            m = stack.size[level]
-            bound = proven(data, stack, level, x, places - 1, i, NONE, cutoff, curved, rooms, walk, row)
+            m = stack.size[depth]
+            bound = proven(data, stack, depth, x, slots - 1, i, NONE, cutoff, curved, rooms, walk, row)
             walk.work[row] += m * m
             if bound >= cutoff:
                 note(walk, row, units[i], LEFT_OUT)
-                walk.dropped[row] = min(walk.dropped[row], bound)
-                leave_out(data, stack, level, i, level, rooms)
-                stack.value[level] += cost
+                walk.min_pruned_bound[row] = min(walk.min_pruned_bound[row], bound)
+                leave_out(data, stack, depth, i, depth, rooms)
+                stack.value[depth] += cost
                 walk.nodes[row] += 1
                 return -1
         if cost > highest:
@@ -151,7 +151,7 @@ def _fix(
 
 @njit
 def _branch(
-    data: Any, stack: Stack, level: int, position: int, largest: FloatArray, cutoff: float, curved: bool, rooms: Any,
+    data: Any, stack: Stack, depth: int, position: int, largest: FloatArray, cutoff: float, curved: bool, rooms: Any,
     walk: Walk, row: int,
 ) -> int:  # fmt: skip
     """Branch on the candidate at a position; return the next level.
@@ -159,54 +159,54 @@ def _branch(
     The next level is the child without the unit, where that stays open. This one continues, once that is done, as the
     child with it.
     """
-    note(walk, row, stack.units[level, position], BRANCHED)
+    note(walk, row, stack.units[depth, position], BRANCHED)
     walk.nodes[row] += 1
-    m, last = stack.size[level], stack.present[level] - 1
+    m, last = stack.size[depth], stack.present[depth] - 1
     cost, position, bound = child_bound(
-        data, stack, level, position, largest, cutoff, curved, rooms, walk, row
+        data, stack, depth, position, largest, cutoff, curved, rooms, walk, row
     )  # fmt: skip
     if bound >= cutoff:
         # Most children end here, before a downdate of K.
         close(walk, row, bound, CLOSED)
-        put_in(data, stack, level, position, rooms)
-        return level
-    value = stack.value[level] + cost
-    leave_out(data, stack, level, position, level + 1, rooms)
-    walk.work[row] += m * m * (m - stack.size[level + 1])
-    stack.value[level + 1] = value
-    put_in(data, stack, level, last, rooms)
-    return level + 1
+        put_in(data, stack, depth, position, rooms)
+        return depth
+    value = stack.value[depth] + cost
+    leave_out(data, stack, depth, position, depth + 1, rooms)
+    walk.work[row] += m * m * (m - stack.size[depth + 1])
+    stack.value[depth + 1] = value
+    put_in(data, stack, depth, last, rooms)
+    return depth + 1
 
 
 @njit
 def _count_level(
-    data: Any, stack: Stack, level: int, k: int, limits: SubtreeLimits, rooms: Any, walk: Walk, row: int
+    data: Any, stack: Stack, depth: int, k: int, limits: SubtreeLimits, rooms: Any, walk: Walk, row: int
 ) -> None:
     """Close the region of a level by counting, but for what is suspect, or leave all of it open."""
-    units, inside, count = stack.units[level], stack.inside[level], stack.present[level]
-    places = k - inside
-    found = count_region(data, units, inside, count, places, limits, walk, row, rooms)
+    units, included, count = stack.units[depth], stack.included[depth], stack.present[depth]
+    slots = k - included
+    found = count_region(data, units, included, count, slots, limits, walk, row, rooms)
     walk.nodes[row] += 1
     if found == CLEAR:
-        note(walk, row, 0, CLOSED if places == 0 or count - inside <= places else COUNTED)
+        note(walk, row, 0, CLOSED if slots == 0 or count - included <= slots else COUNTED)
         return
     left = SUSPECTED_OPEN - walk.open_count[row]
-    if found == TOO_MANY or not set_apart(walk, row, units, inside, count, places, rooms.undecided, found, left):
-        leave_open(walk, row, units, inside, count, -np.inf)
+    if found == TOO_MANY or not set_apart(walk, row, units, included, count, slots, rooms.undecided, found, left):
+        leave_open(walk, row, units, included, count, -np.inf)
 
 
 @njit
 def _leave_rest_open(
-    data: Any, stack: Stack, level: int, k: int, limits: SubtreeLimits, started: bool, rooms: Any, walk: Walk, row: int
+    data: Any, stack: Stack, depth: int, k: int, limits: SubtreeLimits, started: bool, rooms: Any, walk: Walk, row: int
 ) -> None:
     """Hand back the regions on the stack, deepest first, as the preorder has them."""
-    while level >= 0:
-        inside, bound = stack.inside[level], -np.inf
-        if started and k > inside:
-            hoped = stack.value[level] - limits.tolerance
-            bound = open_bound(data, stack, level, k - inside, hoped, rooms, walk, row)
-        leave_open(walk, row, stack.units[level], inside, stack.present[level], bound if bound > -np.inf else -np.inf)
-        level -= 1
+    while depth >= 0:
+        included, bound = stack.included[depth], -np.inf
+        if started and k > included:
+            hoped = stack.value[depth] - limits.tolerance
+            bound = open_bound(data, stack, depth, k - included, hoped, rooms, walk, row)
+        leave_open(walk, row, stack.units[depth], included, stack.present[depth], bound if bound > -np.inf else -np.inf)
+        depth -= 1
 
 
 @njit
@@ -218,12 +218,12 @@ def _walk_subtree(
     levels = stack.size.size
     curved = column_data(data).curvature[0] > 0.0
     largest = np.zeros(k + 1)
-    level, next_look, started, tried = 0, LOOK_UP, False, False
-    while level >= 0:
+    depth, next_look, started, tried = 0, LOOK_UP, False, False
+    while depth >= 0:
         best = incumbent_value(limits, walk, row)
         cutoff = best - room_below(limits, best)
-        inside, count = stack.inside[level], stack.present[level]
-        places = k - inside
+        included, count = stack.included[depth], stack.present[depth]
+        slots = k - included
         if walk.work[row] >= next_look:
             next_look = walk.work[row] + LOOK_UP
             if stop[0]:
@@ -233,35 +233,35 @@ def _walk_subtree(
         crowded = walk.open_count[row] >= SUSPECTED_OPEN
         if walk.nodes[row] >= limits.budget or walk.work[row] >= limits.work or no_room or crowded:
             break
-        counted, costliest = countable(data, places, count - inside), 0
-        if not counted or (started and places >= WORTH_FIXING and count - inside > places):
+        counted, costliest = countable(data, slots, count - included), 0
+        if not counted or (started and slots >= WORTH_FIXING and count - included > slots):
             if not started:
-                walk.work[row] += float(stack.size[level]) ** 3
+                walk.work[row] += float(stack.size[depth]) ** 3
                 if not start_fit(column_data(data), stack):
                     walk.status[row] = NOT_TRUSTED
                     return
                 started = True
-            value = stack.value[level] + excess(data, stack, level, largest[:places], rooms)
+            value = stack.value[depth] + excess(data, stack, depth, largest[:slots], rooms)
             if value >= cutoff and not tried:
-                if _close_by_fit(data, stack, level, places, cutoff, curved, rooms, walk, row):
-                    level -= 1
+                if _close_by_fit(data, stack, depth, slots, cutoff, curved, rooms, walk, row):
+                    depth -= 1
                     continue
                 tried = True
             costliest = _fix(
-                data, stack, level, k, value, largest[places - 1], cutoff, curved, counted, rooms, walk, row
+                data, stack, depth, k, value, largest[slots - 1], cutoff, curved, counted, rooms, walk, row
             )
-        if costliest == NOTHING_TO_BRANCH_ON or (not counted and level + 1 == levels):
+        if costliest == NOTHING_TO_BRANCH_ON or (not counted and depth + 1 == levels):
             break
         if costliest < 0:
             continue
         tried = False
         if counted:
-            _count_level(data, stack, level, k, limits, rooms, walk, row)
-            level -= 1
+            _count_level(data, stack, depth, k, limits, rooms, walk, row)
+            depth -= 1
         else:
-            level = _branch(data, stack, level, costliest, largest[:places], cutoff, curved, rooms, walk, row)
-    walk.status[row] = EXPLORED if level < 0 else OUT_OF_BUDGET
-    _leave_rest_open(data, stack, level, k, limits, started, rooms, walk, row)
+            depth = _branch(data, stack, depth, costliest, largest[:slots], cutoff, curved, rooms, walk, row)
+    walk.status[row] = EXPLORED if depth < 0 else OUT_OF_BUDGET
+    _leave_rest_open(data, stack, depth, k, limits, started, rooms, walk, row)
 
 
 @njit(parallel=True)

@@ -39,27 +39,30 @@ NEAR = 2.0**-10
 
 
 @njit
-def count_columns(places: int, candidates: int) -> bool:
+def count_columns(slots: int, candidates: int) -> bool:
     """Whether to count so many places of columns rather than branch."""
-    return places < MOST_PLACES or candidates <= places or (places == MOST_PLACES and candidates <= FEW_COLUMNS)
+    return slots < MOST_PLACES or candidates <= slots or (slots == MOST_PLACES and candidates <= FEW_COLUMNS)
 
 
 @choose_by_type("data")
-def value_on(data: Any, units: IntArray, count: int, room: Any) -> float:
+def value_on(data: Any, units: IntArray, count: int, workspace: Any) -> float:
     """The smallest objective on the first ``count`` units; inf where they are too nearly dependent to say."""
-    return float(value_of(data, units, count, room))
+    return float(value_of(data, units, count, workspace))
 
 
 @njit
-def _keep_on(data: Any, units: IntArray, count: int, limits: SubtreeLimits, walk: Walk, row: int, room: Any) -> bool:
+def _keep_on(
+    data: Any, units: IntArray, count: int, limits: SubtreeLimits, walk: Walk, row: int, workspace: Any
+) -> bool:
     """Evaluate the model on the first ``count`` units; whether it is adopted as the best so far."""
-    return bool(keep_if_better(limits, walk, row, value_on(data, units, count, room), units, count, NONE))
+    return bool(keep_if_better(limits, walk, row, value_on(data, units, count, workspace), units, count, NONE))
 
 
 @njit
 def keep_best_suspect(
-    data: Any, units: IntArray, inside: int, counted: IntArray, found: int, undecided: IntArray, limits: SubtreeLimits,
-    walk: Walk, row: int, room: Any,
+    data: Any, units: IntArray, included: int, counted: IntArray, found: int, undecided: IntArray,
+    limits: SubtreeLimits,
+    walk: Walk, row: int, workspace: Any,
 ) -> bool:  # fmt: skip
     """Turn positions in ``counted`` into units and evaluate the models; whether one is adopted as the best so far."""
     for s in range(found):
@@ -68,40 +71,40 @@ def keep_best_suspect(
                 undecided[s, i] = counted[undecided[s, i]]
     better = False
     for s in range(found):
-        count = inside
-        room.chosen[:inside] = units[:inside]
+        count = included
+        workspace.chosen[:included] = units[:included]
         for i in range(undecided.shape[1]):
             if undecided[s, i] >= 0:
-                room.chosen[count] = undecided[s, i]
+                workspace.chosen[count] = undecided[s, i]
                 count += 1
-        better |= _keep_on(data, room.chosen, count, limits, walk, row, room)
+        better |= _keep_on(data, workspace.chosen, count, limits, walk, row, workspace)
     return bool(better)
 
 
 @njit
 def keep_greedy(
-    data: Any, units: IntArray, inside: int, count: int, places: int, limits: SubtreeLimits, walk: Walk, row: int,
-    room: Any,
+    data: Any, units: IntArray, included: int, count: int, slots: int, limits: SubtreeLimits, walk: Walk, row: int,
+    workspace: Any,
 ) -> bool:  # fmt: skip
     """Evaluate S, and S with each unit added in turn; whether one is adopted."""
     chosen = units[:count].copy()
-    better = _keep_on(data, chosen, inside, limits, walk, row, room)
-    for size in range(inside, min(count, inside + places)):
+    better = _keep_on(data, chosen, included, limits, walk, row, workspace)
+    for size in range(included, min(count, included + slots)):
         best, at = np.inf, size
         for i in range(size, count):
             chosen[size], chosen[i] = chosen[i], chosen[size]
-            value = value_on(data, chosen, size + 1, room)
+            value = value_on(data, chosen, size + 1, workspace)
             if value < best:
                 best, at = value, i
             chosen[size], chosen[i] = chosen[i], chosen[size]
         chosen[size], chosen[at] = chosen[at], chosen[size]
-        better |= _keep_on(data, chosen, size + 1, limits, walk, row, room)
+        better |= _keep_on(data, chosen, size + 1, limits, walk, row, workspace)
     return bool(better)
 
 
 @njit
 def _support_bound(
-    data: SubtreeData, columns: IntArray, size: int, level: float, walk: Walk, row: int, room: BoundedWorkspace
+    data: SubtreeData, columns: IntArray, size: int, threshold: float, walk: Walk, row: int, workspace: BoundedWorkspace
 ) -> float:  # fmt: skip
     """A bound for bounded models on some columns; of use where it reaches the level."""
     H, x = np.empty((size, size)), np.zeros(size)
@@ -113,66 +116,68 @@ def _support_bound(
     if not cholesky(H):
         return -np.inf
     K = inverse_from_cholesky(H)
-    return float(bounded_fit(data, columns, x, size, size, 0, NONE, K, level, room))
+    return float(bounded_fit(data, columns, x, size, size, 0, NONE, K, threshold, workspace))
 
 
 @njit
 def _suspects_left(
-    data: SubtreeData, columns: IntArray, fixed: int, places: int, found: int, level: float, cost: float, walk: Walk,
-    row: int, rooms: tuple[CountWorkspace, BoundedWorkspace],
+    data: SubtreeData, columns: IntArray, fixed: int, slots: int, found: int, threshold: float, cost: float, walk: Walk,
+    row: int, workspaces: tuple[CountWorkspace, BoundedWorkspace],
 ) -> int:  # fmt: skip
     """Take the suspects off the list whose columns are all there are places for and reach the level plus the cost.
 
     That is shown of bounded models. A column that others were removed for has their coefficients besides its own, which
     are not bounded: sets with such a column stay suspect.
     """
-    room, left, lowest = rooms[0], 0, np.inf
+    workspace, left, lowest = workspaces[0], 0, np.inf
     for s in range(found):
         size, for_itself = fixed, True
-        room.chosen[:fixed] = columns[:fixed]
+        workspace.chosen[:fixed] = columns[:fixed]
         for i in range(MOST_PLACES):
-            if room.undecided[s, i] >= 0:
-                room.chosen[size] = room.undecided[s, i]
-                for_itself &= not (cost > 0.0 and room.stands_in[room.chosen[size]])
+            if workspace.undecided[s, i] >= 0:
+                workspace.chosen[size] = workspace.undecided[s, i]
+                for_itself &= not (cost > 0.0 and workspace.stands_in[workspace.chosen[size]])
                 size += 1
         bound = -np.inf
-        if size - fixed == places and for_itself:
-            bound = _support_bound(data, room.chosen, size, level + cost, walk, row, rooms[1])
-        if bound - cost >= level:
+        if size - fixed == slots and for_itself:
+            bound = _support_bound(data, workspace.chosen, size, threshold + cost, walk, row, workspaces[1])
+        if bound - cost >= threshold:
             lowest = min(lowest, bound - cost)
         else:
-            room.undecided[left] = room.undecided[s]
+            workspace.undecided[left] = workspace.undecided[s]
             left += 1
-    room.undecided[left:] = -1
-    walk.dropped[row] = min(walk.dropped[row], lowest)
+    workspace.undecided[left:] = -1
+    walk.min_pruned_bound[row] = min(walk.min_pruned_bound[row], lowest)
     return left
 
 
 @njit
 def _without_dependent(
-    data: SubtreeData, inside: int, size: int, level: float, most: float, k: int, room: CountWorkspace
+    data: SubtreeData, included: int, size: int, threshold: float, most: float, k: int, workspace: CountWorkspace
 ) -> tuple[int, int, float]:
-    """Keep of ``room.order`` what brings something new, and what that costs; an infinite cost where it is too much."""
-    kept, left, dropped = independent(data, inside, size, room)
+    """Keep of ``workspace.order`` what brings something new, and what that costs; an infinite cost where it is too
+    much.
+    """
+    kept, left, dropped = independent(data, included, size, workspace)
     if kept < 0:
-        return inside, size, np.inf
+        return included, size, np.inf
     reach = 0.0
     for i in range(data.reach.size):
         reach = max(reach, data.reach[i] * data.lengths[i])
-    cost = 1.001 * farthest(room, dropped, k) * reach * np.sqrt(2.0 * max(level, 0.0))
+    cost = 1.001 * farthest(workspace, dropped, k) * reach * np.sqrt(2.0 * max(threshold, 0.0))
     return kept, left, cost if cost <= most else np.inf
 
 
 @njit
 def count_of_columns(
-    data: SubtreeData, columns: IntArray, fixed: int, m: int, places: int, limits: SubtreeLimits, walk: Walk, row: int,
-    room: CountWorkspace, bounded: BoundedWorkspace,
+    data: SubtreeData, columns: IntArray, fixed: int, m: int, slots: int, limits: SubtreeLimits, walk: Walk, row: int,
+    workspace: CountWorkspace, bounded: BoundedWorkspace,
 ) -> int:  # fmt: skip
     """Count the region of m columns, the first ``fixed`` inside, taking better models for the incumbent on the way.
 
-    How many suspects are left, in ``room.suspects``: sets of columns that are no better than the incumbent as far as
-    can be computed, but not proven to reach the cut-off. :data:`TOO_MANY` where nothing is known of the region. All
-    that is not suspect enters ``walk.dropped``.
+    How many suspects are left, in ``workspace.suspects``: sets of columns that are no better than the incumbent as far
+    as can be computed, but not proven to reach the cut-off. :data:`TOO_MANY` where nothing is known of the region. All
+    that is not suspect enters ``walk.min_pruned_bound``.
 
     Of bounded models (kernels/bounded.py) a first failure removes the redundant columns. Sets with removed columns are
     closed with those they are as good as; where these stay suspect, and models are not adopted, nothing is known of
@@ -183,41 +188,43 @@ def count_of_columns(
     while True:
         best = incumbent_value(limits, walk, row)
         below = room_below(limits, best)
-        level, cost = best - (NEAR if near else least) * below, 0.0
-        inside, size = distinct(data, columns, fixed, m if places > 0 else fixed, NONE, room)
+        threshold, cost = best - (NEAR if near else least) * below, 0.0
+        included, size = distinct(data, columns, fixed, m if slots > 0 else fixed, NONE, workspace)
         if reduced:
-            kept, left, cost = _without_dependent(data, inside, size, level, NEGLECTED * below, fixed + places, room)
+            kept, left, cost = _without_dependent(
+                data, included, size, threshold, NEGLECTED * below, fixed + slots, workspace
+            )
             if not cost < np.inf:
-                inside, size = distinct(data, columns, fixed, m if places > 0 else fixed, NONE, room)
+                included, size = distinct(data, columns, fixed, m if slots > 0 else fixed, NONE, workspace)
                 reduced, dependent, cost = False, False, 0.0
             else:
-                inside, size = kept, left
-        whole = size - inside <= places
-        inside = size if whole else inside
-        chosen = 0 if whole else places
-        walk.work[row] += 0.5 * inside * size * (size + inside) + size * size + sets_of(chosen, size - inside)
-        margin = margin_for(data, level, inside + chosen)
-        if not eliminate(data, inside, size, level, margin, room):
+                included, size = kept, left
+        whole = size - included <= slots
+        included = size if whole else included
+        chosen = 0 if whole else slots
+        walk.work[row] += 0.5 * included * size * (size + included) + size * size + sets_of(chosen, size - included)
+        margin = margin_for(data, threshold, included + chosen)
+        if not eliminate(data, included, size, threshold, margin, workspace):
             if dependent and not reduced and margin < np.inf:
                 reduced = True
                 continue
             if not near:
-                room.chosen[:size] = room.order[:size]
+                workspace.chosen[:size] = workspace.order[:size]
                 # So near to the empty model's objective, or above it, any better model helps.
-                first = inside if margin < np.inf else size
-                if not keep_greedy(data, room.chosen, inside, first, chosen, limits, walk, row, room):
-                    whole = data.low.size > 0 and (places == 0 or m - fixed <= places)
-                    size = fixed if places == 0 else m
+                first = included if margin < np.inf else size
+                if not keep_greedy(data, workspace.chosen, included, first, chosen, limits, walk, row, workspace):
+                    whole = data.low.size > 0 and (slots == 0 or m - fixed <= slots)
+                    size = fixed if slots == 0 else m
                     bound = _support_bound(data, columns, size, best - below, walk, row, bounded) if whole else -np.inf
                     if not bound >= best - below:
                         return TOO_MANY
-                    walk.dropped[row] = min(walk.dropped[row], bound)
+                    walk.min_pruned_bound[row] = min(walk.min_pruned_bound[row], bound)
                     return CLEAR
             near = not near
             continue
-        found = count(size - inside, chosen, room)
+        found = count(size - included, chosen, workspace)
         if found == 0:
-            walk.dropped[row] = min(walk.dropped[row], level - cost)
+            walk.min_pruned_bound[row] = min(walk.min_pruned_bound[row], threshold - cost)
             return CLEAR
         if dependent and not reduced:
             reduced = True
@@ -227,13 +234,13 @@ def count_of_columns(
             data,
             columns,
             fixed,
-            room.order[inside:],
+            workspace.order[included:],
             min(found, MOST_SUSPECTS),
-            room.undecided,
+            workspace.undecided,
             limits,
             walk,
             row,
-            room,
+            workspace,
         ):
             near = True
         elif found > MOST_SUSPECTS:
@@ -241,13 +248,13 @@ def count_of_columns(
         else:
             if data.low.size > 0:
                 found = _suspects_left(
-                    data, columns, fixed, places, found, best - below, cost, walk, row, (room, bounded)
+                    data, columns, fixed, slots, found, best - below, cost, walk, row, (workspace, bounded)
                 )
                 # A suspect also stands for the sets whose columns were removed, which would be closed with it open.
                 if found > 0 and cost > 0.0:
                     return TOO_MANY
-            if found > 0 and not limits.adopts and size < m and places > 0:
+            if found > 0 and not limits.adopts and size < m and slots > 0:
                 return TOO_MANY
-            walk.dropped[row] = min(walk.dropped[row], level - cost)
+            walk.min_pruned_bound[row] = min(walk.min_pruned_bound[row], threshold - cost)
             return int(found)
     return TOO_MANY

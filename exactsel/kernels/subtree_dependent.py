@@ -54,37 +54,37 @@ SHAVE = 1e-5
 
 @njit
 def _leave_open(
-    data: QuadraticData, walk: Walk, row: int, base: StateArray, stack: Levels, level: int, unit: float, away: float
+    data: QuadraticData, walk: Walk, row: int, base: StateArray, stack: Levels, depth: int, unit: float, away: float
 ) -> None:
     """Hand back the region of a level."""
     count = walk.open_count[row]
     walk.open_states[row, count, :] = base
-    for i in range(stack.size[level] + stack.others[level]):
-        walk.open_states[row, count, stack.columns[level, i]] = IN if i < stack.fixed[level] else FREE
-    fit = certified(data, stack.K[level], stack.x[level], stack.columns[level], stack.size[level], unit)
+    for i in range(stack.size[depth] + stack.others[depth]):
+        walk.open_states[row, count, stack.columns[depth, i]] = IN if i < stack.fixed[depth] else FREE
+    fit = certified(data, stack.K[depth], stack.x[depth], stack.columns[depth], stack.size[depth], unit)
     walk.open_bounds[row, count] = of_the_data(fit, away)
     walk.open_count[row] += 1
     note(walk, row, 0, LEFT_OPEN)
 
 
 @njit
-def _choose(stack: Levels, level: int, k: int, fit: float, away: float, cutoff: float, walk: Walk, row: int) -> int:
+def _choose(stack: Levels, depth: int, k: int, fit: float, away: float, cutoff: float, walk: Walk, row: int) -> int:
     """Fix to 1 the columns whose fixing to 0 costs too much; return the position of the costliest other."""
-    K, T, x, columns = stack.K[level], stack.T[level], stack.x[level], stack.columns[level]
-    highest, costliest = -1.0, stack.fixed[level]
-    i = stack.fixed[level]
-    while i < stack.size[level] and stack.fixed[level] < k:
+    K, T, x, columns = stack.K[depth], stack.T[depth], stack.x[depth], stack.columns[depth]
+    highest, costliest = -1.0, stack.fixed[depth]
+    i = stack.fixed[depth]
+    while i < stack.size[depth] and stack.fixed[depth] < k:
         cost = (1.0 - SHAVE) * 0.5 * x[i] * x[i] / K[i, i]
         without = of_the_data(fit + cost, away)
         needed = without >= cutoff
         if needed:
-            for a in range(stack.others[level]):
+            for a in range(stack.others[depth]):
                 needed = needed and T[i, a] == 0
         if needed:
             note(walk, row, columns[i], PUT_IN)
-            walk.dropped[row] = min(walk.dropped[row], without)
-            swap_in_basis(stack, level, i, stack.fixed[level])
-            stack.fixed[level] += 1
+            walk.min_pruned_bound[row] = min(walk.min_pruned_bound[row], without)
+            swap_in_basis(stack, depth, i, stack.fixed[depth])
+            stack.fixed[depth] += 1
         elif cost > highest:
             costliest, highest = i, cost
         i += 1
@@ -108,27 +108,27 @@ def walk_dependent(
     stack = first_level(start, levels)
     L, line, solution, x = np.zeros((k + 1, k + 1)), np.zeros(k + 1), np.zeros(k + 1), np.zeros(k + 1)
     turned = np.empty(start.basis.size)
-    level = 0
+    depth = 0
     walk.status[row] = EXPLORED
-    while level >= 0:
+    while depth >= 0:
         known = incumbent_value(limits, walk, row)
         cutoff = known - room_below(limits, known)
-        p, q, columns, fixed = stack.size[level], stack.others[level], stack.columns[level], stack.fixed[level]
-        places = k - fixed
+        p, q, columns, fixed = stack.size[depth], stack.others[depth], stack.columns[depth], stack.fixed[depth]
+        slots = k - fixed
         walk.nodes[row] += 1
         if walk.nodes[row] % 1024 == 0 and stop[0]:
             walk.status[row] = STOPPED
             return
-        fit = certified(data, stack.K[level], stack.x[level], columns, p, unit)
+        fit = certified(data, stack.K[depth], stack.x[depth], columns, p, unit)
         bound = of_the_data(fit, away)
         if bound >= cutoff:
             close(walk, row, bound, CLOSED)
-            level -= 1
+            depth -= 1
             continue
-        if p - fixed <= places or places <= 1:
-            best, count, extra = stack.value[level], p, -1
-            if p - fixed > places:
-                more = p + q if places == 1 else fixed
+        if p - fixed <= slots or slots <= 1:
+            best, count, extra = stack.value[depth], p, -1
+            if p - fixed > slots:
+                more = p + q if slots == 1 else fixed
                 best, extra, bound = best_addition(data, columns, fixed, more, unit, L, line, solution, x)
                 bound, count = of_the_data(bound, away), fixed
             if keep_if_better(limits, walk, row, best, columns, count, extra):
@@ -139,27 +139,27 @@ def walk_dependent(
                 walk.status[row] = OUT_OF_BUDGET
                 break
             else:
-                _leave_open(data, walk, row, start.base, stack, level, unit, away)
-            level -= 1
+                _leave_open(data, walk, row, start.base, stack, depth, unit, away)
+            depth -= 1
             continue
         if walk.nodes[row] >= limits.budget or walk.move_count[row] + 2 * p + levels + 8 > walk.moves.shape[1]:
             walk.status[row] = OUT_OF_BUDGET
             break
-        chosen = _choose(stack, level, k, fit, away, cutoff, walk, row)
-        if stack.fixed[level] > fixed:
+        chosen = _choose(stack, depth, k, fit, away, cutoff, walk, row)
+        if stack.fixed[depth] > fixed:
             continue
-        swap_in_basis(stack, level, chosen, p - 1)
-        other = substitute(stack, level, scale)
+        swap_in_basis(stack, depth, chosen, p - 1)
+        other = substitute(stack, depth, scale)
         if other == NOTHING:
-            leave_out(stack, level)
-        elif not exchange(stack, level, other, scale, turned) <= trusted:
+            leave_out(stack, depth)
+        elif not exchange(stack, depth, other, scale, turned) <= trusted:
             walk.status[row] = OUT_OF_BUDGET
             break
         note(walk, row, columns[p - 1], BRANCHED)
         # This level continues, once the child without the column is done, as the child with it.
-        swap_in_basis(stack, level, p - 1, fixed)
-        stack.fixed[level] = fixed + 1
-        level += 1
-    while level >= 0:  # deepest first, as the preorder has them
-        _leave_open(data, walk, row, start.base, stack, level, unit, away)
-        level -= 1
+        swap_in_basis(stack, depth, p - 1, fixed)
+        stack.fixed[depth] = fixed + 1
+        depth += 1
+    while depth >= 0:  # deepest first, as the preorder has them
+        _leave_open(data, walk, row, start.base, stack, depth, unit, away)
+        depth -= 1

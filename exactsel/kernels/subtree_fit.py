@@ -47,7 +47,7 @@ class Stack(NamedTuple):
     """Where the inverse of a level begins."""
     units: IntArray
     """(levels, G) what is chosen, S first, then C: the columns themselves, or groups of them."""
-    inside: IntArray
+    included: IntArray
     """Units of S ..."""
     present: IntArray
     """... and of S and C."""
@@ -62,8 +62,8 @@ def new_stack(m: int, most_levels: int, scratch: FloatArray) -> Stack:
         levels += 1
     levels = max(2, levels)
     begin = np.zeros(levels, dtype=np.int64)
-    for level in range(1, levels):
-        begin[level] = begin[level - 1] + max(m - level + 1, 0) ** 2
+    for depth in range(1, levels):
+        begin[depth] = begin[depth - 1] + max(m - depth + 1, 0) ** 2
     columns = np.empty((levels, m), dtype=np.int64)
     fixed, size = np.zeros(levels, dtype=np.int64), np.zeros(levels, dtype=np.int64)
     return Stack(
@@ -72,12 +72,12 @@ def new_stack(m: int, most_levels: int, scratch: FloatArray) -> Stack:
 
 
 @njit
-def inverse_of(stack: Stack, level: int) -> FloatArray:
+def inverse_of(stack: Stack, depth: int) -> FloatArray:
     """K, the inverse on S and C of a level: the lower triangle, of which the rest is never read.
 
     A level has one column less than the one above it, so one matrix after the other takes ever less.
     """
-    side, before = max(stack.columns.shape[1] - level, 0), stack.begin[level]
+    side, before = max(stack.columns.shape[1] - depth, 0), stack.begin[depth]
     return stack.inverses[before : before + side * side].reshape((side, side))
 
 
@@ -173,19 +173,19 @@ def swap_columns(K: FloatArray, x: FloatArray, columns: IntArray, m: int, i: int
 @njit
 def curvature_excess(D: FloatArray, columns: IntArray, x: FloatArray, fixed: int, m: int, largest: FloatArray) -> float:
     """What formula (3) adds to the fit; ``largest`` receives the largest D_j x_j^2 of C, in descending order."""
-    places = largest.size
+    slots = largest.size
     largest[:] = 0.0
     total = 0.0
     for i in range(fixed, m):
         weight = D[columns[i]] * x[i] * x[i]
         total += weight
-        if weight > largest[places - 1]:
-            at = places - 1
+        if weight > largest[slots - 1]:
+            at = slots - 1
             while at > 0 and largest[at - 1] < weight:
                 largest[at] = largest[at - 1]
                 at -= 1
             largest[at] = weight
-    for i in range(places):
+    for i in range(slots):
         total -= largest[i]
     return 0.5 * max(total, 0.0)
 
@@ -204,21 +204,21 @@ class FormulaWorkspace(NamedTuple):
 
 
 @njit
-def formula_room(d: int) -> FormulaWorkspace:
+def formula_workspace(d: int) -> FormulaWorkspace:
     """Memory for formula (3) over at most d columns."""
     return FormulaWorkspace(np.zeros(d), np.empty(d), np.empty(d), np.empty(d + 1))
 
 
 @njit(sums=True)
-def _residual(data: SubtreeData, columns: IntArray, x: FloatArray, m: int, room: FormulaWorkspace) -> None:
+def _residual(data: SubtreeData, columns: IntArray, x: FloatArray, m: int, workspace: FormulaWorkspace) -> None:
     """Hx - b on m columns."""
-    d, z = data.b.size, room.z
+    d, z = data.b.size, workspace.z
     if 3 * m < d:
         for i in range(m):
             row, total = data.H[columns[i]], 0.0
             for j in range(m):
                 total += row[columns[j]] * x[j]
-            room.residual[i] = total - data.b[columns[i]]
+            workspace.residual[i] = total - data.b[columns[i]]
         return
     for i in range(m):
         z[columns[i]] = x[i]
@@ -226,26 +226,26 @@ def _residual(data: SubtreeData, columns: IntArray, x: FloatArray, m: int, room:
         row, total = data.H[columns[i]], 0.0
         for j in range(d):
             total += row[j] * z[j]
-        room.residual[i] = total - data.b[columns[i]]
+        workspace.residual[i] = total - data.b[columns[i]]
     for i in range(m):
         z[columns[i]] = 0.0
 
 
 @njit
 def formula(
-    data: SubtreeData, columns: IntArray, x: FloatArray, fixed: int, m: int, places: int, also: int, skip: int,
-    room: FormulaWorkspace,
+    data: SubtreeData, columns: IntArray, x: FloatArray, fixed: int, m: int, slots: int, also: int, skip: int,
+    workspace: FormulaWorkspace,
 ) -> float:  # fmt: skip
     """Formula (3) with D = ``data.floor`` at x for a region, rounding taken off: it holds for the exact data.
 
-    The first ``fixed`` columns and the one at position ``also`` (-1: none) are inside, and ``places`` of the others
+    The first ``fixed`` columns and the one at position ``also`` (-1: none) are inside, and ``slots`` of the others
     count; the one at position ``skip`` (-1: none), where x is 0, is not in the region.
 
     With size = sum_j abs(x_j) sqrt(H_jj), entries of Hx - b are off by gamma sqrt(H_ii) (size + ||y||), and the two
     sums by gamma (size + ||y||)^2.
     """
-    _residual(data, columns, x, m, room)
-    largest = room.largest[:places]
+    _residual(data, columns, x, m, workspace)
+    largest = workspace.largest[:slots]
     largest[:] = 0.0
     size, length = 0.0, np.sqrt(2.0 * data.constant)
     for i in range(m):
@@ -255,20 +255,20 @@ def formula(
     square, counted = 0.0, 0.0
     for i in range(m):
         D = data.floor[columns[i]]
-        square += x[i] * (room.residual[i] + data.b[columns[i]] - D * x[i])
-        slope = abs(room.residual[i] - D * x[i]) + error * data.lengths[columns[i]]
+        square += x[i] * (workspace.residual[i] + data.b[columns[i]] - D * x[i])
+        slope = abs(workspace.residual[i] - D * x[i]) + error * data.lengths[columns[i]]
         weight = slope * slope / D
         if i == skip:
             continue
         if i < fixed or i == also:
             counted += weight
-        elif places > 0 and weight > largest[places - 1]:
-            at = places - 1
+        elif slots > 0 and weight > largest[slots - 1]:
+            at = slots - 1
             while at > 0 and largest[at - 1] < weight:
                 largest[at] = largest[at - 1]
                 at -= 1
             largest[at] = weight
-    for i in range(places):
+    for i in range(slots):
         counted += largest[i]
     return float(data.constant - 0.5 * square - 0.5 * counted * (1.0 + unit) - 2.0 * unit * (size + length) ** 2)
 
@@ -284,17 +284,19 @@ def refine(K: FloatArray, x: FloatArray, m: int, residual: FloatArray) -> None:
 
 
 @njit
-def fit_reaches(data: SubtreeData, columns: IntArray, m: int, skip: int, level: float, room: CountWorkspace) -> bool:
+def fit_reaches(
+    data: SubtreeData, columns: IntArray, m: int, skip: int, depth: float, workspace: CountWorkspace
+) -> bool:
     """Whether an elimination proves the fit on m columns, without the one at position ``skip``, to reach a level."""
-    _, size = distinct(data, columns, 0, m, skip, room)
-    return bool(eliminate(data, size, size, level, margin_for(data, level, size), room))
+    _, size = distinct(data, columns, 0, m, skip, workspace)
+    return bool(eliminate(data, size, size, depth, margin_for(data, depth, size), workspace))
 
 
 @njit
-def value_of(data: SubtreeData, columns: IntArray, m: int, room: CountWorkspace) -> float:
+def value_of(data: SubtreeData, columns: IntArray, m: int, workspace: CountWorkspace) -> float:
     """The smallest objective on m columns; inf where they are too nearly dependent to say."""
-    _, size = distinct(data, columns, 0, m, NONE, room)
-    rows, order = room.rows, room.order
+    _, size = distinct(data, columns, 0, m, NONE, workspace)
+    rows, order = workspace.rows, workspace.order
     value = data.constant
     for i in range(size):
         for j in range(i + 1):
@@ -309,7 +311,7 @@ def value_of(data: SubtreeData, columns: IntArray, m: int, room: CountWorkspace)
                 return np.inf
         total = data.b[order[i]]
         for q in range(i):
-            total -= rows[i, q] * room.u[q]
-        room.u[i] = total / rows[i, i]
-        value -= 0.5 * room.u[i] ** 2
+            total -= rows[i, q] * workspace.u[q]
+        workspace.u[i] = total / rows[i, i]
+        value -= 0.5 * workspace.u[i] ** 2
     return value

@@ -38,9 +38,9 @@ class GroupData(NamedTuple):
 
 
 @njit
-def count_groups_of(places: int, candidates: int) -> bool:
+def count_groups_of(slots: int, candidates: int) -> bool:
     """Whether to count so many places of groups rather than branch."""
-    return places <= MOST_GROUPS or candidates <= places
+    return slots <= MOST_GROUPS or candidates <= slots
 
 
 @njit
@@ -55,29 +55,29 @@ def columns_of(data: GroupData, units: IntArray, count: int, into: IntArray, at:
 
 
 @value_on.register(GroupData)
-def _value_on_groups(data: Any, units: IntArray, count: int, room: Any) -> float:
-    size = columns_of(data, units, count, room.columns, 0)
-    return float(value_of(data.columns, room.columns, size, room.counts))
+def _value_on_groups(data: Any, units: IntArray, count: int, workspace: Any) -> float:
+    size = columns_of(data, units, count, workspace.columns, 0)
+    return float(value_of(data.columns, workspace.columns, size, workspace.counts))
 
 
 @njit
-def _begin(data: GroupData, units: IntArray, inside: int, count: int, room: GroupWorkspace) -> tuple[int, int]:
+def _begin(data: GroupData, units: IntArray, included: int, count: int, workspace: GroupWorkspace) -> tuple[int, int]:
     """Lay out the columns of S and C for an elimination: how many of S, and how many in all."""
     first = data.groups.first
-    fixed = columns_of(data, units, inside, room.counts.order, 0)
-    size = columns_of(data, units[inside:], count - inside, room.counts.order, fixed)
-    room.first[0] = 0
-    for i in range(inside, count):
-        room.first[i - inside + 1] = room.first[i - inside] + first[units[i] + 1] - first[units[i]]
+    fixed = columns_of(data, units, included, workspace.counts.order, 0)
+    size = columns_of(data, units[included:], count - included, workspace.counts.order, fixed)
+    workspace.first[0] = 0
+    for i in range(included, count):
+        workspace.first[i - included + 1] = workspace.first[i - included] + first[units[i] + 1] - first[units[i]]
     return fixed, size
 
 
 @njit
-def widest(data: GroupData, units: IntArray, inside: int, count: int, places: int, room: GroupWorkspace) -> int:
-    """The most columns ``places`` (at most three) of the groups behind the first ``inside`` can have."""
+def widest(data: GroupData, units: IntArray, included: int, count: int, slots: int, workspace: GroupWorkspace) -> int:
+    """The most columns ``slots`` (at most three) of the groups behind the first ``included`` can have."""
     first, total = data.groups.first, 0
     a, b, c = 0, 0, 0
-    for i in range(inside, count):
+    for i in range(included, count):
         size = first[units[i] + 1] - first[units[i]]
         if size > a:
             a, b, c = size, a, b
@@ -85,61 +85,64 @@ def widest(data: GroupData, units: IntArray, inside: int, count: int, places: in
             b, c = size, b
         elif size > c:
             c = size
-    if places >= 1:
+    if slots >= 1:
         total += a
-    if places >= 2:
+    if slots >= 2:
         total += b
-    if places >= 3:
+    if slots >= 3:
         total += c
     return total
 
 
 @njit
 def count_of_groups(
-    data: GroupData, units: IntArray, inside: int, count: int, places: int, limits: SubtreeLimits, walk: Walk, row: int,
-    room: GroupWorkspace,
+    data: GroupData, units: IntArray, included: int, count: int, slots: int, limits: SubtreeLimits, walk: Walk,
+    row: int,
+    workspace: GroupWorkspace,
 ) -> int:  # fmt: skip
-    """Count the region of some groups, the first ``inside`` in, taking better models for the incumbent on the way.
+    """Count the region of some groups, the first ``included`` in, taking better models for the incumbent on the way.
 
-    How many suspects are left, in ``room.counts.suspects``, :data:`CLEAR` or :data:`TOO_MANY`: as
-    :func:`exactsel.kernels.subtree_count.count_of_columns` has it. All that is not suspect enters ``walk.dropped``.
+    How many suspects are left, in ``workspace.counts.suspects``, :data:`CLEAR` or :data:`TOO_MANY`: as
+    :func:`exactsel.kernels.subtree_count.count_of_columns` has it. All that is not suspect enters
+    ``walk.min_pruned_bound``.
     """
-    near, whole = True, places == 0 or count - inside <= places
-    kept = inside if places == 0 else count
+    near, whole = True, slots == 0 or count - included <= slots
+    kept = included if slots == 0 else count
     while True:
         best = incumbent_value(limits, walk, row)
-        level = best - (NEAR if near else 1.0) * room_below(limits, best)
-        fixed, size = _begin(data, units, inside, kept, room)
+        threshold = best - (NEAR if near else 1.0) * room_below(limits, best)
+        fixed, size = _begin(data, units, included, kept, workspace)
         fixed = size if whole else fixed
-        chosen = 0 if whole else places
-        most = fixed + widest(data, units, inside, kept, chosen, room)
-        margin = group_margin(data.columns, level, most, data.groups.largest)
+        chosen = 0 if whole else slots
+        most = fixed + widest(data, units, included, kept, chosen, workspace)
+        margin = group_margin(data.columns, threshold, most, data.groups.largest)
         walk.work[row] += 0.5 * fixed * size * (size + fixed) + size * size
-        room.work[0] = 0.0
-        if not eliminate(data.columns, fixed, size, level, margin, room.counts):
+        workspace.work[0] = 0.0
+        if not eliminate(data.columns, fixed, size, threshold, margin, workspace.counts):
             if not near:
                 # So near to the empty model's objective, or above it, any better model helps.
-                begin = kept if whole else inside
+                begin = kept if whole else included
                 last = begin if margin < np.inf else kept
-                if not keep_greedy(data, units, begin, last, chosen, limits, walk, row, room):
+                if not keep_greedy(data, units, begin, last, chosen, limits, walk, row, workspace):
                     return TOO_MANY
             near = not near
             continue
-        found = count_groups(kept - inside, chosen, room)
-        walk.work[row] += room.work[0]
+        found = count_groups(kept - included, chosen, workspace)
+        walk.work[row] += workspace.work[0]
         if found == 0:
-            walk.dropped[row] = min(walk.dropped[row], level)
+            walk.min_pruned_bound[row] = min(walk.min_pruned_bound[row], threshold)
             return CLEAR
         if near:
             near = False
         elif keep_best_suspect(
-            data, units, inside, units[inside:], min(found, MOST_SUSPECTS), room.counts.undecided, limits, walk, row,
-            room,
+            data, units, included, units[included:], min(found, MOST_SUSPECTS), workspace.counts.undecided, limits,
+            walk, row,
+            workspace,
         ):  # fmt: skip
             near = True
         elif found > MOST_SUSPECTS:
             return TOO_MANY
         else:
-            walk.dropped[row] = min(walk.dropped[row], level)
+            walk.min_pruned_bound[row] = min(walk.min_pruned_bound[row], threshold)
             return int(found)
     return TOO_MANY

@@ -14,12 +14,12 @@ import numpy as np
 
 from exactsel._jit import choose_by_type, njit
 from exactsel.kernels.counting import SubtreeData
-from exactsel.kernels.group_counting import GroupWorkspace, group_room
+from exactsel.kernels.group_counting import GroupWorkspace, group_workspace
 from exactsel.kernels.node import FREE, IN
 from exactsel.kernels.subtree_columns import (
     child_bound,
     column_data,
-    column_rooms,
+    column_workspaces,
     cost_without,
     count_region,
     countable,
@@ -45,7 +45,7 @@ from exactsel.kernels.subtree_group_count import GroupData, Grouping, columns_of
 from exactsel.kernels.subtree_group_fit import (
     FitWorkspace,
     coefficients_without_group,
-    fit_room,
+    fit_workspace,
     group_cost,
     group_excess,
     group_formula,
@@ -65,10 +65,10 @@ class GroupWorkspaces(NamedTuple):
 
 
 @njit
-def group_rooms(d: int, groups: int, largest: int) -> GroupWorkspaces:
+def group_workspaces(d: int, groups: int, largest: int) -> GroupWorkspaces:
     """Memory of one worker for d columns in so many groups."""
-    counts = group_room(d, groups, largest)
-    return GroupWorkspaces(counts, fit_room(d, groups, largest), counts.counts.undecided)
+    counts = group_workspace(d, groups, largest)
+    return GroupWorkspaces(counts, fit_workspace(d, groups, largest), counts.counts.undecided)
 
 
 @choose_by_type("groups")
@@ -85,12 +85,12 @@ def _data_of_groups(columns: SubtreeData, groups: Any) -> Any:
 @choose_by_type("groups")
 def rooms_of(columns: SubtreeData, groups: Any) -> Any:
     """Memory of one worker."""
-    return column_rooms(columns.b.size)
+    return column_workspaces(columns.b.size)
 
 
 @rooms_of.register(Grouping)
 def _rooms_of_groups(columns: SubtreeData, groups: Any) -> Any:
-    return group_rooms(columns.b.size, groups.first.size - 1, groups.largest)
+    return group_workspaces(columns.b.size, groups.first.size - 1, groups.largest)
 
 
 @column_data.register(GroupData)
@@ -100,21 +100,21 @@ def _column_data(data: Any) -> SubtreeData:
 
 
 @countable.register(GroupData)
-def _countable(data: Any, places: int, candidates: int) -> bool:
-    return bool(count_groups_of(places, candidates))
+def _countable(data: Any, slots: int, candidates: int) -> bool:
+    return bool(count_groups_of(slots, candidates))
 
 
 @count_region.register(GroupData)
 def _count_region(
-    data: Any, units: IntArray, inside: int, count: int, places: int, limits: SubtreeLimits, walk: Walk, row: int,
-    rooms: Any,
+    data: Any, units: IntArray, included: int, count: int, slots: int, limits: SubtreeLimits, walk: Walk, row: int,
+    workspaces: Any,
 ) -> int:  # fmt: skip
-    return int(count_of_groups(data, units, inside, count, places, limits, walk, row, rooms.counts))
+    return int(count_of_groups(data, units, included, count, slots, limits, walk, row, workspaces.counts))
 
 
 @first_level.register(GroupData)
 def _first_level(data: Any, state: StateArray, scratch: FloatArray) -> Stack:
-    levels, count, inside = 1, 0, 0
+    levels, count, included = 1, 0, 0
     units = np.empty(state.size, dtype=np.int64)
     for wanted in (IN, FREE):
         for g in range(state.size):
@@ -122,7 +122,7 @@ def _first_level(data: Any, state: StateArray, scratch: FloatArray) -> Stack:
                 units[count] = g
                 count += 1
                 levels += wanted == FREE
-        inside = count if wanted == IN else inside
+        included = count if wanted == IN else included
     m = columns_of(data, units, count, np.empty(data.columns.b.size, dtype=np.int64), 0)
     fit = new_stack(m, levels, scratch)
     rows = fit.size.size
@@ -131,45 +131,52 @@ def _first_level(data: Any, state: StateArray, scratch: FloatArray) -> Stack:
         np.empty((rows, max(1, count)), dtype=np.int64), np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64),
     )  # fmt: skip
     stack.units[0, :count] = units[:count]
-    stack.inside[0], stack.present[0] = inside, count
-    stack.fixed[0] = columns_of(data, units, inside, stack.columns[0], 0)
-    stack.size[0] = columns_of(data, units[inside:], count - inside, stack.columns[0], stack.fixed[0])
+    stack.included[0], stack.present[0] = included, count
+    stack.fixed[0] = columns_of(data, units, included, stack.columns[0], 0)
+    stack.size[0] = columns_of(data, units[included:], count - included, stack.columns[0], stack.fixed[0])
     return stack
 
 
 @njit
 def _bound(
-    data: GroupData, stack: Stack, level: int, x: FloatArray, places: int, also: int, skip: int, rooms: GroupWorkspaces
+    data: GroupData,
+    stack: Stack,
+    depth: int,
+    x: FloatArray,
+    slots: int,
+    also: int,
+    skip: int,
+    workspaces: GroupWorkspaces,
 ) -> float:
     return float(
         group_formula(
-            data, stack.columns[level], x, stack.size[level], stack.units[level], stack.inside[level],
-            stack.present[level], places, also, skip, rooms.fits,
+            data, stack.columns[depth], x, stack.size[depth], stack.units[depth], stack.included[depth],
+            stack.present[depth], slots, also, skip, workspaces.fits,
         )
     )  # fmt: skip
 
 
 @proven.register(GroupData)
 def _proven(
-    data: Any, stack: Stack, level: int, x: FloatArray, places: int, also: int, skip: int, hoped: float, curved: bool,
-    rooms: Any, walk: Walk, row: int,
+    data: Any, stack: Stack, depth: int, x: FloatArray, slots: int, also: int, skip: int, hoped: float, curved: bool,
+    workspaces: Any, walk: Walk, row: int,
 ) -> float:  # fmt: skip
-    walk.work[row] += stack.size[level] * stack.size[level]
-    return float(_bound(data, stack, level, x, places, also, skip, rooms))
+    walk.work[row] += stack.size[depth] * stack.size[depth]
+    return float(_bound(data, stack, depth, x, slots, also, skip, workspaces))
 
 
 @open_bound.register(GroupData)
 def _open_bound(
-    data: Any, stack: Stack, level: int, places: int, hoped: float, rooms: Any, walk: Walk, row: int
+    data: Any, stack: Stack, depth: int, slots: int, hoped: float, workspaces: Any, walk: Walk, row: int
 ) -> float:  # fmt: skip
-    return float(_bound(data, stack, level, stack.x[level], places, NONE, NONE, rooms))
+    return float(_bound(data, stack, depth, stack.x[depth], slots, NONE, NONE, workspaces))
 
 
 @excess.register(GroupData)
-def _excess(data: Any, stack: Stack, level: int, largest: FloatArray, rooms: Any) -> float:
-    locate(stack, level, rooms.fits)
-    units, inside, count = stack.units[level], stack.inside[level], stack.present[level]
-    return float(group_excess(data, units, inside, count, stack.x[level], NONE, rooms.fits, largest))
+def _excess(data: Any, stack: Stack, depth: int, largest: FloatArray, workspaces: Any) -> float:
+    locate(stack, depth, workspaces.fits)
+    units, included, count = stack.units[depth], stack.included[depth], stack.present[depth]
+    return float(group_excess(data, units, included, count, stack.x[depth], NONE, workspaces.fits, largest))
 
 
 @weight.register(GroupData)
@@ -187,36 +194,36 @@ def _cost_without(data: Any, K: FloatArray, x: FloatArray, units: IntArray, posi
 
 
 @write_without.register(GroupData)
-def _write_without(data: Any, K: FloatArray, stack: Stack, level: int, position: int, rooms: Any) -> None:
+def _write_without(data: Any, K: FloatArray, stack: Stack, depth: int, position: int, workspaces: Any) -> None:
     coefficients_without_group(
-        data, K, stack.x[level], stack.size[level], stack.units[level, position], rooms.fits, rooms.fits.trial
+        data, K, stack.x[depth], stack.size[depth], stack.units[depth, position], workspaces.fits, workspaces.fits.trial
     )  # fmt: skip
 
 
 @put_in.register(GroupData)
-def _put_in(data: Any, stack: Stack, level: int, position: int, rooms: Any) -> None:
-    units = stack.units[level]
-    K, x, columns, m = inverse_of(stack, level), stack.x[level], stack.columns[level], stack.size[level]
+def _put_in(data: Any, stack: Stack, depth: int, position: int, workspaces: Any) -> None:
+    units = stack.units[depth]
+    K, x, columns, m = inverse_of(stack, depth), stack.x[depth], stack.columns[depth], stack.size[depth]
     group = units[position]
     for i in range(data.groups.first[group], data.groups.first[group + 1]):
-        locate(stack, level, rooms.fits)
-        swap_columns(K, x, columns, m, rooms.fits.at[data.groups.members[i]], stack.fixed[level])
-        stack.fixed[level] += 1
-    inside = stack.inside[level]
-    units[position], units[inside] = units[inside], group
-    stack.inside[level] += 1
-    locate(stack, level, rooms.fits)
+        locate(stack, depth, workspaces.fits)
+        swap_columns(K, x, columns, m, workspaces.fits.at[data.groups.members[i]], stack.fixed[depth])
+        stack.fixed[depth] += 1
+    included = stack.included[depth]
+    units[position], units[included] = units[included], group
+    stack.included[depth] += 1
+    locate(stack, depth, workspaces.fits)
 
 
 @leave_out.register(GroupData)
-def _leave_out(data: Any, stack: Stack, level: int, position: int, into: int, rooms: Any) -> None:
-    units, count = stack.units[level], stack.present[level]
-    K, x, columns, m = inverse_of(stack, level), stack.x[level], stack.columns[level], stack.size[level]
+def _leave_out(data: Any, stack: Stack, depth: int, position: int, into: int, workspaces: Any) -> None:
+    units, count = stack.units[depth], stack.present[depth]
+    K, x, columns, m = inverse_of(stack, depth), stack.x[depth], stack.columns[depth], stack.size[depth]
     group = units[position]
     size = data.groups.first[group + 1] - data.groups.first[group]
     for i in range(size):
-        locate(stack, level, rooms.fits)
-        swap_columns(K, x, columns, m, rooms.fits.at[data.groups.members[data.groups.first[group] + i]], m - 1 - i)
+        locate(stack, depth, workspaces.fits)
+        swap_columns(K, x, columns, m, workspaces.fits.at[data.groups.members[data.groups.first[group] + i]], m - 1 - i)
     units[position], units[count - 1] = units[count - 1], group
     K_into, x_into = inverse_of(stack, into), stack.x[into]
     coefficients_without_last(K, x, m, x_into)
@@ -226,23 +233,24 @@ def _leave_out(data: Any, stack: Stack, level: int, position: int, into: int, ro
         inverse_without_last(K_into, m - i, K_into)
     stack.columns[into, : m - size] = columns[: m - size]
     stack.units[into, : count - 1] = units[: count - 1]
-    stack.fixed[into], stack.size[into] = stack.fixed[level], m - size
-    stack.inside[into], stack.present[into] = stack.inside[level], count - 1
-    locate(stack, level, rooms.fits)
+    stack.fixed[into], stack.size[into] = stack.fixed[depth], m - size
+    stack.included[into], stack.present[into] = stack.included[depth], count - 1
+    locate(stack, depth, workspaces.fits)
 
 
 @child_bound.register(GroupData)
 def _child_bound(
-    data: Any, stack: Stack, level: int, position: int, largest: FloatArray, cutoff: float, curved: bool, rooms: Any,
+    data: Any, stack: Stack, depth: int, position: int, largest: FloatArray, cutoff: float, curved: bool,
+    workspaces: Any,
     walk: Walk, row: int,
 ) -> tuple[float, int, float]:  # fmt: skip
-    K, x, units, fits = inverse_of(stack, level), stack.x[level], stack.units[level], rooms.fits
-    inside, count, m, bound = stack.inside[level], stack.present[level], stack.size[level], -np.inf
+    K, x, units, fits = inverse_of(stack, depth), stack.x[depth], stack.units[depth], workspaces.fits
+    included, count, m, bound = stack.included[depth], stack.present[depth], stack.size[depth], -np.inf
     cost = group_cost(data, K, x, units[position], fits)
     coefficients_without_group(data, K, x, m, units[position], fits, fits.trial)
-    if count - 1 - inside > largest.size:
-        more = group_excess(data, units, inside, count, fits.trial, position, fits, largest)
-        if stack.value[level] + cost + more >= cutoff:
-            bound = _bound(data, stack, level, fits.trial, largest.size, NONE, position, rooms)
+    if count - 1 - included > largest.size:
+        more = group_excess(data, units, included, count, fits.trial, position, fits, largest)
+        if stack.value[depth] + cost + more >= cutoff:
+            bound = _bound(data, stack, depth, fits.trial, largest.size, NONE, position, workspaces)
             walk.work[row] += m * m
     return cost, position, bound

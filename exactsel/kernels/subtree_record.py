@@ -45,7 +45,7 @@ class Walk(NamedTuple):
     nodes: IntArray
     work: FloatArray
     """Multiplications done, roughly."""
-    dropped: FloatArray
+    min_pruned_bound: FloatArray
     """The smallest bound of any region closed."""
     value: FloatArray
     """The best objective met; inf if none below the caller's upper. A proposal only where models are not adopted."""
@@ -67,7 +67,7 @@ def empty_walk(subtrees: int, d: int, k: int, budget: int) -> Walk:
         status=np.full(subtrees, STOPPED, dtype=np.int8),
         nodes=np.zeros(subtrees, dtype=np.int64),
         work=np.zeros(subtrees),
-        dropped=np.full(subtrees, np.inf),
+        min_pruned_bound=np.full(subtrees, np.inf),
         value=np.full(subtrees, np.inf),
         support=np.full((subtrees, k), -1, dtype=np.int64),
         open_count=np.zeros(subtrees, dtype=np.int64),
@@ -119,7 +119,7 @@ def keep_if_better(
 @njit
 def close(walk: Walk, row: int, bound: float, kind: int) -> None:
     """Close the current region."""
-    walk.dropped[row] = min(walk.dropped[row], bound)
+    walk.min_pruned_bound[row] = min(walk.min_pruned_bound[row], bound)
     note(walk, row, 0, kind)
 
 
@@ -137,12 +137,12 @@ def leave_open(walk: Walk, row: int, columns: IntArray, fixed: int, m: int, boun
 
 
 @njit
-def _next_split(marks: StateArray, undecided: IntArray, found: int, places: int) -> int:
+def _next_split(marks: StateArray, undecided: IntArray, found: int, slots: int) -> int:
     """A column that separates suspects from the rest of a part of a region; -1: no suspects, -2: all is suspect.
 
-    ``marks`` (d,) says what the part has decided, ``places`` how many columns the whole region may still take.
+    ``marks`` (d,) says what the part has decided, ``slots`` how many columns the whole region may still take.
     """
-    pick, left = -1, places
+    pick, left = -1, slots
     for j in range(marks.size):
         left -= marks[j] == IN
     for s in range(found):
@@ -150,7 +150,7 @@ def _next_split(marks: StateArray, undecided: IntArray, found: int, places: int)
         for i in range(undecided.shape[1]):
             j = undecided[s, i]
             if j >= 0 and marks[j] == OUT:
-                missing = places + 1
+                missing = slots + 1
                 break
             if j >= 0 and marks[j] == FREE:
                 missing += 1
@@ -164,7 +164,7 @@ def _next_split(marks: StateArray, undecided: IntArray, found: int, places: int)
 
 @njit
 def set_apart(
-    walk: Walk, row: int, columns: IntArray, fixed: int, m: int, places: int, undecided: IntArray, found: int, room: int
+    walk: Walk, row: int, columns: IntArray, fixed: int, m: int, slots: int, undecided: IntArray, found: int, room: int
 ) -> bool:
     """Divide a region that was counted until suspects are apart; those parts are left open, the others closed.
 
@@ -176,7 +176,7 @@ def set_apart(
     top = 0
     while top >= 0:
         marks = frames[top]
-        column = _next_split(marks, undecided, found, places)
+        column = _next_split(marks, undecided, found, slots)
         if walk.open_count[row] - opened >= room or walk.move_count[row] + 2 * m + 8 > walk.moves.shape[1]:
             walk.move_count[row], walk.open_count[row] = moves, opened
             return False

@@ -39,13 +39,13 @@ from exactsel.types import BoolArray, FloatArray, StateArray
 
 
 @njit
-def primal_point(v: FloatArray, fixed: int, places: int, lam: float, x: FloatArray) -> None:
+def primal_point(v: FloatArray, fixed: int, slots: int, lam: float, x: FloatArray) -> None:
     """Write x(beta) of v = A'beta; S are the first ``fixed`` entries, first come among equals."""
-    ranked = np.empty(places + 1)
+    ranked = np.empty(slots + 1)
     size = np.abs(v)
-    top_sum(size, fixed, places, ranked)
-    threshold = ranked[places - 1]
-    left = places
+    top_sum(size, fixed, slots, ranked)
+    threshold = ranked[slots - 1]
+    left = slots
     for j in range(v.size):
         kept = j < fixed or size[j] > threshold
         x[j] = -v[j] / lam if kept else 0.0
@@ -75,7 +75,7 @@ def _supergradient_node(
         columns = solved_columns(columns, fixed, k)
         solve_convex(loss, data, lam, columns, np.zeros(columns.size), answers, row)
         return
-    n, m, places = data.y.size, columns.size, k - fixed
+    n, m, slots = data.y.size, columns.size, k - fixed
     t, beta, Ax = start[0], start[1:].copy(), np.empty(n)
     for i in range(n):
         beta[i] = point_project(loss, beta[i], data.y[i])
@@ -85,15 +85,15 @@ def _supergradient_node(
         np.empty(m),
         np.zeros(m),
         np.zeros(m),
-        np.empty(places + 1),
+        np.empty(slots + 1),
     )
     best, best_base, bound = -np.inf, -np.inf, -np.inf
     iterations = 0
     finished = True
     while True:
         base = dual_at_vector(loss, columns_of(data), data.y, data.norms, columns, beta, q, v)
-        previous, bound = bound, node_bound(base, q, fixed, places, lam, ranked)
-        primal_point(v, fixed, places, lam, x)
+        previous, bound = bound, node_bound(base, q, fixed, slots, lam, ranked)
+        primal_point(v, fixed, slots, lam, x)
         if bound > best:
             best, best_base = bound, base
             best_q[:] = q

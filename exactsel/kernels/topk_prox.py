@@ -14,22 +14,22 @@ from exactsel.types import FloatArray
 
 
 @njit
-def prox_top_k(u: FloatArray, places: int, weight: float, out: FloatArray) -> None:
-    """Write argmin_w ||w - u||^2/2 + (weight/2)(sum of the ``places`` largest w_j^2) to ``out``; 1 <= places."""
+def prox_top_k(u: FloatArray, slots: int, weight: float, out: FloatArray) -> None:
+    """Write argmin_w ||w - u||^2/2 + (weight/2)(sum of the ``slots`` largest w_j^2) to ``out``; 1 <= places."""
     d = u.size
-    if places >= d:
+    if slots >= d:
         for j in range(d):
             out[j] = u[j] / (1.0 + weight)
         return
     order = np.argsort(-np.abs(u))
     shrink = 1.0 / (1.0 + weight)
-    first, last = places, places - 1  # the plateau is order[first:last + 1], empty so far
+    first, last = slots, slots - 1  # the plateau is order[first:last + 1], empty so far
     level = 0.0
-    if abs(u[order[places - 1]]) * shrink < abs(u[order[places]]):
-        first, last = places - 1, places
+    if abs(u[order[slots - 1]]) * shrink < abs(u[order[slots]]):
+        first, last = slots - 1, slots
         total = abs(u[order[first]]) + abs(u[order[last]])
         while True:
-            level = total / ((last - first + 1) + weight * (places - first))
+            level = total / ((last - first + 1) + weight * (slots - first))
             if first > 0 and abs(u[order[first - 1]]) * shrink < level:
                 first -= 1
                 total += abs(u[order[first]])
@@ -49,7 +49,7 @@ def prox_top_k(u: FloatArray, places: int, weight: float, out: FloatArray) -> No
 
 
 @njit
-def prox_conjugate(u: FloatArray, fixed: int, places: int, step: float, lam: float, out: FloatArray) -> None:
+def prox_conjugate(u: FloatArray, fixed: int, slots: int, step: float, lam: float, out: FloatArray) -> None:
     """Prox of step * h*, h(v) = (||v_S||^2 + top-r norm^2 of v_C) / (2 lam), by Moreau's identity.
 
     S are the first ``fixed`` entries. h* is lam/2 times (||x_S||^2 + squared k-support norm of x_C).
@@ -59,5 +59,5 @@ def prox_conjugate(u: FloatArray, fixed: int, places: int, step: float, lam: flo
     if u.size > fixed:
         scaled = u[fixed:] / step
         shrunk = np.empty_like(scaled)
-        prox_top_k(scaled, places, 1.0 / (step * lam), shrunk)
+        prox_top_k(scaled, slots, 1.0 / (step * lam), shrunk)
         out[fixed:] = u[fixed:] - step * shrunk

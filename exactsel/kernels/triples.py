@@ -58,7 +58,7 @@ class TripleWorkspace(NamedTuple):
 
 
 @njit
-def triple_room(d: int) -> TripleWorkspace:
+def triple_workspace(d: int) -> TripleWorkspace:
     """Memory for matrices over at most d columns."""
     return TripleWorkspace(
         np.zeros((d, d + LANES), dtype=SINGLE), np.empty(d), np.zeros(d, dtype=SINGLE), np.zeros(d, dtype=SINGLE),
@@ -67,24 +67,24 @@ def triple_room(d: int) -> TripleWorkspace:
 
 
 @njit
-def triples_clear(M: FloatArray, m: int, room: TripleWorkspace) -> bool:
+def triples_clear(M: FloatArray, m: int, workspace: TripleWorkspace) -> bool:
     """Whether all pairs and triples of the first m columns are shown to be positive semidefinite.
 
     M is the lower triangle; columns with an infinite diagonal entry are skipped.
     """
-    _cosines(M, m, room)
-    room.reach[:m] = NONE
+    _cosines(M, m, workspace)
+    workspace.reach[:m] = NONE
     for l in range(m - 1):
-        count = _closer_look(l, m, room)
-        if count > 0 and not _rows_clear(M, l, count, room):
+        count = _closer_look(l, m, workspace)
+        if count > 0 and not _rows_clear(M, l, count, workspace):
             return False
     return True
 
 
 @njit
-def _cosines(M: FloatArray, m: int, room: TripleWorkspace) -> None:
+def _cosines(M: FloatArray, m: int, workspace: TripleWorkspace) -> None:
     """Fill in both triangles, and zeros up to the end of the last vector."""
-    cosines, scale = room.cosines, room.scale
+    cosines, scale = workspace.cosines, workspace.scale
     for i in range(m):
         scale[i] = 1.0 / np.sqrt(M[i, i]) if M[i, i] < np.inf else 0.0
     for i in range(m):
@@ -101,8 +101,8 @@ def _cosines(M: FloatArray, m: int, room: TripleWorkspace) -> None:
 
 
 @in_numpy(_cosines)
-def _whole_cosines(M: FloatArray, m: int, room: TripleWorkspace) -> None:
-    cosines, scale, diagonal = room.cosines, room.scale, M.diagonal()[:m]
+def _whole_cosines(M: FloatArray, m: int, workspace: TripleWorkspace) -> None:
+    cosines, scale, diagonal = workspace.cosines, workspace.scale, M.diagonal()[:m]
     scale[:m] = np.where(diagonal < np.inf, 1.0 / np.sqrt(diagonal), 0.0)
     lower = np.tril(M[:m, :m] * (scale[:m, None] * scale[:m]), -1).astype(SINGLE)
     cosines[:m, :m] = lower + lower.T
@@ -111,10 +111,10 @@ def _whole_cosines(M: FloatArray, m: int, room: TripleWorkspace) -> None:
 
 
 @njit(sums=True)
-def _closer_look(l: int, m: int, room: TripleWorkspace) -> int:
-    """Enter the i > l in ``room.rows`` whose triples with l and any j < l one comparison does not clear."""
-    between, reach, marked = room.cosines[l, l + 1 : m], room.reach[l + 1 : m], room.marked
-    own, total = room.reach[l], NONE
+def _closer_look(l: int, m: int, workspace: TripleWorkspace) -> int:
+    """Enter the i > l in ``workspace.rows`` whose triples with l and any j < l one comparison does not clear."""
+    between, reach, marked = workspace.cosines[l, l + 1 : m], workspace.reach[l + 1 : m], workspace.marked
+    own, total = workspace.reach[l], NONE
     for i in range(between.size):
         c, b = abs(between[i]), reach[i]
         mark = NONE if b * b + own * own + TWO * c * b * own <= ONE - SLACK - c * c else ONE
@@ -125,40 +125,40 @@ def _closer_look(l: int, m: int, room: TripleWorkspace) -> int:
         return 0
     count = 0
     for i in range(between.size):
-        room.rows[count] = l + 1 + i
+        workspace.rows[count] = l + 1 + i
         count += 1 if marked[i] > NONE else 0
     return count
 
 
 @in_numpy(_closer_look)
-def _whole_look(l: int, m: int, room: TripleWorkspace) -> int:
-    between, reach, own = abs(room.cosines[l, l + 1 : m]), room.reach[l + 1 : m], room.reach[l]
+def _whole_look(l: int, m: int, workspace: TripleWorkspace) -> int:
+    between, reach, own = abs(workspace.cosines[l, l + 1 : m]), workspace.reach[l + 1 : m], workspace.reach[l]
     clear = reach * reach + own * own + TWO * between * reach * own <= ONE - SLACK - between * between
     reach[:] = np.where(between > reach, between, reach)
     entered = l + 1 + np.flatnonzero(~clear)
-    room.rows[: entered.size] = entered
+    workspace.rows[: entered.size] = entered
     return int(entered.size)
 
 
 @njit
-def _rows_clear(M: FloatArray, l: int, count: int, room: TripleWorkspace) -> bool:
+def _rows_clear(M: FloatArray, l: int, count: int, workspace: TripleWorkspace) -> bool:
     """Whether all triples of l, one of the rows entered and any j < l pass, and the pairs with l."""
-    rows = room.rows
+    rows = workspace.rows
     wanted = (l + LANES - 1) // LANES * LANES
-    distinct = _left(l, wanted, room)
+    distinct = _left(l, wanted, workspace)
     for at in range(0, count, 4):
-        if distinct and _four_clear(l, wanted, at, count, room):
+        if distinct and _four_clear(l, wanted, at, count, workspace):
             continue
         for which in range(at, min(at + 4, count)):
-            if not _row_clear(M, l, rows[which], room.scale):
+            if not _row_clear(M, l, rows[which], workspace.scale):
                 return False
     return True
 
 
 @njit(sums=True)
-def _left(l: int, wanted: int, room: TripleWorkspace) -> bool:
+def _left(l: int, wanted: int, workspace: TripleWorkspace) -> bool:
     """What l leaves of the other columns; whether it is something of each."""
-    C, left, top, good = room.cosines, room.left, ONE - SLACK, NONE
+    C, left, top, good = workspace.cosines, workspace.left, ONE - SLACK, NONE
     for j in range(wanted):
         left[j] = top - C[l, j] * C[l, j]
         good += ONE if left[j] > NONE else NONE
@@ -166,9 +166,9 @@ def _left(l: int, wanted: int, room: TripleWorkspace) -> bool:
 
 
 @njit(sums=True)
-def _four_clear(l: int, wanted: int, at: int, count: int, room: TripleWorkspace) -> bool:
+def _four_clear(l: int, wanted: int, at: int, count: int, workspace: TripleWorkspace) -> bool:
     """Whether four of the rows entered pass, the last of them in place of those there are not."""
-    C, rows, left, top = room.cosines, room.rows, room.left, ONE - SLACK
+    C, rows, left, top = workspace.cosines, workspace.rows, workspace.left, ONE - SLACK
     p, q, s, t = rows[at], rows[min(at + 1, count - 1)], rows[min(at + 2, count - 1)], rows[min(at + 3, count - 1)]
     of_p, of_q, of_s, of_t = C[l, p], C[l, q], C[l, s], C[l, t]
     left_p, left_q = top - of_p * of_p, top - of_q * of_q
@@ -186,13 +186,13 @@ def _four_clear(l: int, wanted: int, at: int, count: int, room: TripleWorkspace)
 
 
 @in_numpy(_four_clear)
-def _whole_four_clear(l: int, wanted: int, at: int, count: int, room: TripleWorkspace) -> bool:
-    C, top = room.cosines, ONE - SLACK
-    rows = room.rows[at : min(at + 4, count)]
+def _whole_four_clear(l: int, wanted: int, at: int, count: int, workspace: TripleWorkspace) -> bool:
+    C, top = workspace.cosines, ONE - SLACK
+    rows = workspace.rows[at : min(at + 4, count)]
     of_l = C[l, rows]
     left_rows = top - of_l * of_l
     off = C[rows, :wanted] - of_l[:, None] * C[l, :wanted]
-    return bool((left_rows > NONE).all() and (off * off <= left_rows[:, None] * room.left[:wanted]).all())
+    return bool((left_rows > NONE).all() and (off * off <= left_rows[:, None] * workspace.left[:wanted]).all())
 
 
 @njit(sums=True)

@@ -272,7 +272,7 @@ def _count_triples(
 
 @njit(parallel=True)
 def count_blocks(
-    q: SingleArray, low: SingleArray, high: SingleArray, columns: Columns, size: int, places: int, first: int,
+    q: SingleArray, low: SingleArray, high: SingleArray, columns: Columns, size: int, slots: int, first: int,
     undecided: IntArray, found: IntArray, stop: BoolArray, workers: int, counter: IntArray,
 ) -> None:  # fmt: skip
     """Count all pairs and, with three places, triples whose last column is in one of the blocks from ``first`` on.
@@ -287,7 +287,7 @@ def count_blocks(
     columns : Columns
     size : int
         The columns there are; what is behind them up to the end of their block must be zero.
-    places : int
+    slots : int
         2 or 3.
     suspects : int64 array (blocks, room, 3)
         For each block counted the columns, descending, of what could not be shown to be definite; -1 for no third one.
@@ -308,7 +308,7 @@ def count_blocks(
             noted = np.zeros(found.size, dtype=np.int64)
             for block in some:
                 noted[block] = _count_pairs(q, columns, size, first + block, undecided[block], 0)
-            if places == 3:
+            if slots == 3:
                 _count_triples(q, low, high, columns, size, first, some, low_rows, high_rows, opened, undecided, noted)
             for block in some:
                 found[block] = noted[block]

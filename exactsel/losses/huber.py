@@ -93,8 +93,8 @@ class Huber(NamedTuple):
             width = abs(t - z) - rounding
             share = np.divide(excess, width, out=np.ones(z.size), where=width > excess)
             lowest = np.where(excess > 0.0, np.minimum(lowest, 1.0 - share * share), lowest)
-        inside = abs(z - y) + ROUNDING * (abs(z) + abs(y)) <= loss.delta
-        return np.where(inside, np.maximum(0.0, lowest - ROUNDING), 0.0)
+        included = abs(z - y) + ROUNDING * (abs(z) + abs(y)) <= loss.delta
+        return np.where(included, np.maximum(0.0, lowest - ROUNDING), 0.0)
 
     @staticmethod
     def point_prox(loss: Any, u: float, step: float, y: float) -> float:

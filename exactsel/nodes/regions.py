@@ -34,7 +34,7 @@ class Fixing:
     """A closed child, so the node continues as the other one (see events.Fixed)."""
 
     column: int
-    inside: bool
+    included: bool
     bound: float
     proof: Proof
 
@@ -45,7 +45,7 @@ class Fixings(Sequence[Fixing]):
 
     columns: IntArray
     """(m,)"""
-    inside: BoolArray
+    included: BoolArray
     """(m,) True: fixing the column to 0 is closed, so it is fixed to 1. False: fixing it to 1 is closed."""
     bounds: FloatArray
     """(m,) of the closed children."""
@@ -64,8 +64,8 @@ class Fixings(Sequence[Fixing]):
     def __getitem__(self, place: int | slice) -> Fixing | tuple[Fixing, ...]:
         if isinstance(place, slice):
             return tuple(self[i] for i in range(*place.indices(len(self))))
-        column, inside, bound = self.columns[place], self.inside[place], self.bounds[place]
-        return Fixing(int(column), bool(inside), float(bound), self.proof_of(place))
+        column, included, bound = self.columns[place], self.included[place], self.bounds[place]
+        return Fixing(int(column), bool(included), float(bound), self.proof_of(place))
 
     def __reduce__(self) -> tuple[Callable[[Sequence[Fixing]], Fixings], tuple[tuple[Fixing, ...]]]:
         """By what they are: where proofs come from need not be known to pickle."""
@@ -76,7 +76,7 @@ class Fixings(Sequence[Fixing]):
         """The same ones in arrays."""
         return cls(
             np.array([fixing.column for fixing in fixings], dtype=np.int64),
-            np.array([fixing.inside for fixing in fixings], dtype=np.bool_),
+            np.array([fixing.included for fixing in fixings], dtype=np.bool_),
             np.array([fixing.bound for fixing in fixings], dtype=np.float64),
             lambda place: fixings[place].proof,
         )
@@ -141,7 +141,7 @@ class SubtreeResult:
     """The closer's name: :attr:`exactsel.closers.base.RegionSolver.name`."""
     children: Sequence[Region]
     """The regions left open. One that says why it is closed, and what proves its bound, is closed in its own right."""
-    dropped: float = math.inf
+    min_pruned_bound: float = math.inf
     """A bound of everything else."""
     nodes: int = 0
     """Nodes it examined, ..."""
@@ -161,11 +161,11 @@ class SubtreeResult:
     """What it found of the children itself, of which more may be known from above; None: their bounds."""
     support: tuple[int, ...] | None = None
     """The best support it met, as a proposal."""
-    scope: str = ""
+    valid_for: str = ""
     """A restriction, in words, under which its bounds hold."""
     fraction: float | None = None
     """The part of all there is to be counted that is done with it; None where it is no count."""
-    told: object = None
+    expansion: object = None
     """How it closed what it closed, in its own form (nodes/subtree.py); None where the children are all there is."""
 
 
@@ -212,7 +212,7 @@ class Round:
     """Models better than the best known before, each better than the one before it."""
     outcomes: tuple[Outcome, ...]
     """One for each node, in their order."""
-    scope: str = ""
+    valid_for: str = ""
     """A restriction, in words, under which some of its bounds hold."""
     seconds: Seconds = field(default_factory=Seconds, compare=False)
     rounded: tuple[int, ...] | None = None
@@ -234,7 +234,7 @@ class RoundWork:
     """The best objective known."""
     models: list[Fit] = field(default_factory=list)
     """The models that brought it down, in the order in which they came."""
-    scope: str = ""
+    valid_for: str = ""
     seconds: Seconds = field(default_factory=Seconds)
     rounded: tuple[int, ...] | None = None
     rounded_value: float = math.inf
@@ -260,7 +260,7 @@ class RoundWork:
         return Round(
             tuple(self.models),
             tuple(outcomes),
-            self.scope,
+            self.valid_for,
             self.seconds,
             self.rounded,
             self.counted,
@@ -288,9 +288,9 @@ class NodeBounds:
             answers.bound_out[self.row, candidates],
         )
 
-    def proof(self, column: int, inside: bool) -> Proof:
+    def proof(self, column: int, included: bool) -> Proof:
         """What proves the bound a child inherits."""
-        return self.tightened.child_proof(self.row, column, inside)
+        return self.tightened.child_proof(self.row, column, included)
 
 
 def as_region(node: Node) -> Region:

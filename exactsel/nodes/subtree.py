@@ -30,23 +30,25 @@ class Moves:
 
 
 def walked(
-    node: Node, region: Region, walk: EnumerationResult, children: Sequence[Region], closer: str, *, scope: str = "",
+    node: Node, region: Region, walk: EnumerationResult, children: Sequence[Region], closer: str, *,
+    valid_for: str = "",
     curvature: FloatArray | None = None, fraction: float | None = None,
 ) -> SubtreeResult:  # fmt: skip
     """What a walk brought; ``children`` are the regions it left open."""
     return SubtreeResult(
-        node, region, closer, tuple(children), walk.dropped, walk.nodes, work=walk.work, finished=walk.finished,
-        bounds=tuple(walk.open_bounds.tolist()), support=walk.support, scope=scope, fraction=fraction,
-        told=Moves(walk.moves, curvature),
+        node, region, closer, tuple(children), walk.min_pruned_bound, walk.nodes, work=walk.work,
+        finished=walk.finished,
+        bounds=tuple(walk.open_bounds.tolist()), support=walk.support, valid_for=valid_for, fraction=fraction,
+        expansion=Moves(walk.moves, curvature),
     )  # fmt: skip
 
 
 def searched(node: Node, search: NativeTree, below: LeftBelow, closer: str) -> SubtreeResult:
     """What a search inside the kernel brought; ``below`` are the regions it left open."""
     return SubtreeResult(
-        node, as_region(node), closer, below, search.dropped, search.nodes, search.nodes, search.iterations,
+        node, as_region(node), closer, below, search.min_pruned_bound, search.nodes, search.nodes, search.iterations,
         closed=search.numbers // 2 + 1 - len(below), numbers=below.numbers, numbered=search.numbers - 1,
-        bounds=tuple(below.bounds()), support=search.support, told=search,
+        bounds=tuple(below.bounds()), support=search.support, expansion=search,
     )  # fmt: skip
 
 
@@ -67,10 +69,10 @@ def moves_of(result: SubtreeResult) -> tuple[Moves, list[int]]:
     InvariantError
         Where the children do not divide the region.
     """
-    if isinstance(result.told, Moves):
-        return result.told, [*range(len(result.children))]
+    if isinstance(result.expansion, Moves):
+        return result.expansion, [*range(len(result.children))]
     states = np.array([child.state for child in result.children], dtype=np.int8)
-    if result.told is not None or not len(states):
+    if result.expansion is not None or not len(states):
         raise InvariantError(f"nothing tells how the subtree of node {result.node.id} was closed.")
     found = _Divisions(states)
     found.divide(result.region.state.copy(), [*range(len(states))])
@@ -104,8 +106,8 @@ class _Divisions:
                 continue
             column = int(common[0])
             self.moves.append(8 * column + BRANCHED)
-            inside, outside = state.copy(), state
-            inside[column], outside[column] = IN, OUT
+            included, outside = state.copy(), state
+            included[column], outside[column] = IN, OUT
             is_in = parts[:, column] == IN
-            waiting.append((inside, [row for row, there in zip(rows, is_in.tolist(), strict=True) if there]))
+            waiting.append((included, [row for row, there in zip(rows, is_in.tolist(), strict=True) if there]))
             waiting.append((outside, [row for row, there in zip(rows, is_in.tolist(), strict=True) if not there]))

@@ -54,9 +54,9 @@ class BinaryTree:
 
     def split(self, state: StateArray, column: int, k: int) -> Split:
         """See :class:`Tree`."""
-        inside, outside = state.copy(), state.copy()
-        inside[column], outside[column] = IN, OUT
-        return Split((column,), (inside,), outside, rest_is_contained=False)
+        included, outside = state.copy(), state.copy()
+        included[column], outside[column] = IN, OUT
+        return Split((column,), (included,), outside, rest_is_contained=False)
 
 
 class StateSpaceTree:

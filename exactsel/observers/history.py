@@ -47,12 +47,12 @@ def closers_text(closers: Mapping[str, Mapping[str, int]]) -> str:
     parts = []
     for name, counts in closers.items():
         if name == "bounds":
-            told = {"call": "", "region": " closed", "column": " fixed"}
+            labels = {"call": "", "region": " closed", "column": " fixed"}
             numbers = (counts["calls"], counts["closed"], counts["fixed"])
         else:
-            told = {"subtree": "", "node": "", "region": " left open"}
+            labels = {"subtree": "", "node": "", "region": " left open"}
             numbers = (counts["subtrees"], counts["nodes"], counts["left_open"])
-        each = [_of(count, what) + more for count, (what, more) in zip(numbers, told.items(), strict=True) if count]
+        each = [_of(count, what) + more for count, (what, more) in zip(numbers, labels.items(), strict=True) if count]
         parts.append(f"{CLOSERS.get(name, name)}: {', '.join(each)}")
     return "; ".join(parts)
 
@@ -143,7 +143,7 @@ class History:
             case Discarded(_, _, reason, _, _):
                 self.closed[reason] += 1
             case Fixed(_, fixings):
-                put_in = int(np.count_nonzero(fixings.inside))
+                put_in = int(np.count_nonzero(fixings.included))
                 self.put_in += put_in
                 self.left_out += len(fixings) - put_in
             case Bounded():

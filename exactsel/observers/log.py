@@ -113,12 +113,12 @@ class ProgressLog:
 
 def times_text(times: Mapping[str, float]) -> str:
     """Where the seconds went; the parts before the bracket add up to the total, those in it are of the search."""
-    inside = "   ".join(f"{name} {times[name]:.2f}" for name in ("bound", "refit", "subtrees") if name in times)
+    included = "   ".join(f"{name} {times[name]:.2f}" for name in ("bound", "refit", "subtrees") if name in times)
     steps = {name: times[name] for name in ("prepare", "heuristics", "search") if name in times}
     steps["other"] = max(0.0, times["total"] - sum(steps.values()))
     text = "   ".join(f"{name} {seconds:.2f}" for name, seconds in steps.items())
     compiling = f"   compiling, in all of these: {times['compile']:.2f}" if times.get("compile", 0.0) >= 0.01 else ""
-    return f"{times['total']:.2f} s: {text}{f'   (search: {inside})' if inside else ''}{compiling}"
+    return f"{times['total']:.2f} s: {text}{f'   (search: {included})' if included else ''}{compiling}"
 
 
 def lacks_intercept(problem: SubsetProblem) -> bool:

@@ -8,11 +8,12 @@ moment; null where infinite). Columns and nodes are numbers from 0; node 0 is th
 ``started``        ``open``: the open nodes' numbers
 ``incumbent``      a better model: ``support``, ``coef`` (of the support), ``names`` (or null), ``source``
 ``bounded``        a bound call: ``node``, ``bound``, ``solved`` (one convex problem, solved), ``iterations``
-``fixed``          a column decided for good: ``node``, ``column``, ``inside``, ``bound`` (of the child closed by it)
+``fixed``          a column decided for good: ``node``, ``column``, ``included``, ``bound`` (of the child closed by it)
 ``divided``        ``node``, ``columns``, ``children``, ``rest``: child i has columns[i] in and those before it out, the
                    rest has all of them out
 ``discarded``      a node closed: ``node``, ``reason``, ``bound``
-``subtree``        a closer dealt with a subtree: ``node``, ``closer``, ``nodes``, ``dropped``, ``open`` (nodes left),
+``subtree``        a closer dealt with a subtree: ``node``, ``closer``, ``nodes``, ``min_pruned_bound``, ``open``
+(nodes left),
                    ``counted`` (the part of all there is to be counted that is done; or null)
 ``raised``         the lower bound of the search rose
 ``round``          all events of a round were reported: ``round``, how many have ended
@@ -130,7 +131,7 @@ class Trace:
                 }  # fmt: skip
             case Fixed(node, fixings):
                 return "fixed", {
-                    "node": node, "columns": fixings.columns.tolist(), "inside": fixings.inside.tolist(),
+                    "node": node, "columns": fixings.columns.tolist(), "included": fixings.included.tolist(),
                     "bounds": [finite(bound) for bound in fixings.bounds.tolist()],
                 }  # fmt: skip
             case Divided(node, columns, children, rest):
@@ -142,7 +143,7 @@ class Trace:
                 counted = None if result.fraction is None else float(result.fraction)
                 return "subtree", {
                     "node": node, "closer": result.closer, "nodes": int(result.nodes),
-                    "dropped": finite(result.dropped), "open": list(open_ids), "counted": counted,
+                    "min_pruned_bound": finite(result.min_pruned_bound), "open": list(open_ids), "counted": counted,
                 }  # fmt: skip
             case LowerBoundRaised(_):
                 return "raised", {}

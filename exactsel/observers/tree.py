@@ -29,8 +29,8 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
             case Bounded(node, bound, _, _):
                 graph.nodes[node]["bound"] = max(bound, graph.nodes[node]["bound"])
             case Fixed(node, fixings):
-                graph.nodes[node]["fixed_in"] += fixings.columns[fixings.inside].tolist()
-                graph.nodes[node]["fixed_out"] += fixings.columns[~fixings.inside].tolist()
+                graph.nodes[node]["fixed_in"] += fixings.columns[fixings.included].tolist()
+                graph.nodes[node]["fixed_out"] += fixings.columns[~fixings.included].tolist()
             case Divided(node, columns, children, rest):
                 _add_children(graph, node, columns, children, rest)
             case Discarded(node, _, reason, bound, _):

@@ -63,7 +63,7 @@ class BoxedProblem(FrozenRegression):
         Data, k, any loss, lam and demands. It may have an intercept, which is free, weights, groups of columns, a
         hierarchy, and limits on groups; scaled columns, too, where no bound is other than 0 and infinity. With
         quadratic loss, lam = 0 and columns that depend on each other lower bounds are about all models where every
-        coefficient is limited on both sides, and about bounded models (``scope`` of a result) elsewhere.
+        coefficient is limited on both sides, and about bounded models (``valid_for`` of a result) elsewhere.
     lower, upper : array (columns,)
         -inf and inf where there is no limit; lower <= 0 <= upper.
     equalities : (C, c), optional
@@ -254,10 +254,10 @@ class BoxedProblem(FrozenRegression):
         from exactsel.kernels.node import node_columns
 
         chosen, fixed = node_columns(state)
-        places = max(0, min(self.k - fixed, chosen.size - fixed))
-        chosen = chosen[:fixed] if places == 0 else chosen
+        slots = max(0, min(self.k - fixed, chosen.size - fixed))
+        chosen = chosen[:fixed] if slots == 0 else chosen
         base, q = self.dual(x, chosen)
-        return float(node_bound(base, q, fixed, places, self.unit, np.empty(places + 1)))
+        return float(node_bound(base, q, fixed, slots, self.unit, np.empty(slots + 1)))
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
         """As that of :class:`Problem`; None for quadratic loss, whose bounds are worked out from the data anyway."""

@@ -48,10 +48,12 @@ def least_squares_in_box(
 
     count = matrix.shape[1]
     found = lsq_linear(matrix, target, (lower, upper), method="bvls", tol=1e-14, max_iter=20 * count + 100).x
-    inside = (found > lower) & (found < upper)
+    included = (found > lower) & (found < upper)
     # The fit with the coefficients at their limits kept there, where that stays in the box.
     better = found.copy()
-    better[inside] = np.linalg.lstsq(matrix[:, inside], target - matrix[:, ~inside] @ found[~inside], rcond=None)[0]
+    better[included] = np.linalg.lstsq(
+        matrix[:, included], target - matrix[:, ~included] @ found[~included], rcond=None
+    )[0]
     kept = np.all((better >= lower) & (better <= upper))
     return np.asarray(np.clip(better if kept else found, lower, upper))
 
@@ -77,8 +79,8 @@ def flat_least_squares_in_box(
     other = least_squares_in_box(matrix, target, lower, upper)
     better = float(np.sum((matrix @ other - target) ** 2)) < cost - NEGLIGIBLE * float(target @ target)
     # What doubles say a model of huge coefficients costs is rounding.
-    told = np.abs(other) @ np.linalg.norm(matrix, axis=0) <= HUGE * np.linalg.norm(target)
-    return other if better and told else small
+    bounded = np.abs(other) @ np.linalg.norm(matrix, axis=0) <= HUGE * np.linalg.norm(target)
+    return other if better and bounded else small
 
 
 def newton_in_box(objective: Objective, used: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -158,7 +160,7 @@ def minima_in_box(
     if objective.on_demand:
         return on_tables(
             objective, padded,
-            lambda table, columns, places: minima_in_box(table, lower[columns], upper[columns], places, threads),
+            lambda table, columns, slots: minima_in_box(table, lower[columns], upper[columns], slots, threads),
         )  # fmt: skip
     values = np.full(len(padded), np.nan)
     with parallel_section(1 if len(padded) < WORTH_SHARING else threads or available_threads()):

@@ -303,7 +303,7 @@ def _unseen(warning: str, terms: Sequence[Any]) -> str:
 
 def _values_in(warning: str) -> Iterator[str]:
     """The levels that formulaic names."""
-    inside = re.search(r"\{(.*)\}", warning)
-    for part in inside[1].split(", ") if inside else ():
+    included = re.search(r"\{(.*)\}", warning)
+    for part in included[1].split(", ") if included else ():
         number = re.fullmatch(r"(?:np\.float64\()?(-?[\d.e+-]+)\)?", part)
         yield level_text(float(number[1])) if number else part

@@ -58,7 +58,7 @@ class ColumnSubsetProblem(FrozenProblem):
     kind = "css"
     """What files and reports call it."""
     infimum = 0.0
-    scope = ""
+    valid_for = ""
     """No selection leaves less than nothing unexplained."""
     objective: None = None
     """A selection has no coefficients."""

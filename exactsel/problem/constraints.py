@@ -58,7 +58,7 @@ def asked_again(units: Units) -> dict[str, Any]:
     return next(kind.again(units.constraint) for kind in KINDS if kind.name in units.constraint.entry())
 
 
-def told(problem: Mapping[str, Any], label: Callable[[int], str]) -> list[str]:
+def descriptions(problem: Mapping[str, Any], label: Callable[[int], str]) -> list[str]:
     """The constraint of a problem as plain data, in words; none where it has none."""
     return [kind.text(problem[kind.name], label) for kind in KINDS if problem.get(kind.name)]
 

@@ -60,8 +60,8 @@ class Constraints(NamedTuple):
     def hold(self, x: FloatArray) -> bool:
         """Whether x (p,) meets them, up to rounding."""
         sizes = np.abs(self.rows) @ np.abs(x) + np.abs(self.right)
-        inside = np.all((x >= self.lower) & (x <= self.upper))
-        return bool(inside and np.all(np.abs(self.missed(x)) <= HOLDS * sizes))
+        included = np.all((x >= self.lower) & (x <= self.upper))
+        return bool(included and np.all(np.abs(self.missed(x)) <= HOLDS * sizes))
 
     def of(self, kept: BoolArray, x: FloatArray) -> Constraints:
         """Those of some coefficients, the others being what they are in x (p,)."""

@@ -53,8 +53,8 @@ def columns_in(expression: str, text: str) -> Iterator[str]:
     calls = [node.func for node in ast.walk(parsed) if isinstance(node, ast.Call)]
     allowed = {id(call) for call in calls if _is_known(call)}
     for node in ast.walk(parsed):
-        inside = isinstance(node, ast.Attribute) and _is_known(node)
-        wrong = not isinstance(node, _NODES) or (isinstance(node, ast.Attribute) and not inside)
+        included = isinstance(node, ast.Attribute) and _is_known(node)
+        wrong = not isinstance(node, _NODES) or (isinstance(node, ast.Attribute) and not included)
         wrong = wrong or (isinstance(node, ast.Call) and id(node.func) not in allowed)
         wrong = wrong or (isinstance(node, ast.Constant) and _is_large(node.value))
         wrong = wrong or (isinstance(node, ast.Call) and _has_large_degree(node))
@@ -79,13 +79,13 @@ def columns_in(expression: str, text: str) -> Iterator[str]:
 def _refuse_words_of_r(node: ast.AST, text: str) -> None:
     """:class:`InputError` for what R has in formulas and another word says here."""
     called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
-    inside = ", ".join(map(ast.unparse, node.args)) if isinstance(node, ast.Call) else ""
+    included = ", ".join(map(ast.unparse, node.args)) if isinstance(node, ast.Call) else ""
     if called == "offset":
-        column = inside.isidentifier()
-        how = f"give {option('offset', inside)}" if column else f"give a column of {inside} as {option('offset')}"
+        column = included.isidentifier()
+        how = f"give {option('offset', included)}" if column else f"give a column of {included} as {option('offset')}"
         raise InputError(f"the formula {text!r} holds an offset, but only terms were expected; leave it out and {how}.")
     if called in ("factor", "as.factor"):
-        raise InputError(f"the formula {text!r} holds {called}({inside}), which is C({inside}) here; write that.")
+        raise InputError(f"the formula {text!r} holds {called}({included}), which is C({included}) here; write that.")
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
         power = f"{ast.unparse(node.left)}**{ast.unparse(node.right)}"
         raise InputError(f"the formula {text!r} holds {ast.unparse(node)}, which is {power} here; write that.")

@@ -66,7 +66,7 @@ class FrozenRegression(FrozenProblem):
         """Store the parts."""
         self.base, self.units, self.k = base, units, k
         self.d, self.n, self.AT = units.d, base.n, base.AT
-        self.feature_names, self.scope = units.names, base.scope
+        self.feature_names, self.valid_for = units.names, base.valid_for
         self.force_in, self.force_out = units.force_in, units.force_out
 
     @property

@@ -67,14 +67,14 @@ class GroupedUnits(Units):
         made = cls(
             columns.columns, columns.column_names, coding=columns.coding, named=_named_groups(groups, columns)
         )  # fmt: skip
-        inside, outside = (
+        included, outside = (
             [*map(Position, made.units_of(columns.columns_of(own))), *entries(which, given)]
             for which, own, given in (
                 ("force_in", columns.force_in, force_in),
                 ("force_out", columns.force_out, force_out),
             )
         )
-        return made.demanding(inside, outside)
+        return made.demanding(included, outside)
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -193,8 +193,8 @@ class GroupedUnits(Units):
 
     def describe(self) -> dict[str, Any]:
         """The groups as plain data: which columns each of them has, and what the columns are called."""
-        told = {"groups": self.groups, "columns": self.columns, "column_names": self.column_names}
-        return super().describe() | told
+        grouping = {"groups": self.groups, "columns": self.columns, "column_names": self.column_names}
+        return super().describe() | grouping
 
 
 def _named_groups(groups: GroupSpec, columns: Units) -> dict[str, tuple[int, ...]]:

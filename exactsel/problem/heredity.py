@@ -17,15 +17,15 @@ Monomial = Mapping[str, int]
 def heredity(terms: Sequence[Any]) -> Iterator[str]:
     """For each term with parents a line ``child: parent, parent`` of their numbers."""
     products = [_monomial(term) for term in terms]
-    places: dict[frozenset[tuple[str, int]], list[int]] = {}
+    slots: dict[frozenset[tuple[str, int]], list[int]] = {}
     for j, held in enumerate(products):
-        places.setdefault(frozenset(held.items()), []).append(j)
+        slots.setdefault(frozenset(held.items()), []).append(j)
     for child, whole in enumerate(products):
         nearest = _nearest(whole)
-        if nearest and all(part in places for part in nearest):  # all others divide one of these
-            yield f"{child}: {', '.join(map(str, sorted(j for part in nearest for j in places[part])))}"
+        if nearest and all(part in slots for part in nearest):  # all others divide one of these
+            yield f"{child}: {', '.join(map(str, sorted(j for part in nearest for j in slots[part])))}"
             continue
-        below = [j for part in _parts(whole, places) for j in places[part] if _divides(products[j], whole)]
+        below = [j for part in _parts(whole, slots) for j in slots[part] if _divides(products[j], whole)]
         largest: list[int] = []
         for j in sorted(below, key=lambda j: -sum(products[j].values())):
             if not any(_divides(products[j], products[i]) for i in largest):
@@ -43,13 +43,13 @@ def _nearest(whole: Monomial) -> list[frozenset[tuple[str, int]]]:
     return [frozenset((base, power) for base, power in each if power) for each in left]
 
 
-def _parts(whole: Monomial, places: Mapping[frozenset[tuple[str, int]], Any]) -> Iterable[frozenset[tuple[str, int]]]:
+def _parts(whole: Monomial, slots: Mapping[frozenset[tuple[str, int]], Any]) -> Iterable[frozenset[tuple[str, int]]]:
     """The products there are that may divide another: those made of its factors where these are few."""
-    if math.prod(power + 1 for power in whole.values()) > len(places):
-        return places
+    if math.prod(power + 1 for power in whole.values()) > len(slots):
+        return slots
     powers = product(*(range(power + 1) for power in whole.values()))
     parts = (frozenset((base, p) for base, p in zip(whole, chosen, strict=True) if p) for chosen in powers)
-    return (part for part in parts if part in places)
+    return (part for part in parts if part in slots)
 
 
 def _divides(part: Monomial, whole: Monomial) -> bool:

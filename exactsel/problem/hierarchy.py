@@ -100,8 +100,8 @@ class Hierarchy:
 
     def _orphans(self, state: StateArray) -> BoolArray:
         """Units that are in without the parents they need (d,)."""
-        inside = np.bincount(self._child[state[self._parent] == IN], minlength=state.size)
-        enough = inside >= (self._count if self.kind == "strong" else np.minimum(self._count, 1))
+        included = np.bincount(self._child[state[self._parent] == IN], minlength=state.size)
+        enough = included >= (self._count if self.kind == "strong" else np.minimum(self._count, 1))
         return np.asarray((state == IN) & ~enough)
 
     def to_divide(self, state: StateArray, k: int) -> None:
@@ -184,7 +184,7 @@ class Hierarchy:
         above = [tuple(units.columns_of(self.parents[g]).tolist()) for g in range(units.d)]
         return Hierarchy(tuple(above[g] for g in units.unit_of.tolist()), self.kind)
 
-    def clash(self, inside: Sequence[int]) -> tuple[int, ...]:
+    def clash(self, included: Sequence[int]) -> tuple[int, ...]:
         """None: units of any hierarchy go together where there is room for what they need."""
         return ()
 

@@ -34,5 +34,5 @@ def data_hash(header: Mapping[str, Any], AT: FloatArray, *vectors: FloatArray | 
 def prepared_hash(header: Mapping[str, Any], made: Preparation) -> str:
     """The same hash over the original data, and the requested preparation."""
     flags = {"intercept": made.centred, "weights": made.weights is not None, "scale": made.scaled}
-    told = {"n": made.y.size} | {name: True for name, value in flags.items() if value}
-    return data_hash({**header, **told}, made.AT, made.y, made.weights)
+    entries = {"n": made.y.size} | {name: True for name, value in flags.items() if value}
+    return data_hash({**header, **entries}, made.AT, made.y, made.weights)

@@ -58,7 +58,8 @@ def without_ridge(objective: Objective, units: Units | None = None, k: int | Non
 
     It serves models of at most k of the units; of all columns where none are given. Where nothing limits the
     coefficients of all columns that these may use, it serves models whose coefficients are not beyond
-    :data:`MODEL_RADIUS` (:attr:`RidgeLimits.scope`; not with Poisson loss, whose predictions are no numbers like y).
+    :data:`MODEL_RADIUS` (:attr:`RidgeLimits.valid_for`; not with Poisson loss, whose predictions are no numbers like
+    y).
 
     Raises
     ------
@@ -68,8 +69,8 @@ def without_ridge(objective: Objective, units: Units | None = None, k: int | Non
         Where limits of coefficients are too large to compute with; with Poisson loss where there are none.
     """
     units = Units(objective.d) if units is None else units
-    places = units.d if k is None else k
-    allowed, most = usable_columns(units), most_columns(units, places)
+    slots = units.d if k is None else k
+    allowed, most = usable_columns(units), most_columns(units, slots)
     if objective.ridge_limits is not None:
         if objective.ridge_limits.serves(allowed, most):
             return objective
@@ -84,7 +85,7 @@ def without_ridge(objective: Objective, units: Units | None = None, k: int | Non
     if found is None:
         refuse_separated(
             objective, np.flatnonzero(allowed),
-            lambda columns: len({*units.units_of(columns), *units.force_in}) <= places,
+            lambda columns: len({*units.units_of(columns), *units.force_in}) <= slots,
         )  # fmt: skip
         return _within_radius(alike, allowed, most)
     point, limits = found

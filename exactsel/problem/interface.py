@@ -26,7 +26,7 @@ class SubsetProblem(Protocol):
     feature_names: tuple[str, ...] | None
     first_support: tuple[int, ...] | None
     """Units a search begins with where the empty model is not admissible."""
-    scope: str
+    valid_for: str
     """The models in words that bounds are about, where the data do not limit coefficients; else empty."""
 
     @property
@@ -130,14 +130,14 @@ class Statement(Protocol):
         """The same for coefficients (d,) of the columns as given."""
         ...
 
-    def lower(self, bound: float, upper: float, scope: str) -> float:
+    def lower(self, bound: float, upper: float, valid_for: str) -> float:
         """No larger than the objective of any model, where ``bound`` is that for the numbers searched.
 
-        At most ``upper``, which a model is known to reach. With a ``scope`` both speak of the models in it.
+        At most ``upper``, which a model is known to reach. With a ``valid_for`` both speak of the models in it.
         """
         ...
 
-    def needed(self, value: float, scope: str) -> float:
+    def needed(self, value: float, valid_for: str) -> float:
         """The bound for the numbers searched that shows a model to cost no less than ``value``; inf where none does."""
         ...
 

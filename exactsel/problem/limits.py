@@ -45,11 +45,11 @@ class GroupLimits:
 
     def implied(self, state: StateArray, k: int) -> StateArray | None:
         """The region without the other columns of groups that are full; None where more are in than may be."""
-        inside = self._count(state == IN)
-        if np.any(inside[:-1] > self.most) or np.count_nonzero(state == IN) > k:
+        included = self._count(state == IN)
+        if np.any(included[:-1] > self.most) or np.count_nonzero(state == IN) > k:
             return None
         state = state.copy()
-        state[(inside[self._group_of] == self.most) & (self._group_of < len(self.groups)) & (state == FREE)] = OUT
+        state[(included[self._group_of] == self.most) & (self._group_of < len(self.groups)) & (state == FREE)] = OUT
         return state
 
     def to_divide(self, state: StateArray, k: int) -> BoolArray | None:
@@ -87,16 +87,16 @@ class GroupLimits:
 
     def largest(self, state: StateArray) -> int:
         """The size of the largest admissible set of columns that are not OUT, whatever k is."""
-        inside = self._count(state != OUT)
-        return int(np.sum(np.minimum(inside[:-1], self.most)) + inside[-1])
+        included = self._count(state != OUT)
+        return int(np.sum(np.minimum(included[:-1], self.most)) + included[-1])
 
     def of_columns(self, units: Units) -> GroupLimits:
         """The same: limits are about columns."""
         return self
 
-    def clash(self, inside: Sequence[int]) -> tuple[int, ...]:
+    def clash(self, included: Sequence[int]) -> tuple[int, ...]:
         """The columns of one group that are more than its limit; none where there are no such."""
-        held = ([j for j in inside if self._group_of[j] == number] for number in range(len(self.groups)))
+        held = ([j for j in included if self._group_of[j] == number] for number in range(len(self.groups)))
         return next((tuple(some) for some in held if len(some) > self.most), ())
 
     def for_kernels(self) -> Sets:

@@ -16,7 +16,7 @@ from exactsel.errors import InputError, did_you_mean
 from exactsel.files import write_bytes
 from exactsel.problem.checks import checked_names
 from exactsel.problem.coding import ColumnCoding
-from exactsel.problem.constraints import told
+from exactsel.problem.constraints import descriptions
 from exactsel.problem.design import is_design
 from exactsel.problem.frames import Column, frame_matrix, is_frame, numeric_matrix, table_columns
 from exactsel.problem.interface import SubsetProblem
@@ -251,7 +251,7 @@ def demands_text(problem: dict[str, Any]) -> str:
         for which, what in (("force_in", "in every model:"), ("force_out", "in no model:"))
         if problem.get(which)
     ]
-    words += told(problem, lambda unit: label(unit, names))
+    words += descriptions(problem, lambda unit: label(unit, names))
     flags: tuple[tuple[str, str], ...]
     flags = (("intercept", "intercept, not penalised"), ("scale", "columns scaled"), ("weights", "rows weighted"))
     flags += (("offset", "predictions with an offset"),)

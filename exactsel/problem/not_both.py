@@ -42,9 +42,9 @@ class NotBoth:
 
     def implied(self, state: StateArray, k: int) -> StateArray | None:
         """The region without the neighbours of units that are in; None where two neighbours, or more than k, are in."""
-        inside = state == IN
-        banned = self._neighbours_of(inside)
-        if np.any(banned & inside) or np.count_nonzero(inside) > k:
+        included = state == IN
+        banned = self._neighbours_of(included)
+        if np.any(banned & included) or np.count_nonzero(included) > k:
             return None
         state = state.copy()
         state[banned & (state == FREE)] = OUT
@@ -99,9 +99,9 @@ class NotBoth:
         pairs = {(min(i, j), max(i, j)) for g, h in self.pairs for i, j in product(columns[g], columns[h])}
         return NotBoth(tuple(sorted(pairs)), units.columns)
 
-    def clash(self, inside: Sequence[int]) -> tuple[int, ...]:
+    def clash(self, included: Sequence[int]) -> tuple[int, ...]:
         """The first pair that is among these units; nothing where there is none."""
-        there = {*inside}
+        there = {*included}
         return next((pair for pair in self.pairs if there.issuperset(pair)), ())
 
     def for_kernels(self) -> Sets:

@@ -172,9 +172,9 @@ class Objective:
         return self.lam if self.before is None else self.before.lam
 
     @property
-    def scope(self) -> str:
+    def valid_for(self) -> str:
         """The models in words that bounds are about, where the data do not limit coefficients; else empty."""
-        return "" if self.ridge_limits is None else self.ridge_limits.scope
+        return "" if self.ridge_limits is None else self.ridge_limits.valid_for
 
     @property
     def close_enough(self) -> float:
@@ -227,8 +227,8 @@ class Objective:
         made = self.preparation
         over = "a weighted sum" if made is not None and made.weighted else "a sum"
         ridge = "||Sx||^2, S the columns' sizes" if made is not None and made.scaled else "||x||^2"
-        inside = "Ax + c" if made is not None and made.centred else "Ax"
-        return f"L({inside}) + (lam/2){ridge}, L {over} over rows, {self.loss_text}, lam={self.asked_lam:g}"
+        included = "Ax + c" if made is not None and made.centred else "Ax"
+        return f"L({included}) + (lam/2){ridge}, L {over} over rows, {self.loss_text}, lam={self.asked_lam:g}"
 
     @property
     def loss_parameters(self) -> dict[str, float]:
@@ -238,8 +238,8 @@ class Objective:
     @property
     def loss_text(self) -> str:
         """The loss as shown to people, e.g. ``huber(delta=1.345)``."""
-        inside = ", ".join(f"{name}={value:.6g}" for name, value in self.loss_parameters.items())
-        return f"{self.loss.name}({inside})" if inside else self.loss.name
+        included = ", ".join(f"{name}={value:.6g}" for name, value in self.loss_parameters.items())
+        return f"{self.loss.name}({included})" if included else self.loss.name
 
     def hash_with(self, **entries: Any) -> str:
         """sha256 over data, loss, lam and ``entries``."""

@@ -89,15 +89,15 @@ class Preparation:
                 f"it out, or keep fewer columns."
             )
         d, n = AT.shape
-        inside = centre and loss == "quadratic"
-        means = AT.summary.totals / n if inside else np.zeros(d)
-        middle = math.fsum(y) / n if inside else 0.0
+        included = centre and loss == "quadratic"
+        means = AT.summary.totals / n if included else np.zeros(d)
+        middle = math.fsum(y) / n if included else 0.0
         target, nothing = y - middle, np.zeros(d)
         target.flags.writeable = y.flags.writeable = False
-        prepared: Any = AT.centred(means) if inside else AT
+        prepared: Any = AT.centred(means) if included else AT
         given: Any = AT
         made = Prepared(
-            prepared, target, None, centre and not inside, np.stack([means, nothing]),
+            prepared, target, None, centre and not included, np.stack([means, nothing]),
             (middle, 0.0), np.ones(d), nothing, nothing, 0.0, 0.0, 0.0,
         )  # fmt: skip
         return cls(given, y, weights, centre, scale, loss, made, exposure)

@@ -64,7 +64,7 @@ SMALL_CURVATURES = tuple(10.0**-power for power in range(3, 13))
 class Reduced(NamedTuple):
     """A region without the columns that bring nothing new."""
 
-    inside: IntArray
+    included: IntArray
     candidates: IntArray
 
 
@@ -94,13 +94,13 @@ class RedundantColumns:
         """
         return 1.001 * BOUNDED_MODEL_RADIUS * FARTHEST * k * 2.0 * self._constant
 
-    def reduce(self, inside: IntArray, candidates: IntArray, k: int) -> Reduced:
+    def reduce(self, included: IntArray, candidates: IntArray, k: int) -> Reduced:
         """Remove the columns that S makes up for, and those of S that the columns before them make up for.
 
         So that the column is also removed in regions below this one, whose S has up to k columns.
         """
         kept: list[int] = []
-        for column in inside.tolist():
+        for column in included.tolist():
             if not self._redundant(column, kept, k):
                 kept.append(column)
         S = np.array(kept, dtype=np.int64)

@@ -193,8 +193,8 @@ class Problem(FrozenRegression):
                 f"what is known of the rows is about {tall.errors.size - 1} columns, but there are "
                 f"{self.units.columns}; write the file again with exactsel data gram."
             )
-        told = None if self.objective.before is None else replace(self.objective.before, tall=tall)
-        return self.of(replace(self.objective, tall=tall, before=told), self.units, self.k)
+        before_reduced = None if self.objective.before is None else replace(self.objective.before, tall=tall)
+        return self.of(replace(self.objective, tall=tall, before=before_reduced), self.units, self.k)
 
     def _settle(self, objective: Objective, units: Units, k: int) -> None:
         """Store the three parts, and freeze; the objective is one to search with."""

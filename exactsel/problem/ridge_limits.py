@@ -26,7 +26,7 @@ class RidgeLimits(NamedTuple):
     """(d,) columns these models may use."""
     most: int
     """The most columns of a model."""
-    scope: str = ""
+    valid_for: str = ""
     """The models in words that all of this is about, where the data do not limit coefficients."""
 
     def serves(self, allowed: BoolArray, most: int) -> bool:

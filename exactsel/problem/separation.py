@@ -96,12 +96,12 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     w = answer.x[:m]
     least = np.maximum(STRICT, NOISE * (np.abs(w) @ np.abs(rows)))
     strict = w @ rows > least
-    inside = np.abs(w[: kept.size]) > 1e-9 * float(np.max(np.abs(w), initial=0.0))
+    included = np.abs(w[: kept.size]) > 1e-9 * float(np.max(np.abs(w), initial=0.0))
     # Of columns that are nearly multiples of each other coefficients are so large that others seem to be none.
-    alone = np.where(np.concatenate([inside, np.ones(m - kept.size, np.bool_)]), w, 0.0) @ rows
+    alone = np.where(np.concatenate([included, np.ones(m - kept.size, np.bool_)]), w, 0.0) @ rows
     if np.any((alone > least) != strict) or np.any(alone < -least) or np.any(np.abs(alone) > least, where=fixed):
-        inside = w[: kept.size] != 0
-    return Separation(kept[inside], strict) if np.any(strict) else None
+        included = w[: kept.size] != 0
+    return Separation(kept[included], strict) if np.any(strict) else None
 
 
 def _sides(objective: Objective) -> tuple[FloatArray, BoolArray]:

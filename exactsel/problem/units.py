@@ -69,7 +69,7 @@ class Constraint(Protocol):
         """The same about the columns of these units, so that the columns of each admissible set are one, too."""
         ...
 
-    def clash(self, inside: Sequence[int]) -> tuple[int, ...]:
+    def clash(self, included: Sequence[int]) -> tuple[int, ...]:
         """Some of these units that no admissible set holds together; empty where none are known."""
         ...
 
@@ -226,14 +226,14 @@ class Units:
 
     def demanding(self, force_in: Sequence[int | str], force_out: Sequence[int | str]) -> Units:
         """The same units with these demands in place of its own."""
-        inside, outside = (
+        included, outside = (
             tuple(sorted({self.number(entry, which) for entry in entries(which, given)}))
             for given, which in ((force_in, "force_in"), (force_out, "force_out"))
         )
-        both = sorted({*inside} & {*outside})
+        both = sorted({*included} & {*outside})
         if both:
             raise InputError(f"{self.label(both[0])} is in force_in and in force_out; leave it in one of them.")
-        return replace(self, force_in=inside, force_out=outside)
+        return replace(self, force_in=included, force_out=outside)
 
     def replace(self, **changes: Any) -> Units:
         """The same units with some of feature_names, force_in, force_out changed."""
@@ -293,13 +293,13 @@ class Units:
 
     def entries(self) -> dict[str, Any]:
         """What goes into a problem's hash."""
-        told: dict[str, Any] = {}
+        described: dict[str, Any] = {}
         if self.force_in or self.force_out:
-            told = {"force_in": self.force_in, "force_out": self.force_out}
-        return told | ({} if self.constraint is None else self.constraint.entry())
+            described = {"force_in": self.force_in, "force_out": self.force_out}
+        return described | ({} if self.constraint is None else self.constraint.entry())
 
     def describe(self) -> dict[str, Any]:
         """The units as plain data; names and demands are the problem's."""
         target = None if self.coding is None else self.coding.target
-        told = {} if self.constraint is None else self.constraint.entry()
-        return {"groups": None, "unit": self.noun, "left_side": target} | told
+        described = {} if self.constraint is None else self.constraint.entry()
+        return {"groups": None, "unit": self.noun, "left_side": target} | described

@@ -239,14 +239,14 @@ class _Stored:
             return ~(first + len(self._models) - 1)
         return fmt.INFIMUM
 
-    def as_proof(self, instance: Instance, curvature: FloatArray, target: float, scope: str) -> fmt.Proof:
+    def as_proof(self, instance: Instance, curvature: FloatArray, target: float, valid_for: str) -> fmt.Proof:
         """The arrays in one object, without a tree."""
         n, d = instance.A.shape
         models, splits = self._models, self._splits
         return fmt.Proof(
             family="regression", loss=instance.loss, n=n, d=d, k=instance.k, groups=len(instance.groups) or None,
             problem_hash="", lower=target, upper=math.inf, weights=False, intercept=False, scale=False,
-            scope=scope, curvature=curvature,
+            valid_for=valid_for, curvature=curvature,
             curvature_split=np.array([self._split] if self._split >= 0 else [], dtype=np.int32),
             model_value=np.zeros(0), point_value=_joined((point.value for point in models), np.float64),
             dual_value=_joined(self._duals, np.float64), model_index=np.zeros(0, np.int32),

@@ -124,18 +124,18 @@ class Recheck:
 
     def _walk(self, event: SubtreeClosed, state: SearchState) -> None:
         """A subtree a closer dealt with: the regions it closed, all by one bound, and those it left open."""
-        region, dropped = self._taken(event.node), event.result.dropped
+        region, min_pruned_bound = self._taken(event.node), event.result.min_pruned_bound
         self._same(event.node, region, event.result.region.state.tobytes())
         assert region is not None
-        self._note_closed(dropped)
-        told, order = moves_of(event.result)
-        kind, columns = told.moves & 7, (told.moves & ~7).astype(np.int32)
+        self._note_closed(min_pruned_bound)
+        expansion, order = moves_of(event.result)
+        kind, columns = expansion.moves & 7, (expansion.moves & ~7).astype(np.int32)
         words: list[int] = []
         for move, argument in zip(kind.tolist(), columns.tolist(), strict=True):
             witness = fmt.INFIMUM if move == LEFT_OPEN else fmt.FIT
             words += (8 * witness + fmt.USE, argument + int(_KINDS[move]))
-        if told.curvature is not None and np.all(told.curvature > 0):
-            self._evaluator.curvature = told.curvature
+        if expansion.curvature is not None and np.all(expansion.curvature > 0):
+            self._evaluator.curvature = expansion.curvature
         left = [event.open_ids[at] for at in order]
         try:
             for part, witness in regions(np.array(words, dtype=np.int32), region, self._k, self._rule):
@@ -145,7 +145,7 @@ class Recheck:
                 if self._samples is not None and not self._samples():
                     continue
                 proof: Proof | str = COUNTED if witness == BY_COUNTING else self._evaluator.closing
-                self._claim(part, proof, dropped, event.node, state)
+                self._claim(part, proof, min_pruned_bound, event.node, state)
         except (fmt.MalformedError, IndexError) as error:
             raise InvariantError(f"the subtree below node {event.node} is no tree: {error}") from None
         if left:
@@ -166,9 +166,10 @@ class Recheck:
 
     def _look_at_closed(self, state: SearchState) -> None:
         """What the search makes of all it has closed is no more than that."""
-        if not state.dropped <= self._least:
+        if not state.min_pruned_bound <= self._least:
             raise InvariantError(
-                f"what was closed is said to be bounded by {state.dropped!r} in round {state.rounds}, but a part of it "
+                f"what was closed is said to be bounded by {state.min_pruned_bound!r} in round {state.rounds}, but "
+                f"a part of it "
                 f"is by {self._least!r} alone."
             )
 
@@ -187,9 +188,9 @@ class Recheck:
         self, region: bytes | None, node: int, fixings: Sequence[Fixing], state: SearchState
     ) -> bytes | None:
         for fixing in fixings:
-            closed = self._with(region, fixing.column, OUT if fixing.inside else IN)
+            closed = self._with(region, fixing.column, OUT if fixing.included else IN)
             self._claim(closed, fixing.proof, fixing.bound, node, state)
-            region = self._with(region, fixing.column, IN if fixing.inside else OUT)
+            region = self._with(region, fixing.column, IN if fixing.included else OUT)
         return region
 
     def look_at_opened(self, state: SearchState) -> None:
@@ -211,13 +212,15 @@ class Recheck:
     def _claim(self, region: bytes | None, proof: Proof | str, bound: float, node: int, state: SearchState) -> None:
         """Note a bound to be evaluated; regions without models have any bound, and no objective is below 0."""
         if isinstance(proof, ListedPoints):
-            raise UnsupportedError("a search that lists cannot be audited; leave the audit out, and check its proof.")
+            raise UnsupportedError(
+                "a search that lists models cannot be rechecked; leave recheck out, and check its proof."
+            )
         if region is not None and not bound <= 0.0:
             self._claims.append(Claim(region, proof, bound, node, state.rounds))
 
     def _evaluate(self, state: SearchState) -> None:
         margins = [self.margin(claim.bound) for claim in self._claims]
-        wrong = self._evaluator.short(self._claims, margins, state.scope != "")
+        wrong = self._evaluator.short(self._claims, margins, state.valid_for != "")
         if wrong is not None:
             claim, found = wrong
             raise InvariantError(

@@ -71,39 +71,39 @@ class SpotCheck:
 
     def __call__(self, nodes: Sequence[Node], done: Round) -> str:
         """One sentence, empty where nothing is wrong."""
-        told = [outcome for outcome in done.outcomes if self._is_told(outcome)]
+        expansion = [outcome for outcome in done.outcomes if self._is_told(outcome)]
 
-        def look(audit: Recheck, state: SearchState) -> None:
+        def look(recheck: Recheck, state: SearchState) -> None:
             for fit in done.models:
                 self._look_at_model(fit)
             for outcome in done.outcomes:
                 self._look_at_form(outcome)
-            self._tell(told, audit, state)
-            known = {outcome.node.id for outcome in told}
+            self._tell(expansion, recheck, state)
+            known = {outcome.node.id for outcome in expansion}
             others = [outcome for outcome in done.outcomes if outcome.node.id not in known]
             subtrees = [outcome for outcome in others if isinstance(outcome, SubtreeResult)]
             for outcome in subtrees:
-                if not isinstance(outcome.told, NativeTree):
-                    self._look_at_parts(outcome, audit, state)
-            self._look_at_left([one for one in subtrees if isinstance(one.told, NativeTree)], audit, state)
+                if not isinstance(outcome.expansion, NativeTree):
+                    self._look_at_parts(outcome, recheck, state)
+            self._look_at_left([one for one in subtrees if isinstance(one.expansion, NativeTree)], recheck, state)
 
-        return self._wrong(nodes, done.scope, look)
+        return self._wrong(nodes, done.valid_for, look)
 
-    def _wrong(self, nodes: Sequence[Node], scope: str, look: Callable[[Recheck, SearchState], None]) -> str:
-        """What an audit finds that follows a search of its own from some nodes on."""
-        audit = Recheck(self._problem, self._evaluator, None if self._share == 1 else self._samples)
+    def _wrong(self, nodes: Sequence[Node], valid_for: str, look: Callable[[Recheck, SearchState], None]) -> str:
+        """What a recheck finds that follows a search of its own from some nodes on."""
+        recheck = Recheck(self._problem, self._evaluator, None if self._share == 1 else self._samples)
         state = _Looked(BestFirst(), self._empty, "", self._problem.hash)
-        state.scope = scope
+        state.valid_for = valid_for
         state.next_id = 1 + max((node.id for node in nodes), default=0)
         try:
-            look(audit, state)
+            look(recheck, state)
             if self._stopped():
                 return "the search is to stop, and what kernels did has not been told to the end"
-            audit.look_at_opened(state)
-            audit(Finished("checked", state.open_nodes()), state)
+            recheck.look_at_opened(state)
+            recheck(Finished("checked", state.open_nodes()), state)
         except InvariantError as error:
             return str(error)
-        self.bounds += audit.bounds
+        self.bounds += recheck.bounds
         return ""
 
     def _samples(self) -> bool:
@@ -126,52 +126,52 @@ class SpotCheck:
         regions, sound = [outcome.region], True
         if isinstance(outcome, SubtreeResult):
             sound = self._expander.closes_by(outcome.closer)
-            numbers, told = outcome.numbers, outcome.told
+            numbers, expansion = outcome.numbers, outcome.expansion
             if numbers is not None:
                 sound &= len(outcome.children) == len(numbers) == len({*numbers})
                 sound &= all(0 <= number <= outcome.numbered for number in numbers)
-            if isinstance(told, NativeTree):
+            if isinstance(expansion, NativeTree):
                 sound &= self._expander.native is not None and numbers is not None
             else:
                 regions += outcome.children
-                sound &= told is not None or outcome.dropped == math.inf
+                sound &= expansion is not None or outcome.min_pruned_bound == math.inf
         elif isinstance(outcome, NodeDivided):
             regions += (*outcome.children, outcome.rest)
             sound = len(outcome.columns) == len(outcome.children) > 0
         if not sound or any(region.closed not in REASONS for region in regions):
             raise InvariantError(f"this search does not do with node {outcome.node.id} what is said of it.")
 
-    def _tell(self, outcomes: Sequence[Outcome], audit: Recheck, state: SearchState) -> None:
-        """Commit outcomes to a state of its own, while the audit listens."""
+    def _tell(self, outcomes: Sequence[Outcome], recheck: Recheck, state: SearchState) -> None:
+        """Commit outcomes to a state of its own, while the recheck listens."""
         state.in_flight = [outcome.node for outcome in outcomes]
-        audit.begin(state.in_flight, state, known=True)
+        recheck.begin(state.in_flight, state, known=True)
         for outcome in outcomes:
             closed, first = math.inf, state.next_id - 1
             for event in commit(state, outcome, self._expander, details=True):
-                audit(event, state)
+                recheck(event, state)
                 if _is_search(outcome) and isinstance(event, Fixed | Discarded):
                     # Regions that were left open, and overtaken by a model since, are no part of it.
                     left = isinstance(event, Discarded) and event.node - first in (outcome.numbers or ())
                     bounds = (event.bound,) if isinstance(event, Discarded) else event.fixings.bounds
                     closed = closed if left else min(closed, *bounds)
             state.in_flight = state.in_flight[1:]
-            if _is_search(outcome) and not outcome.dropped <= closed:
+            if _is_search(outcome) and not outcome.min_pruned_bound <= closed:
                 raise InvariantError(
                     f"what was closed below node {outcome.node.id} is said to be bounded by "
-                    f"{outcome.dropped!r}, but a part of it is by {closed!r} alone."
+                    f"{outcome.min_pruned_bound!r}, but a part of it is by {closed!r} alone."
                 )
 
-    def _look_at_parts(self, outcome: SubtreeResult, audit: Recheck, state: SearchState) -> None:
+    def _look_at_parts(self, outcome: SubtreeResult, recheck: Recheck, state: SearchState) -> None:
         """The regions left open in a subtree: they lie in its node, and what is said to prove their bounds does."""
         node = outcome.node
-        if audit.look_at_fixings(node, outcome.region.fixings, state) != outcome.region.state.tobytes():
+        if recheck.look_at_fixings(node, outcome.region.fixings, state) != outcome.region.state.tobytes():
             raise InvariantError(f"node {node.id} is another region than the columns fixed make it.")
         for region in outcome.children:
-            audit.look_at_part(node, region, state)
-        if outcome.told is None:
+            recheck.look_at_part(node, region, state)
+        if outcome.expansion is None:
             moves_of(outcome)  # which raises where they do not divide the region
 
-    def _look_at_left(self, outcomes: Sequence[SubtreeResult], audit: Recheck, state: SearchState) -> None:
+    def _look_at_left(self, outcomes: Sequence[SubtreeResult], recheck: Recheck, state: SearchState) -> None:
         """The same of the regions that searches inside the kernel left open, all at once.
 
         A bound that its point does not prove in doubles is checked by itself, with all the checker's means.
@@ -186,18 +186,18 @@ class SpotCheck:
                 node = below[owner[np.argmax(outside)]].node
                 raise InvariantError(f"a region left open below node {node.id} does not lie in it.")
             bounds, proofs, points = table.rows["bound"][rows], table.rows["proof"][rows], table.objects.points
-            needed = np.array([bound - audit.margin(bound) for bound in bounds.tolist()])
+            needed = np.array([bound - recheck.margin(bound) for bound in bounds.tolist()])
             at_points = np.flatnonzero((proofs >= 0) & (proofs < len(points)) & (bounds > 0.0))
             used, which = np.unique(proofs[at_points], return_inverse=True)
             found = np.where(bounds > 0.0, -np.inf, np.inf)
             if used.size:
                 kept = [points.point(number) for number in used.tolist()]
-                found[at_points] = self._evaluator.at_points(states[at_points], kept, which, state.scope != "")
+                found[at_points] = self._evaluator.at_points(states[at_points], kept, which, state.valid_for != "")
             shown = found >= needed
-            audit.bounds += int(np.count_nonzero(shown[at_points]))
+            recheck.bounds += int(np.count_nonzero(shown[at_points]))
             for at in np.flatnonzero(~shown).tolist():
                 outcome = below[owner[at]]
-                audit.look_at_part(outcome.node, outcome.children[int(rows[at] - _rows(outcome)[0])], state)
+                recheck.look_at_part(outcome.node, outcome.children[int(rows[at] - _rows(outcome)[0])], state)
 
 
 @dataclass
@@ -223,7 +223,7 @@ class _Looked(SearchState):
 
     def drop(self, bound: float, again: Callable[[], Node | None] | None) -> None:
         """A region was closed at a bound."""
-        self.dropped = min(self.dropped, bound)
+        self.min_pruned_bound = min(self.min_pruned_bound, bound)
 
     def record(self, kind: bytes, *numbers: float, values: Sequence[float] = ()) -> None:
         """Nothing reads its hash."""
@@ -231,7 +231,7 @@ class _Looked(SearchState):
 
 def _is_search(outcome: Outcome) -> TypeGuard[SubtreeResult]:
     """Whether the kernel for relaxations dealt with a node."""
-    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, NativeTree)
+    return isinstance(outcome, SubtreeResult) and isinstance(outcome.expansion, NativeTree)
 
 
 def _rows(outcome: SubtreeResult) -> IntArray:

@@ -86,25 +86,25 @@ class _Regression:
     def upper_of(self, coef: FloatArray) -> float:
         return objective_above(self._instance, coef)
 
-    def lower(self, bound: float, upper: float, scope: str) -> float:
+    def lower(self, bound: float, upper: float, valid_for: str) -> float:
         # No loss of the checker is below zero anywhere.
         bound = max(0.0, math.nextafter(bound - self._taken, 0.0) if self._taken else bound)
         if not isinstance(self._instance, GivenInstance):
             return min(bound, upper)
-        key = bound, upper, scope != ""
+        key = bound, upper, valid_for != ""
         if (found := self._lower.get(key)) is None:
             found = self._instance.transfer.lower(*key)
             _keep(self._lower, key, found)
         return found
 
-    def needed(self, value: float, scope: str) -> float:
+    def needed(self, value: float, valid_for: str) -> float:
         if isinstance(self._instance, GivenInstance):
-            value = self._instance.transfer.needed(value, value, scope != "")
+            value = self._instance.transfer.needed(value, value, valid_for != "")
         return math.nextafter(value + self._taken, math.inf) if self._taken else value
 
     def taken(self, value: float) -> float:
-        for scope in ("", BOUNDED_MODELS):
-            needed = self.needed(value, scope)
+        for valid_for in ("", BOUNDED_MODELS):
+            needed = self.needed(value, valid_for)
             if math.isfinite(needed):
                 return needed - value
         return 0.0
@@ -137,10 +137,10 @@ class _Design:
         )  # fmt: skip
         return objective_above(instance, coef[shown])
 
-    def lower(self, bound: float, upper: float, scope: str) -> float:
+    def lower(self, bound: float, upper: float, valid_for: str) -> float:
         return min(max(0.0, bound), upper)
 
-    def needed(self, value: float, scope: str) -> float:
+    def needed(self, value: float, valid_for: str) -> float:
         return value
 
     def taken(self, value: float) -> float:
@@ -159,10 +159,10 @@ class _Selection:
     def upper_of(self, coef: FloatArray) -> float:
         return selection_objective_above(self._instance, np.flatnonzero(coef).tolist())
 
-    def lower(self, bound: float, upper: float, scope: str) -> float:
+    def lower(self, bound: float, upper: float, valid_for: str) -> float:
         return min(bound, upper)
 
-    def needed(self, value: float, scope: str) -> float:
+    def needed(self, value: float, valid_for: str) -> float:
         return value
 
     def taken(self, value: float) -> float:
@@ -187,10 +187,10 @@ class _Unchecked:
         searched = coef if made is None else coef * made.scale
         return self._enlarged(self._objective(searched), searched)
 
-    def lower(self, bound: float, upper: float, scope: str) -> float:
+    def lower(self, bound: float, upper: float, valid_for: str) -> float:
         return min(bound, upper)
 
-    def needed(self, value: float, scope: str) -> float:
+    def needed(self, value: float, valid_for: str) -> float:
         return value
 
     def taken(self, value: float) -> float:

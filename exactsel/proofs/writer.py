@@ -132,7 +132,7 @@ class ProofWriter:
     def _take_down(self, event: Event) -> None:
         if isinstance(event, Fixed):
             for fixing in event.fixings:
-                kind = fmt.PUT_IN if fixing.inside else fmt.LEAVE_OUT
+                kind = fmt.PUT_IN if fixing.included else fmt.LEAVE_OUT
                 self._note(event.node, self._witnesses.use(fixing.proof, fixing.bound), 8 * fixing.column + kind)
         elif isinstance(event, Divided):
             words = [word for j, child in zip(event.columns, event.children, strict=True) for word in (8 * j, ~child)]
@@ -145,9 +145,9 @@ class ProofWriter:
         elif isinstance(event, Discarded):
             self._note(event.node, self._witnesses.use(event.proof, event.bound), fmt.CLOSE)
         elif isinstance(event, SubtreeClosed):
-            told = event.result.told
-            if isinstance(told, NativeTree):
-                self._note_search(event, told)
+            expansion = event.result.expansion
+            if isinstance(expansion, NativeTree):
+                self._note_search(event, expansion)
             else:
                 self._note_moves(event)
         elif isinstance(event, Started):
@@ -157,7 +157,7 @@ class ProofWriter:
             for node in event.open_nodes:
                 self._note(node.id, self._witnesses.use(node.proof, node.bound), fmt.CLOSE)
 
-    def claim(self, lower: float, upper: float, scope: str = "") -> float:
+    def claim(self, lower: float, upper: float, valid_for: str = "") -> float:
         """The lower bound to claim where the search ended at ``lower`` and ``upper``."""
         null = self.problem.null_objective
         margin = CLAIM_MARGIN * upper + self._margin
@@ -166,11 +166,11 @@ class ProofWriter:
         if not isinstance(self._instance, Instance):
             margin += 64 * (self.problem.n + self._d) * UNIT * math.sqrt(upper * null)
         if isinstance(self._instance, GivenInstance):
-            needed = self._instance.transfer.needed(lower, upper, scope != "")
+            needed = self._instance.transfer.needed(lower, upper, valid_for != "")
             margin += PREPARING_MARGIN * max(0.0, needed - lower) if math.isfinite(needed) else 0.0
         return max(0.0, lower - margin)
 
-    def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, scope: str) -> None:
+    def finish(self, lower: float, upper: float, support: tuple[int, ...], coef: FloatArray, valid_for: str) -> None:
         """Arrange everything in preorder and write the file.
 
         ``coef`` (d,) are the coefficients for the data as given; none for column subset selection. :class:`OutputError`
@@ -185,7 +185,7 @@ class ProofWriter:
             coef = np.zeros(self._d)
             coef[list(support)] = 1.0
         try:
-            self._write(self._in_preorder(), self._header(lower, upper, scope), coef)
+            self._write(self._in_preorder(), self._header(lower, upper, valid_for), coef)
         except OSError as error:
             self._give_up(error)
         except InputError as error:
@@ -300,7 +300,7 @@ class ProofWriter:
             self._by_patterns = bool(state["by_patterns"])
         self._goes_on = True
 
-    def _header(self, lower: float, upper: float, scope: str) -> dict[str, Any]:
+    def _header(self, lower: float, upper: float, valid_for: str) -> dict[str, Any]:
         problem, about = self.problem, self._instance
         entries: dict[str, Any] = {"family": "css", "loss": ""}
         if isinstance(about, Instance):
@@ -313,7 +313,7 @@ class ProofWriter:
             }  # fmt: skip
         return {
             **entries, "n": about.A.shape[0], "d": self._d, "k": problem.k, "problem_hash": problem.hash,
-            "lower": lower.hex(), "upper": upper.hex(), "scope": "bounded models" if scope else "",
+            "lower": lower.hex(), "upper": upper.hex(), "valid_for": "bounded models" if valid_for else "",
         }  # fmt: skip
 
     @property
@@ -340,10 +340,10 @@ class ProofWriter:
 
     def _note_moves(self, event: SubtreeClosed) -> None:
         """Decisions as words; a region left open refers to the node made of it."""
-        told, order = moves_of(event.result)
-        if told.curvature is not None and np.all(told.curvature > 0):
-            self._witnesses.keep_curvature(told.curvature)
-        moves = told.moves
+        expansion, order = moves_of(event.result)
+        if expansion.curvature is not None and np.all(expansion.curvature > 0):
+            self._witnesses.keep_curvature(expansion.curvature)
+        moves = expansion.moves
         words = (moves & ~7).astype(np.int32) + _KINDS[moves & 7]
         words[np.flatnonzero((moves & 7) == LEFT_OPEN)] = ~np.array(event.open_ids, dtype=np.int32)[order]
         self._end_piece()

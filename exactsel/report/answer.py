@@ -44,11 +44,11 @@ def headline(result: Result) -> str:
 def answer_text(result: Result) -> str:
     """What is proven, in words."""
     d, k, noun = result.problem["d"], result.problem["k"], result._noun
-    inside, outside = (result.problem.get(name, ()) for name in ("force_in", "force_out"))
+    included, outside = (result.problem.get(name, ()) for name in ("force_in", "force_out"))
     related = any(result.problem.get(name) is not None for name in NAMES)
-    count = "" if related else f" ({_supports(d - len(inside) - len(outside), k - len(inside))} choices of {k})"
-    demanded = " that the demands allow" if inside or outside or related else ""
-    scope = f" This holds for {result.scope}." if result.scope else ""
+    count = "" if related else f" ({_supports(d - len(included) - len(outside), k - len(included))} choices of {k})"
+    demanded = " that the demands allow" if included or outside or related else ""
+    valid_for = f" This holds for {result.valid_for}." if result.valid_for else ""
     share = f"{100 * result.gap:.2g} %"
     match result.claim:
         case Claim.OPTIMAL:
@@ -69,7 +69,7 @@ def answer_text(result: Result) -> str:
             )
         case _:
             text = "The search ended before it had any lower bound, so nothing is known about how good the model is."
-    return text + scope + ("" if result.full_data is None else f" The best objective is {result.full_data}.")
+    return text + valid_for + ("" if result.full_data is None else f" The best objective is {result.full_data}.")
 
 
 def answer_section(result: Result) -> str:

@@ -41,7 +41,7 @@ def best_page(best: BestModels, *, command: str | None = None) -> str:
 def _claim(best: BestModels) -> str:
     title, shown = best.criterion.title, best.criterion.shown
     said = best.claim_text
-    scope = f" This holds for {best.scope}." if best.scope else ""
+    valid_for = f" This holds for {best.valid_for}." if best.valid_for else ""
     facts = [
         (title, f"{shown(best.value):.9g}"),
         (f"proven {best._side} bound", f"{shown(best.lower):.9g}"),
@@ -51,7 +51,7 @@ def _claim(best: BestModels) -> str:
         ("sizes looked at", f"{best.sizes[0].size} to {best.last_size}"),
         ("seconds", f"{best.time:.2f}"),
     ]
-    return "\n".join([paragraph(said + scope, "lead good" if best.reached else "lead warn"), tiles(facts)])
+    return "\n".join([paragraph(said + valid_for, "lead good" if best.reached else "lead warn"), tiles(facts)])
 
 
 def _models(best: BestModels) -> str:
@@ -123,8 +123,8 @@ def _frequencies(best: BestModels) -> str:
         for j, count in list(far.counts.items())[:MOST_FREQUENT]
     ]
     how = " and ".join(
-        f"{inside.models} within {inside.within:g} ({'all there are' if inside.complete else 'perhaps more'})"
-        for inside in (near, far)
+        f"{included.models} within {included.within:g} ({'all there are' if included.complete else 'perhaps more'})"
+        for included in (near, far)
     )
     caption = f"In how many of the models close to the best a column is: {how}; the sum of their weights"
     header = [best.result._noun, f"within {NEAR:g}", f"within {FAR:g}", "weight"]

@@ -62,16 +62,16 @@ def _row(row: HeatRow, names: Sequence[str], variables: Sequence[int], left: int
         f'<text class="quiet{bold}" x="{right}" y="{middle}">{escape(row.right)}</text>'
     ]
     for place, j in enumerate(variables):
-        x, inside = left + CELL_WIDTH * place, j in row.signs
+        x, included = left + CELL_WIDTH * place, j in row.signs
         sign = row.signs.get(j, 0)
-        kind = "none" if not inside else "minus" if sign < 0 else "plus"
+        kind = "none" if not included else "minus" if sign < 0 else "plus"
         said = {"none": "not in the model", "minus": "negative"}.get(kind, "positive" if sign else "in the model")
-        shade = f' fill-opacity="{0.3 + 0.7 * row.strength:.2f}"' if inside else ""
+        shade = f' fill-opacity="{0.3 + 0.7 * row.strength:.2f}"' if included else ""
         parts.append(
             f'<rect class="cell {kind}" x="{x + 1}" y="{y + 1}" width="{CELL_WIDTH - 2}" height="{CELL_HEIGHT - 2}"'
             f"{shade}><title>{escape(row.left)}, {escape(names[j])}: {said}</title></rect>"
         )
-        if inside and sign:
+        if included and sign:
             mark = "−" if sign < 0 else "+"
             parts.append(f'<text class="mark" x="{x + CELL_WIDTH / 2}" y="{middle}" text-anchor="middle">{mark}</text>')
     return parts

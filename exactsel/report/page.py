@@ -71,9 +71,9 @@ def paragraph(text: str, kind: str = "") -> str:
 def tiles(facts: Iterable[tuple[str, str]]) -> str:
     """Key figures side by side, in rows of equal length where that can be."""
     facts = [*facts]
-    inside = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
+    included = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
     across = next((number for number in (4, 3) if len(facts) % number == 0), 4)
-    return f'<dl class="tiles by{across}">{inside}</dl>'
+    return f'<dl class="tiles by{across}">{included}</dl>'
 
 
 def table(

@@ -123,7 +123,7 @@ class Steps:
     def _steps(self, event: Event) -> Iterator[Step]:
         if isinstance(event, Fixed):
             for fixing in event.fixings:
-                yield self._fix(event.node, fixing.column, fixing.inside, fixing.bound)
+                yield self._fix(event.node, fixing.column, fixing.included, fixing.bound)
         elif (step := self._step(event)) is not None:
             yield step
 
@@ -156,10 +156,10 @@ class Steps:
                 return self._say("end", None, f"The search ends ({termination}). {end}")
         return None
 
-    def _fix(self, node: int, column: int, inside: bool, bound: float) -> Step:
+    def _fix(self, node: int, column: int, included: bool, bound: float) -> Step:
         self._states[node] = self._states[node].copy()
-        self._states[node][column] = IN if inside else OUT
-        name, (other, this) = self._names[column], ("without", "put in") if inside else ("with", "left out")
+        self._states[node][column] = IN if included else OUT
+        name, (other, this) = self._names[column], ("without", "put in") if included else ("with", "left out")
         text = f"Node {node}: {other} {name} no model would be below {bound:.6g}, so {name} is {this} for good."
         return self._say("fix", node, text)
 
@@ -205,9 +205,9 @@ class Steps:
     def _shown(self, node: int) -> dict[str, Any]:
         """The player's data of a node: S, C, the columns fixed to 0, places left, bound."""
         state = self._states[node]
-        inside, free, out = (np.flatnonzero(state == kind).tolist() for kind in (IN, FREE, OUT))
+        included, free, out = (np.flatnonzero(state == kind).tolist() for kind in (IN, FREE, OUT))
         return {
-            "S": inside, "C": free, "out": out, "places": self._k - len(inside), "bound": finite(self._bounds[node])
+            "S": included, "C": free, "out": out, "slots": self._k - len(included), "bound": finite(self._bounds[node])
         }  # fmt: skip
 
     def _set(self, support: Sequence[int]) -> str:

@@ -184,8 +184,8 @@ class Checkpoint(CheckpointReader):
             self._parts = stored
 
     def _write_saved(self, about: Mapping[str, Any], parts: StoredParts, chunks: list[int]) -> None:
-        told = {**about, **parts.about(), "spools": self._spool_digest, "chunks": chunks}
-        text = json.dumps(told, allow_nan=False)
+        entries = {**about, **parts.about(), "spools": self._spool_digest, "chunks": chunks}
+        text = json.dumps(entries, allow_nan=False)
         self._connection.execute("INSERT OR REPLACE INTO saved VALUES (0, ?, ?)", (text, hash_of(text.encode())))
 
     def _append(self, name: str, data: bytes) -> None:

@@ -138,9 +138,9 @@ class CheckpointReader:
         row = self._row("progress", "time", "text")
         if row is None:
             return None
-        told = self._object("progress", "text")
+        reported = self._object("progress", "text")
         self._require(number()(row[0]))
-        return row[0], told
+        return row[0], reported
 
     def _checked(self, table: str) -> dict[str, Any] | None:
         """The object in a table, found to be intact."""

@@ -40,7 +40,7 @@ OPENED_AGAIN = ("inherited", "bound", "incumbent")
 
 def commit_models(state: SearchState, finished: Round, expander: Expander) -> Iterator[Event]:
     """Take over better models, and discard the open nodes they overtake."""
-    state.scope = finished.scope or state.scope
+    state.valid_for = finished.valid_for or state.valid_for
     if finished.counted is not None:
         state.counted, state.proven = finished.counted, max(state.proven, finished.counted.bound)
     state.seconds.add(finished.seconds)
@@ -118,20 +118,20 @@ def _commit_subtree(state: SearchState, result: SubtreeResult, expander: Expande
     numbers = range(1, len(children) + 1) if result.numbers is None else result.numbers
     used = result.numbered if result.numbers is not None else len(children)
     ids = tuple(first + number if number else node.id for number in numbers)
-    state.scope = state.scope or result.scope
+    state.valid_for = state.valid_for or result.valid_for
     state.next_id += used
     state.nodes += result.nodes
     state.bound_calls += result.bound_calls
     state.iterations += result.iterations
-    state.drop(result.dropped, lambda: replace(node, state=result.region.state, warm=None))
+    state.drop(result.min_pruned_bound, lambda: replace(node, state=result.region.state, warm=None))
     state.depth = max(state.depth, node.depth + (1 if used else 0))
     state.discarded += result.closed
     own = () if result.numbers is None else (result.iterations, *ids)
     bounds = [region.bound for region in children] if result.bounds is None else result.bounds
-    state.record(result.closer.encode(), node.id, result.nodes, *own, values=(result.dropped, *bounds))
-    told = result.told if details else None
-    if isinstance(told, NativeTree):
-        yield from events_of(told, node, lambda number: first + number if number else node.id, expander.problem)
+    state.record(result.closer.encode(), node.id, result.nodes, *own, values=(result.min_pruned_bound, *bounds))
+    expansion = result.expansion if details else None
+    if isinstance(expansion, NativeTree):
+        yield from events_of(expansion, node, lambda number: first + number if number else node.id, expander.problem)
     else:
         yield SubtreeClosed(node.id, ids, first, result)
     if isinstance(children, LeftBelow):
@@ -145,18 +145,18 @@ def _note_work(state: SearchState, outcome: Outcome, expander: Expander) -> None
     region, k, bounded = outcome.region, expander.problem.k, int(np.count_nonzero(outcome.node.state))
     for visit in region.visits:
         state.walks.note_bound(expander.bound_work(bounded, visit.iterations))
-    places, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
+    slots, columns = k - int(np.count_nonzero(region.state == IN)), int(np.count_nonzero(region.state))
     if isinstance(outcome, SubtreeResult):
         if outcome.fraction is not None:
             state.walks.note_count(outcome.work or 0.0)
         elif outcome.work is not None:
-            state.walks.note_walk(places, columns, outcome.work, outcome.finished)
+            state.walks.note_walk(slots, columns, outcome.work, outcome.finished)
     elif outcome.unused_walk is not None:
-        state.walks.note_walk(places, columns, outcome.unused_work, finished=False)
+        state.walks.note_walk(slots, columns, outcome.unused_work, finished=False)
         state.nodes += outcome.unused_walk
         state.record(b"in vain", outcome.node.id, outcome.unused_walk)
     elif region.closed is None:
-        state.walks.note_no_walk(places)
+        state.walks.note_no_walk(slots)
 
 
 def _commit_visits(state: SearchState, number: int, region: Region) -> Iterator[Event]:
@@ -196,8 +196,8 @@ def _settle(state: SearchState, number: int, region: Region, parent: int, depth:
 def closed_child(node: Node, fixings: Fixings, i: int, problem: SubsetProblem) -> Node | None:
     """The child that a fixing closes, after those before it; None where it holds no model."""
     state, last = node.state.copy(), fixings[i]
-    state[fixings.columns[:i]] = np.where(fixings.inside[:i], IN, OUT)
-    state[last.column] = OUT if last.inside else IN
+    state[fixings.columns[:i]] = np.where(fixings.included[:i], IN, OUT)
+    state[last.column] = OUT if last.included else IN
     implied = problem.units.implied(state, problem.k)
     if implied is None:
         return None

@@ -71,7 +71,7 @@ class CountParts:
 
 def part_bytes(part: Part) -> bytes:
     """A part as a worker is given it."""
-    header = {COUNT: [part.first, part.last, part.size], "level": float(part.level).hex()}
+    header = {COUNT: [part.first, part.last, part.size], "level": float(part.threshold).hex()}
     arrays: dict[str, NDArray[Any]] = {
         "state": np.asarray(part.state, dtype=np.int8), "pivots": np.array(part.pivots, dtype=np.int64),
     }  # fmt: skip
@@ -92,8 +92,8 @@ def counted_bytes(packed: Packed, problem: SubsetProblem, counter: MinorTest | N
     if counter is None:
         raise InputError("this search does not count; run the same exactsel everywhere.")
     pivots = tuple(int(pivot) for pivot in packed.arrays["pivots"])
-    level = float.fromhex(packed.header["level"])
-    return pieces_bytes(counter.count(Part(state, level, first, last, size, pivots)))
+    threshold = float.fromhex(packed.header["level"])
+    return pieces_bytes(counter.count(Part(state, threshold, first, last, size, pivots)))
 
 
 def pieces_bytes(pieces: Sequence[Piece]) -> bytes:

@@ -29,17 +29,17 @@ def events_of(search: NativeTree, node: Node, name: Callable[[int], int], proble
 
     visited: set[int] = set()
     count = 1
-    for step in search.told():
+    for step in search.expanded_steps():
         number, state = name(step.number), states[step.number]
         proof = node.proof if step.proof is None else step.proof
         if step.kind == BOUNDED:
             visited.add(step.number)
             yield Bounded(number, step.bound, state is not None and is_convex(state, k), step.column)
         elif step.kind == BRANCHED:
-            inside, outside = count, count + 1
+            included, outside = count, count + 1
             count += 2
-            states[inside], states[outside] = part(state, step.column, IN), part(state, step.column, OUT)
-            yield Divided(number, (step.column,), (name(inside),), name(outside))
+            states[included], states[outside] = part(state, step.column, IN), part(state, step.column, OUT)
+            yield Divided(number, (step.column,), (name(included),), name(outside))
         elif step.kind == CLOSED and state is None:
             yield Discarded(number, node.state, "excluded", math.inf, proof)
         elif step.kind == CLOSED:

@@ -126,7 +126,7 @@ def _termination(state: SearchState, expander: Expander, limits: Limits, watch: 
         return watch.reason
     if limits.node_limit is not None and state.nodes >= limits.node_limit:
         return "node_limit"
-    if state.guard.hopeless(state.frontier, state.open_bytes):
+    if state.guard.stop_above(state.frontier, state.open_bytes):
         return "memory_limit"
     return None
 

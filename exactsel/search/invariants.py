@@ -26,11 +26,11 @@ def check_incumbent(state: SearchState) -> None:
         Where it does by more than rounding, in a search whose bounds are about all models.
     """
     floor = state.floor
-    if state.scope or not math.isfinite(floor) or not floor > state.value:
+    if state.valid_for or not math.isfinite(floor) or not floor > state.value:
         return
     upper = state.upper
     allowed = upper + MARGIN * abs(upper) + UNIT_MARGIN * state.unit
-    needed = allowed if state.statement is None else state.statement.needed(allowed, state.scope)
+    needed = allowed if state.statement is None else state.statement.needed(allowed, state.valid_for)
     if floor - MARGIN * abs(floor) > needed:
         raise InvariantError(
             f"a model of objective {state.upper!r} was found where no model was to be below {floor!r} any more "

@@ -166,8 +166,8 @@ def plain(depth: int = 4) -> Shape:
 
     def holds(value: object) -> bool:
         if isinstance(value, dict | list):
-            inside = value.values() if isinstance(value, dict) else value
-            return depth > 0 and all(plain(depth - 1)(entry) for entry in inside)
+            included = value.values() if isinstance(value, dict) else value
+            return depth > 0 and all(plain(depth - 1)(entry) for entry in included)
         return value is None or isinstance(value, bool | str) or whole(-LARGEST)(value) or number()(value)
 
     return holds

@@ -65,7 +65,7 @@ class MemoryGuard:
         usual, self.usual = self.usual, None
         return _moved(current, usual)
 
-    def hopeless(self, current: Frontier, size: int) -> bool:
+    def stop_above(self, current: Frontier, size: int) -> bool:
         """Whether the open nodes have outgrown the limit, and nothing can be done about it."""
         if isinstance(current, BestFirst) and self.spilling is not None:
             return False

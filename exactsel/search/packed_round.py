@@ -64,7 +64,7 @@ def packed_round(done: Round) -> Packed:
     regions = [region for outcome in done.outcomes for region in _regions(outcome)]
     results = [one for one in done.outcomes if isinstance(one, SubtreeResult)]
     subtrees = [one for one in results if _kind(one) == SUBTREE]
-    searches = [one.told for one in results if isinstance(one.told, NativeTree)]
+    searches = [one.expansion for one in results if isinstance(one.expansion, NativeTree)]
     fixings = [fixing for region in regions for fixing in region.fixings]
     table, proofs = _as_table(regions, fixings, _known([outcome.node for outcome in done.outcomes]))
     texts, held, rest = list[str](), packed_nodes(table, NAMED), pack([*done.models, done.counted])
@@ -80,7 +80,7 @@ def packed_round(done: Round) -> Packed:
     arrays |= under("rest", rest.arrays)
     header = {
         "round": VERSION, "rest": rest.header, "regions": held.header, "models": len(done.models), "reasons": reasons,
-        "searches": len(searches), "subtrees": len(subtrees), "texts": texts, "scope": done.scope,
+        "searches": len(searches), "subtrees": len(subtrees), "texts": texts, "valid_for": done.valid_for,
         "rounded": None if done.rounded is None else list(done.rounded), "relaxed": list(done.relaxed),
         "failed_trials": list(astuple(done.failed_trials)),
     }  # fmt: skip
@@ -89,7 +89,7 @@ def packed_round(done: Round) -> Packed:
 
 def _kind(outcome: Outcome) -> int:
     if isinstance(outcome, SubtreeResult):
-        return SEARCHED if isinstance(outcome.told, NativeTree) else SUBTREE
+        return SEARCHED if isinstance(outcome.expansion, NativeTree) else SUBTREE
     return KEPT if isinstance(outcome, NodeKept) else DIVIDED
 
 
@@ -160,7 +160,7 @@ def _region_arrays(regions: Sequence[Region], reasons: Sequence[str]) -> dict[st
 def _fixing_arrays(fixings: Sequence[Fixing], proofs: Sequence[int]) -> dict[str, NDArray[Any]]:
     together = Fixings.of(fixings)
     return {
-        "fixing.column": together.columns, "fixing.inside": together.inside, "fixing.bound": together.bounds,
+        "fixing.column": together.columns, "fixing.included": together.included, "fixing.bound": together.bounds,
         "fixing.proof": np.array(proofs, dtype=np.int64),
     }  # fmt: skip
 
@@ -189,8 +189,8 @@ class _Reading:
     def round(self) -> Round:
         """The outcome."""
         header, problem = self.packed.header, self.problem
-        scope, rounded, models = header["scope"], header["rounded"], _whole(header["models"])
-        require(isinstance(scope, str), "a scope that is no text")
+        valid_for, rounded, models = header["valid_for"], header["rounded"], _whole(header["models"])
+        require(isinstance(valid_for, str), "a scope that is no text")
         relaxed = header["relaxed"]
         require(all(0 <= _whole(unit) < problem.d for unit in (*(rounded or ()), *relaxed)), "unknown columns")
         ids = self._column("outcome.id", np.int64)
@@ -204,7 +204,7 @@ class _Reading:
         rounded_value, *seconds = self._column("round", np.float64, 4).tolist()
         require(not np.isnan(rounded_value), "a model of no value")
         return Round(
-            tuple(fits), tuple(self._outcomes()), scope, Seconds(*seconds),
+            tuple(fits), tuple(self._outcomes()), valid_for, Seconds(*seconds),
             None if rounded is None else tuple(rounded), counted, rounded_value,
             FailedTrials(*map(_count, header["failed_trials"])), tuple(relaxed),
         )  # fmt: skip
@@ -314,12 +314,12 @@ class _Reading:
         columns: IntArray = self._column("fixing.column", np.int64)
         counts = self._counts("region.fixings", count, columns.size)
         require(bool(np.all((columns >= 0) & (columns < self.problem.d))), "unknown columns in 'fixing.column'")
-        inside = self._column("fixing.inside", np.bool_, columns.size).tolist()
+        included = self._column("fixing.included", np.bool_, columns.size).tolist()
         bounds = self._bounds("fixing.bound", columns.size)
         proofs = self._column("fixing.proof", np.int64, columns.size)
         check_proofs(proofs, table.objects, _known(self.nodes))
         found = [objects[number] for number in proofs.tolist()]
-        made = _grouped(list(map(Fixing, columns.tolist(), inside, bounds, found)), counts)
+        made = _grouped(list(map(Fixing, columns.tolist(), included, bounds, found)), counts)
         return [Fixings.of(some) for some in made]
 
 

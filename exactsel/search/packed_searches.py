@@ -22,7 +22,7 @@ WHOLE = {"counts": 3, "sizes": 4, "support": None, "steps": 3, "labels": 3}
 """Arrays of whole numbers, and how many a row of each has. ``counts`` are a search's nodes, iterations and numbers,
 ``sizes`` its steps, regions left open, points and columns of its model (-1: none)."""
 
-REAL = ("dropped", "step_bounds", "bounds")
+REAL = ("min_pruned_bound", "step_bounds", "bounds")
 """Arrays of numbers that are compared, and so must not be nan."""
 
 
@@ -38,7 +38,7 @@ def searches_as_arrays(searches: Sequence[NativeTree]) -> dict[str, NDArray[Any]
         "counts": np.array([(one.nodes, one.iterations, one.numbers) for one in searches], dtype=np.int64),
         "sizes": np.array(sizes, dtype=np.int64),
         "support": np.array([column for support in supports for column in support], dtype=np.int64),
-        "dropped": np.array([one.dropped for one in searches], dtype=np.float64),
+        "min_pruned_bound": np.array([one.min_pruned_bound for one in searches], dtype=np.float64),
         "steps": np.concatenate([one.steps for one in searches]),
         "step_bounds": np.concatenate([one.step_bounds for one in searches]),
         "states": bits_of(np.concatenate([one.open_states for one in searches])),
@@ -58,8 +58,8 @@ def searches_from(arrays: dict[str, NDArray[Any]], problem: SubsetProblem) -> li
     for name in REAL:
         sound = arrays[name].dtype == np.float64 and arrays[name].ndim == 1 and not np.any(np.isnan(arrays[name]))
         require(bool(sound), f"other numbers in '{name}' of searches")
-    counts, sizes, dropped = arrays["counts"], arrays["sizes"], arrays["dropped"]
-    require(len(counts) == len(sizes) == dropped.size, "other numbers of searches")
+    counts, sizes, min_pruned_bound = arrays["counts"], arrays["sizes"], arrays["min_pruned_bound"]
+    require(len(counts) == len(sizes) == min_pruned_bound.size, "other numbers of searches")
     require(bool(np.all(counts >= (0, 0, 1)) and np.all(sizes >= (0, 0, 0, -1))), "too small numbers of searches")
     arrays = {name: np.array(array) for name, array in arrays.items()}  # kernels are compiled for what can be written
     points, scale, curvature = _points(arrays, problem)
@@ -74,7 +74,7 @@ def searches_from(arrays: dict[str, NDArray[Any]], problem: SubsetProblem) -> li
     of_each = np.repeat(sizes[:, 2], sizes[:, 1])
     require(not np.any(arrays["labels"][:, 1:] >= of_each[:, None]), "points that are not there")
     starts = (ends - np.maximum(sizes, 0)).tolist()
-    rows = zip(counts.tolist(), sizes.tolist(), dropped.tolist(), starts, ends.tolist(), strict=True)
+    rows = zip(counts.tolist(), sizes.tolist(), min_pruned_bound.tolist(), starts, ends.tolist(), strict=True)
     found = []
     for (nodes, iterations, numbers), of, bound, first, end in rows:
         steps, left, own, chosen = (slice(*pair) for pair in zip(first, end, strict=True))

@@ -25,7 +25,7 @@ SIZES = ("numbers", "bounds", "support", "moves")
 """How many entries a result has of each, -1 where it has none."""
 
 KINDS = {
-    "counts": np.int64, "sizes": np.int64, "finished": np.bool_, "dropped": np.float64, "work": np.float64,
+    "counts": np.int64, "sizes": np.int64, "finished": np.bool_, "min_pruned_bound": np.float64, "work": np.float64,
     "fraction": np.float64, "texts": np.int64, "curvature_of": np.int64, "curvatures": np.float64,
     "numbers": np.int64, "bounds": np.float64, "support": np.int64, "moves": np.int64,
 }  # fmt: skip
@@ -47,7 +47,7 @@ def subtrees_as_arrays(results: Sequence[SubtreeResult]) -> tuple[list[str], dic
         For a record of another type than :class:`exactsel.nodes.subtree.Moves`.
     """
     curvatures: list[FloatArray] = []
-    texts = sorted({text for one in results for text in (one.closer, one.scope)})
+    texts = sorted({text for one in results for text in (one.closer, one.valid_for)})
     held = [_held(one) for one in results]
     entries = {
         name: np.concatenate([np.zeros(0, KINDS[name]), *(one[at] for one in held if one[at] is not None)])
@@ -57,13 +57,13 @@ def subtrees_as_arrays(results: Sequence[SubtreeResult]) -> tuple[list[str], dic
         "counts": [[getattr(one, name) for name in COUNTS] for one in results],
         "sizes": [[-1 if part is None else len(part) for part in one] for one in held],
         "finished": [one.finished for one in results],
-        "dropped": [one.dropped for one in results],
+        "min_pruned_bound": [one.min_pruned_bound for one in results],
         "work": [-1.0 if one.work is None else one.work for one in results],
         "fraction": [-1.0 if one.fraction is None else one.fraction for one in results],
-        "texts": [[texts.index(one.closer), texts.index(one.scope)] for one in results],
+        "texts": [[texts.index(one.closer), texts.index(one.valid_for)] for one in results],
         "curvature_of": [
-            -1 if not isinstance(one.told, Moves) or one.told.curvature is None
-            else place_among(one.told.curvature, curvatures) for one in results
+            -1 if not isinstance(one.expansion, Moves) or one.expansion.curvature is None
+            else place_among(one.expansion.curvature, curvatures) for one in results
         ],
     }  # fmt: skip
     arrays: dict[str, NDArray[Any]] = {name: np.array(values, dtype=KINDS[name]) for name, values in columns.items()}
@@ -72,13 +72,14 @@ def subtrees_as_arrays(results: Sequence[SubtreeResult]) -> tuple[list[str], dic
 
 def _held(result: SubtreeResult) -> tuple[Any, ...]:
     """Its entries of :data:`SIZES`."""
-    told = result.told
-    if told is not None and not isinstance(told, Moves):
+    expansion = result.expansion
+    if expansion is not None and not isinstance(expansion, Moves):
         raise UnsupportedError(
-            f"a record of type {type(told).__name__} cannot be packed; a closer should tell moves, or nothing where "
+            f"a record of type {type(expansion).__name__} cannot be packed; a closer should tell moves, or nothing "
+            f"where "
             "its children are all there is."
         )
-    return result.numbers, result.bounds, result.support, None if told is None else told.moves
+    return result.numbers, result.bounds, result.support, None if expansion is None else expansion.moves
 
 
 def subtrees_from(
@@ -92,10 +93,10 @@ def subtrees_from(
     for name, kind in KINDS.items():
         shape = arrays[name].shape[1:]
         require(arrays[name].dtype == kind and shape == ((WIDE[name],) if name in WIDE else ()), f"other '{name}'")
-    for name in ("dropped", "work", "fraction", "bounds"):
+    for name in ("min_pruned_bound", "work", "fraction", "bounds"):
         require(not np.any(np.isnan(arrays[name])), f"a bound that is nan in '{name}' of subtrees")
     counts, sizes, support = arrays["counts"], arrays["sizes"], arrays["support"]
-    alike = ("sizes", "finished", "dropped", "work", "fraction", "texts", "curvature_of")
+    alike = ("sizes", "finished", "min_pruned_bound", "work", "fraction", "texts", "curvature_of")
     require(len(counts) == len(parts) and all(len(arrays[name]) == len(counts) for name in alike), "other subtrees")
     require(bool(np.all((counts >= 0) & (counts <= MOST)) and np.all(sizes >= -1)), "impossible counts of subtrees")
     require(bool(np.all((support >= 0) & (support < problem.d))), "models of unknown columns")
@@ -120,18 +121,18 @@ def subtrees_from(
         children = tuple(regions[1:])
         require(bounds is None or len(bounds) == len(children), "other regions left open")
         require(numbers is None or _sound(numbers, len(children), int(counts[row, 4])), "impossible numbers")
-        told = None if moves is None else Moves(moves, None if of[row] < 0 else curvatures[of[row]].copy())
+        expansion = None if moves is None else Moves(moves, None if of[row] < 0 else curvatures[of[row]].copy())
         work, fraction = float(arrays["work"][row]), float(arrays["fraction"][row])
-        closer, scope = (texts[number] for number in arrays["texts"][row].tolist())
+        closer, valid_for = (texts[number] for number in arrays["texts"][row].tolist())
         found.append(
             SubtreeResult(
-                node, regions[0], closer, children, float(arrays["dropped"][row]),
+                node, regions[0], closer, children, float(arrays["min_pruned_bound"][row]),
                 **dict(zip(COUNTS, counts[row].tolist(), strict=True)), work=None if work < 0 else work,
                 finished=bool(arrays["finished"][row]),
                 numbers=None if numbers is None else tuple(numbers.tolist()),
                 bounds=None if bounds is None else tuple(bounds.tolist()),
-                support=None if columns is None else tuple(columns.tolist()), scope=scope,
-                fraction=None if fraction < 0 else fraction, told=told,
+                support=None if columns is None else tuple(columns.tolist()), valid_for=valid_for,
+                fraction=None if fraction < 0 else fraction, expansion=expansion,
             )
         )  # fmt: skip
     return found

@@ -205,7 +205,7 @@ def merged(rounds: Sequence[Round], upper: float) -> Round:
     rounded = min(rounds, key=lambda part: part.rounded_value)
     return Round(
         tuple(models), tuple(outcome for part in rounds for outcome in part.outcomes),
-        scope=next((part.scope for part in reversed(rounds) if part.scope), ""), seconds=seconds,
+        valid_for=next((part.valid_for for part in reversed(rounds) if part.valid_for), ""), seconds=seconds,
         rounded=rounded.rounded, rounded_value=rounded.rounded_value, relaxed=rounded.relaxed,
         counted=next((part.counted for part in reversed(rounds) if part.counted is not None), None),
         failed_trials=sum((part.failed_trials for part in rounds), FailedTrials()),

@@ -50,7 +50,7 @@ TAKEN = "taken"
 class _SavedState:
     """A :class:`exactsel.search.state.SearchState` without what the problem and the settings say anyhow."""
 
-    dropped: float
+    min_pruned_bound: float
     proven: float
     next_id: int
     nodes: int
@@ -59,11 +59,11 @@ class _SavedState:
     depth: int
     discarded: int
     unit: float
-    told: float
+    reported: float
     rounds: int
     incumbent: Fit
     source: str
-    scope: str
+    valid_for: str
     walks: SubtreeRecord
     phase: Phase
     seconds: Seconds
@@ -255,7 +255,7 @@ def _open_rows(table: NodeTable, taken: object, next_id: int) -> NodeTable:
 
 def _check_types(saved: _SavedState) -> None:
     """Refuse a state whose parts are not what they should be."""
-    texts, stated = [saved.source, saved.scope, saved.digest], saved.stated
+    texts, stated = [saved.source, saved.valid_for, saved.digest], saved.stated
     models = [saved.incumbent]
     if stated is not None:
         require(isinstance(stated, Stated), "something else than a model stated")
@@ -289,7 +289,14 @@ def _check_numbers(saved: _SavedState) -> None:
     ]
     require(min(whole) >= 0 and min(walks.failures.values(), default=1) >= 1, "counts below zero")
     require(max(whole) <= MOST, "counts that no search comes to")
-    compared = [saved.dropped, saved.proven, saved.outside, *saved.closed_at.tolist(), saved.told, phase.horizon]
+    compared = [
+        saved.min_pruned_bound,
+        saved.proven,
+        saved.outside,
+        *saved.closed_at.tolist(),
+        saved.reported,
+        phase.horizon,
+    ]
     compared += [saved.portions.due, walks.useful, walks.wasted]
     compared += saved.counted
     compared += [] if saved.stated is None else [saved.stated.upper]

@@ -52,7 +52,7 @@ class SearchState:
     """The source of the incumbent."""
     problem_hash: str
     """Of the problem these nodes are regions of."""
-    dropped: float = math.inf
+    min_pruned_bound: float = math.inf
     """The smallest bound among everything discarded: it limits the lower bound where it lies below ``upper``."""
     reserve: Reserve = field(default_factory=Reserve)
     """What of that may be opened again, for a finer tolerance."""
@@ -64,7 +64,7 @@ class SearchState:
     iterations: int = 0
     depth: int = 0
     discarded: int = 0
-    scope: str = ""
+    valid_for: str = ""
     """A restriction, in words, under which a bound met so far holds; it outlives the search that met it."""
     walks: SubtreeRecord = field(default_factory=SubtreeRecord)
     """What walking whole subtrees has brought (see enumeration/work_budget.py)."""
@@ -92,7 +92,7 @@ class SearchState:
     """Time that went into the rounds of the current search."""
     objects_bytes: int = 0
     """Estimated memory of the open nodes while they are in a frontier that does not estimate it."""
-    told: float = -math.inf
+    reported: float = -math.inf
     """The bound when it was last compared."""
     highest: float = field(default=-math.inf, repr=False)
     """The highest :attr:`floor` so far (see invariants.py)."""
@@ -115,7 +115,7 @@ class SearchState:
         self.guard.limit = memory_limit
         self.seconds, self.reached = Seconds(), None
         self.pushed, self.highest = len(self.frontier), -math.inf
-        self.told = self.bound
+        self.reported = self.bound
 
     def end(self) -> None:
         """The search has ended: sort open nodes into the frontier's order."""
@@ -182,7 +182,7 @@ class SearchState:
         root = self.in_flight[0]
         if reached.bound > root.bound and np.array_equal(reached.state, root.state):
             self.reached = replace(root, bound=reached.bound, proof=reached.proof)
-            self.scope = reached.scope or self.scope
+            self.valid_for = reached.valid_for or self.valid_for
 
     def put_back(self) -> None:
         """Open the nodes in flight again: their round was not carried out."""
@@ -220,7 +220,7 @@ class SearchState:
 
         It makes none where the region holds no model.
         """
-        self.dropped = min(self.dropped, bound)
+        self.min_pruned_bound = min(self.min_pruned_bound, bound)
         if bound < self.value:
             node = None if again is None else again()
             if again is None or node is not None:
@@ -234,7 +234,7 @@ class SearchState:
         for node in again:
             self.push(replace(node, id=self.next_id, parent=node.id))
             self.next_id += 1
-        self.dropped = self.reserve.lower()
+        self.min_pruned_bound = self.reserve.lower()
         self.record(b"opened again", len(again), values=(cutoff,))
         return True
 
@@ -254,12 +254,12 @@ class SearchState:
         flying = min((node.bound for node in self.in_flight), default=math.inf)
         if self.reached is not None:
             flying = self.reached.bound
-        return min(self.dropped, self.frontier.lower(), flying)
+        return min(self.min_pruned_bound, self.frontier.lower(), flying)
 
     def bound_has_risen(self) -> bool:
         """Whether the bound is higher than at the last call."""
-        before, self.told = self.told, max(self.told, self.bound)
-        return self.told > before
+        before, self.reported = self.reported, max(self.reported, self.bound)
+        return self.reported > before
 
     def take_over(self, fit: Fit, source: str) -> None:
         """Make a model the incumbent."""
@@ -287,7 +287,7 @@ class SearchState:
     @property
     def lower(self) -> float:
         """A bound no model's objective is below for the data as given; valid at any moment."""
-        return self.bound if self.statement is None else self.statement.lower(self.bound, self.upper, self.scope)
+        return self.bound if self.statement is None else self.statement.lower(self.bound, self.upper, self.valid_for)
 
     @property
     def absolute_gap(self) -> float:
@@ -301,7 +301,7 @@ class SearchState:
 
     def record_fixings(self, node: int, fixings: Fixings) -> None:
         """Add the columns fixed in a node to the tree hash."""
-        sides = 2 * fixings.columns + fixings.inside
+        sides = 2 * fixings.columns + fixings.included
         numbers = np.concatenate([[float(node)], sides, fixings.bounds / self.unit]).astype("<f8")
         self.digest = hashlib.sha256(self.digest + b"fixed" + numbers.tobytes()).digest()
 

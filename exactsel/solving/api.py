@@ -44,7 +44,7 @@ def solve(
     proof: str | os.PathLike[str] | None = None, trace: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY, resume: Any = None,
     on_incumbent: Callback | None = None, on_bound: Callback | None = None, signals: Sequence[int] = (signal.SIGINT,),
-    audit: bool = False, failures: str | os.PathLike[str] | None = ".", executor: object = None,
+    recheck: bool = False, failures: str | os.PathLike[str] | None = ".", executor: object = None,
     workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
 ) -> Result:  # fmt: skip
     """Find the best model with at most k features, and bound its gap: ``solve(X, y, k=5, loss="huber", lam=1)``.
@@ -66,7 +66,7 @@ def solve(
     checkpoint, resume : path, optional
         File to save to, at the end and every ``checkpoint_every`` seconds (0: every round). A file to resume from, by
         the same tree, and to save to. Limits may change, and all else stays.
-    audit, failures : bool, path
+    recheck, failures : bool, path
         Recompute every bound (:mod:`exactsel.proofs.recheck`). Folder for the files of a failed search.
     executor, workers, scheduler, verbose, signals : optional
         How nodes are expanded (:mod:`exactsel.solving.executors`). 1 shows progress. Signals that end the search.
@@ -84,20 +84,20 @@ def solve(
         For data or options that cannot be used. A search that contradicts itself raises InvariantError.
     """
     asked, settings = problem_asked(problem, y, k, options)
-    record, details, audit = map(switch, ("record", "details", "audit"), (record, details, audit))
+    record, details, recheck = map(switch, ("record", "details", "recheck"), (record, details, recheck))
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
-    how = SearchMode(listing=trace is None, shown=proof is not None, details=record or details or audit)
+    how = SearchMode(listing=trace is None, shown=proof is not None, details=record or details or recheck)
     by, watching = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
     if is_on_demand(asked):
         return _screened(asked, settings, files, how, by, (on_incumbent, on_bound), start, signals)
-    told = (_auditor(asked) if audit else None, *watching, _table(verbose, asked, settings))
+    watchers = (_rechecker(asked) if recheck else None, *watching, _table(verbose, asked, settings))
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}
     more: dict[str, Any] = {"start": start, "signals": signal_numbers("signals", signals), "executor": by}
     if files.saved:
-        return solve_saved(asked, settings, how, files, told, record=record, **more)
+        return solve_saved(asked, settings, how, files, watchers, record=record, **more)
     with interpreted(is_small(asked) and executor is None):
         more["compiled"] = executor is not None
-        return _finished(_search(asked, Settings(**settings), how, **more), told, files, record)
+        return _finished(_search(asked, Settings(**settings), how, **more), watchers, files, record)
 
 
 def _screened(
@@ -143,7 +143,7 @@ def _table(verbose: int, problem: SubsetProblem, settings: dict[str, Any]) -> Ca
     return log
 
 
-def _auditor(problem: SubsetProblem) -> Callback:
+def _rechecker(problem: SubsetProblem) -> Callback:
     from exactsel.proofs.recheck import Recheck  # with all of the checker, which others do not need
 
     return Recheck(problem)
@@ -208,7 +208,7 @@ def reopened(state: SearchState, settings: Settings, problem: SubsetProblem) -> 
     statement = state.statement or statement_of(problem)
     tolerance = settings.tolerance.of(problem).for_search(statement.taken)
     cutoff = state.value - tolerance.absolute(state.value)
-    return not state.dropped < cutoff or state.reopen(cutoff)
+    return not state.min_pruned_bound < cutoff or state.reopen(cutoff)
 
 
 def solve_beside(

@@ -60,7 +60,7 @@ BEGUN: dict[str, Shape] = {
 
 TOLD: dict[str, Shape] = {
     "rounds": whole(), "nodes": whole(), "open": whole(), "lower": maybe(number()), "upper": maybe(number()),
-    "support": several(whole(), different=True), "source": text, "scope": text, "tree_hash": digest,
+    "support": several(whole(), different=True), "source": text, "valid_for": text, "tree_hash": digest,
 }  # fmt: skip
 """Of a search in progress: its progress."""
 

@@ -207,7 +207,7 @@ class Checkpointer:
         return {
             "seconds": self._before + time.perf_counter() - self._began, "rounds": state.rounds, "nodes": state.nodes,
             "open": state.open_count, "lower": finite(state.lower), "upper": finite(state.upper),
-            "support": list(shown.fit.support), "source": shown.source, "scope": state.scope, "ended": ended,
+            "support": list(shown.fit.support), "source": shown.source, "valid_for": state.valid_for, "ended": ended,
             "tree_hash": state.tree_hash,
         }  # fmt: skip
 
@@ -222,8 +222,8 @@ def begin(
 ) -> Checkpoint:  # fmt: skip
     """A new checkpoint of a search that is about to begin; ``more`` is said besides."""
     target = None if proof is None else os.path.abspath(proof)
-    told = described(problem, settings, SOLVE) | {"how": how.as_dict(), "proof": target}
-    return Checkpoint.begin(path, told | more)
+    entries = described(problem, settings, SOLVE) | {"how": how.as_dict(), "proof": target}
+    return Checkpoint.begin(path, entries | more)
 
 
 def described(problem: SubsetProblem, settings: Settings, what: str) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def resume(
             )
         if (now.listing and not how.listing) or (how.details and not now.details):
             raise InputError(
-                f"{path} was begun without a trace, an audit and a record of events; leave them out, or start again."
+                f"{path} was begun without a trace, a recheck and a record of events; leave them out, or start again."
             )
         frontier, statement = make("frontiers", settings.frontier), statement_of(problem)
         state = None
@@ -319,8 +319,8 @@ def take_along(state: SearchState) -> None:
 
 
 def _described(problem: SubsetProblem) -> dict[str, Any]:
-    told = {name: writable(value) for name, value in problem.describe().items() if name in DESCRIBED}
-    plain: dict[str, Any] = json.loads(json.dumps(told, allow_nan=False))
+    entries = {name: writable(value) for name, value in problem.describe().items() if name in DESCRIBED}
+    plain: dict[str, Any] = json.loads(json.dumps(entries, allow_nan=False))
     return plain
 
 

@@ -259,7 +259,7 @@ class Methods:
         """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""
         free: Any = without_restrictions(problem)
         # Where nothing limits coefficients no quadratic function from below is definite.
-        if not self._unlimited or not listable(free) or free.objective.scope:
+        if not self._unlimited or not listable(free) or free.objective.valid_for:
             return None
         restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
         return MinorantEnumerator(free, coef, options, shown, restricted)

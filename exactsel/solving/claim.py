@@ -47,9 +47,9 @@ def with_proof(result: Result, writer: ProofWriter) -> Result:
 
     On a full disk the result comes without it.
     """
-    lower = writer.claim(result.lower, result.upper, result.scope)
+    lower = writer.claim(result.lower, result.upper, result.valid_for)
     try:
-        writer.finish(lower, result.upper, result.support, result.coef, result.scope)
+        writer.finish(lower, result.upper, result.support, result.coef, result.valid_for)
     except InputError:
         if writer.failure is None:
             raise
@@ -99,6 +99,6 @@ def _sets(proof: Proof, instance: SearchedInstance) -> float:
     root, total = first_region(instance.units, instance.force_in, instance.force_out), 0
     for leaves in closed_regions(proof.tree, root, proof.k, MOST_LEAVES):
         states = leaves.states[leaves.witness == BY_COUNTING]
-        free, places = np.sum(states == FREE, axis=1), proof.k - np.sum(states == IN, axis=1)
-        total += sum(how_many(m, r) for m, r in zip(free.tolist(), places.tolist(), strict=True))
+        free, slots = np.sum(states == FREE, axis=1), proof.k - np.sum(states == IN, axis=1)
+        total += sum(how_many(m, r) for m, r in zip(free.tolist(), slots.tolist(), strict=True))
     return total

@@ -80,7 +80,7 @@ def _steps_serve(problem: SubsetProblem) -> bool:
 
 def with_fallback_bound(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
     """The result of a search that did not come as far as its first bound, with one that takes no preparing."""
-    scope = ""
+    valid_for = ""
     objective = problem.base
     if objective is None:
         bound = fallback_selection_bound(cast("ColumnSubsetProblem", problem))
@@ -89,13 +89,13 @@ def with_fallback_bound(problem: SubsetProblem, result: Result, seconds: float, 
     elif objective.lam == 0:
         if not objective.is_quadratic or problem.d >= problem.n:
             return result
-        bound, scope = fallback_fit_bound(cast("Problem", problem))
+        bound, valid_for = fallback_fit_bound(cast("Problem", problem))
     else:
         with Watch(seconds, signals) as watch:
             of_slopes = fallback_bound(cast("Problem", problem), result.prepared.coef, lambda: watch.stopped)
-            bound, scope = of_slopes, problem.scope
-    lower = statement_of(problem).lower(bound, result.upper, scope)
+            bound, valid_for = of_slopes, problem.valid_for
+    lower = statement_of(problem).lower(bound, result.upper, valid_for)
     if not lower > result.lower:
         return result
     claim = claim_of(result.upper, lower, result.tolerance)
-    return dataclasses.replace(result, lower=lower, claim=claim, scope=scope)
+    return dataclasses.replace(result, lower=lower, claim=claim, valid_for=valid_for)

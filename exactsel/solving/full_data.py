@@ -25,16 +25,21 @@ class FullDataBounds:
     """No smaller than that of the model that is shown."""
     lower: float
     """No model has a smaller one."""
-    scope: str
+    valid_for: str
     """A restriction of ``lower``, in words."""
     rows: int
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {"upper": finite(self.upper), "lower": finite(self.lower), "scope": self.scope, "rows": self.rows}
+        return {
+            "upper": finite(self.upper),
+            "lower": finite(self.lower),
+            "valid_for": self.valid_for,
+            "rows": self.rows,
+        }
 
     def __str__(self) -> str:
-        restricted = f"   for {self.scope}" if self.scope else ""
+        restricted = f"   for {self.valid_for}" if self.valid_for else ""
         return f"between {self.lower:.12g} and {self.upper:.12g} over {self.rows:,} rows{restricted}"
 
 
@@ -45,18 +50,20 @@ class FullDataStatement:
     tall: Reduction
     off: float
     """sum_j e_j abs(x_j) + e_y of a model that is best over all rows, at most."""
-    scope: str
+    valid_for: str
 
-    def full_data(self, upper: float, lower: float, coef: FloatArray, scope: str) -> FullDataBounds:
+    def full_data(self, upper: float, lower: float, coef: FloatArray, valid_for: str) -> FullDataBounds:
         """Bounds of the few rows, said of all; ``coef`` (d,) has the objective ``upper`` at most."""
         above = self.tall.above(upper, coef)
-        return FullDataBounds(above, self.tall.below(lower, above, self.off), scope or self.scope, self.tall.rows)
+        return FullDataBounds(
+            above, self.tall.below(lower, above, self.off), valid_for or self.valid_for, self.tall.rows
+        )
 
 
-def full_data_of(problem: SubsetProblem, upper: float, coef: FloatArray, scope: str) -> FullDataStatement | None:
+def full_data_of(problem: SubsetProblem, upper: float, coef: FloatArray, valid_for: str) -> FullDataStatement | None:
     """What the rows of a problem stand for; None where they are themselves.
 
-    ``coef`` (d,) has the objective ``upper`` at most, and the lower bound holds in ``scope``.
+    ``coef`` (d,) has the objective ``upper`` at most, and the lower bound holds in ``valid_for``.
     """
     objective = problem.objective
     if objective is None or objective.tall is None:
@@ -69,7 +76,7 @@ def full_data_of(problem: SubsetProblem, upper: float, coef: FloatArray, scope: 
         "A": objective.A, "y": objective.y, "lam": objective.lam, "k": k, "upper": tall.above(upper, coef),
         "apart": _apart(objective),
     }  # fmt: skip
-    off = tall.farthest(**known, radius=BOUNDED_MODEL_RADIUS if scope else None)
+    off = tall.farthest(**known, radius=BOUNDED_MODEL_RADIUS if valid_for else None)
     if math.isfinite(off):
         return FullDataStatement(given, off, "")
     # Columns depend on each other, and their coefficients may be as large as they like.

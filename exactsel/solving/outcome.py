@@ -82,14 +82,14 @@ def termination_of(reason: str | None, claim: Claim) -> Termination:
 
 
 def claim_sentence(
-    claim: Claim, upper: float, lower: float, null: float, problem: dict[str, Any], scope: str = ""
+    claim: Claim, upper: float, lower: float, null: float, problem: dict[str, Any], valid_for: str = ""
 ) -> str:
     """What is proven of a model with the objective ``upper``, for people.
 
-    ``null`` is the objective of the empty model, ``problem`` the problem as plain data (``describe()``), and ``scope``
-    what the lower bound is restricted to.
+    ``null`` is the objective of the empty model, ``problem`` the problem as plain data (``describe()``), and
+    ``valid_for`` what the lower bound is restricted to.
     """
-    models, only = _models(problem), f" among {scope}" if scope else ""
+    models, only = _models(problem), f" among {valid_for}" if valid_for else ""
     if claim is Claim.HEURISTIC_ONLY:
         return "Nothing is proven: no lower bound is known."
     if claim is Claim.OPTIMAL:

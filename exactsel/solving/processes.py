@@ -140,14 +140,14 @@ class _Keeper(threading.Thread):
             try:
                 answer = self._answer(task.shard)
             except Exception as error:  # after any exception the shard is dispatched again, and this thread lives
-                answer, told = None, f"a worker ended ({error})"
+                answer, reason = None, f"a worker ended ({error})"
             else:
-                told = "a worker ended, or took too long"
+                reason = "a worker ended, or took too long"
             if answer is not None and answer[:1] == DONE:
                 task.done(answer[1:])
                 continue
             self._replace()
-            task.failed(told if answer is None else answer[1:].decode(errors="replace"))
+            task.failed(reason if answer is None else answer[1:].decode(errors="replace"))
         self._replace()
 
     def _answer(self, shard: bytes) -> bytes | None:

@@ -53,12 +53,12 @@ def kept(
             write_files(file, instance, words)
         except (InputError, OSError):
             continue
-        told = InvariantError(
+        failure = InvariantError(
             f"{error} This is a defect of exactsel: do not rely on the result. {file} and the .npz file beside it hold "
             f"the instance, settings, seed and round: exactsel dev reduce {file} makes them small enough to report."
         )
-        told.reproducer = str(file)
-        return told
+        failure.reproducer = str(file)
+        return failure
     return error
 
 

@@ -45,7 +45,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
     """No smaller than the objective of the model that is shown (``model``), with the best intercept where there is one,
     for the exact values of the data as given."""
     lower: float
-    """No model with at most k columns has a smaller objective (see ``scope``)."""
+    """No model with at most k columns has a smaller objective (see ``valid_for``)."""
     support: tuple[int, ...]
     """Columns with a coefficient that is not zero; one of ``force_in`` may come out as zero and is then not here."""
     prepared: PreparedModel = field(repr=False)
@@ -72,7 +72,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
     A search that writes a proof, a trace or each step may go another way, since not all methods can be shown. Last bits
     of bounds, which are part of it, differ between interpreted and compiled kernels, see ``settings["kernels"]``.
     """
-    scope: str = ""
+    valid_for: str = ""
     """A restriction of the lower bound, if there is one, in words."""
     proof: str | None = None
     """The proof file, when one was written."""
@@ -145,7 +145,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         """Both bounds, said of all the rows that those of the problem stand for; None where they are themselves."""
         if self._standing is None:
             return None
-        return self._standing.full_data(self.upper, self.lower, self.prepared.coef, self.scope)
+        return self._standing.full_data(self.upper, self.lower, self.prepared.coef, self.valid_for)
 
     @property
     def time(self) -> float:
@@ -165,7 +165,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
     @property
     def claim_text(self) -> str:
         """What is proven, in one sentence."""
-        return claim_sentence(self.claim, self.upper, self.lower, self.null_objective, self.problem, self.scope)
+        return claim_sentence(self.claim, self.upper, self.lower, self.null_objective, self.problem, self.valid_for)
 
     @property
     def advice(self) -> str:
@@ -249,7 +249,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
             "gap_formula": "gap = absolute_gap / max(1e-15 * null_objective, |upper|); absolute_gap = upper - lower",
             "null_objective": finite(self.null_objective),
             "claim": self.claim.value, "claim_text": self.claim_text,
-            "termination": self.termination.value, "scope": self.scope,
+            "termination": self.termination.value, "valid_for": self.valid_for,
             "advice": self.advice,
             "support": list(self.support),
             "feature_names": None if self.feature_names is None else list(self.feature_names),
@@ -300,8 +300,8 @@ class Result(FittedModel, Summarised, Readable, Gap):
 
     def __repr__(self) -> str:
         found = None if self.model is None else self.model.coefficients()
-        inside = self.support if found is None else ", ".join(f"{name}: {value:.6g}" for name, value in found.items())
-        return f"<Result {self.claim.value}: upper={self.upper:.9g}, gap={self.gap:.3g}, model {{{inside}}}>"
+        included = self.support if found is None else ", ".join(f"{name}: {value:.6g}" for name, value in found.items())
+        return f"<Result {self.claim.value}: upper={self.upper:.9g}, gap={self.gap:.3g}, model {{{included}}}>"
 
     def _repr_html_(self) -> str:
         said = facts_of(str(self).split("\n"))
@@ -321,7 +321,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
             f"claim        {self.claim_text}",
             f"termination  {self.termination.value}: {self.termination.sentence}",
             f"upper        {self.upper:.12g}   (found by: {self.source})",
-            f"lower        {self.lower:.12g}{'   for ' + self.scope if self.scope else ''}",
+            f"lower        {self.lower:.12g}{'   for ' + self.valid_for if self.valid_for else ''}",
             f"gap          {self.gap:.3g}   (relative to |upper|)   absolute {self.absolute_gap:.3g}",
             f"support      {', '.join(map(str, self.support)) or 'none'}{names}{also}{free}",
             *([f"advice       {self.advice}"] if self.advice else []),

@@ -51,7 +51,7 @@ class SequenceStatus(Json):
     """The process at work on it on this machine; None where there is none."""
     begun: float
     """When it began, in seconds since the epoch."""
-    told: float
+    reported_at: float
     """Time of its last progress report."""
     about: dict[str, Any]
     """The command, version, problem, settings."""
@@ -69,7 +69,7 @@ class SequenceStatus(Json):
         """Plain data."""
         return {
             "checkpoint": str(self.path), "what": self.about["what"], "run": self.run, "process": self.process,
-            "begun": self.begun, "told": self.told, **self.progress, "problem": self.about["problem"],
+            "begun": self.begun, "reported_at": self.reported_at, **self.progress, "problem": self.about["problem"],
             "settings": self.about["settings"], "version": self.about["version"],
         }  # fmt: skip
 
@@ -86,7 +86,7 @@ class SequenceStatus(Json):
             ("problem", f"{problem.get('loss', 'column subset selection')}, {sizes}"),
             ("begun", f"{begun}, with exactsel {self.about['version']}, by {command}"),
             ("run", f"process {self.process} is at work" if self.process is not None else stands),
-            ("told", f"{max(0.0, time.time() - self.told):.0f} s ago"),
+            ("reported", f"{max(0.0, time.time() - self.reported_at):.0f} s ago"),
             ("time", f"{self.progress['seconds']:.1f} s in all"),
             ("proven", f"{done} of {len(steps)} {'problem' if len(steps) == 1 else 'problems'}"),
             *(("step", line) for line in self._steps()),
@@ -103,15 +103,15 @@ class SequenceStatus(Json):
 
     def _bounds(self, step: dict[str, Any], going: bool) -> Iterator[str]:
         """The known bounds of a problem's optimum; for the search that is ``going``, those of its last report."""
-        told = {**step, **self.progress} if going and "upper" in self.progress else step
-        if "upper" not in told:
+        reported_at = {**step, **self.progress} if going and "upper" in self.progress else step
+        if "upper" not in reported_at:
             return
-        names, upper, lower = self.about["names"], told["upper"], told["lower"]
+        names, upper, lower = self.about["names"], reported_at["upper"], reported_at["lower"]
         gap = "none yet" if upper is None or lower is None else f"{relative_gap(upper - lower, upper, 0.0):.3g}"
-        model = ", ".join(str(j) if names is None else names[j] for j in told["support"]) or "none"
+        model = ", ".join(str(j) if names is None else names[j] for j in reported_at["support"]) or "none"
         yield f"upper {'none yet' if upper is None else f'{upper:.9g}'}, gap {gap}, {model}"
-        if told is not step:
-            yield f"{told['nodes']} nodes, {told['open']} open"
+        if reported_at is not step:
+            yield f"{reported_at['nodes']} nodes, {reported_at['open']} open"
         elif step["claim"] not in ("optimal", "within_eps"):
             yield str(step["termination"])
 

@@ -32,8 +32,8 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
             for side in (limits.given_lower, limits.given_upper)
         ]
         met = problem.base.equalities if problem.base is not None else None
-        told = {} if met is None else {"equalities": [part.tolist() for part in met]}
-        return instance, about | {"bounds": sides} | told
+        equality_entries = {} if met is None else {"equalities": [part.tolist() for part in met]}
+        return instance, about | {"bounds": sides} | equality_entries
     objective, units = problem.objective, problem.units
     entries: dict[str, Any] = {
         "k": problem.k, "loss": CSS, "lam": 0.0, "delta": 1.0, "intercept": False, "scale": False,

@@ -170,7 +170,7 @@ class Search:
         source = "first admissible model" if self.problem.first_support else "empty model"
         state = SearchState(
             frontier, first, source, self.problem.hash, statement=statement_of(self.problem),
-            unit=2.0 ** math.frexp(self.problem.null_objective)[1], scope=self.problem.scope,
+            unit=2.0 ** math.frexp(self.problem.null_objective)[1], valid_for=self.problem.valid_for,
         )  # fmt: skip
         state.push(root)
         return state
@@ -260,9 +260,9 @@ class Search:
         statement = self.state.statement or statement_of(self.problem)
         tolerance = self.settings.tolerance.of(self.problem).for_search(statement.taken)
         strong = self._methods.strong(self.problem, self.state.incumbent.columns.tolist(), options)
-        scope = self._scope_of_the_whole(statement)
+        valid_for = self._scope_of_the_whole(statement)
         assert self._bound is not None
-        close = CloseByStrong(self.problem, tolerance, strong, scope, self._bound.quick) if strong else None
+        close = CloseByStrong(self.problem, tolerance, strong, valid_for, self._bound.quick) if strong else None
         ways: list[RegionSolver] = [close] if close else []
         if not self._listing:
             return ways
@@ -370,11 +370,11 @@ class Search:
             problem=problem.describe(),
             settings={**self.settings.as_dict(), **self._choices()},
             tree_hash=state.tree_hash,
-            scope=state.scope,
+            valid_for=state.valid_for,
             events=events,
             history=self.history,
             model=model,
-            _standing=full_data_of(problem, shown.upper, shown.fit.coef, state.scope),
+            _standing=full_data_of(problem, shown.upper, shown.fit.coef, state.valid_for),
             quality=quality_of(problem, model),
             _likelihood=likelihood_of(problem),
             null_objective=problem.null_objective,

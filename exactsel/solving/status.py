@@ -28,7 +28,7 @@ class SearchStatus(Json):
     """The process at work on it on this machine; None where there is none."""
     begun: float
     """When the search began, in seconds since the epoch."""
-    told: float
+    reported_at: float
     """Time of its last progress report."""
     about: dict[str, Any]
     """Version, problem, settings."""
@@ -58,7 +58,7 @@ class SearchStatus(Json):
         """Plain data."""
         return {
             "checkpoint": str(self.path), "run": self.run, "process": self.process, "begun": self.begun,
-            "told": self.told, "gap": self.gap, **self.progress, "problem": self.about["problem"],
+            "reported_at": self.reported_at, "gap": self.gap, **self.progress, "problem": self.about["problem"],
             "settings": self.about["settings"], "version": self.about["version"], "proof": self.about["proof"],
         }  # fmt: skip
 
@@ -70,16 +70,16 @@ class SearchStatus(Json):
         upper, lower = (
             "none yet" if value is None else f"{value:.12g}" for value in (progress["upper"], progress["lower"])
         )
-        scope = f"   for {progress['scope']}" if progress["scope"] else ""
+        valid_for = f"   for {progress['valid_for']}" if progress["valid_for"] else ""
         return [
             ("problem", f"{problem.get('loss', 'column subset selection')}, {sizes}"),
             ("begun", f"{begun}, with exactsel {self.about['version']}"),
             ("run", self._run_in_words()),
-            ("told", f"{max(0.0, time.time() - self.told):.0f} s ago"),
+            ("reported", f"{max(0.0, time.time() - self.reported_at):.0f} s ago"),
             ("time", f"{progress['seconds']:.1f} s in all"),
             ("nodes", f"{progress['nodes']} bounded, {progress['open']} open, {progress['rounds']} rounds"),
             ("upper", f"{upper}   (found by: {progress['source']})"),
-            ("lower", f"{lower}{scope}"),
+            ("lower", f"{lower}{valid_for}"),
             ("gap", "none yet" if self.gap is None else f"{self.gap:.3g}"),
             ("model", ", ".join(self.support) or "empty"),
             ("file", f"{os.path.getsize(self.path) / 2**20:.1f} MiB"),
@@ -103,12 +103,12 @@ def status_of(path: str | os.PathLike[str]) -> SearchStatus | SequenceStatus:
     """
     checkpoint = Checkpoint.open(path, writing=False)
     try:
-        about, told, process = checkpoint.about(), checkpoint.progress(), checkpoint.at_work()
+        about, reported_at, process = checkpoint.about(), checkpoint.progress(), checkpoint.at_work()
     finally:
         checkpoint.close()
-    if told is None:
+    if reported_at is None:
         raise InputError(f"the search of {path} has no progress yet, as it is still being prepared; ask again later.")
-    file, (when, progress) = Path(path), told
+    file, (when, progress) = Path(path), reported_at
     searched = about.get("what", SOLVE) == SOLVE
     if searched:
         check_begun(file, about, how=HOW)

@@ -32,7 +32,7 @@ from exactsel.solving.result import Result
 from exactsel.to_plain import writable
 
 AS_THEY_ARE = (
-    "nodes", "bound_calls", "iterations", "open_nodes", "source", "times", "tree_hash", "scope",
+    "nodes", "bound_calls", "iterations", "open_nodes", "source", "times", "tree_hash", "valid_for",
 )  # fmt: skip
 """Fields of a result that JSON holds."""
 
@@ -46,7 +46,7 @@ costs, worked out again."""
 _CHOICES = {"kernels": text, "method": text, "closers": table(table(whole()))}
 STORED = entries({
     "nodes": whole(), "bound_calls": whole(), "iterations": whole(), "open_nodes": whole(), "source": text,
-    "times": plain(), "tree_hash": digest, "scope": text, "upper": hexadecimal(), "lower": hexadecimal(),
+    "times": plain(), "tree_hash": digest, "valid_for": text, "upper": hexadecimal(), "lower": hexadecimal(),
     "null_objective": hexadecimal(finite=True), "claim": among(*(each.value for each in Claim)),
     "termination": among(*(each.value for each in Termination)), "support": several(whole(), different=True),
     "entries": whole(), "coef": several(row(whole(), hexadecimal(finite=True))),
@@ -111,7 +111,7 @@ def _check_model(support: list[int], coef: np.ndarray, numbers: dict[str, float]
         value = problem.fit(support).value
     else:
         value = problem.objective(searched_coef(problem, coef))
-        inside = {int(j) for j in problem.units.columns_of(support)}
-        require({*np.flatnonzero(coef).tolist()} <= inside, "coefficients outside the model")
+        included = {int(j) for j in problem.units.columns_of(support)}
+        require({*np.flatnonzero(coef).tolist()} <= included, "coefficients outside the model")
     off = CLOSE_ENOUGH * max(abs(value), 1e-3 * abs(null))
     require(value - upper <= off, "a model that costs more than it says")

@@ -198,11 +198,11 @@ def _data(result: Result, given: Problem | BoxedProblem | None) -> _Data:
     scale = np.ones(problem.units.columns) if made is None else made.scale
     known = result.column_names
     names = tuple(known[j] if known else f"x{j}" for j in chosen)
-    inside = list(chosen)
+    included = list(chosen)
     return _Data(
-        problem, np.column_stack([np.ones((y.size, int(first))), AT[inside].T]), y, weights,
-        np.array([*([model.intercept] if first else []), *model.coef[inside]], dtype=np.float64),
-        np.array([*([0.0] if first else []), *(problem.objective.asked_lam * scale[inside] ** 2)]),
+        problem, np.column_stack([np.ones((y.size, int(first))), AT[included].T]), y, weights,
+        np.array([*([model.intercept] if first else []), *model.coef[included]], dtype=np.float64),
+        np.array([*([0.0] if first else []), *(problem.objective.asked_lam * scale[included] ** 2)]),
         chosen, (*([INTERCEPT] if first else []), *names), first,
         np.concatenate([np.zeros(int(first), dtype=np.bool_), _held(behind, model.coef, chosen)]),
         behind.coefficient_bounds is not None,

@@ -41,7 +41,7 @@ def refuse_unattained(problem: SubsetProblem, fit: Fit, final: bool = True) -> N
     a search continues or was cut short, only columns count that do so completely: nothing is below their infimum, 0.
     """
     objective = problem.objective
-    if objective is None or not objective.scope or not isinstance(objective.loss, Logistic):
+    if objective is None or not objective.valid_for or not isinstance(objective.loss, Logistic):
         return
     if not final and not np.all(objective.y * objective.predicted(fit.coef) > 0.0) and not objective.intercept:
         return

@@ -268,7 +268,7 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
         across.known.firm(listing.top, below=listing.threshold)
     criterion, ranked = across.criterion, across.known.ranked()
     best, asked_list = ranked[0], listing.top > 1 or listing.within is not None
-    if across.scope:
+    if across.valid_for:
         refuse_unattained(across.problem, across.problem.fit(best.support))
     result = _result(across, best.support)
     threshold = listing.threshold if asked_list else best.criterion
@@ -284,14 +284,14 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
         tuple(kept), criterion, reports, lower, threshold, complete,
         claim_over_sizes(best.criterion, lower, settled, criterion, best.objective, best.df),
         "complete" if settled and complete else first_stop(across.terminations, across.at_last), result,
-        across.scope or listing.scope, shared_nodes=across.shared_nodes,
+        across.valid_for or listing.valid_for, shared_nodes=across.shared_nodes,
     )  # fmt: skip
 
 
 def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     """The search for the best model's size, with the model on these columns."""
     size = len(support)
-    place = across.places[size]
+    place = across.by_size[size]
     result = place.result
     # Under a constraint the best model of at most so many columns may have fewer, which a list of one size does not
     # contain.
@@ -303,7 +303,7 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
         if made._shown == support:
             settled = made._claiming(min(max(made.lower, floor), made.upper))
             how = Termination.GAP_CLOSED if settled.claim.reached else Termination(across.at_last)
-            return replace(settled, termination=how, scope=made.scope or across.scope)
+            return replace(settled, termination=how, valid_for=made.valid_for or across.valid_for)
         result = replace(made, termination=Termination(across.at_last))
     if result._shown == support and not result.lower < floor:
         return result
@@ -312,6 +312,6 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     shown = replace(
         result, upper=across.known.statement.upper(fit), support=fit.support, model=model, source="list",
         prepared=PreparedModel.of(place.problem, fit.coef), quality=quality_of(place.problem, model),
-        scope=result.scope or across.scope,
+        valid_for=result.valid_for or across.valid_for,
     )  # fmt: skip
     return shown._claiming(min(max(result.lower, floor), shown.upper))

@@ -82,13 +82,13 @@ class SizeEnumeration:
 
     def possible(self, size: int) -> bool:
         """Whether a size can be thought of: some of the columns are to be chosen, one by one."""
-        problem = self.across.places[size].problem
+        problem = self.across.by_size[size].problem
         state = problem.root_state
-        places, free = size - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE))
-        return self.loaded and 0 < places < free and problem.d <= LARGEST
+        slots, free = size - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE))
+        return self.loaded and 0 < slots < free and problem.d <= LARGEST
 
-    def list_all(self, sizes: list[int], level: Callable[[int], float], top: int, falling: bool) -> set[int]:
-        """Note every model of these sizes up to the ``level`` of each, and that no others are; of which that is so.
+    def list_all(self, sizes: list[int], threshold: Callable[[int], float], top: int, falling: bool) -> set[int]:
+        """Note every model of these sizes up to the ``threshold`` of each, and that no others are; of which that is so.
 
         None of them where it takes too long. ``falling`` levels fall as better models, ``top`` of them, become known.
         """
@@ -98,7 +98,7 @@ class SizeEnumeration:
             return set()
 
         def needed(size: int) -> float:
-            return float(across.known.statement.needed(math.nextafter(level(size), math.inf), ""))
+            return float(across.known.statement.needed(math.nextafter(threshold(size), math.inf), ""))
 
         levels = np.full(problem.d + 1, -np.inf)
         levels[sizes] = [needed(size) for size in sizes]
@@ -122,11 +122,11 @@ class SizeEnumeration:
             reached = needed(size)
             own = (counts == size) & ~(found.bounds >= reached)
             sets = _Sets(np.ascontiguousarray(found.sets[own, : max(size, 1)]), found.bounds[own])
-            if reached <= found.levels[size] and self._note(size, sets, level(size), reached, ""):
+            if reached <= found.levels[size] and self._note(size, sets, threshold(size), reached, ""):
                 listed.add(size)
         return listed
 
-    def list(self, size: int, level: float, scope: str = "", work: float = math.inf) -> bool | None:
+    def list(self, size: int, threshold: float, valid_for: str = "", work: float = math.inf) -> bool | None:
         """Note every model of a size up to a level, and that no other is; None where there are no minorants that leave
         few sets, or it would take more than so much ``work`` to take them apart.
 
@@ -135,9 +135,9 @@ class SizeEnumeration:
         across = self.across
         if not self.possible(size):
             return None
-        problem = with_free_coefficients(across.places[size].problem)
+        problem = with_free_coefficients(across.by_size[size].problem)
         statement = across.known.statement
-        needed = min(statement.needed(math.nextafter(level, math.inf), each) for each in {"", scope})
+        needed = min(statement.needed(math.nextafter(threshold, math.inf), each) for each in {"", valid_for})
         threads, signals = across.threads, across.options.get("signals", ())
         with Watch(across.time_left, signals) as watch, one_thread(), interpreted(False):
             options = BoundOptions(threads, stop=watch.flag)
@@ -146,15 +146,15 @@ class SizeEnumeration:
             found = None if below is None else _sets(problem, below, needed, work, options)
             if watch.stopped:
                 across.terminations.append(watch.reason or Termination.TIME_LIMIT.value)
-        return None if found is None or watch.stopped else self._note(size, found, level, needed, scope)
+        return None if found is None or watch.stopped else self._note(size, found, threshold, needed, valid_for)
 
-    def _note(self, size: int, found: _Sets, level: float, needed: float, scope: str) -> bool | None:
+    def _note(self, size: int, found: _Sets, threshold: float, needed: float, valid_for: str) -> bool | None:
         """Note the models of a list and the bound it proves for the size.
 
         The bound holds where the cap allows for all models; None where rounding leaves open whether a model reaches the
         level.
         """
-        across, problem = self.across, with_free_coefficients(self.across.places[size].problem)
+        across, problem = self.across, with_free_coefficients(self.across.by_size[size].problem)
         statement = across.known.statement
         lowest, undecided = needed, len(found.sets) > self.cap
         order = np.argsort(found.bounds, kind="stable")
@@ -169,13 +169,15 @@ class SizeEnumeration:
             lowest = min(lowest, bound)
             if len(support) == size and meets(problem.units, support):
                 value = across.known.models[support] if support in across.known.models else statement.upper(fit)
-                if value <= (1.0 + MARGIN) * level:
+                if value <= (1.0 + MARGIN) * threshold:
                     across.known.note(support, value)
                 else:
                     undecided = undecided or bound < needed
         if undecided:
             return False if len(order) > self.cap else None
-        floor = level if lowest >= needed else statement.lower(lowest, min(level, across.upper_of(size)), scope)
+        floor = (
+            threshold if lowest >= needed else statement.lower(lowest, min(threshold, across.upper_of(size)), valid_for)
+        )
         across.floors[size] = max(floor, across.floors.get(size, -math.inf))
         return True
 
@@ -192,7 +194,7 @@ def _sets(problem: Problem, below: Minorant, needed: float, work: float, options
         bounds, models = np.full(len(sets), -np.inf), np.zeros((len(sets), sets.shape[1] + problem.objective.intercept))
         with parallel_section(options.threads):
             raise_bounds(
-                below.quadratic, below.scale, below.level, needed, sets, problem.d, options.stop, bounds, models
+                below.quadratic, below.scale, below.threshold, needed, sets, problem.d, options.stop, bounds, models
             )
     else:
         models = np.zeros(sets.shape)

@@ -66,7 +66,7 @@ class BestList:
 
     def __post_init__(self) -> None:
         self.listed: set[int] = set()
-        self.scope, self.looked = "", False
+        self.valid_for, self.looked = "", False
         self.at_once = SizeEnumeration(self.across, self.cap)
 
     @property
@@ -120,7 +120,7 @@ class BestList:
         for size in across.by_promise():
             if size in self.listed or self._closed(size):
                 continue
-            if across.places[size].result is None:
+            if across.by_size[size].result is None:
                 across.search(size, eps=NO_BOUND)
             if across.is_over():
                 break
@@ -156,14 +156,14 @@ class BestList:
 
     def _list(self, size: int) -> None:
         """List one size; where the list is cut short, continue with the lower threshold that its models make."""
-        across, place = self.across, self.across.places[size]
+        across, place = self.across, self.across.by_size[size]
         result = place.result
         assert result is not None
-        result = replace(result, scope=result.scope or self.scope or across.scope)
+        result = replace(result, valid_for=result.valid_for or self.valid_for or across.valid_for)
         level = self._level(size)
         state = LevelState(min(result.upper, level), 0.0, [(place.problem.root_state, None)], level=level)
         while True:
-            at_once = self.at_once.list(size, state.level, result.scope) if self.free else None
+            at_once = self.at_once.list(size, state.level, result.valid_for) if self.free else None
             if across.is_over():
                 return
             if at_once is not None:
@@ -183,11 +183,11 @@ class BestList:
                 across.known.note(model.support, model.value)
             if near.complete:
                 self.listed.add(size)
-                self.scope = self.scope or near.scope
+                self.valid_for = self.valid_for or near.valid_for
                 return
             lower = self._level(size)
-            if near.termination == "precision" and near.scope and not result.scope:
-                result = replace(result, scope=near.scope)
+            if near.termination == "precision" and near.valid_for and not result.valid_for:
+                result = replace(result, valid_for=near.valid_for)
                 continue
             if near.termination != "cap" or not lower < state.level:
                 across.terminations.append(near.termination)
@@ -198,8 +198,8 @@ class BestList:
         """Whether a size has too many sets for a partition region by region, and no constraint on them."""
         units = place.problem.units
         free = units.d - len(units.force_in) - len(units.force_out)
-        places = place.size - len(units.force_in)
-        return units.constraint is None and places > 0 and math.comb(free, places) > MANY_SETS
+        slots = place.size - len(units.force_in)
+        return units.constraint is None and slots > 0 and math.comb(free, slots) > MANY_SETS
 
     def _by_searches(self, place: Place) -> None:
         """List a size by searches of its parts."""
@@ -207,7 +207,7 @@ class BestList:
         search = searching(across.options, lambda: across.time_left)
         partition = Partition(place.problem, lambda: self._level(size), across.known.note, search, self.cap)
         ended = partition.run()
-        self.scope = self.scope or partition.scope
+        self.valid_for = self.valid_for or partition.valid_for
         if ended == "complete":
             self.listed.add(size)
         else:
@@ -223,13 +223,13 @@ def report_of(
     across: AcrossSizes, listing: BestList, size: int, asked_list: bool, about: dict[tuple[int, ...], float]
 ) -> SizeReport:
     """What is known of one size."""
-    place, (_, by) = across.places[size], across.lower_of(size)
+    place, (_, by) = across.by_size[size], across.lower_of(size)
     known = min(
         ((across.criterion.value(value, size), s) for s, value in about.items() if len(s) == size),
         default=(float("inf"), None),
     )
     lower = min(across.criterion_below(size), known[0])
-    source = across.places.get(size if by is None else by)
+    source = across.by_size.get(size if by is None else by)
     proof = None if source is None or source.result is None else source.result.proof
     return SizeReport(
         size, known[0], lower, known[1], 0 if place.result is None else place.result.nodes, by, across.settled(size),

@@ -101,7 +101,7 @@ class BestModels(Readable):
     """``complete``, ``time_limit``, ``node_limit``, ``interrupted``, ``cap`` and so on: the first that came."""
     result: Result = field(repr=False)
     """The search for the best model's size: the model with its coefficients."""
-    scope: str = ""
+    valid_for: str = ""
     """A restriction of what is proven, in words."""
     time: float = 0.0
     """Seconds."""
@@ -207,7 +207,7 @@ class BestModels(Readable):
             "absolute_gap": finite(self.absolute_gap),
             "gap": finite(self.gap) if criterion.name == "l0" else None, "k": self.k, "df": self.best.df,
             "support": list(self.support), "claim": self.claim.value,
-            "claim_text": self.claim_text, "termination": self.termination, "scope": self.scope,
+            "claim_text": self.claim_text, "termination": self.termination, "valid_for": self.valid_for,
             "complete": self.complete, "threshold": shown(self.threshold), "up_to": self.last_size,
             "models": [
                 {
@@ -227,15 +227,15 @@ class BestModels(Readable):
             ],
             "inclusion": [
                 {
-                    "within": inside.within, "models": inside.models, "complete": inside.complete,
+                    "within": included.within, "models": included.models, "complete": included.complete,
                     "columns": [
                         {
-                            "column": j, "name": names and names[j], "models": count, "weight": inside.weights[j],
+                            "column": j, "name": names and names[j], "models": count, "weight": included.weights[j],
                         }
-                        for j, count in inside.counts.items()
+                        for j, count in included.counts.items()
                     ],
                 }
-                for inside in map(self.inclusion, (NEAR, FAR) if self.has_weights else ())
+                for included in map(self.inclusion, (NEAR, FAR) if self.has_weights else ())
             ],
             "optimum": self.result.as_dict(), "time": self.time,
         }  # fmt: skip
@@ -250,7 +250,7 @@ class BestModels(Readable):
         ]
         demands = demands_text(self.result.problem)
         lines += [f"demands      {demands}"] if demands else []
-        lines += [f"scope        {self.scope}"] if self.scope else []
+        lines += [f"scope        {self.valid_for}"] if self.valid_for else []
         lines += advice_lines(self.result, self.termination)
         if len(self.models) > 1 or not self.complete:
             lines.append(f"list         {self.listing}")
@@ -284,7 +284,7 @@ class BestModels(Readable):
         """What is proven, in one sentence."""
         title, first, last = self.criterion.title, self.sizes[0].size, self.last_size
         beyond, better = self._words
-        only = f" among {self.scope}" if self.scope else ""
+        only = f" among {self.valid_for}" if self.valid_for else ""
         allowed = " that meets the demands" if restricted(self.result.problem) else ""
         models = f"no model with {first} to {last} {self._noun}{allowed}"
         if self.claim is Claim.HEURISTIC_ONLY:

@@ -61,7 +61,7 @@ def backward(across: AcrossSizes) -> None:
     problem, units = with_free_coefficients(across.problem), across.problem.units
     support = tuple(j for j in range(units.d) if j not in units.force_out)
     while not across.is_over():
-        if len(support) in across.places and meets(units, support):
+        if len(support) in across.by_size and meets(units, support):
             across.known.guess(support, across.known.fitted(support).value)
         near = [tuple(i for i in support if i != j) for j in support if j not in units.force_in]
         if len(support) <= min(across.sizes) or not near:
@@ -96,7 +96,7 @@ def _take(across: AcrossSizes, supports: Iterable[tuple[int, ...]], top: int) ->
     """Guess those of these models that are among the best so far."""
     threshold = _about(across, top)[0]
     for size, sets in _of_sizes(supports).items():
-        quick = across.places[size].problem.objectives(_array(sets, size), across.threads)
+        quick = across.by_size[size].problem.objectives(_array(sets, size), across.threads)
         for row in np.argsort(quick, kind="stable")[:top].tolist():
             if across.criterion.value(max(quick[row], 0.0), size) <= threshold:
                 across.known.guess(sets[row], max(float(quick[row]), 0.0))
@@ -104,10 +104,10 @@ def _take(across: AcrossSizes, supports: Iterable[tuple[int, ...]], top: int) ->
 
 def _neighbours(across: AcrossSizes, support: tuple[int, ...]) -> Sets:
     """The sets of a size that counts which differ in one column, or in one for another, and meet the demands."""
-    units, inside = across.problem.units, set(support)
-    free = [j for j in range(units.d) if j not in inside and j not in units.force_out]
-    drop = [inside - {j} for j in support if j not in units.force_in]
-    near = [*drop, *(inside | {j} for j in free), *(less | {j} for less in drop for j in free)]
+    units, included = across.problem.units, set(support)
+    free = [j for j in range(units.d) if j not in included and j not in units.force_out]
+    drop = [included - {j} for j in support if j not in units.force_in]
+    near = [*drop, *(included | {j} for j in free), *(less | {j} for less in drop for j in free)]
     sets = [tuple(sorted(each)) for each in near]
     return [each for each in sets if len(each) in across.sizes and meets(units, each)]
 

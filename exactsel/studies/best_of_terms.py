@@ -62,7 +62,7 @@ def best_of_terms(across: AcrossTerms) -> BestModels:
     stop = first_stop(across.terminations, Termination.PRECISION_LIMIT.value)
     return BestModels(
         tuple(kept), across.criterion, reports, lower, threshold, complete, claim,
-        "complete" if settled and complete else stop, _result(across, best), across.scope,
+        "complete" if settled and complete else stop, _result(across, best), across.valid_for,
         clock.now() - across.began,
     )  # fmt: skip
 
@@ -94,6 +94,6 @@ def _result(across: AcrossTerms, best: RankedModel) -> Result:
             prepared=PreparedModel.of(problem, fit.coef), quality=quality_of(problem, model),
         )  # fmt: skip
     floor = min((lower for terms, lower in across.lowers if terms <= problem.k), default=-math.inf)
-    told = made._claiming(min(max(made.lower, floor), made.upper))
-    how = Termination.GAP_CLOSED if told.claim.reached else made.termination
-    return replace(told, termination=how, scope=made.scope or across.scope)
+    claiming = made._claiming(min(max(made.lower, floor), made.upper))
+    how = Termination.GAP_CLOSED if claiming.claim.reached else made.termination
+    return replace(claiming, termination=how, valid_for=made.valid_for or across.valid_for)

@@ -30,14 +30,14 @@ class Partition:
     """The list of one size."""
 
     problem: AnyProblem
-    level: Callable[[], float]
+    threshold: Callable[[], float]
     """The objective up to which sets are listed; it may fall as they are found."""
     found: Callable[[tuple[int, ...], float], None]
     """Called with each set that is found, and its objective."""
     search: Callable[[AnyProblem, Result | None, float], Result]
     """Search a problem to an absolute tolerance, from where an earlier result of it stands."""
     cap: int
-    scope: str = ""
+    valid_for: str = ""
     """What the list is restricted to, in words."""
 
     def run(self) -> str:
@@ -45,10 +45,10 @@ class Partition:
         units = self.problem.units
         regions, count = [(units.force_in, units.force_out)], 0
         while regions:
-            inside, outside = regions.pop()
+            included, outside = regions.pop()
             if units.d - len(outside) < self.problem.k:
                 continue
-            problem = self.problem.replace(force_in=map(Position, inside), force_out=map(Position, outside))
+            problem = self.problem.replace(force_in=map(Position, included), force_out=map(Position, outside))
             columns, reason = self._one(problem)
             if reason:
                 return reason
@@ -57,9 +57,9 @@ class Partition:
             count += 1
             if count > self.cap:
                 return "cap"
-            free = [j for j in columns if j not in inside]
+            free = [j for j in columns if j not in included]
             for place, without in enumerate(free):
-                regions.append(((*inside, *free[:place]), (*outside, without)))
+                regions.append(((*included, *free[:place]), (*outside, without)))
         return "complete"
 
     def _one(self, problem: AnyProblem) -> tuple[tuple[int, ...] | None, str]:
@@ -70,15 +70,15 @@ class Partition:
                 return None, result.termination.value
             columns = whole(problem, result)
             value = statement_of(problem).upper(problem.fit(columns))
-            level = self.level()
-            if value <= (1.0 + MARGIN) * level:
+            threshold = self.threshold()
+            if value <= (1.0 + MARGIN) * threshold:
                 self.found(columns, value)
                 return columns, ""
-            if result.lower > level:
-                self.scope = self.scope or result.scope
+            if result.lower > threshold:
+                self.valid_for = self.valid_for or result.valid_for
                 return None, ""
             before = result.upper, result.lower
-            result = self.search(problem, result, SLIGHTLY_LESS * (result.upper - level))
+            result = self.search(problem, result, SLIGHTLY_LESS * (result.upper - threshold))
             if (result.upper, result.lower) == before:
                 stopped = result.termination
                 return None, stopped.value if not result.reached else Termination.PRECISION_LIMIT.value
@@ -86,9 +86,9 @@ class Partition:
 
 def whole(problem: AnyProblem, result: Result) -> tuple[int, ...]:
     """The columns of a result and, where these are fewer than k, others that may be in."""
-    units, inside = problem.units, {*result._shown}
-    others = [j for j in range(units.d) if j not in inside and j not in units.force_out]
-    return tuple(sorted(inside.union(others[: problem.k - len(inside)])))
+    units, included = problem.units, {*result._shown}
+    others = [j for j in range(units.d) if j not in included and j not in units.force_out]
+    return tuple(sorted(included.union(others[: problem.k - len(included)])))
 
 
 def searching(options: dict[str, Any], seconds: Callable[[], float | None]) -> Callable[..., Result]:
@@ -98,7 +98,7 @@ def searching(options: dict[str, Any], seconds: Callable[[], float | None]) -> C
         limits: dict[str, Any] = {"eps": eps, "rel_eps": 0.0, "time_limit": seconds()}
         if before is None:
             return solve(problem, **(options | limits))
-        told = {name: options[name] for name in ("node_limit", "threads", "signals") if name in options}
-        return before.resume(**limits, **told)
+        of_run = {name: options[name] for name in ("node_limit", "threads", "signals") if name in options}
+        return before.resume(**limits, **of_run)
 
     return search

@@ -60,7 +60,7 @@ def serves(across: AcrossSizes) -> bool:
         across.criterion.name == "l0"
         and not problem.units.grouped
         and problem.units.constraint is None
-        and not problem.scope
+        and not problem.valid_for
     )
 
 
@@ -85,7 +85,7 @@ class _Run:
 
     def __init__(self, across: AcrossSizes, watch: Watch) -> None:
         self.across, self.price = across, across.criterion.lam0
-        problem = across.places[max(across.sizes)].problem
+        problem = across.by_size[max(across.sizes)].problem
         self.problem = problem
         objective = problem.base
         assert objective is not None
@@ -123,9 +123,9 @@ class _Run:
         across, statement = self.across, self.across.known.statement
         most = -math.inf
         for size in across.sizes:
-            level = across.level(size)
-            if level >= 0.0:
-                most = max(most, statement.needed(level, "") + self.price * size)
+            threshold = across.threshold(size)
+            if threshold >= 0.0:
+                most = max(most, statement.needed(threshold, "") + self.price * size)
         # A file claims a little less than what was proven, so a little more is.
         spare = 0.0 if across.proofs is None else SPARE * across.finest(across.known.best)
         self._cutoff = most + ROUNDING * abs(most) + spare
@@ -135,15 +135,15 @@ class _Run:
         across, proven = self.across, self.tree.lower
         closed = self.tree.done
         for size in across.sizes:
-            level, charged = across.level(size), self.price * size
+            threshold, charged = across.threshold(size), self.price * size
             bound = proven - charged - ROUNDING * (abs(proven) + charged)
             if self.tree.root_floors is not None:
                 bound = max(bound, float(self.tree.root_floors[size]))
-            done = (closed and proven >= self.cutoff()) or bound >= across.known.statement.needed(level, "")
+            done = (closed and proven >= self.cutoff()) or bound >= across.known.statement.needed(threshold, "")
             if done and across.proofs is None:
-                floor = level
+                floor = threshold
             else:
-                most = min(max(level, bound), across.upper_of(size))
+                most = min(max(threshold, bound), across.upper_of(size))
                 floor = across.known.statement.lower(bound, most, "")
             across.floors[size] = max(floor, across.floors.get(size, -math.inf))
 
@@ -170,14 +170,14 @@ class _Run:
 
     def _neighbours(self, support: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Models with a column more, a column less, or another one, of the likeliest columns."""
-        problem, objective, inside = self.problem, self.objective, set(support)
+        problem, objective, included = self.problem, self.objective, set(support)
         slopes = np.abs(objective.gradient(problem.fit(support).coef)) / np.maximum(objective.norms, 1e-300)
-        slopes[list({*inside, *problem.force_out})] = -1.0
+        slopes[list({*included, *problem.force_out})] = -1.0
         added = [j for j in np.argsort(-slopes, kind="stable")[:LIKELY].tolist() if slopes[j] >= 0.0]
         dropped = [j for j in support if j not in problem.force_in]
-        near = [inside | {j} for j in added] + [inside - {j} for j in dropped]
-        near += [(inside | {i}) - {j} for i in added for j in dropped]
-        return [tuple(sorted(each)) for each in near if len(each) in self.across.places] or [support]
+        near = [included | {j} for j in added] + [included - {j} for j in dropped]
+        near += [(included | {i}) - {j} for i in added for j in dropped]
+        return [tuple(sorted(each)) for each in near if len(each) in self.across.by_size] or [support]
 
     def _values(self, near: list[tuple[int, ...]]) -> list[float]:
         """About what models cost, each with its price."""

@@ -103,7 +103,7 @@ class AcrossSizes:
     """As :func:`exactsel.solve` takes them; the time limit is for all sizes together."""
     proofs: Path | None = None
     """Folder for one proof a size."""
-    places: dict[int, Place] = field(default_factory=dict)
+    by_size: dict[int, Place] = field(default_factory=dict)
     floors: dict[int, float] = field(default_factory=dict)
     """No model of exactly this size has a smaller objective: what lists have shown, or one tree over all sizes."""
     floor_proofs: dict[int, str] = field(default_factory=dict)
@@ -125,13 +125,13 @@ class AcrossSizes:
         # What limits models of the largest size, where a condition does, serves all of them.
         problem = self.problem.replace(k=max(self.sizes))
         for size in self.sizes:
-            self.places[size] = Place(problem.replace(k=size))
-        d, fitted = problem.units.d, self.problem.lam > 0 and not self.scope
-        if d not in self.places and d <= self.most_columns and (d + 1 < self.problem.n or fitted):
+            self.by_size[size] = Place(problem.replace(k=size))
+        d, fitted = problem.units.d, self.problem.lam > 0 and not self.valid_for
+        if d not in self.by_size and d <= self.most_columns and (d + 1 < self.problem.n or fitted):
             with suppress(InputError):  # columns of none of the sizes may leave no best model, as separated classes do
-                self.places[d] = Place(problem.replace(k=d))
+                self.by_size[d] = Place(problem.replace(k=d))
         # However many columns a model has: those of more are rounded more.
-        largest = self.problem.replace(k=max(self.places))
+        largest = self.problem.replace(k=max(self.by_size))
         self.known = KnownModels(largest, self.criterion, self.sizes, self.is_over)
 
     @property
@@ -172,17 +172,17 @@ class AcrossSizes:
         """The same model on a set of as many columns as the size has: where columns depend on each other it may need
         fewer, and a criterion whose price falls with the size prefers the larger set.
         """
-        units, inside = place.problem.units, set(result._shown)
-        missing = place.size - len(inside)
-        others = [j for j in range(units.d) if j not in inside and j not in units.force_out][:missing]
-        whole = tuple(sorted(inside.union(others)))
+        units, included = place.problem.units, set(result._shown)
+        missing = place.size - len(included)
+        others = [j for j in range(units.d) if j not in included and j not in units.force_out][:missing]
+        whole = tuple(sorted(included.union(others)))
         if missing > 0 and len(whole) == place.size and meets(units, whole):
             self.known.guess(whole, result.upper)  # the best model on all of them may cost less
             self.known.firm(1)
 
     def lower_of(self, size: int) -> tuple[float, int | None]:
         """The largest lower bound of the objective of models of this size, and the size whose search it is from."""
-        bounds = [(place.lower, -k) for k, place in self.places.items() if k >= size and place.result is not None]
+        bounds = [(place.lower, -k) for k, place in self.by_size.items() if k >= size and place.result is not None]
         if size in self.floors:
             bounds.append((self.floors[size], -size))
         lower, k = max(bounds, default=(-math.inf, 0))
@@ -190,11 +190,11 @@ class AcrossSizes:
 
     def upper_of(self, size: int) -> float:
         """The best objective known of this size."""
-        return min([self.places[size].upper, *(value for s, value in self.known.models.items() if len(s) == size)])
+        return min([self.by_size[size].upper, *(value for s, value in self.known.models.items() if len(s) == size)])
 
     def by_promise(self) -> list[int]:
         """The sizes, the one of the smallest criterion known first."""
-        least = {size: self.places[size].upper for size in self.sizes}
+        least = {size: self.by_size[size].upper for size in self.sizes}
         for support, objective in self.known.about.items():
             least[len(support)] = min(objective, least[len(support)])
         return sorted(self.sizes, key=lambda k: (self.criterion.value(least[k], k), k))
@@ -214,7 +214,7 @@ class AcrossSizes:
         best = self.known.best
         return best if self.criterion.name != "l0" else best - SLIGHTLY_LESS * self.finest(best)
 
-    def level(self, size: int) -> float:
+    def threshold(self, size: int) -> float:
         """The objective at which so many columns reach the target."""
         return self.criterion.level(self.target, size)
 
@@ -228,7 +228,7 @@ class AcrossSizes:
         """Where there is one to be had at once, a bound for models of any size."""
         if self.limited and not all(map(self.settled, self.sizes)):
             # Where all columns may be in, the first region's fit is the best model.
-            self.search(max(self.places), self.tolerance["eps"], heuristics=())
+            self.search(max(self.by_size), self.tolerance["eps"], heuristics=())
 
     @property
     def most_columns(self) -> int:
@@ -240,7 +240,7 @@ class AcrossSizes:
     @property
     def limited(self) -> bool:
         """Whether there is a fit on all columns, which limits models of any size."""
-        problem = self.places[max(self.places)].problem
+        problem = self.by_size[max(self.by_size)].problem
         return problem.d <= self.most_columns and bool(problem.k >= problem.d - len(problem.units.force_out))
 
     def run(self) -> None:
@@ -259,16 +259,16 @@ class AcrossSizes:
 
     def settle(self, size: int) -> None:
         """Search a size until no model of it can be better than the best known, or is the best to the tolerance."""
-        place = self.places[size]
+        place = self.by_size[size]
         for _ in range(ROUNDS):
-            level = self.level(size)
-            if self.is_over() or self.lower_of(size)[0] >= level:
+            threshold = self.threshold(size)
+            if self.is_over() or self.lower_of(size)[0] >= threshold:
                 return
             if place.result is None:
                 self.search(size, eps=NO_BOUND)
                 continue
-            wins = place.upper <= level
-            distance = 0.0 if wins else place.upper - level
+            wins = place.upper <= threshold
+            distance = 0.0 if wins else place.upper - threshold
             before = place.upper
             self.search(size, eps=max(self.tolerance["eps"], SLIGHTLY_LESS * distance))
             stopped = place.result is None or not place.result.reached
@@ -286,7 +286,7 @@ class AcrossSizes:
 
     def settles(self, size: int, lower: float) -> bool:
         """Whether a lower bound of the objectives of a size says so."""
-        if lower >= self.level(size):
+        if lower >= self.threshold(size):
             return True
         upper = self.upper_of(size)
         if not (upper < math.inf and upper - lower <= self.finest(upper)):
@@ -300,11 +300,11 @@ class AcrossSizes:
         """
         if self.is_over():
             return
-        place = self.places[size]
+        place = self.by_size[size]
         limits = {"eps": eps, "rel_eps": FINER * self.tolerance["rel_eps"], "time_limit": self._seconds}
         if self.proofs is None and place.result is not None and place.result._kept is not None:
-            told = {name: self.options[name] for name in OF_EACH if name in self.options}
-            result = place.result.resume(**limits, **told)
+            of_run = {name: self.options[name] for name in OF_EACH if name in self.options}
+            result = place.result.resume(**limits, **of_run)
         else:
             proof = None if self.proofs is None or eps == NO_BOUND else proof_file(self.proofs, size)
             result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits | others))
@@ -318,10 +318,15 @@ class AcrossSizes:
 
     def _in_scope(self, place: Place, result: Result) -> Result:
         """The result, said of the models in the scope of other searches where without one nothing can be said."""
-        if result.absolute_gap <= self.finest(place.upper) or result.scope or not self.scope or result._kept is None:
+        if (
+            result.absolute_gap <= self.finest(place.upper)
+            or result.valid_for
+            or not self.valid_for
+            or result._kept is None
+        ):
             return result
-        lower = self.known.statement.lower(result._kept.state.bound, result.upper, self.scope)
-        return replace(result, scope=self.scope)._claiming(lower) if lower > result.lower else result
+        lower = self.known.statement.lower(result._kept.state.bound, result.upper, self.valid_for)
+        return replace(result, valid_for=self.valid_for)._claiming(lower) if lower > result.lower else result
 
     def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
         """The result for size 0, of which columns that depend on each other say nothing: they make no difference."""
@@ -347,17 +352,19 @@ class AcrossSizes:
         """Look for a good model of each size, until it is plain that larger ones are not better."""
         since, best = 0, math.inf
         for size in self.sizes:
-            if self.places[size].result is None and not self.settled(size):
+            if self.by_size[size].result is None and not self.settled(size):
                 if since >= PATIENCE or self.criterion_below(size) >= self.target:
                     continue
                 self.search(size, eps=NO_BOUND)
             since, best = (0, self.known.best) if self.known.best < best else (since + 1, best)
 
     @property
-    def scope(self) -> str:
+    def valid_for(self) -> str:
         """A restriction, in words, of what the searches have proven."""
-        searched = (place.result.scope for place in self.places.values() if place.result and place.result.scope)
-        return next(searched, self.problem.scope)
+        searched = (
+            place.result.valid_for for place in self.by_size.values() if place.result and place.result.valid_for
+        )
+        return next(searched, self.problem.valid_for)
 
 
 def meets(units: Units, support: tuple[int, ...]) -> bool:

@@ -51,7 +51,7 @@ class Part:
     bound: float
     """No model of it has a smaller criterion."""
     number: int
-    inside: Terms = field(compare=False)
+    included: Terms = field(compare=False)
     outside: Terms = field(compare=False)
     lower: float = field(compare=False, default=-math.inf)
     """No model of it has a smaller objective."""
@@ -82,7 +82,7 @@ class AcrossTerms:
     lowers: list[tuple[int, float]] = field(default_factory=list)
     """For each part a number of terms, and an objective that no model of it with as many or more is below."""
     terminations: list[str] = field(default_factory=list)
-    scope: str = ""
+    valid_for: str = ""
     complete: bool = True
 
     def __post_init__(self) -> None:
@@ -143,21 +143,21 @@ class AcrossTerms:
             if self._closed(part) or self.is_over():
                 self._tell_of(part)
                 continue
-            undecided = [g for g in order if g not in part.inside and g not in part.outside]
+            undecided = [g for g in order if g not in part.included and g not in part.outside]
             if len(undecided) >= MANY_OPEN and not self.asked_list:
                 undecided = self._one_by_one(part, undecided)
                 if self._closed(part):
                     self._tell_of(part)
                     continue
             if undecided:
-                self._open(open_parts, (*part.inside, undecided[0]), part.outside, part)
-                self._open(open_parts, part.inside, (*part.outside, undecided[0]), part)
+                self._open(open_parts, (*part.included, undecided[0]), part.outside, part)
+                self._open(open_parts, part.included, (*part.outside, undecided[0]), part)
             else:
                 self._search(part)
 
-    def _open(self, parts: list[Part], inside: Terms, outside: Terms, above: Part | None = None) -> None:
+    def _open(self, parts: list[Part], included: Terms, outside: Terms, above: Part | None = None) -> None:
         """Add a part that holds a model at all, with its bound."""
-        columns = self.columns_problem(inside, outside)
+        columns = self.columns_problem(included, outside)
         if columns is None:
             return
         region = columns.root_state
@@ -168,11 +168,11 @@ class AcrossTerms:
         if terms > self.problem.k or not sizes:
             return
         lower = -math.inf if above is None else above.lower
-        if above is None or inside == above.inside:
+        if above is None or included == above.included:
             lower = max(lower, self._fit_on_all(columns, most))
         self.parts += 1
         bound = max(min(self._below(lower, size) for size in sizes), -math.inf if above is None else above.bound)
-        heappush(parts, Part(bound, self.parts, inside, outside, lower, sizes, terms))
+        heappush(parts, Part(bound, self.parts, included, outside, lower, sizes, terms))
 
     def _fit_on_all(self, columns: Problem | BoxedProblem, most: int) -> float:
         """An objective that no model of a part is below; -inf where its columns could fit every row."""
@@ -181,7 +181,7 @@ class AcrossTerms:
         # One region, whose fit is the best model.
         options = {**self.options, "heuristics": (), "time_limit": self.time_left}
         result = solve(columns.replace(k=most), **options)
-        self.scope = self.scope or result.scope
+        self.valid_for = self.valid_for or result.valid_for
         return result.lower
 
     def _below(self, lower: float, size: int) -> float:
@@ -201,10 +201,10 @@ class AcrossTerms:
 
         Returns the open terms, the one first that the best such model has in part.
         """
-        columns = self.columns_problem(part.inside, part.outside)
+        columns = self.columns_problem(part.included, part.outside)
         assert columns is not None
         sizes = [size for size in part.sizes if columns.units.completed((), size) is not None]
-        if not sizes or self.scope:
+        if not sizes or self.valid_for:
             return undecided
         options = {"heuristics": (), **self.options, "node_limit": NODES_OF_EACH, "time_limit": self.time_left}
         across = AcrossSizes(columns, replace(self.criterion, gamma=0.0), sizes, options)
@@ -217,7 +217,7 @@ class AcrossTerms:
             across.run()
         except InputError:  # columns that make no terms may fit every row
             return undecided
-        if across.scope:
+        if across.valid_for:
             return undecided
         part.bound = max(part.bound, min(across.criterion_below(size) for size in sizes))
         best = min((across.known.value(s), s) for s in across.known.models)[1]
@@ -227,12 +227,12 @@ class AcrossTerms:
         in_part = [g for g in undecided if g in terms and not {*self.units.groups[g]} <= {*best}]
         return in_part + [g for g in undecided if g not in in_part]
 
-    def columns_problem(self, inside: Terms, outside: Terms) -> Problem | BoxedProblem | None:
-        """The problem of choosing columns one by one beside the wide terms ``inside``, without those ``outside``."""
+    def columns_problem(self, included: Terms, outside: Terms) -> Problem | BoxedProblem | None:
+        """The problem of choosing columns one by one beside the wide terms ``included``, without those ``outside``."""
         units = self.units
         made = Units(
             units.columns, units.column_names,
-            tuple(units.columns_of({*units.force_in, *inside}).tolist()),
+            tuple(units.columns_of({*units.force_in, *included}).tolist()),
             tuple(units.columns_of({*units.force_out, *outside}).tolist()),
             None if units.constraint is None else units.constraint.of_columns(units), coding=units.coding,
         )  # fmt: skip
@@ -275,9 +275,9 @@ class AcrossTerms:
 
     def _search(self, part: Part) -> None:
         """Search a part in which all that is left to choose are columns."""
-        columns = self.columns_problem(part.inside, part.outside)
+        columns = self.columns_problem(part.included, part.outside)
         assert columns is not None
-        beyond = self.df(part.inside) - len(part.inside)
+        beyond = self.df(part.included) - len(part.included)
         sizes = [
             size for size in part.sizes
             if size - beyond <= self.problem.k and columns.units.completed((), size) is not None
@@ -290,7 +290,7 @@ class AcrossTerms:
         options = {**({} if look else {"heuristics": ()}), **self.options, "time_limit": self.time_left}
         across = AcrossSizes(columns, measure, sizes, options)
         across.known.elsewhere, across.watch = tuple(self.values), self.watch
-        if part.lower > -math.inf and not self.scope:
+        if part.lower > -math.inf and not self.valid_for:
             across.floors = dict.fromkeys(sizes, part.lower)
         listing = BestList(across, self.top, self.within, self.cap)
         across.note_first()
@@ -316,14 +316,14 @@ class AcrossTerms:
             terms = None if report.support is None else tuple(self.units.units_of(report.support))
             # Where columns depend on each other, or time was short, the fit on all columns may say more.
             lower = max(report.lower, min(report.criterion, self._below(part.lower, size)))
-            told = replace(report, support=terms, closed_by=None, lower=lower)
-            told = replace(told, settled=told.settled or across.settles(size, part.lower))
-            self.reports.setdefault(size, []).append(told)
+            rated = replace(report, support=terms, closed_by=None, lower=lower)
+            rated = replace(rated, settled=rated.settled or across.settles(size, part.lower))
+            self.reports.setdefault(size, []).append(rated)
             self.lowers.append((size - beyond, max(part.lower, across.lower_of(size)[0])))
         self.terminations += across.terminations
         if across.is_over():
             self.terminations.append(across.at_last)
-        self.scope = self.scope or across.scope or listing.scope
+        self.valid_for = self.valid_for or across.valid_for or listing.valid_for
         self.complete = self.complete and (listing.complete if self.asked_list else True)
 
     def _tell_of(self, part: Part) -> None:

@@ -109,8 +109,8 @@ class Certified(Readable, Gap):
     @property
     def claim_text(self) -> str:
         """What is proven of the candidate, in one sentence."""
-        null, scope = self.result.null_objective, self.result.scope
-        return claim_sentence(self.claim, self.value, self.lower, null, self.result.problem, scope)
+        null, valid_for = self.result.null_objective, self.result.valid_for
+        return claim_sentence(self.claim, self.value, self.lower, null, self.result.problem, valid_for)
 
     def __str__(self) -> str:
         return "\n".join([*self._lines(), "", f"{self._title}:", str(self.result)])

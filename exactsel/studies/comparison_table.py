@@ -30,7 +30,7 @@ def comparison_table(comparison: Comparison) -> str:
         "",
         f"claim     {result.claim_text}",
         f"gap       objective - {result.lower:.10g}, the proven lower bound; relative to the objective"
-        + (f"; for {result.scope}" if result.scope else ""),
+        + (f"; for {result.valid_for}" if result.valid_for else ""),
         f"shared    {result._noun}s in common with the best model known (the last line's)",
     ]
     lines += _spreads(comparison)

@@ -241,8 +241,8 @@ def cross_validate(
     ridges = (data.free.objective.asked_lam,) if lams is None else numbers("lams", list(lams))
     with Workers(executor, workers, scheduler).engaged() as hired:
         folds, tell = folds_of(cv, data.free, left.get("seed", 0)), teller(verbose)
-        told = progress if progress is not None or tell is None else fold_lines(tell, len(folds))
-        return _validated(data, folds, tried, ridges, _Shares(total, told, left | {"executor": hired}))
+        reporter = progress if progress is not None or tell is None else fold_lines(tell, len(folds))
+        return _validated(data, folds, tried, ridges, _Shares(total, reporter, left | {"executor": hired}))
 
 
 def validated(

@@ -51,7 +51,7 @@ class TreeProofs:
     def _written(self, size: int, floor: float, file: str) -> float:
         """Write one; the lower bound it claims."""
         across = self.across
-        problem, known = across.places[size].problem, across.known
+        problem, known = across.by_size[size].problem, across.known
         support = known.best_within(size)
         fit = known.fitted(support)
         upper = known.statement.upper(fit)
@@ -89,11 +89,11 @@ def events_for(
     while todo:
         number, state = todo.pop()
         node = record.nodes[number]
-        for column, inside, bound, proof in node.fixed:
+        for column, included, bound, proof in node.fixed:
             if np.count_nonzero(state == IN) == size:
                 break
-            yield Fixed(number, Fixings.of([Fixing(column, inside, bound - charged, proof)]))
-            state[column] = IN if inside else OUT
+            yield Fixed(number, Fixings.of([Fixing(column, included, bound - charged, proof)]))
+            state[column] = IN if included else OUT
         support = np.flatnonzero(state == IN)
         if support.size == size and np.any(state == FREE):
             yield Discarded(number, state, "solved", np.inf, fitted(tuple(support.tolist())))

@@ -99,16 +99,16 @@ class PoolSearch:
         Where it begins; the listing changes it.
     cap : int
         Models after which it ends.
-    scope : str
+    valid_for : str
         The restriction under which the best objective is the best, in words.
     """
 
     def __init__(
         self, problem: SubsetProblem, bound: PreparedBound, branching: Branching, state: PoolState, cap: int,
-        scope: str,
+        valid_for: str,
     ) -> None:  # fmt: skip
         self.problem, self.bound, self.branching, self.cap = problem, bound, branching, cap
-        self.statement, self.scope = statement_of(problem), scope
+        self.statement, self.valid_for = statement_of(problem), valid_for
         self.state = state
         self._cutoff = (math.nan, math.nan)
 
@@ -121,7 +121,7 @@ class PoolSearch:
 
     def _above(self, value: float) -> float:
         """The bound, for the numbers searched, that shows a model to cost more than ``value``."""
-        return self.statement.needed(math.nextafter(value, math.inf), self.scope)
+        return self.statement.needed(math.nextafter(value, math.inf), self.valid_for)
 
     def run(self, watch: Watch, node_limit: int | None = None, after: Callable[[], None] | None = None) -> str:
         """Take the space apart; why that ended. ``after`` is called after every batch of regions."""
@@ -189,9 +189,9 @@ class PoolSearch:
 
     def _single(self, state: StateArray) -> IntArray | None:
         """The only set of k columns in a region; empty where there is none, None where there are several."""
-        inside, allowed = np.flatnonzero(state == IN), np.flatnonzero(state != OUT)
-        if inside.size == self.problem.k:
-            return inside
+        included, allowed = np.flatnonzero(state == IN), np.flatnonzero(state != OUT)
+        if included.size == self.problem.k:
+            return included
         if allowed.size == self.problem.k and self.problem.units.to_divide(state, self.problem.k) is not None:
             return allowed[:0]
         return allowed if allowed.size == self.problem.k else None if allowed.size > self.problem.k else allowed[:0]

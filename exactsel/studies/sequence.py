@@ -201,8 +201,8 @@ class InMemory:
         """The result of a step's search."""
         before, options = self._course.steps[place].result, self._course.options
         if before is not None and before._kept is not None:
-            told = {name: options[name] for name in OF_A_RUN if name in options}
-            return before.resume(**{name: getattr(settings, name) for name in LIMITS}, **told)
+            of_run = {name: options[name] for name in OF_A_RUN if name in options}
+            return before.resume(**{name: getattr(settings, name) for name in LIMITS}, **of_run)
         start = start if before is None else before.support
         more = {"start": start or None, "heuristics": settings.heuristics, "executor": self._executor}
         return solve(problem, **{**more, **options})

@@ -116,10 +116,10 @@ class SequenceFile:
 
     def _write(self, parts: Iterable[bytes | Lasting], progress: Mapping[str, Any], ended: str | None = None) -> None:
         self._last = dict(progress)
-        told, sequence = self._told(progress, ended), {"records": self.records, "asked": self.asked}
+        reported, sequence = self._told(progress, ended), {"records": self.records, "asked": self.asked}
         try:
-            self.file.save(parts, {}, {"proof": None, "progress": told, "course": sequence}, self._chunks())
-            self.file.note(told)
+            self.file.save(parts, {}, {"proof": None, "progress": reported, "course": sequence}, self._chunks())
+            self.file.note(reported)
         except InputError:
             self.lost = True
             raise

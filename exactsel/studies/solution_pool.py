@@ -45,7 +45,7 @@ class ResumablePool:
 class NearOptimal(Readable):
     """All sets of exactly k features whose objective is at most ``threshold``, best first.
 
-    When ``complete``, every other set of k features has a larger objective; within ``scope`` and to what
+    When ``complete``, every other set of k features has a larger objective; within ``valid_for`` and to what
     rounding does to an objective. Otherwise the list has been cut short, and nothing is said of what is missing.
     """
 
@@ -62,7 +62,7 @@ class NearOptimal(Readable):
     result: Result
     """The search for the optimum itself."""
     feature_names: tuple[str, ...] | None = None
-    scope: str = ""
+    valid_for: str = ""
     """What ``complete`` is restricted to, in words; empty when it is not."""
     _kept: ResumablePool | None = field(default=None, repr=False, compare=False)
     """The state :meth:`resume` continues from; absent where the list comes from another process."""
@@ -130,8 +130,8 @@ class NearOptimal(Readable):
                 }
                 for model in self.models
             ],
-            "complete": self.complete, "termination": self.termination, "scope": self.scope, "unique": self.unique,
-            "threshold": finite(self.threshold), "tau": self.tau, "regions": self.regions,
+            "complete": self.complete, "termination": self.termination, "valid_for": self.valid_for, "unique":
+            self.unique, "threshold": finite(self.threshold), "tau": self.tau, "regions": self.regions,
             "in_every": None if self.in_every is None else list(self.in_every),
             "in_none": None if self.in_none is None else list(self.in_none),
             "optimum": self.result.as_dict(),
@@ -149,7 +149,7 @@ class NearOptimal(Readable):
             what = f"{sets} of {k} {noun} {are} within {self.tau:g} of the best; there is no other"
         else:
             what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} {noun} found so far"
-        lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.scope or 'all models'}"]
+        lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.valid_for or 'all models'}"]
         demands = demands_text(self.result.problem)
         if demands:
             lines.append(f"demands      {demands}")
@@ -207,7 +207,7 @@ def list_on(
         methods = methods_for(problem, replace(settings, time_limit=None))  # the same bound for any limit
         options = BoundOptions(settings.threads or available_threads(), stop=watch.flag)
         bound = methods.bound.prepare(problem, options)
-        listing = PoolSearch(problem, bound, methods.branching, state, cap, result.scope)
+        listing = PoolSearch(problem, bound, methods.branching, state, cap, result.valid_for)
         try:
             termination = listing.run(watch, settings.node_limit, after)
         except CompilationStopped:
@@ -220,7 +220,7 @@ def list_of(problem: SubsetProblem, result: Result, state: PoolState, terminatio
     models = tuple(sorted(state.within(problem), key=lambda model: (model.value, model.support)))
     return NearOptimal(
         models, termination == "complete", state.threshold, state.tau, termination, state.regions, result,
-        problem.feature_names, result.scope or state.restriction,
+        problem.feature_names, result.valid_for or state.restriction,
     )  # fmt: skip
 
 

@@ -77,8 +77,8 @@ class TargetModels(Readable):
         if not self.shared:
             return "\n".join(result.claim_text for result in self.results)
         found = self.results[0]
-        told = {**found.problem, "unit": "column"}  # the groups of the search are the columns of the data
-        return claim_sentence(found.claim, found.upper, found.lower, found.null_objective, told, found.scope)
+        described = {**found.problem, "unit": "column"}  # the groups of the search are the columns of the data
+        return claim_sentence(found.claim, found.upper, found.lower, found.null_objective, described, found.valid_for)
 
     @property
     def reached(self) -> bool:

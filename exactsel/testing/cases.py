@@ -80,12 +80,12 @@ class Truth:
 
     def best(self, state: StateArray) -> float:
         """The smallest objective among the models of a region; inf when more than k columns are in."""
-        inside = tuple(np.flatnonzero(state == IN).tolist())
+        included = tuple(np.flatnonzero(state == IN).tolist())
         free = np.flatnonzero(state == FREE).tolist()
-        places = self._problem.k - len(inside)
-        if places < 0:
+        slots = self._problem.k - len(included)
+        if slots < 0:
             return float("inf")
-        return min(self._value(inside + chosen) for chosen in combinations(free, min(places, len(free))))
+        return min(self._value(included + chosen) for chosen in combinations(free, min(slots, len(free))))
 
 
 def loaded(kind: str, plugin: object) -> Any:

@@ -43,7 +43,7 @@ def tried(check: Callable[[], list[Finding] | None]) -> list[Finding] | None:
 
 def _contradictions(instance: TinyInstance) -> list[Finding] | None:
     try:
-        solved(instance, audit=True)
+        solved(instance, recheck=True)
     except Refused:
         return None
     except InvariantError as error:

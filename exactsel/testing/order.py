@@ -123,9 +123,9 @@ def _check_chain(state: StateArray, split: Any, here: str) -> None:
     """Child t has column t in and those before it out."""
     expected = state.copy()
     for column, child in zip(split.columns, split.children, strict=True):
-        inside = expected.copy()
-        inside[column] = IN
-        assert np.array_equal(child, inside), f"{here}: the child of column {column} is not what the chain says"
+        included = expected.copy()
+        included[column] = IN
+        assert np.array_equal(child, included), f"{here}: the child of column {column} is not what the chain says"
         expected[column] = OUT
     assert np.array_equal(split.rest, expected), f"{here}: the rest is not what the chain says"
 
@@ -147,9 +147,9 @@ def _node(number: int, bound: float, depth: int) -> Node:
 
 
 def _supports(state: StateArray, k: int) -> list[tuple[int, ...]]:
-    inside = tuple(np.flatnonzero(state == IN).tolist())
+    included = tuple(np.flatnonzero(state == IN).tolist())
     free = np.flatnonzero(state == FREE).tolist()
-    return [inside + chosen for size in range(k - len(inside) + 1) for chosen in combinations(free, size)]
+    return [included + chosen for size in range(k - len(included) + 1) for chosen in combinations(free, size)]
 
 
 def _holds(state: StateArray, support: tuple[int, ...], k: int) -> bool:

@@ -12,8 +12,8 @@ def perturbed(support: tuple[int, ...], pool: IntArray, k: int, rng: np.random.G
     size = min(k, pool.size)
     replaced = int(rng.integers(min(2, size), max(min(2, size), size // 2) + 1))
     kept = rng.permutation(np.array(support, dtype=np.int64))[: max(0, k - replaced)]
-    inside = np.zeros(1 + max((*support, int(pool.max(initial=0)))), dtype=np.bool_)
-    inside[list(support)] = True
-    others = pool[~inside[pool]]
+    included = np.zeros(1 + max((*support, int(pool.max(initial=0)))), dtype=np.bool_)
+    included[list(support)] = True
+    others = pool[~included[pool]]
     drawn = rng.choice(others, min(k - kept.size, others.size), replace=False)
     return tuple(np.concatenate([kept, drawn]).tolist())

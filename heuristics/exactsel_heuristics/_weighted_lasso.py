@@ -74,8 +74,8 @@ class WeightedLasso:
     def violations(self, weights: FloatArray) -> FloatArray:
         """Distance of each partial derivative from 0, (d,): zero at the minimiser for these weights (d,)."""
         gradient = self.gradient()
-        inside = np.abs(gradient + np.sign(self.x) * weights)
-        return np.where(self.x != 0.0, inside, np.maximum(np.abs(gradient) - weights, 0.0))
+        included = np.abs(gradient + np.sign(self.x) * weights)
+        return np.where(self.x != 0.0, included, np.maximum(np.abs(gradient) - weights, 0.0))
 
     def minimise(self, weights: FloatArray, should_stop: Callable[[], bool] = never) -> bool:
         """Move to the minimiser for non-negative weights (d,); False after a stop on the way."""
@@ -90,18 +90,18 @@ class WeightedLasso:
 
     def _step(self, working: IntArray, weights: FloatArray) -> bool:
         """A Newton step on some columns; where it would not descend, the minimiser of a majoriser instead."""
-        columns, inside = self.AT[working], weights[working]
+        columns, included = self.AT[working], weights[working]
         gradient, bends = self.gradient()[working], np.empty(self.y.size)
-        before = self._objective(self.x[working], self._z, inside)
+        before = self._objective(self.x[working], self._z, included)
         for bend in (loss_curvature, loss_majorizer):
             bend(self.loss, self._z, self.y, bends)
             H = (columns * bends) @ columns.T
             H[np.diag_indices_from(H)] += self.lam
             new = self.x[working]
-            descend(H, gradient.copy(), inside, 0.1 * CONVERGED * self.steepest, MAX_SWEEPS, new)
+            descend(H, gradient.copy(), included, 0.1 * CONVERGED * self.steepest, MAX_SWEEPS, new)
             z = self._z + (new - self.x[working]) @ columns
             # Near the minimiser the decrease drowns in rounding.
-            if self._objective(new, z, inside) <= before + 1e-14 * (self._null + abs(before)):
+            if self._objective(new, z, included) <= before + 1e-14 * (self._null + abs(before)):
                 self.x[working], self._z = new, z
                 return True
         return False

@@ -99,9 +99,9 @@ def test_awkward_problems_are_descended_to_a_support_no_exchange_improves(label,
         return
     proposal = ExchangeDescent(starts=20).run(problem, Context(seed=1))
     value, state = problem.fit(proposal.support).value, problem.root_state
-    inside = {*proposal.support} | {j for j in range(problem.d) if state[j] == 2}
-    for leaving in [None, *[j for j in inside if state[j] == 1]]:
-        stays = inside - {leaving}
+    included = {*proposal.support} | {j for j in range(problem.d) if state[j] == 2}
+    for leaving in [None, *[j for j in included if state[j] == 1]]:
+        stays = included - {leaving}
         for joining in range(problem.d):
             if state[joining] == 1 and len(stays | {joining}) <= problem.k:
                 other = problem.fit(sorted(stays | {joining})).value

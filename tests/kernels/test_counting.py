@@ -27,8 +27,8 @@ SEEDS = st.integers(0, 10**7)
 
 def ordered(state):
     """The columns of a region, those inside first, and how many those are."""
-    inside, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-    return np.concatenate([inside, free]), inside.size
+    included, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+    return np.concatenate([included, free]), included.size
 
 
 def curvature_of(problem):
@@ -47,14 +47,14 @@ def test_suspects_are_the_sets_that_are_not_positive_definite(seed):
     """The slow twin: the smallest eigenvalue of each principal submatrix."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(1, 12))
-    places = int(rng.integers(1, min(m, 4) + 1))
+    slots = int(rng.integers(1, min(m, 4) + 1))
     basis = rng.standard_normal((m, int(rng.integers(1, m + 3))))
     M = basis @ basis.T + rng.choice([-0.5, 0.05, 0.3]) * np.eye(m) * rng.random(m)
     room = count_room(m)
     room.M[:] = M
-    found = count(m, places, room)
+    found = count(m, slots, room)
     undecided = [{*line[line >= 0].tolist()} for line in room.undecided[: min(found, MOST_SUSPECTS)]]
-    smallest = {chosen: np.linalg.eigvalsh(M[np.ix_(chosen, chosen)])[0] for chosen in combinations(range(m), places)}
+    smallest = {chosen: np.linalg.eigvalsh(M[np.ix_(chosen, chosen)])[0] for chosen in combinations(range(m), slots)}
     for suspect in undecided:
         part = sorted(suspect)
         assert np.linalg.eigvalsh(M[np.ix_(part, part)])[0] <= 1e-9 * np.abs(M).max()
@@ -73,24 +73,24 @@ def test_elimination_is_the_schur_complement(seed):
     problem = awkward_problem(seed, most=9)
     data, room = walk_data(problem, None), count_room(problem.d)
     room.order[:] = rng.permutation(problem.d)
-    inside, level = int(rng.integers(0, problem.d + 1)), float(rng.random() * problem.gram.constant)
+    included, level = int(rng.integers(0, problem.d + 1)), float(rng.random() * problem.gram.constant)
     margin = margin_for(data, level, problem.d)
-    passed = eliminate(data, inside, problem.d, level, margin, room)
+    passed = eliminate(data, included, problem.d, level, margin, room)
     if not margin < np.inf:
         assert not passed
         return
     order = room.order
     Q = problem.hessian - np.outer(problem.gram.b, problem.gram.b) / (2 * (problem.gram.constant - level))
     Q = Q[np.ix_(order, order)]
-    S, smallest = Q[:inside, :inside], -1.0
-    if inside and np.all(np.diag(S) > 0):
+    S, smallest = Q[:included, :included], -1.0
+    if included and np.all(np.diag(S) > 0):
         smallest = np.linalg.eigvalsh(S / np.sqrt(np.outer(np.diag(S), np.diag(S))))[0]
-    if inside and abs(smallest) > 1e-6:
+    if included and abs(smallest) > 1e-6:
         assert passed == (smallest > 0)
-    if passed and (inside == 0 or smallest > 1e-6):
-        expected = Q[inside:, inside:] - Q[inside:, :inside] @ np.linalg.solve(S, Q[:inside, inside:])
-        room_for = 1e-7 * np.outer(data.lengths[order[inside:]], data.lengths[order[inside:]])
-        rest = problem.d - inside
+    if passed and (included == 0 or smallest > 1e-6):
+        expected = Q[included:, included:] - Q[included:, :included] @ np.linalg.solve(S, Q[:included, included:])
+        room_for = 1e-7 * np.outer(data.lengths[order[included:]], data.lengths[order[included:]])
+        rest = problem.d - included
         assert np.all(np.abs(np.tril(room.M[:rest, :rest] - expected)) <= room_for)
 
 
@@ -107,8 +107,8 @@ def test_no_region_is_cleared_above_its_best_model(block):
         data, room = walk_data(problem, None), count_room(problem.d)
         columns, fixed = ordered(state)
         walk = empty_walk(1, problem.d, problem.k, 100)
-        places = problem.k - fixed
-        if places > 4:
+        slots = problem.k - fixed
+        if slots > 4:
             continue
         upper, tolerance = levels_around(float(best), rng), float(rng.choice([0.0, 1e-12, 1e-6])) * float(best)
         outcome = count_of_columns(
@@ -116,7 +116,7 @@ def test_no_region_is_cleared_above_its_best_model(block):
             columns,
             fixed,
             columns.size,
-            places,
+            slots,
             SubtreeLimits(upper, tolerance, 100, np.inf, True),
             walk,
             0,
@@ -130,15 +130,15 @@ def test_no_region_is_cleared_above_its_best_model(block):
             assert float(exact_fit(problem, found)) == pytest.approx(walk.value[0], abs=1e-7 * problem.gram.constant)
         if outcome == CLEAR:
             cleared += 1
-            assert Fraction(walk.dropped[0]) <= best, seed
+            assert Fraction(walk.min_pruned_bound[0]) <= best, seed
         else:
             refused += 1
             undecided = [{*line[line >= 0].tolist()} for line in room.undecided[: max(outcome, 0)]]
             if outcome > 0:
-                inside, free = columns[:fixed].tolist(), columns[fixed:].tolist()
-                for more in combinations(free, min(places, len(free))):
+                included, free = columns[:fixed].tolist(), columns[fixed:].tolist()
+                for more in combinations(free, min(slots, len(free))):
                     if not any(suspect <= {*more} for suspect in undecided):
-                        assert Fraction(walk.dropped[0]) <= exact_fit(problem, [*inside, *more]), seed
+                        assert Fraction(walk.min_pruned_bound[0]) <= exact_fit(problem, [*included, *more]), seed
     assert cleared > 60
     assert refused > 5
     assert better > 5
@@ -168,8 +168,8 @@ def test_fits_and_formula_are_never_above_the_exact_ones(block):
         best = exact_best(problem, state)
         H, b = problem.hessian[np.ix_(columns, columns)], problem.gram.b[columns]
         x = np.linalg.lstsq(H, b, rcond=None)[0] * float(rng.choice([1.0, 1.0 + 1e-9, 0.5]))
-        places = min(problem.k - fixed, columns.size - fixed)
-        bound = formula(data, columns, x, fixed, columns.size, places, NONE, NONE, formula_room(problem.d))
+        slots = min(problem.k - fixed, columns.size - fixed)
+        bound = formula(data, columns, x, fixed, columns.size, slots, NONE, NONE, formula_room(problem.d))
         assert not Fraction(bound) > best, seed
         bound = formula(data, columns, x, columns.size, columns.size, 0, NONE, NONE, formula_room(problem.d))
         assert not Fraction(bound) > whole, seed
@@ -201,8 +201,8 @@ def test_twins_bring_the_same_models(seed):
             assert exact_fit(problem, [j]) == exact_fit(problem, [twin]) == exact_fit(problem, [j, twin])
     columns, fixed = rng.permutation(problem.d), int(rng.integers(0, problem.d + 1))
     room = count_room(problem.d)
-    inside, size = distinct(walk_data(problem, None), columns, fixed, problem.d, NONE, room)
-    assert exact_fit(problem, room.order[:inside].tolist()) == exact_fit(problem, columns[:fixed].tolist())
+    included, size = distinct(walk_data(problem, None), columns, fixed, problem.d, NONE, room)
+    assert exact_fit(problem, room.order[:included].tolist()) == exact_fit(problem, columns[:fixed].tolist())
     assert exact_fit(problem, room.order[:size].tolist()) == exact_fit(problem, columns.tolist())
     assert not room.seen.any()
 
@@ -213,16 +213,16 @@ def test_suspects_are_set_apart(seed):
     """Every support of the region lies in one part: an open one where it holds a suspect, else mostly a counted one."""
     rng = np.random.default_rng(seed)
     d = int(rng.integers(2, 9))
-    fixed, places = int(rng.integers(0, d - 1)), int(rng.integers(1, 4))
+    fixed, slots = int(rng.integers(0, d - 1)), int(rng.integers(1, 4))
     columns = rng.permutation(d)
     found = int(rng.integers(1, 5))
     undecided = np.full((MOST_SUSPECTS, 4), -1, dtype=np.int64)
     for s in range(found):
-        chosen = rng.permutation(columns[fixed:])[: rng.integers(1, places + 1)]
+        chosen = rng.permutation(columns[fixed:])[: rng.integers(1, slots + 1)]
         undecided[s, : chosen.size] = chosen
-    walk = empty_walk(1, d, fixed + places, 1000)
+    walk = empty_walk(1, d, fixed + slots, 1000)
     few = int(rng.choice([1, 100]))
-    if not set_apart(walk, 0, columns, fixed, d, places, undecided, found, few):
+    if not set_apart(walk, 0, columns, fixed, d, slots, undecided, found, few):
         assert walk.move_count[0] == walk.open_count[0] == 0
         assert few == 1
         return
@@ -241,16 +241,16 @@ def test_suspects_are_set_apart(seed):
     for (put_in, left_out), state in zip(opened, walk.open_states[0], strict=False):
         assert {*np.flatnonzero(state == OUT)} == {*left_out}
         assert {*np.flatnonzero(state == IN)} == {*columns[:fixed].tolist(), *put_in}
-        assert len(put_in) <= places
+        assert len(put_in) <= slots
     lists = [{*line[line >= 0].tolist()} for line in undecided[:found]]
-    for size in range(places + 1):
+    for size in range(slots + 1):
         for support in map(set, combinations(columns[fixed:].tolist(), size)):
             parts = [part for part in counted + opened if set(part[0]) <= support and not set(part[1]) & support]
             every = [part for part in parts if part in counted]
             if any(suspect <= support for suspect in lists):
                 assert not every
     # Each set of all places lies in exactly one part that leaves out what it does not hold.
-    for support in map(set, combinations(columns[fixed:].tolist(), min(places, d - fixed))):
+    for support in map(set, combinations(columns[fixed:].tolist(), min(slots, d - fixed))):
         holds = [part for part in counted + opened if set(part[0]) <= support and not set(part[1]) & support]
         assert len(holds) == 1
 

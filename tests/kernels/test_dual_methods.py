@@ -28,12 +28,12 @@ def twin_prox_conjugate_loss(problem, u, tau):
     return -problem.y * np.array(p)
 
 
-def twin_prox_norm(u, places, weight):
+def twin_prox_norm(u, slots, weight):
     """Prox of weight/2 times the squared k-support norm, the water level by bisection."""
     low, high = 0.0, (1.0 + weight) / max(np.abs(u).min(), 1e-12)
     for _ in range(300):
         middle = 0.5 * (low + high)
-        too_much = np.clip(middle * np.abs(u) - weight, 0.0, 1.0).sum() > places
+        too_much = np.clip(middle * np.abs(u) - weight, 0.0, 1.0).sum() > slots
         low, high = (low, middle) if too_much else (middle, high)
     z = np.clip(low * np.abs(u) - weight, 0.0, 1.0)
     return u * z / (z + weight)

@@ -52,8 +52,8 @@ def group_data(problem, curvature=None):
 
 
 def ordered(state):
-    inside, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-    return np.concatenate([inside, free]), inside.size
+    included, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+    return np.concatenate([included, free]), included.size
 
 
 def exact_union(problem, units):
@@ -67,13 +67,13 @@ def test_suspects_are_the_unions_that_are_not_positive_definite(seed):
     rng = np.random.default_rng(seed)
     widths = rng.integers(1, 4, int(rng.integers(1, 8)))
     groups, m = widths.size, int(widths.sum())
-    places = int(rng.integers(1, min(groups, 3) + 1))
+    slots = int(rng.integers(1, min(groups, 3) + 1))
     basis = rng.standard_normal((m, int(rng.integers(1, m + 3))))
     M = basis @ basis.T + rng.choice([-0.5, 0.05, 0.3, 2.0]) * np.eye(m) * rng.random(m)
     room = group_room(m, groups, 3)
     room.counts.M[:] = M
     room.first[:] = np.concatenate([[0], np.cumsum(widths)])
-    found = count_groups(groups, places, room)
+    found = count_groups(groups, slots, room)
     undecided = [{*line[line >= 0].tolist()} for line in room.counts.undecided[: min(found, MOST_SUSPECTS)]]
 
     def smallest(chosen):
@@ -82,7 +82,7 @@ def test_suspects_are_the_unions_that_are_not_positive_definite(seed):
 
     for suspect in undecided:
         assert smallest(sorted(suspect)) <= 1e-9
-    values = {chosen: smallest(chosen) for chosen in combinations(range(groups), places)}
+    values = {chosen: smallest(chosen) for chosen in combinations(range(groups), slots)}
     if found > MOST_SUSPECTS:
         assert sum(value < 1e-9 for value in values.values()) > 1
         return
@@ -119,35 +119,35 @@ def test_no_region_of_groups_is_cleared_above_its_best_model(block):
         rng = np.random.default_rng([15, seed])
         problem = grouped(awkward_problem(seed, most=8), rng)
         state = random_state(rng, problem)
-        units, inside = ordered(state)
-        places = problem.k - inside
-        free = units[inside:].tolist()
-        size = min(places, len(free))
-        values = {more: exact_union(problem, [*units[:inside], *more]) for more in combinations(free, size)}
+        units, included = ordered(state)
+        slots = problem.k - included
+        free = units[included:].tolist()
+        size = min(slots, len(free))
+        values = {more: exact_union(problem, [*units[:included], *more]) for more in combinations(free, size)}
         best = min(values.values())
         step = float(rng.choice([0.0, 1e-16, 1e-15, 1e-13, 1e-10, 1e-6, 0.1])) * float(rng.choice([-1, 1]))
         upper, tolerance = float(best) * (1.0 + step), float(rng.choice([0.0, 1e-12, 1e-6])) * float(best)
         data, room = group_data(problem), group_room(problem.units.columns, problem.d, problem.units.columns)
         walk = empty_walk(1, problem.d, problem.k, 100)
         outcome = count_of_groups(
-            data, units, inside, units.size, places, SubtreeLimits(upper, tolerance, 100, np.inf, True), walk, 0, room
+            data, units, included, units.size, slots, SubtreeLimits(upper, tolerance, 100, np.inf, True), walk, 0, room
         )  # fmt: skip
         if np.isfinite(walk.value[0]):
             better += 1
             found = walk.support[0][walk.support[0] >= 0].tolist()
-            assert {*units[:inside].tolist()} <= {*found} <= {*units.tolist()}
+            assert {*units[:included].tolist()} <= {*found} <= {*units.tolist()}
             assert len(found) <= problem.k
             value = float(exact_union(problem, found))
             assert value == pytest.approx(walk.value[0], abs=1e-7 * problem.inner.gram.constant)
         if outcome == CLEAR:
             cleared += 1
-            assert Fraction(walk.dropped[0]) <= best, seed
+            assert Fraction(walk.min_pruned_bound[0]) <= best, seed
         else:
             refused += 1
             undecided = [{*line[line >= 0].tolist()} for line in room.counts.undecided[: max(outcome, 0)]]
             for more, value in values.items():
                 if outcome > 0 and not any(suspect <= {*more} for suspect in undecided):
-                    assert Fraction(walk.dropped[0]) <= value, seed
+                    assert Fraction(walk.min_pruned_bound[0]) <= value, seed
     assert cleared > 60
     assert refused > 5
     assert better > 5
@@ -160,15 +160,15 @@ def test_layout_of_groups(seed):
     problem = grouped(awkward_problem(seed, most=9), rng)
     data, room = group_data(problem), group_room(problem.units.columns, problem.d, problem.units.columns)
     units = rng.permutation(problem.d)
-    inside, places = int(rng.integers(0, problem.d + 1)), int(rng.integers(0, 4))
+    included, slots = int(rng.integers(0, problem.d + 1)), int(rng.integers(0, 4))
     into = np.zeros(problem.units.columns, dtype=np.int64)
-    end = columns_of(data, units, inside, into, 0)
-    assert sorted(into[:end].tolist()) == problem.units.columns_of(units[:inside]).tolist()
-    widths = sorted((len(problem.units.groups[g]) for g in units[inside:]), reverse=True)
-    assert widest(data, units, inside, problem.d, places, room) == sum(widths[:places])
-    value = value_on(data, units, inside, room)
+    end = columns_of(data, units, included, into, 0)
+    assert sorted(into[:end].tolist()) == problem.units.columns_of(units[:included]).tolist()
+    widths = sorted((len(problem.units.groups[g]) for g in units[included:]), reverse=True)
+    assert widest(data, units, included, problem.d, slots, room) == sum(widths[:slots])
+    value = value_on(data, units, included, room)
     if np.isfinite(value):
-        exact = float(exact_union(problem, units[:inside].tolist()))
+        exact = float(exact_union(problem, units[:included].tolist()))
         assert value == pytest.approx(exact, abs=1e-6 * problem.inner.gram.constant)
 
 
@@ -196,9 +196,9 @@ def test_fits_are_kept_up_to_date_group_by_group(seed):
         x = np.linalg.solve(H[np.ix_(columns, columns)], b[columns])
         return x, constant - 0.5 * b[columns] @ x
 
-    level, inside, out = 0, set(), set()
+    level, included, out = 0, set(), set()
     for _ in range(problem.d):
-        free = stack.units[level, stack.inside[level] : stack.present[level]]
+        free = stack.units[level, stack.included[level] : stack.present[level]]
         if free.size == 0 or stack.size[level] == 0:
             break
         locate(stack, level, rooms.fits)
@@ -206,7 +206,7 @@ def test_fits_are_kept_up_to_date_group_by_group(seed):
         columns = stack.columns[level, :m]
         x, value = fitted(columns)
         assert stack.x[level, :m] == pytest.approx(x, abs=1e-7 * np.abs(x).max())
-        position = int(rng.integers(stack.inside[level], stack.present[level]))
+        position = int(rng.integers(stack.included[level], stack.present[level]))
         group = int(stack.units[level, position])
         left = np.setdiff1d(columns, problem.units.groups[group])
         K, trial = inverse_of(stack, level), rooms.fits.trial
@@ -219,7 +219,7 @@ def test_fits_are_kept_up_to_date_group_by_group(seed):
         assert trial[:m] == pytest.approx(expected, abs=1e-7 * np.abs(x).max())
         if rng.random() < 0.5:
             put_in(data, stack, level, position, rooms)
-            inside.add(group)
+            included.add(group)
         else:
             into = level + int(rng.integers(0, 2)) if level + 1 < stack.size.size else level
             before = {*columns.tolist()}
@@ -228,10 +228,10 @@ def test_fits_are_kept_up_to_date_group_by_group(seed):
                 assert {*stack.columns[level, :m].tolist()} == before
             level = into
             out.add(group)
-        assert {*stack.units[level, : stack.inside[level]].tolist()} == inside
+        assert {*stack.units[level, : stack.included[level]].tolist()} == included
         assert {*stack.units[level, : stack.present[level]].tolist()} == {*range(problem.d)} - out
         fixed = stack.fixed[level]
-        assert {*stack.columns[level, :fixed].tolist()} == {*problem.units.columns_of(inside).tolist()}
+        assert {*stack.columns[level, :fixed].tolist()} == {*problem.units.columns_of(included).tolist()}
 
 
 @given(SEEDS)
@@ -241,7 +241,7 @@ def test_formula_of_groups_is_the_reference_less_its_allowance(seed):
     problem, curvature = independent_problem(rng)
     data, d = group_data(problem, curvature), problem.units.columns
     state = random_state(rng, problem)
-    units, inside = ordered(state)
+    units, included = ordered(state)
     columns = problem.units.columns_of(units)
     if columns.size == 0:
         return
@@ -250,18 +250,18 @@ def test_formula_of_groups_is_the_reference_less_its_allowance(seed):
     if rng.random() < 0.5:
         x = np.linalg.solve(problem.inner.hessian[np.ix_(columns, columns)], problem.inner.gram.b[columns])
     also = skip = NONE
-    places = problem.k - inside
-    kind = rng.integers(3) if inside < units.size and places > 0 else 0
-    position = int(rng.integers(inside, units.size)) if kind else NONE
-    S, C = units[:inside].tolist(), units[inside:].tolist()
+    slots = problem.k - included
+    kind = rng.integers(3) if included < units.size and slots > 0 else 0
+    position = int(rng.integers(included, units.size)) if kind else NONE
+    S, C = units[:included].tolist(), units[included:].tolist()
     if kind == 1:
-        also, places = position, places - 1
+        also, slots = position, slots - 1
         S, C = [*S, int(units[position])], [g for g in C if g != units[position]]
     elif kind == 2:
         skip = position
         C = [g for g in C if g != units[position]]
         x[np.isin(columns, problem.units.groups[int(units[position])])] = 0.0
-    bound = group_formula(data, columns, x, columns.size, units, inside, units.size, places, also, skip, room)
+    bound = group_formula(data, columns, x, columns.size, units, included, units.size, slots, also, skip, room)
     full = np.zeros(d)
     full[columns] = x
     instance = Instance(
@@ -274,8 +274,8 @@ def test_formula_of_groups_is_the_reference_less_its_allowance(seed):
         assert bound >= reference - 1e-9 * scale
     for i, j in enumerate(columns):
         room.at[j] = i
-    largest = np.empty(max(1, problem.k - inside))
-    excess = group_excess(data, units, inside, units.size, x, NONE, room, largest)
+    largest = np.empty(max(1, problem.k - included))
+    excess = group_excess(data, units, included, units.size, x, NONE, room, largest)
     D, members = data.columns.curvature, problem.units.groups
-    weights = sorted((sum(D[j] * full[j] ** 2 for j in members[g]) for g in units[inside:]), reverse=True)
+    weights = sorted((sum(D[j] * full[j] ** 2 for j in members[g]) for g in units[included:]), reverse=True)
     assert excess == pytest.approx(0.5 * sum(weights[largest.size :]), abs=1e-9 * scale)

@@ -128,22 +128,22 @@ def test_elimination(seed):
     problem = Problem(A, rng.standard_normal(n), min(d, 3), lam=float(rng.choice([0.1, 1e-9])))
     data = walk_data(problem, None)
     rooms = [count_room(d), count_room(d)]
-    order, inside = rng.permutation(d), int(rng.integers(0, d))
+    order, included = rng.permutation(d), int(rng.integers(0, d))
     level = float(rng.random()) * data.constant
     answers = []
     for text, room in zip((eliminate.py_func, eliminate.text), rooms, strict=True):
         room.order[:d] = order
         with np.errstate(all="ignore"):
-            answers.append(text(data, inside, d, level, 1e-12, room))
+            answers.append(text(data, included, d, level, 1e-12, room))
     assert answers[0] == answers[1]
     if answers[0]:
-        left = np.tril_indices(d - inside)
-        scale = abs(rooms[0].M[: d - inside, : d - inside][left]).max(initial=1.0)
+        left = np.tril_indices(d - included)
+        scale = abs(rooms[0].M[: d - included, : d - included][left]).max(initial=1.0)
         np.testing.assert_allclose(
-            rooms[1].M[: d - inside, : d - inside][left], rooms[0].M[: d - inside, : d - inside][left],
+            rooms[1].M[: d - included, : d - included][left], rooms[0].M[: d - included, : d - included][left],
             rtol=1e-9, atol=1e-10 * scale,
         )  # fmt: skip
-    assert eliminate.text(data, inside, d, level, np.inf, rooms[1]) is False
+    assert eliminate.text(data, included, d, level, np.inf, rooms[1]) is False
 
 
 LOSSES = (Quadratic(), Huber(0.5), Logistic(), Poisson(), SquaredHinge(), PseudoHuber(0.7))
@@ -194,7 +194,7 @@ def test_the_last_place(seed, k):
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     fit = leaf_fit.empty_fit.py_func(np.arange(k), np.zeros(k), weights[:n], bool(rng.integers(2)))
     fit = fit._replace(**{name: rng.random(getattr(fit, name).shape) for name in (
-        "inside", "z", "weights", "roots", "upward", "downward", "thirds", "fourths", "of_pi", "of_rest",
+        "included", "z", "weights", "roots", "upward", "downward", "thirds", "fourths", "of_pi", "of_rest",
     )}, b=-y * weights[:n] * rng.random(n))  # fmt: skip
     first, second, r = rng.standard_normal((3, n))
     out = np.zeros(n)

@@ -346,15 +346,15 @@ def test_who_comes_second_waits_and_finds_what_the_first_has_compiled(kernel, tm
 @needs_posix
 def test_who_has_waited_and_who_comes_anew_do_not_go_together(tmp_path):
     """The one before removes the file that is waited for; who then makes it anew must wait, too."""
-    file, inside, most = tmp_path / "file.lock", [], []
+    file, included, most = tmp_path / "file.lock", [], []
 
     def work():
         for _ in range(20):
             with turn(file):
-                inside.append(1)
-                most.append(len(inside))
+                included.append(1)
+                most.append(len(included))
                 time.sleep(0.001)
-                inside.pop()
+                included.pop()
 
     at_work = [threading.Thread(target=work) for _ in range(4)]
     for thread in at_work:

@@ -20,7 +20,7 @@ from exactsel.bounds.witness import LeafFits
 from exactsel.kernels import leaf_closing
 from exactsel.kernels.apg import Perspective
 from exactsel.kernels.leaf_candidate import add_candidate, empty_candidates
-from exactsel.kernels.leaf_closing import close_last_places, products_of_two
+from exactsel.kernels.leaf_closing import close_last_slots, products_of_two
 from exactsel.kernels.leaf_cost import cost_of_one, costs_of_pairs, margins_of, steps_of_pair
 from exactsel.kernels.leaf_fit import EXTREME, REACH, empty_fit, fit_small
 from exactsel.kernels.leaf_rows import bound_at_step
@@ -116,13 +116,13 @@ class Beside:
         part[np.minimum(pi, 1 - pi) <= EXTREME] = 0.0
         w = self.rows * pi * (1 - pi) * part
         assert np.allclose(w, fit.weights, rtol=1e-12, atol=0)
-        inside, others = data.whole[fit.columns].T, data.whole[self.pool[list(chosen)]].T
+        included, others = data.whole[fit.columns].T, data.whole[self.pool[list(chosen)]].T
         ridge = lam * np.eye(fit.x.size)
         if self.levelled:
-            inside, ridge[-1, -1] = np.column_stack([inside, np.ones(w.size)]), 0.0
-        H = inside.T @ (w[:, None] * inside) + ridge
-        moves = np.linalg.solve(H, inside.T @ (w[:, None] * others))
-        r = others - inside @ moves
+            included, ridge[-1, -1] = np.column_stack([included, np.ones(w.size)]), 0.0
+        H = included.T @ (w[:, None] * included) + ridge
+        moves = np.linalg.solve(H, included.T @ (w[:, None] * others))
+        r = others - included @ moves
         bends = r.T @ (w[:, None] * r) + moves.T @ ridge @ moves + lam * np.eye(len(chosen))
         steps = -np.linalg.solve(bends, others.T @ fit.b)
         cubes = self.rows * pi * (1 - pi) * part**3 * abs(2 * pi - 1) * abs(r.T) ** 3
@@ -232,13 +232,13 @@ def random_region(seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(2, 9))
     case = random_case(seed, loss="logistic", lam=float(10.0 ** rng.uniform(-6, 1.5)), n=int(rng.integers(2, 15)), d=d)
-    places = int(rng.integers(1, 3))
-    inside = int(rng.integers(0, 3))
+    slots = int(rng.integers(1, 3))
+    included = int(rng.integers(0, 3))
     case.y[:2] = 1.0, -1.0
-    problem = prepared(rng, case.A, case.y, min(d, inside + places), case.lam)
+    problem = prepared(rng, case.A, case.y, min(d, included + slots), case.lam)
     state = np.full(problem.d, FREE, dtype=np.int8)
     order = rng.permutation(problem.d)
-    state[order[: problem.k - min(places, problem.k)]] = IN
+    state[order[: problem.k - min(slots, problem.k)]] = IN
     free = np.flatnonzero(state == FREE)
     state[free[rng.random(free.size) < 0.1]] = OUT
     return rng, problem, state
@@ -246,17 +246,17 @@ def random_region(seed):
 
 def ended(problem, state, best, tolerance, start=None, stop=STOP, adopts=True):
     perspective = perspective_of(problem)
-    inside, pool = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+    included, pool = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
     start = np.zeros(problem.d) if start is None else start
-    return close_last_places(
-        perspective.loss, Perspective(*perspective), inside, pool, problem.k - inside.size, start, best, tolerance,
+    return close_last_slots(
+        perspective.loss, Perspective(*perspective), included, pool, problem.k - included.size, start, best, tolerance,
         1e-8 * problem.gradient_scale, adopts, stop,
     )  # fmt: skip
 
 
 def test_a_stop_while_candidates_are_looked_at(monkeypatch):
     monkeypatch.setattr(leaf_closing, "_gather", lambda *arguments: (-1, np.inf))
-    kernel = getattr(leaf_closing.close_places, "py_func", leaf_closing.close_places)
+    kernel = getattr(leaf_closing.close_slots, "py_func", leaf_closing.close_slots)
     rng = np.random.default_rng(0)
     problem = Problem(rng.standard_normal((30, 8)), rng.choice([-1.0, 1.0], 30), 2, loss="logistic", lam=0.1)
     perspective, none = perspective_of(problem), np.array([], dtype=np.int64)
@@ -369,9 +369,9 @@ def test_ill_scaled_columns(seed):
     y = np.where(A[:, 0] / 1e5 + rng.standard_normal(40) > 1.0, 1.0, -1.0)
     for intercept in (True, False):
         problem = Problem.prepared(A, y, 3, loss="logistic", lam=1e-3, intercept=intercept)
-        for inside in range(8):
+        for included in range(8):
             state = np.full(8, FREE, dtype=np.int8)
-            state[inside] = IN
+            state[included] = IN
             least = min(region_values(problem, state).values())
             for best in (least, 0.9 * least):
                 ending = ended(problem, state, best, 1e-6 * least)

@@ -22,13 +22,13 @@ def check_sets(seed):
     """Every set that comes to the level is listed, and no other but by a hair."""
     rng, q = random_quadratic(seed)
     m = q.h.size
-    inside = np.where(rng.random(m) < 0.2, IN, FREE).astype(np.int8)
-    fixed = np.flatnonzero(inside == IN).tolist()
-    free = np.flatnonzero(inside == FREE).tolist()
-    places = int(rng.integers(0, len(free) + 1))
+    included = np.where(rng.random(m) < 0.2, IN, FREE).astype(np.int8)
+    fixed = np.flatnonzero(included == IN).tolist()
+    free = np.flatnonzero(included == FREE).tolist()
+    slots = int(rng.integers(0, len(free) + 1))
     minima = {
         tuple(sorted([*fixed, *chosen])): exact_minimum(q.H, q.h, [*fixed, *chosen])
-        for chosen in combinations(free, places)
+        for chosen in combinations(free, slots)
     }
     lowest_of_all = float(min(minima.values()))
     level = lowest_of_all * float(rng.choice([1.2, 1.0, 0.9999, 0.9, 0.5]))
@@ -36,7 +36,7 @@ def check_sets(seed):
         level = float(rng.choice([float(v) for v in minima.values()]))
     found = np.full((200, max(1, m)), -1, dtype=np.int64)
     made = decisions(1000 if rng.random() < 0.9 else 3, m, float(rng.choice([0.0, 2.0, 10.0, 1e3])))
-    ended, count, _, _ = list_sets(q, inside, places, level, 1e12, NEVER, found, made)
+    ended, count, _, _ = list_sets(q, included, slots, level, 1e12, NEVER, found, made)
     assert ended == COMPLETE
     listed = {tuple(sorted(row[row >= 0].tolist())) for row in found[:count]}
     assert len(listed) == count
@@ -48,46 +48,46 @@ def check_sets(seed):
     if made.counts[FULL]:
         assert len(made.words) == 3
         return {}
-    return check_words(q, made.words[: made.counts[WORDS]].tolist(), fixed, free, places, level, found)
+    return check_words(q, made.words[: made.counts[WORDS]].tolist(), fixed, free, slots, level, found)
 
 
-def check_words(q, words, fixed, free, places, level, found):
+def check_words(q, words, fixed, free, slots, level, found):
     """The decisions are a tree over the region, and each part is closed by what the word says; how often each is."""
     met = dict.fromkeys(("counted", "all", "put in", "listed"), 0)
 
     def above(columns):
         assert exact_minimum(q.H, q.h, columns) > Fraction(level) * (1 - Fraction(1, 10**12))
 
-    def part(inside, candidates, places):
+    def part(included, candidates, slots):
         word = words.pop(0)
         kind, argument = word & 7, word >> 3
         rest = [j for j in candidates if j != argument]
         if kind == BRANCHED:
             assert argument in candidates
-            assert places > 0
-            part(inside, rest, places)
-            part([*inside, argument], rest, places - 1)
+            assert slots > 0
+            part(included, rest, slots)
+            part([*included, argument], rest, slots - 1)
         elif kind == PUT_IN:
             assert argument in candidates
-            assert places > 0
+            assert slots > 0
             met["put in"] += 1
-            above([*inside, *rest])
-            part([*inside, argument], rest, places - 1)
+            above([*included, *rest])
+            part([*included, argument], rest, slots - 1)
         elif kind == CLOSED and argument > 0:
             met["listed"] += 1
-            used = {*inside, *(candidates if places > 0 else [])}
+            used = {*included, *(candidates if slots > 0 else [])}
             assert used <= {*found[argument - 1].tolist()}
-            assert len(used) - len(inside) <= places
+            assert len(used) - len(included) <= slots
         elif kind == CLOSED:
             met["all"] += 1
-            above([*inside, *(candidates if places > 0 else [])])
+            above([*included, *(candidates if slots > 0 else [])])
         else:
             assert word == COUNTED
             met["counted"] += 1
-            for chosen in combinations(candidates, min(places, len(candidates))):
-                above([*inside, *chosen])
+            for chosen in combinations(candidates, min(slots, len(candidates))):
+                above([*included, *chosen])
 
-    part(fixed, free, places)
+    part(fixed, free, slots)
     assert words == []
     return met
 
@@ -121,10 +121,10 @@ def test_the_lowest_value_is_below_the_minimum_from_any_point(seed, scale):
 def test_a_listing_that_is_broken_off_says_so():
     _, q = random_quadratic(5)
     m = q.h.size
-    inside, found = np.full(m, FREE, dtype=np.int8), np.full((1, m), -1, dtype=np.int64)
-    assert list_sets(q, inside, 1, 0.0, 1e12, NEVER, found, NOTHING)[0] == TOO_LONG
-    assert list_sets(q, inside, 1, 0.0, 1.0, NEVER, found, NOTHING)[0] == TOO_MUCH_WORK
-    assert list_sets(q, inside, 1, 0.0, 1e12, np.ones(1, dtype=np.bool_), found, NOTHING)[0] == STOPPED
+    included, found = np.full(m, FREE, dtype=np.int8), np.full((1, m), -1, dtype=np.int64)
+    assert list_sets(q, included, 1, 0.0, 1e12, NEVER, found, NOTHING)[0] == TOO_LONG
+    assert list_sets(q, included, 1, 0.0, 1.0, NEVER, found, NOTHING)[0] == TOO_MUCH_WORK
+    assert list_sets(q, included, 1, 0.0, 1e12, np.ones(1, dtype=np.bool_), found, NOTHING)[0] == STOPPED
 
 
 @pytest.mark.parametrize("entry", [np.nan, 0.0, np.inf])
@@ -132,9 +132,9 @@ def test_a_listing_of_numbers_that_are_none_ends_and_claims_nothing(entry):
     m = 6
     q = Quadratic(np.full((m, m), entry), np.ones(m), np.ones(m), 0.5)
     found = np.full((100, m), -1, dtype=np.int64)
-    for places in range(1, m + 1):
-        inside = np.full(m, FREE, dtype=np.int8)
-        ended, count, _, _ = list_sets(q, inside, places, 0.0, 1e12, NEVER, found, decisions(50, m))
+    for slots in range(1, m + 1):
+        included = np.full(m, FREE, dtype=np.int8)
+        ended, count, _, _ = list_sets(q, included, slots, 0.0, 1e12, NEVER, found, decisions(50, m))
         # One place is left, or one for each: these sets can only be listed.
-        assert ended == (COMPLETE if places in (1, m) else TOO_MUCH_WORK)
-        assert ended == TOO_MUCH_WORK or count == (m if places == 1 else 1)
+        assert ended == (COMPLETE if slots in (1, m) else TOO_MUCH_WORK)
+        assert ended == TOO_MUCH_WORK or count == (m if slots == 1 else 1)

@@ -28,9 +28,9 @@ def quadratic(rng, m):
     return H, A.T @ rng.normal(size=m + 3), np.sqrt(np.diagonal(H)) * (1 + 1e-15)
 
 
-def suspected(H, h, lengths, flags, places, level):
+def suspected(H, h, lengths, flags, slots, level):
     room = count_room(h.size)
-    found = suspected_sets(count_data(H, h, lengths), flags, places, level, room)
+    found = suspected_sets(count_data(H, h, lengths), flags, slots, level, room)
     return (
         None
         if found == NOT_COUNTED
@@ -45,14 +45,14 @@ def test_every_set_that_comes_down_to_the_level_is_suspected(seed):
     m = int(rng.integers(2, 10))
     H, h, lengths = quadratic(rng, m)
     flags = rng.choice([OUT, FREE, FREE, FREE, IN], m).astype(np.int8)
-    inside, free = np.flatnonzero(flags == IN).tolist(), np.flatnonzero(flags == FREE).tolist()
-    places = int(rng.integers(1, 5))
-    if len(free) <= places:
+    included, free = np.flatnonzero(flags == IN).tolist(), np.flatnonzero(flags == FREE).tolist()
+    slots = int(rng.integers(1, 5))
+    if len(free) <= slots:
         return
-    values = {frozenset(more): least(H, h, inside + list(more)) for more in combinations(free, places)}
-    level = float(rng.choice([*values.values(), np.quantile([*values.values()], 0.1), least(H, h, inside)]))
+    values = {frozenset(more): least(H, h, included + list(more)) for more in combinations(free, slots)}
+    level = float(rng.choice([*values.values(), np.quantile([*values.values()], 0.1), least(H, h, included)]))
     level = level * float(rng.choice([1.0, 1.0 + 1e-9, 1.0 - 1e-9, 1.01]))
-    found = suspected(H, h, lengths, flags, places, level)
+    found = suspected(H, h, lengths, flags, slots, level)
     if found is None:
         return
     below = {more for more, value in values.items() if value <= level - 1e-12 * abs(level)}
@@ -62,8 +62,8 @@ def test_every_set_that_comes_down_to_the_level_is_suspected(seed):
     assert not above, "sets far above the level are no suspects"
 
 
-@pytest.mark.parametrize("places", [1, 2, 3, 4])
-def test_it_counts(places):
+@pytest.mark.parametrize("slots", [1, 2, 3, 4])
+def test_it_counts(slots):
     """Most regions of a few easy problems, with and without sets to be listed."""
     counted, listed = 0, 0
     for seed in range(60):
@@ -71,8 +71,8 @@ def test_it_counts(places):
         H, h, lengths = quadratic(rng, 9)
         flags = np.full(9, FREE, dtype=np.int8)
         flags[0] = IN
-        values = [least(H, h, [0, *more]) for more in combinations(range(1, 9), places)]
-        found = suspected(H, h, lengths, flags, places, float(np.sort(values)[min(3, len(values) - 1)]) * (1 - 1e-9))
+        values = [least(H, h, [0, *more]) for more in combinations(range(1, 9), slots)]
+        found = suspected(H, h, lengths, flags, slots, float(np.sort(values)[min(3, len(values) - 1)]) * (1 - 1e-9))
         counted += found is not None
         listed += bool(found)
     assert counted > 15

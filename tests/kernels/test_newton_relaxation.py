@@ -17,33 +17,33 @@ from exactsel.kernels.selection import prox_k_support
 NEVER = np.zeros(1, dtype=np.bool_)
 
 
-def slow_norm(x, fixed, places):
+def slow_norm(x, fixed, slots):
     """||x_S||^2 + squared k-support norm of x_C, by bisection over the indicators' level."""
     size = np.abs(x[fixed:])
-    if np.count_nonzero(size) <= places:
+    if np.count_nonzero(size) <= slots:
         return float(x @ x)
     low, high = 0.0, 1.0 / size[size > 0].min()
     for _ in range(200):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if np.minimum(1.0, middle * size).sum() < places else (low, middle)
+        low, high = (middle, high) if np.minimum(1.0, middle * size).sum() < slots else (low, middle)
     z = np.minimum(1.0, high * size)
     return float(x[:fixed] @ x[:fixed] + np.sum(size[size > 0] ** 2 / z[size > 0]))
 
 
-def slow_minimum(M, linear, fixed, places, lam, u):
+def slow_minimum(M, linear, fixed, slots, lam, u):
     """The least value of the model, by proximal gradient steps."""
     step, u = 1.0 / np.linalg.eigvalsh(M)[-1], u.copy()
     for _ in range(20_000):
         new = np.empty_like(u)
-        prox_k_support(u - step * (M @ u - linear), fixed, places, step * lam, 0.0, new)
+        prox_k_support(u - step * (M @ u - linear), fixed, slots, step * lam, 0.0, new)
         if np.abs(new - u).max() <= 1e-12 * (1.0 + np.abs(u).max()):
             break
         u = new
-    return value_of(M, linear, fixed, places, lam, u)
+    return value_of(M, linear, fixed, slots, lam, u)
 
 
-def value_of(M, linear, fixed, places, lam, u):
-    return 0.5 * u @ M @ u - linear @ u + 0.5 * lam * slow_norm(u, fixed, places)
+def value_of(M, linear, fixed, slots, lam, u):
+    return 0.5 * u @ M @ u - linear @ u + 0.5 * lam * slow_norm(u, fixed, slots)
 
 
 @pytest.mark.parametrize("seed", sample(20, 200, smoke=2))
@@ -51,14 +51,14 @@ def test_the_model_is_minimised(seed):
     rng = np.random.default_rng(seed)
     m = int(rng.integers(2, 12))
     fixed = int(rng.integers(0, m - 1))
-    places = int(rng.integers(1, m - fixed))
+    slots = int(rng.integers(1, m - fixed))
     A = rng.standard_normal((m + 3, m)) * 10.0 ** rng.uniform(-0.5, 0.5, m)
     if seed % 3 == 0:
         A[:, 0] = A[:, 1]
     M, linear, lam = A.T @ A, A.T @ rng.standard_normal(m + 3), float(10.0 ** rng.uniform(-1, 1))
     u, H = np.zeros(m), np.empty((m, m))
-    assert minimise_model(np.tril(M), linear, fixed, places, lam, u, H)
-    least, value = slow_minimum(M, linear, fixed, places, lam, u), value_of(M, linear, fixed, places, lam, u)
+    assert minimise_model(np.tril(M), linear, fixed, slots, lam, u, H)
+    least, value = slow_minimum(M, linear, fixed, slots, lam, u), value_of(M, linear, fixed, slots, lam, u)
     assert value >= least - 1e-9 * (1.0 + abs(least))
     assert value <= least + 0.03 * abs(least) + 1e-9
 
@@ -68,8 +68,8 @@ def test_the_norm_is_that_of_its_definition(seed):
     rng = np.random.default_rng(seed)
     m = int(rng.integers(2, 15))
     fixed = int(rng.integers(0, m - 1))
-    places, x = int(rng.integers(1, m - fixed)), rng.standard_normal(m) * (rng.random(m) < 0.7)
-    assert k_support_norm(x, fixed, places, np.empty(m)) == pytest.approx(slow_norm(x, fixed, places), rel=1e-9)
+    slots, x = int(rng.integers(1, m - fixed)), rng.standard_normal(m) * (rng.random(m) < 0.7)
+    assert k_support_norm(x, fixed, slots, np.empty(m)) == pytest.approx(slow_norm(x, fixed, slots), rel=1e-9)
 
 
 def relaxed(problem, columns, fixed, cutoff, start, stop=NEVER):

@@ -347,7 +347,7 @@ def test_a_column_leaves_nothing_to_others_that_have_limits():
         for curvature in ([], [1e-3, 1e-16, 1e-3]):
             for tree in ([USE + 8 * FIRST_POINT, CLOSE], [USE + 8, CLOSE]):
                 proof = replace(
-                    blank, curvature=np.array(curvature), point_value=np.array(point), scope="bounded models",
+                    blank, curvature=np.array(curvature), point_value=np.array(point), valid_for="bounded models",
                     point_index=np.arange(3, dtype=np.int32), point_size=np.array([3], np.int32),
                     dual_value=np.zeros(0), tree=np.array(tree, np.int32), lower=2.0 * best + 1e-6, upper=1e300,
                 )  # fmt: skip

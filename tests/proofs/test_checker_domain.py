@@ -40,7 +40,7 @@ def claim(about, **changes):
     entries = {
         "family": "regression", "loss": about.loss, "n": n, "d": d, "k": about.k, "groups": len(about.groups) or None,
         "problem_hash": problem_hash(about), "lower": 0.0, "upper": 1e300, "weights": about.weights is not None,
-        "intercept": about.intercept, "scale": False, "scope": "",
+        "intercept": about.intercept, "scale": False, "valid_for": "",
         "curvature": number, "model_value": number, "point_value": number,
         "dual_value": number, "model_index": none, "point_size": none,
         "tree": np.array([CLOSE], dtype=np.int32), "point_index": none,

@@ -82,8 +82,8 @@ def test_the_same_regions_are_closed(seed):
         np.testing.assert_array_equal(found, expected)
         parts = [np.array([*at._by_pivots(state)]) for state in states[:2]]
         for whole, each in zip(expected, parts, strict=False):
-            places = instance.k - np.sum(each == 2, axis=1)
-            if np.all(places >= 0):
+            slots = instance.k - np.sum(each == 2, axis=1)
+            if np.all(slots >= 0):
                 assert not whole or np.all(at._counted_in_tables(each, instance.k))
 
 
@@ -92,7 +92,7 @@ def test_every_triple_is_looked_at():
     """One set of three is below the level, wherever it stands among more columns than are looked at together."""
     rng = np.random.default_rng(3)
     X = np.linalg.qr(rng.standard_normal((90, 70)))[0]
-    places = [
+    slots = [
         [70 - 1, 1, 0],
         [5, 4, 3],
         [8, 7, 6],
@@ -100,7 +100,7 @@ def test_every_triple_is_looked_at():
         *(rng.permutation(70)[:3].tolist() for _ in range(200)),
     ]
     for k in (3, 4):
-        for chosen in places if k == 3 else places[:20]:
+        for chosen in slots if k == 3 else slots[:20]:
             order = np.concatenate([chosen, np.setdiff1d(np.arange(70), chosen)])
             A = np.empty((90, 70))
             A[:, order] = X

@@ -359,8 +359,8 @@ def test_sets_are_looked_at_one_by_one_within_the_limit_only(monkeypatch):
 
     for name in ("semidefinite.unproven", "group_counting._doubtful", "group_counting._not_run"):
         monkeypatch.setattr(f"exactsel_certificates.{name}", never)
-    for about, scope in ((case, ""), (grouped, ""), (dependent, "bounded models")):
-        file = written(about, [COUNTED], {0: 1.0}, 0.5 * float(y @ y), 1e300, scope=scope)
+    for about, valid_for in ((case, ""), (grouped, ""), (dependent, "bounded models")):
+        file = written(about, [COUNTED], {0: 1.0}, 0.5 * float(y @ y), 1e300, valid_for=valid_for)
         verdict = first_says(about, file, lower=0.49 * float(y @ y), upper=1e300, exact_limit=1.0)
         assert verdict.lower == 0.0
         with pytest.raises(AssertionError, match="one by one"):

@@ -146,10 +146,10 @@ def test_regions_are_counted_with_what_is_inside():
         instance = Instance(A, y, k, "quadratic", 0.1, groups=groups)
         state = np.full(6, FREE, dtype=np.uint8)
         state[rng.permutation(6)[: int(rng.integers(0, k + 1))]] = IN
-        inside, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+        included, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
         values = {}
-        for chosen in combinations(free.tolist(), min(k - inside.size, free.size)):
-            columns = sorted(j for g in (*inside.tolist(), *chosen) for j in groups[g])
+        for chosen in combinations(free.tolist(), min(k - included.size, free.size)):
+            columns = sorted(j for g in (*included.tolist(), *chosen) for j in groups[g])
             H = A[:, columns].T @ A[:, columns] + 0.1 * np.eye(len(columns))
             values[tuple(columns)] = 0.5 * y @ y - 0.5 * (A[:, columns].T @ y) @ np.linalg.solve(H, A[:, columns].T @ y)
         level = float(rng.choice(list(values.values()))) * float(rng.choice([1 - 1e-9, 1 + 1e-9]))

@@ -70,9 +70,9 @@ def lean_tree(case, witness):
             return
         S, C = region
         j = max(C)
-        inside, outside = (implied(hierarchy, S | {j}, C - {j}, case.k), implied(hierarchy, S, C - {j}, case.k))
+        included, outside = (implied(hierarchy, S | {j}, C - {j}, case.k), implied(hierarchy, S, C - {j}, case.k))
         words.append(8 * j + (SPLIT_IN if j % 2 else SPLIT_OUT))
-        for part in (inside, outside) if j % 2 else (outside, inside):
+        for part in (included, outside) if j % 2 else (outside, included):
             grow(part)
 
     grow(root_of(case))
@@ -144,7 +144,7 @@ def soundness(seed):
     file = random_file(rng, case, best)
     slack = 0 if case.loss == "quadratic" else best.value / 10**9 + F(1, 10**12)
     lower, upper = established(case, file)
-    if not file.header["scope"] or within_scope(case, best):
+    if not file.header["valid_for"] or within_scope(case, best):
         assert F(math.nextafter(lower, -1.0)) <= best.value + slack, seed
         verdict = verdict_on(case, file, above(best.value + slack))
         assert not verdict.verified, seed
@@ -239,9 +239,9 @@ def test_models_are_those_of_admissible_sets():
 
 def implied_has_parents(case, listed):
     """Whether a set, with what it implies, is whole."""
-    inside = listed | {*case.force_in}
-    others = frozenset(range(len(case.units))) - inside - {*case.force_out}
-    region = implied(instance_of(case).hierarchy, inside, others, case.k)
+    included = listed | {*case.force_in}
+    others = frozenset(range(len(case.units))) - included - {*case.force_out}
+    region = implied(instance_of(case).hierarchy, included, others, case.k)
     return region is not None and respects(instance_of(case).hierarchy, region[0])
 
 

@@ -54,31 +54,31 @@ def problem_of(seed, k=None, lam=None):
     return Problem.prepared(A, y, k, loss="logistic", lam=lam, **options)
 
 
-def truth(problem, inside=(), free=None):
+def truth(problem, included=(), free=None):
     """The smallest objective of a model on some columns and any others that fill the places."""
     free = range(problem.d) if free is None else free
-    places = min(problem.k - len(inside), len(free))
-    return min(problem.fit((*inside, *more)).value for more in combinations(free, places))
+    slots = min(problem.k - len(included), len(free))
+    return min(problem.fit((*included, *more)).value for more in combinations(free, slots))
 
 
 def divided(rng, problem):
     """A tree whose regions hold two more columns at most."""
     words = list[int]()
 
-    def grow(inside, free):
-        places = min(problem.k - len(inside), len(free))
-        if places == 0 or (places <= 2 and rng.random() < 0.6):
+    def grow(included, free):
+        slots = min(problem.k - len(included), len(free))
+        if slots == 0 or (slots <= 2 and rng.random() < 0.6):
             words.extend([LEAF, CLOSE])
             return
         j = int(rng.choice(free))
         rest = [i for i in free if i != j]
-        if places <= 2 and rng.random() < 0.5:
+        if slots <= 2 and rng.random() < 0.5:
             words.extend([LEAF, 8 * j + PUT_IN if rng.random() < 0.5 else 8 * j + LEAVE_OUT])
-            grow([*inside, j] if words[-1] & 7 == PUT_IN else inside, rest)
+            grow([*included, j] if words[-1] & 7 == PUT_IN else included, rest)
             return
         words.append(8 * j + SPLIT_IN)
-        grow([*inside, j], rest)
-        grow(inside, rest)
+        grow([*included, j], rest)
+        grow(included, rest)
 
     grow([], list(range(problem.d)))
     return words
@@ -97,12 +97,12 @@ def test_both_checkers_establish_the_best_model_and_nothing_above_it(seed):
     assert second_says(about, proof, lower=level, upper=1e300) != ""
 
 
-def leaf(problem, inside, level=1e-3):
+def leaf(problem, included, level=1e-3):
     """What the first checker makes of a fit on some columns."""
     about = searched_instance_of(problem)
     proof = _Stored(problem.d).as_proof(about, np.zeros(0), level, "")
     last = LeafRegions(RegressionRegions(about, proof, EXACT_LIMIT))
-    return about, last, last._leaf(last._fits(np.array([inside], dtype=np.intp)), 0)
+    return about, last, last._leaf(last._fits(np.array([included], dtype=np.intp)), 0)
 
 
 @pytest.mark.parametrize("seed", sample(100, 6000, smoke=5))
@@ -110,22 +110,22 @@ def test_what_columns_take_is_never_less_than_what_their_best_model_takes(seed):
     """Both ways to tell it, of every column and every pair."""
     problem = problem_of(seed, k=4)
     rng = np.random.default_rng(seed)
-    inside = sorted(rng.permutation(problem.d)[: int(rng.integers(0, max(1, problem.d - 1)))][:2].tolist())
-    others = np.array([j for j in range(problem.d) if j not in inside], dtype=np.intp)
+    included = sorted(rng.permutation(problem.d)[: int(rng.integers(0, max(1, problem.d - 1)))][:2].tolist())
+    others = np.array([j for j in range(problem.d) if j not in included], dtype=np.intp)
     with np.errstate(all="ignore"):
-        about, _, fit = leaf(problem, inside)
+        about, _, fit = leaf(problem, included)
         # Where there is an intercept b counts only with the move that makes it sum to zero.
         none = fit.cost_of(Step(*np.zeros((5, 1))), 0.0, 0.0)[0]
-        assert not fit.bound - none > problem.fit(inside).value * (1.0 + 1e-13)
+        assert not fit.bound - none > problem.fit(included).value * (1.0 + 1e-13)
         candidates, every = Candidates(fit, about.A.T[others], others), np.arange(len(others))
         i, j = np.triu_indices(len(others), 1)
-        least = np.array([problem.fit((*inside, c)).value for c in others.tolist()])
+        least = np.array([problem.fit((*included, c)).value for c in others.tolist()])
         rest = fit.costs_without_step(others, 1)
         for costs in (candidates.costs(), candidates.costs_by_rows(every, None)[1], rest):
             assert not np.any(fit.bound - costs > least * (1.0 + 1e-13))
         if i.size:
             pairs = others[i].tolist(), others[j].tolist()
-            least = np.array([problem.fit((*inside, a, b)).value for a, b in zip(*pairs, strict=True)])
+            least = np.array([problem.fit((*included, a, b)).value for a, b in zip(*pairs, strict=True)])
             both = np.maximum(fit.costs_without_step(others, 2)[i], fit.costs_without_step(others, 2)[j])
             for costs in (candidates.costs_of_pairs()[i, j], candidates.costs_by_rows(i, j)[1], both):
                 assert not np.any(fit.bound - costs > least * (1.0 + 1e-13))

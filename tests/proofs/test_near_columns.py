@@ -166,7 +166,7 @@ def test_copies_share_a_coefficient_that_is_too_large_for_one_of_them(claim):
     """One column of each direction would do with coefficients of 1.5 R ||y||, which two of each have in halves."""
     A = [[1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 1 / 1.5e6, 1 / 1.5e6]]
     case = Case(A, [0.0, 1.0], 4, "quadratic", 0.0)
-    file = written(case, [COUNTED], {}, 0.0, 1e300, scope="bounded models")
+    file = written(case, [COUNTED], {}, 0.0, 1e300, valid_for="bounded models")
     assert said(case, file, lower=claim, upper=0.5) != ""
     assert not first_says(case, file, lower=claim, upper=0.5).verified
 
@@ -178,7 +178,7 @@ def test_what_took_over_coefficients_is_not_left_out_itself(claim, tree):
     columns = [[0.0, 1.0, -0.09], [1.0, 0.0, 0.9e-14], [1.0, 1e-13, 0.0], [0.0, 1.0, 0.0]]
     A = [list(row) for row in zip(*columns, strict=True)]
     case = Case(A, [0.0, 0.0, 1.0], 4, "quadratic", 0.0, force_in=[0, 1, 2])
-    file = written(case, tree, {}, 0.0, 1e300, scope="bounded models")
+    file = written(case, tree, {}, 0.0, 1e300, valid_for="bounded models")
     assert said(case, file, lower=claim, upper=0.5) != ""
     assert not first_says(case, file, lower=claim, upper=0.5).verified
 
@@ -191,7 +191,7 @@ def test_many_near_columns_are_paid_for_once_each(m):
     columns += [[0.0, 1.0, -4.0 * eta]] * m
     A = [list(row) for row in zip(*columns, strict=True)]
     case = Case(A, [0.0, 0.0, 1.0], k, "quadratic", 0.0, force_in=[*range(m, k)])
-    file = written(case, [COUNTED], {}, 0.0, 1e300, scope="bounded models")
+    file = written(case, [COUNTED], {}, 0.0, 1e300, valid_for="bounded models")
     claim = 0.5 - 1.0001e-8 * k - 1e-11
     assert said(case, file, lower=claim, upper=0.5) != ""
     assert not first_says(case, file, lower=claim, upper=0.5).verified
@@ -202,7 +202,7 @@ def test_a_scope_says_nothing_of_weighted_huber_loss(rel):
     """Lengths of weighted columns against one of an unweighted target: too little was taken off for centring."""
     A = [[1.0, 1.0], [0.0, 2.0**-56], [0.0, 0.0]]
     case = Case(A, [0.0, 1.0, -1.0], 2, "huber", 1e-5, 1e10, weights=[1e20] * 3, level=True)
-    file = written(case, [8 * 3 + USE, CLOSE], {}, 0.0, 1e300, points=[{}], scope="bounded models")
+    file = written(case, [8 * 3 + USE, CLOSE], {}, 0.0, 1e300, points=[{}], valid_for="bounded models")
     claim = 1e20 * (1.0 - rel)  # a bounded model costs 1e20 (1 - 2.28e-11)
     given = GivenInstance(
         np.array(case.A), np.array(case.y), 2, "huber", 1e-5, 1e10, weights=np.array(case.weights), intercept=True
@@ -217,7 +217,7 @@ def test_with_a_ridge_no_copy_is_left_out(tree):
     """Two copies share the work and so pay less for it; the file shows the empty model, which hides nothing."""
     case = Case([[1.0, 1.0], [0.5, 0.5]], [2.0, 1.0], 2, "quadratic", 1.0)
     best = float(optimum(case).value)
-    file = written(case, tree, {}, 0.0, 1e300, curvature=(0.5, 0.5), scope="bounded models")
+    file = written(case, tree, {}, 0.0, 1e300, curvature=(0.5, 0.5), valid_for="bounded models")
     for claim in (best * (1.0 + 1e-9), 0.9, 1.11):
         assert said(case, file, lower=claim, upper=2.5) != ""
         assert not first_says(case, file, lower=claim, upper=2.5).verified

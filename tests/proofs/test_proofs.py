@@ -97,7 +97,7 @@ def test_two_checkers_agree_and_tell_the_truth(tmp_path):
         solve(problem, proof=file, signals=(), **random_options(seed, case))
         verdict = verify(problem, file)
         assert verdict.verified, (seed, verdict.reason)
-        assert verdict.scope or verdict.lower <= optimum.ceiling, seed
+        assert verdict.valid_for or verdict.lower <= optimum.ceiling, seed
         assert second_opinion(problem, file.read_bytes()) == "", seed
 
 
@@ -205,7 +205,7 @@ def test_dependent_columns_restrict_the_claim(tmp_path):
     result = solve(problem, proof=tmp_path / "run.exsel")
     verdict = verify(problem, result.proof)
     assert verdict.verified, verdict.reason
-    assert bool(result.scope) == bool(verdict.scope)
+    assert bool(result.valid_for) == bool(verdict.valid_for)
     assert second_opinion(problem, (tmp_path / "run.exsel").read_bytes()) == ""
 
 

@@ -81,9 +81,9 @@ def test_every_witness_bounds_every_model_of_its_region(loss):
         case = random_case(seed, loss=loss)
         instance, rng, d = instance_of(case.problem()), np.random.default_rng(seed), case.A.shape[1]
         state = rng.integers(0, 3, d)
-        inside, candidates = np.flatnonzero(state == 2)[: case.k], np.flatnonzero(state == 1)
-        places = case.k - len(inside)
-        support = [*inside, *rng.permutation(candidates)[:places]]
+        included, candidates = np.flatnonzero(state == 2)[: case.k], np.flatnonzero(state == 1)
+        places = case.k - len(included)
+        support = [*included, *rng.permutation(candidates)[:places]]
         values, _ = best_values(case, np.array([support], dtype=int)) if support else ([0.0], [0.0])
         cheapest = values[0] if support else case.objective(np.zeros(d))
         witnesses = [rp.Model(x) for x in random_models(rng, d)]
@@ -91,7 +91,7 @@ def test_every_witness_bounds_every_model_of_its_region(loss):
         if loss == "quadratic":
             witnesses.append(rp.Fit())
         for witness in witnesses:
-            bound = rp.recomputed_bound(instance, inside, candidates, witness)
+            bound = rp.recomputed_bound(instance, included, candidates, witness)
             assert bound <= cheapest + 1e-11 * (1 + abs(cheapest))
 
 
@@ -104,9 +104,9 @@ def random_models(rng, d):
 def test_a_fit_with_no_place_left_uses_what_is_inside_only():
     case = random_case(5, loss="quadratic", lam=0.0, n=9, d=5)
     instance = replace(instance_of(case.problem()), k=2)
-    inside = bounds.fit_bound(instance, [0, 1], [2, 3, 4])
-    assert inside == pytest.approx(bounds.fit_bound(instance, [0, 1], []))
-    assert inside > bounds.fit_bound(instance, [0], [1, 2, 3, 4])
+    included = bounds.fit_bound(instance, [0, 1], [2, 3, 4])
+    assert included == pytest.approx(bounds.fit_bound(instance, [0, 1], []))
+    assert included > bounds.fit_bound(instance, [0], [1, 2, 3, 4])
 
 
 def test_lam_0_leaves_no_bound_but_at_a_stationary_point():
@@ -139,10 +139,10 @@ def test_a_fit_of_another_loss_is_refused():
 def small_record():
     """min (z - y)^2/2 over two unit columns, one of which may be used: split on column 0, both sides closed."""
     instance = formula.Instance(np.eye(2), np.array([1.0, 3.0]), 1, "quadratic", 1.0)
-    inside, outside = np.array([0.5, 0.0]), np.array([0.0, 1.5])
+    included, outside = np.array([0.5, 0.0]), np.array([0.0, 1.5])
     steps = (
         rp.Divided(0, (0,), (1,), 2),
-        rp.Discarded(1, (0,), (1,), 4.75, rp.Model(inside)),
+        rp.Discarded(1, (0,), (1,), 4.75, rp.Model(included)),
         rp.Discarded(2, (), (1,), 2.75, rp.Model(outside)),
     )
     return instance, rp.Record(steps, (), 2.75, 2.75, outside)

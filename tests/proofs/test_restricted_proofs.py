@@ -217,9 +217,9 @@ def test_what_a_near_column_leaves_to_others_is_beyond_their_limits(off):
         instance, [8 * 0 + SPLIT_IN, 8 * FIRST_POINT + USE, CLOSE, CLOSE], point_value=fitted(instance, [0, 2]),
         point_index=np.arange(3), point_size=[3], curvature=np.full(3, 1e-3),
     )  # fmt: skip
-    for scope in ("", "bounded models"):
+    for valid_for in ("", "bounded models"):
         for tree in (proof.tree, [8 * FIT + USE, CLOSE], [COUNTED]):
-            file = replace(proof, scope=scope, tree=np.array(tree, np.int32))
+            file = replace(proof, valid_for=valid_for, tree=np.array(tree, np.int32))
             assert not accepted(instance, file, lower=min(2.0 * best, 0.5 * alone), upper=1e300)
 
 
@@ -234,7 +234,7 @@ def test_a_sign_leaves_bounds_of_near_columns_what_they_are():
     for tree in ([8 * FIT + USE, CLOSE], [8 * 0 + SPLIT_IN, 8 * 1 + SPLIT_IN, COUNTED, COUNTED, COUNTED]):
         best = truth(free)
         for instance in (free, signs):
-            proof = replace(file_of(instance, tree), scope="bounded models")
+            proof = replace(file_of(instance, tree), valid_for="bounded models")
             assert accepted(instance, proof, lower=best * 0.999, upper=1e300)
 
 

@@ -91,8 +91,8 @@ def test_steps_of_a_free_search_are_written_and_accepted(case, kind, tmp_path, m
     writer = ProofWriter(problem, tmp_path / "run.exsel")
     for one in events:
         writer(one, search.state)
-    lower = writer.claim(found.lower, best.upper, found.scope)
-    writer.finish(lower, best.upper, best.support, best.coef, found.scope)
+    lower = writer.claim(found.lower, best.upper, found.valid_for)
+    writer.finish(lower, best.upper, best.support, best.coef, found.valid_for)
     proof, instance = read_proof(tmp_path / "run.exsel"), instance_of(problem)
     assert (proof.lower, proof.bounds) == (lower, "signs" in kind)
     assert first_says(instance, proof).verified
@@ -113,10 +113,10 @@ def test_an_audit_follows_a_free_walk(kind, monkeypatch):
     search = Search(Problem(A, y, **about), Settings(heuristics=()))
     search.state.opened = []
     problem = restricted(kind, A, y, **about)
-    audit = Recheck(problem)
+    recheck = Recheck(problem)
     for event in [*search]:
-        audit(event, search.state)
-    assert audit.bounds > 5
+        recheck(event, search.state)
+    assert recheck.bounds > 5
 
 
 @pytest.mark.parametrize("loss", ["huber", "logistic"])
@@ -184,6 +184,8 @@ def test_the_replay_follows_a_free_walk(kind, monkeypatch):
     best = solve(problem, signals=())
     record = replace(free, coef=np.array(best.prepared.coef), upper=best.upper)
     assert replay(instance_of(problem), record).lower == free.lower
-    steps = tuple(step._replace(dropped=1.01 * best.upper) for step in record.steps if isinstance(step, Walked))
+    steps = tuple(
+        step._replace(min_pruned_bound=1.01 * best.upper) for step in record.steps if isinstance(step, Walked)
+    )
     with pytest.raises(ReplayError, match="its witness proves"):
         replay(instance_of(problem), replace(record, steps=steps, lower=best.upper))

@@ -37,8 +37,8 @@ def random_instance(seed, loss, spread=3.0):
 
 def random_region(instance, rng):
     state = rng.integers(0, 3, instance.A.shape[1]).astype(np.uint8)
-    inside = np.flatnonzero(state == 2)
-    state[inside[instance.k :]] = 1
+    included = np.flatnonzero(state == 2)
+    state[included[instance.k :]] = 1
     return state, np.flatnonzero(state == 2).tolist(), np.flatnonzero(state == 1).tolist()
 
 
@@ -140,7 +140,7 @@ def test_absurd_scales_raise_nothing_and_prove_nothing_untrue(loss, scale):
         family = {"family": "css", "loss": ""} if loss == "css" else {"loss": loss}
         relabelled = replace(proof, **family, problem_hash=problem_hash(instance), curvature=proof.curvature[:0])
         tree = np.where(proof.tree == 8 * FIT + USE, 8 * EIGENVALUES + USE, proof.tree).astype(np.int32)
-        for changed in (relabelled, replace(relabelled, tree=tree), replace(relabelled, scope="bounded models")):
+        for changed in (relabelled, replace(relabelled, tree=tree), replace(relabelled, valid_for="bounded models")):
             verdict = check(as_bytes(changed), instance)
             assert verdict.lower <= max(verdict.upper, 0.0)
 

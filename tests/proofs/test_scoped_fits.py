@@ -24,7 +24,7 @@ def stated(problem):
 
 def scoped(problem, target):
     """The bounds of a problem's regions where so much is to be shown."""
-    file = written(stated(problem), [COUNTED], {}, target, 1e300, scope="bounded models")
+    file = written(stated(problem), [COUNTED], {}, target, 1e300, valid_for="bounded models")
     instance = GivenInstance(problem.A, problem.y, problem.k, "quadratic", 0.0)
     return ScopedFits(RegressionRegions(instance.plain, parse_proof(file.data()), EXACT_LIMIT))
 
@@ -32,8 +32,8 @@ def scoped(problem, target):
 def region_of(rng, problem):
     """Some region with at least one model."""
     state = rng.choice([0, FREE, FREE, IN], problem.d).astype(np.uint8)
-    inside = np.flatnonzero(state == IN)
-    state[inside[problem.k :]] = FREE
+    included = np.flatnonzero(state == IN)
+    state[included[problem.k :]] = FREE
     return state
 
 
@@ -76,7 +76,7 @@ def test_forged_claims_about_dependent_columns_are_rejected_by_both(tree):
     A[:, 3] = A[:, 0] + A[:, 1]
     y = rng.standard_normal(9)
     case = Case(A.tolist(), y.tolist(), 3, "quadratic", 0.0)
-    file = written(case, tree, {}, 0.0, 1e300, scope="bounded models")
+    file = written(case, tree, {}, 0.0, 1e300, valid_for="bounded models")
     truth = min(
         0.5 * float(np.sum((y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]) ** 2))
         for columns in ([A] if tree[0] != COUNTED else [np.delete(A, j, axis=1) for j in range(4)])

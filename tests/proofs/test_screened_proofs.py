@@ -124,7 +124,7 @@ def test_both_checkers_verify_what_a_search_proves_and_nothing_more(
     assert said(file.read_bytes(), A, y, k, options, limits) == ""
     assert verdict.support == result.support
     assert check(proof, table_instance(checked_instance_of(problem), A, y)).verified
-    for forged in () if result.scope else forgeries(proof, best, rng):
+    for forged in () if result.valid_for else forgeries(proof, best, rng):
         data = written(forged)
         try:
             assert not check(parse_proof(data), checked_instance_of(problem)).verified

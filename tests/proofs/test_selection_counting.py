@@ -48,11 +48,11 @@ def cases():
             yield Case(A.tolist(), [0.0] * n, k, ""), kind
 
 
-def least_of(case, inside=(), candidates=None):
+def least_of(case, included=(), candidates=None):
     """The least any selection of a region costs, by the plain formula: right to TINY times ||A||²."""
     free = range(len(case.A[0])) if candidates is None else candidates
-    instance, places = ColumnInstance(np.array(case.A), case.k), min(case.k - len(inside), len(free))
-    return min(selection_objective(instance, [*inside, *more]) for more in combinations(free, places))
+    instance, slots = ColumnInstance(np.array(case.A), case.k), min(case.k - len(included), len(free))
+    return min(selection_objective(instance, [*included, *more]) for more in combinations(free, slots))
 
 
 def around(case, least):
@@ -104,13 +104,13 @@ def test_regions_one_by_one():
         n, d = int(rng.integers(4, 12)), int(rng.integers(4, 9))
         case = Case(matrix_of(rng, kind, n, d).tolist(), [0.0] * n, int(rng.integers(2, min(5, d))), "")
         A = np.array(case.A)
-        inside = rng.permutation(d)[: int(rng.integers(0, case.k))].tolist()
-        candidates = [j for j in range(d) if j not in inside and rng.random() < 0.8]
-        true, raised = around(case, least_of(case, inside, candidates))
+        included = rng.permutation(d)[: int(rng.integers(0, case.k))].tolist()
+        candidates = [j for j in range(d) if j not in included and rng.random() < 0.8]
+        true, raised = around(case, least_of(case, included, candidates))
         for level, expected in ((true, True), (raised, False)):
             counting = SelectionCounting(SelectionBounds(ColumnInstance(A, case.k), False, level, 1e9))
             if level > 0:
-                assert counting.counted(inside, candidates) is expected, (number, kind)
+                assert counting.counted(included, candidates) is expected, (number, kind)
 
 
 def test_its_work_is_counted_before_it_is_done():

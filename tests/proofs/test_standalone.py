@@ -36,10 +36,10 @@ def soundness(seed):
         lower, upper = established(case, file)
     except Beyond:
         assert not case.loss
-        assert file.header["scope"]
+        assert file.header["valid_for"]
         return "beyond"
     slack = 0 if case.loss in ("quadratic", "") else best.value / 10**9 + F(1, 10**12)
-    if not file.header["scope"] or within_scope(case, best):
+    if not file.header["valid_for"] or within_scope(case, best):
         assert F(math.nextafter(lower, -1.0)) <= best.value + slack, (seed, lower, float(best.value))
         assert said(case, file, lower=above(best.value + slack), upper=HUGE) != "", seed
     assert F(math.nextafter(upper, HUGE)) >= best.value - slack, (seed, upper, float(best.value))

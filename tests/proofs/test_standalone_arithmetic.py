@@ -65,14 +65,14 @@ def test_eigenvalues_of_columns_left():
         tree = [8 * EIGENVALUES + USE, *(8 * j + SPLIT_IN for j in range(S)), *[CLOSE] * (S + 1)]
         E = np.array(A)
         bounds = []
-        for inside in range(S, -1, -1):  # the regions: the first S columns in, then the first i in and column i out
-            basis = np.linalg.qr(E[:, :inside])[0] if inside else np.zeros((n, 0))
+        for included in range(S, -1, -1):  # the regions: the first S columns in, then the first i in and column i out
+            basis = np.linalg.qr(E[:, :included])[0] if included else np.zeros((n, 0))
             left = E - basis @ (basis.T @ E)
-            free = left[:, inside + (inside < S) :]
+            free = left[:, included + (included < S) :]
             span = np.linalg.svd(free, full_matrices=False)
             Q = span[0][:, span[1] > 1e-9]
             values = np.linalg.eigvalsh(Q.T @ left @ left.T @ Q)[::-1]
-            bounds.append(float(np.sum(left**2) - np.sum(values[: k - inside])))
+            bounds.append(float(np.sum(left**2) - np.sum(values[: k - included])))
         lower = established(case, written(case, tree, {0: 1}, 0, HUGE))[0]
         assert lower == pytest.approx(size**2 * min(bounds), rel=1e-9, abs=1e-11 * size**2), seed
 

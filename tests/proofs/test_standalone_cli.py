@@ -277,7 +277,7 @@ def test_groups_forced_columns_and_selections(files, capfd, tmp_path):
     proof, instance = files(whole_case())
     (tmp_path / "run.exsel").write_bytes(strong_file(css, optimum(css)).data())
     assert ends(capfd, [proof, instance, "--problem", "css", "-k", "2"])[0] == 0
-    data = written(css, [CLOSE], {0: 1}, 0, 1e300, scope="bounded models").data()
+    data = written(css, [CLOSE], {0: 1}, 0, 1e300, valid_for="bounded models").data()
     (tmp_path / "run.exsel").write_bytes(data)
     assert "beyond this checker" in ends(capfd, [proof, instance, "--problem", "css", "-k", "2"])[1]
 

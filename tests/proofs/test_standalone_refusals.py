@@ -65,12 +65,12 @@ def test_a_scope_is_about_centred_and_weighted_columns():
     case = Case([[v + 1024 for v in row] for row in A], [0.0, 1.0, 3.0, 4.0], 2, lam=0.0, level=True)
     best = optimum(case)
     assert not within_scope(case, best)
-    file = written(case, [8 * FIT + USE, CLOSE], {}, 0, HUGE, scope="bounded models")
+    file = written(case, [8 * FIT + USE, CLOSE], {}, 0, HUGE, valid_for="bounded models")
     alone = optimum(case._replace(k=1)).value
     lower = established(case, file)[0]
     assert float(best.value) * 1.01 < lower <= float(alone)
     wide = case._replace(A=[[10 * v for v in row] for row in case.A], weights=[0.25] * 4)
-    again = written(wide, [8 * FIT + USE, CLOSE], {}, 0, HUGE, scope="bounded models")
+    again = written(wide, [8 * FIT + USE, CLOSE], {}, 0, HUGE, valid_for="bounded models")
     assert established(wide, again)[0] == pytest.approx(lower / 4, rel=1e-6)
 
 
@@ -171,8 +171,8 @@ def test_bytes_that_are_no_proof(damage):
 
 BROKEN_HEADERS = {
     "format": ["exsl", None], "groups": [0, -1, True, 2**31, "1", []], "n": [True, -1, 2**31, 4.0, None],
-    "d": [-1, 2**31, "3"], "k": [-1, 2**31, None], "scope": ["any", None, 1], "family": [None, 1], "loss": [None, 0],
-    "problem_hash": [None, 1], "lower": ["nan", "inf", "-inf", 1.0, None, "0x1p+9999", "x"],
+    "d": [-1, 2**31, "3"], "k": [-1, 2**31, None], "valid_for": ["any", None, 1], "family": [None, 1], "loss": [None,
+    0], "problem_hash": [None, 1], "lower": ["nan", "inf", "-inf", 1.0, None, "0x1p+9999", "x"],
     "upper": ["nan", "inf", None],
 }  # fmt: skip
 
@@ -259,4 +259,4 @@ def test_witnesses_that_are_not_there_prove_zero():
 def test_a_claim_about_bounded_reconstructions_is_beyond_it():
     case = Case([[1.0, 2.0], [3.0, 4.0]], [], 1, "", 0.0)
     with pytest.raises(Beyond, match="beyond this checker"):
-        check(written(case, [CLOSE], {0: 1}, 0, HUGE, scope="bounded models").data(), **case._asdict())
+        check(written(case, [CLOSE], {0: 1}, 0, HUGE, valid_for="bounded models").data(), **case._asdict())

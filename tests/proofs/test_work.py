@@ -159,15 +159,15 @@ def test_estimates_are_those_of_the_walk():
         case = case_of(6, 7, 3)
         words, d, k = [], 7, 3
 
-        def grow(inside, left, words=words, k=k):
-            if inside == k or not left or rng.random() < 0.25:
+        def grow(included, left, words=words, k=k):
+            if included == k or not left or rng.random() < 0.25:
                 words.append(int(rng.choice([CLOSE, COUNTED])))
                 return
             j, kind = int(rng.choice(left)), int(rng.integers(4))
             rest = [i for i in left if i != j]
             words.append(8 * j + kind)
             for more in {0: (1, 0), 1: (0, 1), 2: (1,), 3: (0,)}[kind]:
-                grow(inside + more, rest)
+                grow(included + more, rest)
 
         grow(0, list(range(d)))
         proof = parse_proof(written(case, words, {}, 0.0, 1e300).data())

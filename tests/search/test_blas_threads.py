@@ -43,24 +43,24 @@ def test_an_error_gives_them_back():
 
 @pytest.mark.parametrize("first_to_leave", ["first", "second"])
 def test_another_thread_that_is_done_first_gives_nothing_back(first_to_leave):
-    inside, leave = threading.Event(), threading.Event()
+    included, leave = threading.Event(), threading.Event()
 
     def other():
         with one_thread():
-            inside.set()
+            included.set()
             leave.wait(60)
 
     thread = threading.Thread(target=other)
     if first_to_leave == "second":
         with one_thread():
             thread.start()
-            assert inside.wait(60)
+            assert included.wait(60)
         assert counts() == {1}
         leave.set()
         thread.join(60)
     else:
         thread.start()
-        assert inside.wait(60)
+        assert included.wait(60)
         with one_thread():
             leave.set()
             thread.join(60)

@@ -109,7 +109,7 @@ def test_limits_may_change_and_nothing_else(tmp_path):
         ({"heuristics": "poss"}, r"begun with heuristics = \[\]"),
         ({"subtrees": True}, r"begun with subtrees = False"),
         ({"proof": tmp_path / "p.exsel"}, r"begun without a proof, so none can be had"),
-        ({"record": True}, r"begun without a trace, an audit and a record"),
+        ({"record": True}, r"begun without a trace, a recheck and a record"),
         ({"trace": tmp_path / "t.jsonl"}, r"begun without a trace"),
         ({"start": (0,)}, r"has its models already"),
         ({"checkpoint": tmp_path / "other.ckpt"}, r"continues in the checkpoint it resumes from"),
@@ -172,10 +172,10 @@ def test_damage_is_refused_or_changes_nothing(tmp_path):
     connection = sqlite3.connect(path)
     stored = [blob for table in ("part", "spool") for (blob,) in connection.execute(f"SELECT data FROM {table}")]
     connection.close()
-    inside = {data.find(blob[:24]) + 12 for blob in stored if len(blob) > 24}
-    assert len(inside) > 3
-    assert min(inside) > 12
-    for place in [*inside, *rng.integers(0, len(data), 40).tolist()]:
+    included = {data.find(blob[:24]) + 12 for blob in stored if len(blob) > 24}
+    assert len(included) > 3
+    assert min(included) > 12
+    for place in [*included, *rng.integers(0, len(data), 40).tolist()]:
         damaged = bytearray(data)
         damaged[place] ^= 1 << int(rng.integers(8))
         other = tmp_path / "damaged.ckpt"
@@ -187,9 +187,9 @@ def test_damage_is_refused_or_changes_nothing(tmp_path):
         except InputError:
             refused += 1
         else:
-            assert place not in inside
+            assert place not in included
             assert said(again) == said(whole)
-    assert refused > len(inside)
+    assert refused > len(included)
     for size in (0, 100, len(data) // 2):
         (tmp_path / "short.ckpt").write_bytes(data[:size])
         with pytest.raises(InputError):

@@ -60,9 +60,9 @@ def random_problem(seed):
 
 def region_best(problem, state):
     """The smallest objective of the region, by trying every support."""
-    inside, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-    size = min(problem.k - inside.size, free.size)
-    return min(problem.fit([*inside, *extra]).value for extra in combinations(free.tolist(), size))
+    included, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+    size = min(problem.k - included.size, free.size)
+    return min(problem.fit([*included, *extra]).value for extra in combinations(free.tolist(), size))
 
 
 def random_state(rng, problem):
@@ -99,12 +99,12 @@ def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
         found = min(upper, model)
         assert len(subtree.support or ()) <= problem.k
         assert min([found, *subtree.open_bounds]) <= best + tolerance + rounding, seed
-        assert subtree.dropped >= min(found, best) - tolerance - rounding
+        assert subtree.min_pruned_bound >= min(found, best) - tolerance - rounding
         open_best = [region_best(problem, piece) for piece in subtree.open_states]
         for value, bound in zip(open_best, subtree.open_bounds, strict=True):
             assert bound <= value + 1e-12 * scale_of(problem), seed
         if best < min(open_best, default=np.inf) - rounding:
-            assert subtree.dropped <= best + 1e-12 * scale_of(problem), seed
+            assert subtree.min_pruned_bound <= best + 1e-12 * scale_of(problem), seed
         assert subtree.finished == (len(open_best) == 0)
         assert subtree.nodes <= budget + problem.d + 1
     assert walks > 50
@@ -121,11 +121,11 @@ def test_every_move_can_be_retraced_with_plain_numpy():
         if subtree is None:
             continue
         pieces = list(retrace(instance_of(problem), *map(frozenset, columns_of(state)), subtree.moves, None))
-        left = [(piece.inside, piece.candidates) for piece in pieces if piece.bound is None]
+        left = [(piece.included, piece.candidates) for piece in pieces if piece.bound is None]
         assert left == [tuple(map(frozenset, columns_of(piece))) for piece in subtree.open_states]
         closed = [piece.bound for piece in pieces if piece.bound is not None]
         if closed:
-            assert min(closed) >= subtree.dropped - 1e-8 * (1.0 + abs(subtree.dropped)), seed
+            assert min(closed) >= subtree.min_pruned_bound - 1e-8 * (1.0 + abs(subtree.min_pruned_bound)), seed
 
 
 @pytest.mark.parametrize("block", sample(4, 4))
@@ -153,7 +153,7 @@ def test_the_scope_is_stated():
     problem = Problem(A, A @ rng.standard_normal(A.shape[1]) + rng.standard_normal(60), 4, lam=0.0)
     result = solve(problem, threads=1, record=True)
     assert any(isinstance(event, SubtreeClosed) for event in result.events)
-    assert "models with" in result.scope
+    assert "models with" in result.valid_for
     assert result.reached
 
 
@@ -187,13 +187,13 @@ def test_relations_hold_exactly(seed):
     lengths = np.linalg.norm(A, axis=0)
     unit = A / np.where(lengths > 0, lengths, 1.0)
     order = rng.permutation(d)
-    inside, candidates = order[: d // 3], order[d // 3 :]
-    basis = basis_of(relations, unit, inside, candidates)
+    included, candidates = order[: d // 3], order[d // 3 :]
+    basis = basis_of(relations, unit, included, candidates)
     if basis is None:
         return
-    columns = np.concatenate([basis.inside, basis.further])
+    columns = np.concatenate([basis.included, basis.further])
     assert columns.size == exact_rank(A)
-    assert basis.inside.size == exact_rank(A[:, inside])
+    assert basis.included.size == exact_rank(A[:, included])
     assert sorted([*columns, *basis.others]) == sorted({*columns.tolist(), *candidates.tolist()})
     scaled = unit * relations.scale
     np.testing.assert_allclose(scaled[:, columns] @ basis.T, basis.denominator * scaled[:, basis.others], atol=1e-10)
@@ -261,13 +261,15 @@ def test_the_best_addition(seed):
     best, position, bound = best_addition(
         enumeration._data, columns, fixed, columns.size, enumeration._unit_rounding, *room
     )
-    inside = columns[:fixed].tolist()
-    values = [problem.fit([*inside, j]).value for j in columns[fixed:].tolist()]
-    expected = min([problem.fit(inside).value, *values])
+    included = columns[:fixed].tolist()
+    values = [problem.fit([*included, j]).value for j in columns[fixed:].tolist()]
+    expected = min([problem.fit(included).value, *values])
     assert best == pytest.approx(expected, abs=1e-9 * scale_of(problem))
     assert bound <= expected + 1e-12 * scale_of(problem)
     if position >= 0:
-        assert problem.fit([*inside, columns[position]]).value == pytest.approx(expected, abs=1e-9 * scale_of(problem))
+        assert problem.fit([*included, columns[position]]).value == pytest.approx(
+            expected, abs=1e-9 * scale_of(problem)
+        )
 
 
 def exact_rank(A):

@@ -53,7 +53,7 @@ def test_any_coefficients_give_a_bound(seed):
     data, d = walk_data(problem, None, bounded=True), problem.d
     columns = rng.permutation(d)[: rng.integers(1, d + 1)]
     m, fixed = columns.size, int(rng.integers(0, columns.size + 1))
-    places = int(rng.integers(0, m - fixed + 1))
+    slots = int(rng.integers(0, m - fixed + 1))
     K = np.linalg.pinv(data.H[np.ix_(columns, columns)] + 1e-9 * np.diag(data.H[columns, columns]))
     if rng.random() < 0.2:
         K = rng.standard_normal((m, m))
@@ -65,14 +65,14 @@ def test_any_coefficients_give_a_bound(seed):
         x[skip] = 0.0
     room = bounded_room(d)
     level = float(rng.choice([0.0, data.constant * rng.random(), -np.inf]))
-    bound = bounded_fit(data, columns, x, fixed, m, places, skip, K, level, room)
+    bound = bounded_fit(data, columns, x, fixed, m, slots, skip, K, level, room)
     if not bound > -np.inf:
         return
-    inside = [int(j) for i, j in enumerate(columns[:fixed]) if i != skip]
+    included = [int(j) for i, j in enumerate(columns[:fixed]) if i != skip]
     free = [int(j) for i, j in enumerate(columns) if i >= fixed and i != skip]
-    for size in range(places + 1):
+    for size in range(slots + 1):
         for more in combinations(free, size):
-            assert Fraction(bound) <= best_bounded(problem, [*inside, *more])
+            assert Fraction(bound) <= best_bounded(problem, [*included, *more])
 
 
 @given(SEEDS)
@@ -82,13 +82,13 @@ def test_distances_are_not_too_small(seed):
     data, room, d = walk_data(problem, None, bounded=True), count_room(problem.d), problem.d
     order = rng.permutation(d)
     room.order[:] = order
-    inside = int(rng.integers(0, d + 1))
-    kept, left, dropped = independent(data, inside, d, room)
+    included = int(rng.integers(0, d + 1))
+    kept, left, min_pruned_bound = independent(data, included, d, room)
     if kept < 0:
         return
     basis, others = room.order[:kept].tolist(), room.order[kept:left].tolist()
-    assert left + dropped == d
-    distances = np.sort(room.distances[:dropped])
+    assert left + min_pruned_bound == d
+    distances = np.sort(room.distances[:min_pruned_bound])
     exact = []
     for j in sorted(set(range(d)) - {*basis, *others}):
         ways = [basis, *([*basis, other] for other in others)]
@@ -135,11 +135,11 @@ def holds_for_all(problem, state, truth, upper, tolerance, budget):
             for piece in walk.open_states
         )
         if not left_open:
-            assert Fraction(walk.dropped) <= value, support
+            assert Fraction(walk.min_pruned_bound) <= value, support
     for piece, bound in zip(walk.open_states, walk.open_bounds, strict=True):
         if bound > -np.inf:
             assert Fraction(bound) <= min(truth[support] for support in supports(piece, problem.k) if support in truth)
-    return walk.dropped < np.inf
+    return walk.min_pruned_bound < np.inf
 
 
 @given(SEEDS)
@@ -194,4 +194,4 @@ def test_the_tree_is_the_same_with_two_threads_and_the_scope_is_stated():
         results.append(search.result())
     assert results[0].tree_hash == results[1].tree_hash
     assert results[0].reached
-    assert "models with" in results[0].scope
+    assert "models with" in results[0].valid_for

@@ -50,7 +50,7 @@ def test_no_model_is_lost_by_leaving_columns_out(seed):
     state = random_state(rng, problem)
     reduced = spans.reduce(np.flatnonzero(state == IN), np.flatnonzero(state == FREE), problem.k)
     smaller = np.full(problem.d, OUT, dtype=np.int8)
-    smaller[reduced.inside], smaller[reduced.candidates] = IN, FREE
+    smaller[reduced.included], smaller[reduced.candidates] = IN, FREE
     # What is left is about all models of these columns, of any size.
     rest = min(best_bounded(problem, support) for support in supports(smaller, problem.k))
     price = Fraction(spans.price(problem.k))
@@ -97,11 +97,11 @@ def test_bounds_hold_for_all_bounded_models_of_a_region(seed):
     answers = told.answers
     assert Fraction(max(0.0, answers.bound[0])) <= min(truth.values())
     for j in np.flatnonzero(state == FREE).tolist():
-        for bounds, inside in ((answers.bound_in, True), (answers.bound_out, False)):
-            values = [value for support, value in truth.items() if (j in support) == inside]
-            if values and inside and sum(state == IN) < problem.k:
+        for bounds, included in ((answers.bound_in, True), (answers.bound_out, False)):
+            values = [value for support, value in truth.items() if (j in support) == included]
+            if values and included and sum(state == IN) < problem.k:
                 assert Fraction(max(0.0, bounds[0, j])) <= min(values)
-            if values and not inside:
+            if values and not included:
                 assert Fraction(max(0.0, bounds[0, j])) <= min(values)
 
 
@@ -128,7 +128,7 @@ def test_a_walk_closes_nothing_below_its_bound(seed):
             for piece in walk.open_states
         )
         if not left_open:
-            assert Fraction(walk.dropped) <= value, (seed, support)
+            assert Fraction(walk.min_pruned_bound) <= value, (seed, support)
     for piece, bound in zip(walk.open_states, walk.open_bounds, strict=True):
         if bound > -np.inf:
             assert Fraction(bound) <= min(truth[support] for support in supports(piece, problem.k) if support in truth)
@@ -159,7 +159,7 @@ def test_three_exact_sums_among_many_columns_and_two_threads():
         results.append(search.result())
     assert results[0].tree_hash == results[1].tree_hash
     assert results[0].reached
-    assert "models with" in results[0].scope
+    assert "models with" in results[0].valid_for
     independent = solve(Problem(np.delete(A, [3, 10, 20], axis=1), y, 5, lam=0.0))
     assert results[0].upper <= independent.upper * (1.0 + 1e-9)
 

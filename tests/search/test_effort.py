@@ -56,9 +56,9 @@ def test_waste_is_limited_by_what_was_useful():
 
 def test_long_walks_with_many_places_are_left_alone_for_a_while():
     record = SubtreeRecord()
-    for places in (FEW_PLACES, FEW_PLACES + 1):
+    for slots in (FEW_PLACES, FEW_PLACES + 1):
         for _ in range(3):
-            record.note_walk(places, 60, 4e7, finished=True)
+            record.note_walk(slots, 60, 4e7, finished=True)
     assert record.wants(FEW_PLACES, 60)
     again = []
     for _ in range(2 * LOOK_AGAIN):
@@ -73,9 +73,9 @@ def test_long_walks_with_many_places_are_left_alone_for_a_while():
 
 
 @given(st.integers(0, 6), st.integers(0, 12))
-def test_supports_are_counted(places, columns):
-    listed = sum(1 for size in range(places + 1) for _ in combinations(range(columns), size))
-    assert supports(places, columns) == listed
+def test_supports_are_counted(slots, columns):
+    listed = sum(1 for size in range(slots + 1) for _ in combinations(range(columns), size))
+    assert supports(slots, columns) == listed
 
 
 def test_budgets_shrink_with_the_columns():

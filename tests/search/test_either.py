@@ -48,7 +48,7 @@ def test_regions_are_closed_below_every_model_in_them(seed):
     walk = either.explore(problem.root_state[None], upper, 1e-6 * upper, 10_000)[0]
     assert walk is not None
     if walk.finished:
-        assert walk.dropped <= best * (1.0 + 1e-9) or walk.dropped <= upper
+        assert walk.min_pruned_bound <= best * (1.0 + 1e-9) or walk.min_pruned_bound <= upper
         assert walk.support is not None or best >= upper * (1.0 - 2e-6)
     left = [least_in(problem, state) for state in walk.open_states]
     closed = best < upper - 2e-6 * upper and (
@@ -58,10 +58,10 @@ def test_regions_are_closed_below_every_model_in_them(seed):
 
 
 def least_in(problem, state):
-    inside, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-    places = min(problem.k - inside.size, free.size)
-    sets = itertools.combinations(free, places)
-    return min(problem.fit(np.sort(np.concatenate([inside, chosen]).astype(int))).value for chosen in sets)
+    included, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+    slots = min(problem.k - included.size, free.size)
+    sets = itertools.combinations(free, slots)
+    return min(problem.fit(np.sort(np.concatenate([included, chosen]).astype(int))).value for chosen in sets)
 
 
 def test_no_more_work_than_was_offered_and_less_left_than_by_one_alone():

@@ -240,7 +240,7 @@ def test_the_lower_bound_is_the_smallest_of_everything_not_settled():
     assert state.lower == 4.0, "a node in flight still counts"
     state.in_flight = []
     assert state.lower == 6.0
-    state.dropped = 5.0
+    state.min_pruned_bound = 5.0
     assert state.lower == 5.0
     assert state.absolute_gap == 5.0
 

@@ -72,12 +72,12 @@ class PreparedRestricted:
     def __init__(self, solver, inner):
         self.solver, self.inner = solver, inner
         if solver.own:
-            self.scope = solver.own
+            self.valid_for = solver.own
 
     def tighten(self, *arguments):
         self.solver.calls.append(len(self.solver.calls))
         answer = self.inner.tighten(*arguments)
-        return replace(answer, scope="small models") if len(self.solver.calls) == self.solver.call else answer
+        return replace(answer, valid_for="small models") if len(self.solver.calls) == self.solver.call else answer
 
 
 def test_a_scope_met_in_one_round_only_is_the_scope_of_the_result():
@@ -86,18 +86,18 @@ def test_a_scope_met_in_one_round_only_is_the_scope_of_the_result():
     search, before = Search(problem, Settings(**PLAIN, bound=bound, batch=1), signals=()), []
     for event in search:
         if isinstance(event, Bounded):
-            before.append((len(bound.calls), search.state.scope))
-    assert {scope for calls, scope in before if calls < 3} == {""}
-    assert {scope for calls, scope in before if calls >= 3} == {"small models"}
+            before.append((len(bound.calls), search.state.valid_for))
+    assert {valid_for for calls, valid_for in before if calls < 3} == {""}
+    assert {valid_for for calls, valid_for in before if calls >= 3} == {"small models"}
     assert len(bound.calls) > 3, "a later round, whose bounds hold for all models, does not lift it"
-    assert search.result().scope == "small models"
+    assert search.result().valid_for == "small models"
 
 
 def test_a_bound_may_name_a_scope_for_all_its_answers():
     """As plug-ins do that were written before answers had one."""
     problem = SEARCHES["huber, default"][0](901)
     search = Search(problem, Settings(**PLAIN, bound=Restricted(call=0, own="light models")), signals=())
-    assert search.run().scope == "light models"
+    assert search.run().valid_for == "light models"
 
 
 def test_a_round_that_is_broken_off_restricts_nothing(clock):
@@ -111,4 +111,4 @@ def test_a_round_that_is_broken_off_restricts_nothing(clock):
     search = Search(problem, Settings(**PLAIN, bound=Both(call=2), time_limit=10.0, batch=1), signals=())
     result = search.run()
     assert result.termination == "time_limit"
-    assert result.scope == ""
+    assert result.valid_for == ""

@@ -198,7 +198,7 @@ def test_an_interrupt_while_the_allowance_runs_out_ends_the_search(chooses, monk
         return watches[-1]
 
     def interrupted(self, kernel, arguments, named):
-        if self._inside and not seen:
+        if self._included and not seen:
             seen.append(kernel)
             watches[0]._raise_flag("interrupted")
             raise Exhausted
@@ -223,7 +223,7 @@ def test_a_time_limit_ends_a_kernel_that_is_interpreted(after, chooses, monkeypa
         return watches[-1]
 
     def late(self, kernel, arguments, named):
-        if self._inside:
+        if self._included:
             calls.append(kernel)
             if len(calls) == after:
                 watches[0]._raise_flag("time_limit")

@@ -41,7 +41,7 @@ def lying(change, when):
 
 
 def searched(outcome):
-    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, NativeTree)
+    return isinstance(outcome, SubtreeResult) and isinstance(outcome.expansion, NativeTree)
 
 
 def lifted(outcome):
@@ -77,7 +77,7 @@ def contained(outcome):
 def walked_away(outcome):
     """A subtree nobody walks here."""
     region = as_region(outcome.node)
-    return SubtreeResult(outcome.node, region, "explored", (), 1e9, 1, work=1.0, told=Moves(np.array([CLOSED])))
+    return SubtreeResult(outcome.node, region, "explored", (), 1e9, 1, work=1.0, expansion=Moves(np.array([CLOSED])))
 
 
 def searched_away(outcome):
@@ -86,7 +86,7 @@ def searched_away(outcome):
         1, 1, 1, np.inf, None, nothing, np.zeros(0), np.zeros((0, D), np.int8), np.zeros(0), nothing,
         np.zeros((0, D)), np.ones(D), None,
     )  # fmt: skip
-    return SubtreeResult(outcome.node, as_region(outcome.node), "below", (), np.inf, 1, numbers=(), told=search)
+    return SubtreeResult(outcome.node, as_region(outcome.node), "below", (), np.inf, 1, numbers=(), expansion=search)
 
 
 def nothing_told(outcome):
@@ -149,9 +149,12 @@ def test_bounds_that_are_no_numbers():
     problem, _ = larger()
     node = root_node(problem.root_state, 0.0)
     walk, search = walked_away(NodeKept(node, as_region(node))), searched_away(NodeKept(node, as_region(node)))
-    spoilt = replace(walk, dropped=np.nan), replace(search, told=replace(search.told, dropped=np.nan))
+    spoilt = (
+        replace(walk, min_pruned_bound=np.nan),
+        replace(search, expansion=replace(search.expansion, min_pruned_bound=np.nan)),
+    )
     for outcome in spoilt:
-        with pytest.raises(InputError, match=r"nan|other numbers in 'dropped'"):
+        with pytest.raises(InputError, match=r"nan|other numbers in 'min_pruned_bound'"):
             round_from_bytes(round_bytes(Round((), (outcome,))), [node], problem)
 
 
@@ -185,10 +188,10 @@ def test_a_search_below_a_node_that_says_too_much(kernels_at_once):
     make, options = SEARCHES["huber, default"]
 
     def better(outcome):
-        if not searched(outcome) or not np.isfinite(outcome.dropped):
+        if not searched(outcome) or not np.isfinite(outcome.min_pruned_bound):
             return outcome
         spoilt.append(outcome.node.id)
-        return replace(outcome, told=replace(outcome.told, dropped=outcome.dropped + 1.0))
+        return replace(outcome, expansion=replace(outcome.expansion, min_pruned_bound=outcome.min_pruned_bound + 1.0))
 
     found = 0
     for seed in range(900, 906):
@@ -221,7 +224,7 @@ def test_regions_left_open_below_a_node(lie, kernels_at_once):
         if not searched(outcome) or not len(outcome.children) or len(lied) > 1:
             return outcome
         lied.append(outcome.node.id)
-        return replace(outcome, told=lie(outcome.told))
+        return replace(outcome, expansion=lie(outcome.expansion))
 
     serial = solve(problem, **options, executor="serial", signals=())
     with pytest.MonkeyPatch.context() as patch:
@@ -244,12 +247,15 @@ def test_an_answer_whose_steps_do_not_prove_it():
     spoilt = []
 
     def better(outcome):
-        if not searched(outcome) or not np.any(outcome.told.steps[:, 2] == AT_ONCE) or len(spoilt) > 1:
+        if not searched(outcome) or not np.any(outcome.expansion.steps[:, 2] == AT_ONCE) or len(spoilt) > 1:
             return outcome
         spoilt.append(outcome.node.id)
-        search = outcome.told
+        search = outcome.expansion
         return replace(
-            outcome, told=replace(search, dropped=search.dropped + 20.0, step_bounds=search.step_bounds + 20.0)
+            outcome,
+            expansion=replace(
+                search, min_pruned_bound=search.min_pruned_bound + 20.0, step_bounds=search.step_bounds + 20.0
+            ),
         )
 
     serial = solve(problem, **options, executor="serial")

@@ -57,7 +57,7 @@ def test_shards_and_outcomes_survive(kind, kernels_at_once, monkeypatch):
 
 
 def _searched(outcome):
-    return isinstance(outcome, SubtreeResult) and isinstance(outcome.told, NativeTree)
+    return isinstance(outcome, SubtreeResult) and isinstance(outcome.expansion, NativeTree)
 
 
 @cache

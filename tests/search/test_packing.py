@@ -95,8 +95,9 @@ def test_a_search_goes_on_from_what_was_packed(kind, ahead, kernels_at_once, mon
             assert plain(list(pack_state(state).arrays.values())) == plain(list(packed.arrays.values()))
             again = Search(problem, Settings(**options), state=state, signals=())
             result, expected = again.run(), whole.result()
-            assert (result.tree_hash, result.nodes, result.lower, result.upper, result.support, result.scope) == (
-                expected.tree_hash, expected.nodes, expected.lower, expected.upper, expected.support, expected.scope,
+            assert (result.tree_hash, result.nodes, result.lower, result.upper, result.support, result.valid_for) == (
+                expected.tree_hash, expected.nodes, expected.lower, expected.upper, expected.support,
+                expected.valid_for,
             )  # fmt: skip
     assert packed_at > 0 or ahead
 

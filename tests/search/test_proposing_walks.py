@@ -65,7 +65,7 @@ def either(seed):
 
 
 def exact_value(problem, enumeration, support):
-    if enumeration.scope:
+    if enumeration.valid_for:
         return best_bounded(problem, support)
     if problem.units.grouped:
         return exact_fit(problem.inner, problem.units.columns_of(support).tolist())
@@ -112,10 +112,10 @@ def test_no_support_below_the_threshold_is_closed(of, monkeypatch):
                 lost_by_adopting += not held(adopting, support, problem.k)
             if not held(walk, support, problem.k):
                 closed += 1
-                assert walk.dropped <= value + 1e-12 * constant, (seed, support)
+                assert walk.min_pruned_bound <= value + 1e-12 * constant, (seed, support)
         for piece, bound in zip(walk.open_states, walk.open_bounds, strict=True):
-            inside = [values[support] for support in supports_of(piece, problem.k) if support in values]
-            assert bound <= min(inside, default=np.inf) + 1e-12 * constant, seed
+            included = [values[support] for support in supports_of(piece, problem.k) if support in values]
+            assert bound <= min(included, default=np.inf) + 1e-12 * constant, seed
         if walk.support is not None:
             proposed += 1
             assert exact_value(problem, enumeration, walk.support) <= upper + rounding

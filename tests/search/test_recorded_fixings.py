@@ -27,4 +27,4 @@ def test_a_recorded_result_can_be_sent_to_another_process():
 
 
 def told(fixing):
-    return fixing.column, fixing.inside, fixing.bound, fixing.proof
+    return fixing.column, fixing.included, fixing.bound, fixing.proof

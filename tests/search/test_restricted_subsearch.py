@@ -138,7 +138,7 @@ def test_no_set_below_the_threshold_is_closed():
         sliver = 1e-10 * (1.0 + abs(best))
         for some, value in values.items():
             if not holds(search.open_states, some, problem.k):
-                assert search.dropped <= value + sliver, (seed, some)
+                assert search.min_pruned_bound <= value + sliver, (seed, some)
         for region in search.open_regions():
             assert problem.units.implied(region.state, problem.k) is not None, seed
             assert region.bound <= min(admissible(problem, region.state).values(), default=math.inf) + sliver, seed

@@ -25,13 +25,13 @@ def search_with_walks():
 def audited(samples):
     """How many bounds are evaluated when all is told to an audit that asks ``samples``."""
     search = search_with_walks()
-    audit = Recheck(search.problem, Evaluator(search.problem), samples)
+    recheck = Recheck(search.problem, Evaluator(search.problem), samples)
     walks = 0
     for event in search:
         walks += isinstance(event, SubtreeClosed)
-        audit(event, search.state)
+        recheck(event, search.state)
     assert walks > 0, "the case to be tested"
-    return audit.bounds
+    return recheck.bounds
 
 
 @pytest.mark.smoke

@@ -156,9 +156,9 @@ def test_damage_is_refused_or_changes_nothing(tmp_path):
     connection = sqlite3.connect(file)
     stored = [blob for (blob,) in connection.execute("SELECT data FROM chunk")]
     connection.close()
-    inside = [at + 12 for blob in stored if (at := data.find(blob[:24])) >= 0]
-    assert len(inside) > 3
-    for place in [*inside, *rng.integers(0, len(data), 40).tolist()]:
+    included = [at + 12 for blob in stored if (at := data.find(blob[:24])) >= 0]
+    assert len(included) > 3
+    for place in [*included, *rng.integers(0, len(data), 40).tolist()]:
         damaged = bytearray(data)
         damaged[place] ^= 1 << int(rng.integers(8))
         other = tmp_path / "damaged.ckpt"
@@ -267,8 +267,8 @@ for near in lists:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal")
 @pytest.mark.parametrize("what", ["path", "near"])
 def test_killed_again_and_again(what, tmp_path):
-    def run(path, resumed, saves, inside):
-        words = [what, str(path), "resume" if resumed else "begin", str(saves), str(inside)]
+    def run(path, resumed, saves, included):
+        words = [what, str(path), "resume" if resumed else "begin", str(saves), str(included)]
         return subprocess.run(
             [sys.executable, "-c", KILLED, *words], capture_output=True, text=True, check=False,
             env=os.environ | {"EXACTSEL_JIT": "0"},

@@ -52,12 +52,12 @@ def random_state(rng, d, k):
 
 def values_of(problem, state):
     """The objective of every selection of a region by the checker's plain formula; more columns never cost more."""
-    instance, inside = ColumnInstance(np.array(problem.A), problem.k), np.flatnonzero(state == IN).tolist()
+    instance, included = ColumnInstance(np.array(problem.A), problem.k), np.flatnonzero(state == IN).tolist()
     free = np.flatnonzero(state == FREE).tolist()
-    places = min(problem.k - len(inside), len(free))
+    slots = min(problem.k - len(included), len(free))
     return {
-        frozenset([*inside, *more]): selection_objective(instance, [*inside, *more])
-        for more in combinations(free, places)
+        frozenset([*included, *more]): selection_objective(instance, [*included, *more])
+        for more in combinations(free, slots)
     }
 
 
@@ -93,8 +93,8 @@ def test_a_walk_leaves_no_better_selection_out(block):
                 chosen: value for chosen, value in values.items()
                 if not any(holds(chosen, left) for left in walk.open_states)
             }  # fmt: skip
-            assert min(closed.values(), default=np.inf) >= min(walk.dropped, upper) - 1e-12 * scale, seed
-            assert walk.dropped >= in_reach - 2.0 * tolerance - 1e-12 * scale
+            assert min(closed.values(), default=np.inf) >= min(walk.min_pruned_bound, upper) - 1e-12 * scale, seed
+            assert walk.min_pruned_bound >= in_reach - 2.0 * tolerance - 1e-12 * scale
             assert np.all([value >= in_reach - tolerance - TINY * scale for value in closed.values()]), seed
             follows(problem, state, walk)
     assert finished > 20
@@ -107,16 +107,16 @@ def follows(problem, state, walk):
     node = root_node(state, 0.0)
     children = [as_region(root_node(left, 0.0)) for left in walk.open_states]
     told, _ = moves_of(walked(node, as_region(node), walk, children, "explored"))
-    inside, free = frozenset(np.flatnonzero(state == IN).tolist()), frozenset(np.flatnonzero(state == FREE).tolist())
+    included, free = frozenset(np.flatnonzero(state == IN).tolist()), frozenset(np.flatnonzero(state == FREE).tolist())
     left = list(walk.open_states)
     instance = ColumnInstance(np.array(problem.A), problem.k)
-    for piece in retrace(instance, inside, free, told.moves.tolist(), None):
+    for piece in retrace(instance, included, free, told.moves.tolist(), None):
         if piece.bound is None:
             at = left.pop(0)
-            assert {*np.flatnonzero(at == IN)} == {*piece.inside}
+            assert {*np.flatnonzero(at == IN)} == {*piece.included}
             assert {*np.flatnonzero(at == FREE)} == {*piece.candidates}
         else:
-            assert piece.bound >= walk.dropped - TINY * problem.squared_norm
+            assert piece.bound >= walk.min_pruned_bound - TINY * problem.squared_norm
     assert not left
 
 
@@ -136,10 +136,10 @@ def test_searches_end_where_those_without_walks_do(tmp_path, kernels_at_once):
         serial = solve(problem, **options, executor="serial")
         assert solve(problem, **options, executor=Here()).tree_hash == serial.tree_hash
         search = Search(problem, Settings(), signals=())
-        audit = Recheck(problem)
+        recheck = Recheck(problem)
         for event in search:
-            audit(event, search.state)
-        assert audit.bounds > 0
+            recheck(event, search.state)
+        assert recheck.bounds > 0
 
 
 def test_workers_walk_what_the_root_is_divided_into(kernels_at_once, monkeypatch):
@@ -162,12 +162,12 @@ def test_a_walk_that_claims_too_much_is_found_out():
         overstated(search, Recheck(problem))
 
 
-def overstated(search, audit):
+def overstated(search, recheck):
     """Recheck a search whose walks are said to have closed all at more than the best objective known."""
     for event in search:
         if isinstance(event, SubtreeClosed):
-            object.__setattr__(event.result, "dropped", 1.001 * search.state.upper)
-        audit(event, search.state)
+            object.__setattr__(event.result, "min_pruned_bound", 1.001 * search.state.upper)
+        recheck(event, search.state)
 
 
 def test_a_short_walk_goes_on_in_the_search():
@@ -189,4 +189,4 @@ def test_extreme_units(size):
     best = min(problem.fit(chosen).value for chosen in combinations(range(8), 3))
     (walk,) = enumeration.explore(problem.root_state[None], 2.0 * best, 0.0, 10**6)
     assert walk.finished
-    assert walk.dropped <= best <= (1 + 1e-9) * walk.dropped
+    assert walk.min_pruned_bound <= best <= (1 + 1e-9) * walk.min_pruned_bound

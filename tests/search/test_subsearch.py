@@ -111,7 +111,7 @@ def test_what_is_below_a_node_is_found_closed_or_left_open(block):
         met = upper if below.support is None else problem.fit(below.support).value
         opened = list(below.open_regions())
         assert min([met, *(region.bound for region in opened)]) <= best + tolerance + tiny, seed
-        assert below.dropped >= min(met, upper) - tolerance - tiny, seed
+        assert below.min_pruned_bound >= min(met, upper) - tolerance - tiny, seed
         for region in opened:
             assert region.bound <= min(region_values(problem, region.state).values()) + sliver, seed
         assert below.nodes <= budget
@@ -126,11 +126,11 @@ def check_steps(problem, state, below, opened, sliver):
         if isinstance(event, Discarded):
             assert event.bound <= min(region_values(problem, event.state).values()) + sliver
         if isinstance(event, Fixed):
-            assert event.fixings.bounds.min() >= below.dropped
+            assert event.fixings.bounds.min() >= below.min_pruned_bound
     if np.any(state != FREE):
         return
     regions = [replay.Open(r.number, *map(tuple, sides(r.state)), r.bound, witness(node, r, problem.d)) for r in opened]
-    lower = min([below.dropped, *(r.bound for r in opened)])
+    lower = min([below.min_pruned_bound, *(r.bound for r in opened)])
     coef = problem.fit(below.support or ()).coef
     upper = problem.objective(coef)
     record = replay.Record(tuple(steps_of(events, problem.d)), tuple(regions), min(lower, upper), upper, coef)

@@ -85,13 +85,13 @@ def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
         found = min(upper, problem.fit(subtree.support).value if subtree.support is not None else np.inf)
         reached = min([found, *subtree.open_bounds])
         assert reached <= best + tolerance + scale, seed
-        assert subtree.dropped >= min(found, best) - tolerance - scale
+        assert subtree.min_pruned_bound >= min(found, best) - tolerance - scale
         # No bound above what its region holds.
         for piece, bound in zip(subtree.open_states, subtree.open_bounds, strict=True):
             assert bound <= min(region_values(problem, piece).values()) + 1e-12 * (1.0 + problem.gram.constant), seed
         open_best = min((min(region_values(problem, p).values()) for p in subtree.open_states), default=np.inf)
         if best < open_best - scale:
-            assert subtree.dropped <= best + 1e-12 * (1.0 + problem.gram.constant), seed
+            assert subtree.min_pruned_bound <= best + 1e-12 * (1.0 + problem.gram.constant), seed
         assert subtree.finished == (len(subtree.open_states) == 0)
         assert subtree.nodes <= budget + problem.d
     assert trusted > 40
@@ -115,13 +115,13 @@ def test_walks_of_awkward_problems_against_fractions(block):
         curvature = curvature_of(problem) if rng.random() < 0.6 and problem.d < problem.n else None
         enumeration = ClosedFormEnumeration(problem, curvature, BoundOptions())
         walk = enumeration.explore(state[None], upper, tolerance, int(rng.choice([3, 10_000])))[0]
-        if walk is None or enumeration.scope:  # what is said of bounded models only: test_dependent_bounded.py
+        if walk is None or enumeration.valid_for:  # what is said of bounded models only: test_dependent_bounded.py
             continue
         for piece, bound in zip(walk.open_states, walk.open_bounds, strict=True):
             assert not bound > exact_best(problem, piece), seed
         left = min((exact_best(problem, piece) for piece in walk.open_states), default=np.inf)
         if best < left:
-            assert Fraction(walk.dropped) <= best, seed
+            assert Fraction(walk.min_pruned_bound) <= best, seed
         found = upper if walk.support is None else min(upper, float(exact_fit(problem, walk.support)))
         if walk.finished:
             finished += 1
@@ -147,12 +147,12 @@ def test_every_move_can_be_retraced_with_plain_numpy():
             retrace(instance_of(problem), *map(frozenset, columns_of(state)), subtree.moves, enumeration.curvature)
         )
         left = [piece for piece in pieces if piece.bound is None]
-        assert [(piece.inside, piece.candidates) for piece in left] == [
+        assert [(piece.included, piece.candidates) for piece in left] == [
             tuple(map(frozenset, columns_of(piece))) for piece in subtree.open_states
         ]
         closed = [piece.bound for piece in pieces if piece.bound is not None]
         if closed:
-            assert min(closed) >= subtree.dropped - 1e-8 * (1.0 + abs(subtree.dropped))
+            assert min(closed) >= subtree.min_pruned_bound - 1e-8 * (1.0 + abs(subtree.min_pruned_bound))
 
 
 @pytest.mark.smoke

@@ -70,12 +70,12 @@ def test_a_walk_finds_the_optimum_of_its_region_or_hands_it_back(block):
         finished += subtree.finished
         found = min(upper, problem.fit(subtree.support).value if subtree.support is not None else np.inf)
         assert min([found, *subtree.open_bounds]) <= best + tolerance + scale, seed
-        assert subtree.dropped >= min(found, best) - tolerance - scale
+        assert subtree.min_pruned_bound >= min(found, best) - tolerance - scale
         for piece, bound in zip(subtree.open_states, subtree.open_bounds, strict=True):
             assert bound <= min(region_values(problem, piece).values()) + 1e-12 * (1.0 + constant), seed
         open_best = min((min(region_values(problem, p).values()) for p in subtree.open_states), default=np.inf)
         if best < open_best - scale:
-            assert subtree.dropped <= best + 1e-12 * (1.0 + constant), seed
+            assert subtree.min_pruned_bound <= best + 1e-12 * (1.0 + constant), seed
         assert subtree.finished == (len(subtree.open_states) == 0)
         assert subtree.nodes <= budget + problem.d
     assert walks > 40
@@ -95,9 +95,9 @@ def test_walks_of_awkward_groups_against_fractions(block):
         k = int(rng.choice([1, count, rng.integers(1, count + 1)]))
         problem = Problem(np.array(plain.A), np.array(plain.y), k, lam=lam, groups=labels)
         state = random_state(rng, problem)
-        inside, free = columns_of(state)
-        sets = combinations(free, min(k - len(inside), len(free)))
-        exact = {(*inside, *more): exact_union(problem, (*inside, *more)) for more in sets}
+        included, free = columns_of(state)
+        sets = combinations(free, min(k - len(included), len(free)))
+        exact = {(*included, *more): exact_union(problem, (*included, *more)) for more in sets}
         best, constant = min(exact.values()), problem.inner.gram.constant
         upper = [constant, float(best), float(best) * (1 + 1e-7), float(best) * 1.3][rng.integers(4)]
         tolerance = float(rng.choice([0.0, 1e-12, 1e-9, 1e-3])) * constant
@@ -110,8 +110,8 @@ def test_walks_of_awkward_groups_against_fractions(block):
         for support, value in exact.items():
             held = any({*S} <= {*support} <= {*S, *C} for S, C in left)
             if not held:
-                assert subtree.dropped < np.inf, number
-                assert Fraction(subtree.dropped) <= value, number
+                assert subtree.min_pruned_bound < np.inf, number
+                assert Fraction(subtree.min_pruned_bound) <= value, number
         for (S, C), bound in zip(left, subtree.open_bounds, strict=True):
             for support, value in exact.items():
                 if {*S} <= {*support} <= {*S, *C}:
@@ -131,8 +131,8 @@ def test_every_move_is_retraced(seed):
         curvature = curvature_of(problem)
         pieces = list(retrace(instance_of(problem), *map(frozenset, columns_of(state)), subtree.moves, curvature))
         closed = [piece.bound for piece in pieces if piece.bound is not None]
-        left = [(piece.inside, piece.candidates) for piece in pieces if piece.bound is None]
-        assert min(closed, default=np.inf) >= subtree.dropped - 1e-9 * best
+        left = [(piece.included, piece.candidates) for piece in pieces if piece.bound is None]
+        assert min(closed, default=np.inf) >= subtree.min_pruned_bound - 1e-9 * best
         assert left == [tuple(map(frozenset, columns_of(piece))) for piece in subtree.open_states]
         kinds = {*(subtree.moves & 7).tolist()}
         if budget > 6:
@@ -148,7 +148,7 @@ def test_walks_do_not_depend_on_threads():
     once, again = (walked(problem, states, tolerance=1e-9, threads=threads) for threads in (1, 3))
     for one, other in zip(once, again, strict=True):
         assert one.moves.tolist() == other.moves.tolist()
-        assert (one.nodes, one.work, one.dropped) == (other.nodes, other.work, other.dropped)
+        assert (one.nodes, one.work, one.min_pruned_bound) == (other.nodes, other.work, other.min_pruned_bound)
         assert one.support == other.support
 
 

@@ -91,13 +91,13 @@ def test_it_goes_through_commit_audit_and_proof(toy, tmp_path, kernels_at_once):
     search = Search(
         problem, Settings(**{name: each for name, each in OPTIONS.items() if name != "signals"}), signals=()
     )
-    audit, closers = Recheck(problem), []
+    recheck, closers = Recheck(problem), []
     for event in search:
-        audit(event, search.state)
+        recheck(event, search.state)
         if type(event).__name__ == "SubtreeClosed":
             closers.append(event.result.closer)
     assert closers == ["toy"]
-    assert audit.bounds > 4
+    assert recheck.bounds > 4
     assert search.result().support == best.support
     result = solve(problem, **OPTIONS, proof=file)
     assert result.tree_hash == search.state.tree_hash
@@ -133,7 +133,7 @@ def test_a_record_that_nobody_knows_is_not_sent():
     problem = problem_of()
     node = root_node(problem.root_state, 0.0)
     with pytest.raises(UnsupportedError, match="a record of type str cannot be packed"):
-        round_bytes(Round((), (SubtreeResult(node, as_region(node), "toy", (), told="a tale"),)))
+        round_bytes(Round((), (SubtreeResult(node, as_region(node), "toy", (), expansion="a tale"),)))
 
 
 def test_parts_that_do_not_divide_a_region():

@@ -20,9 +20,9 @@ DIABETES = Path(__file__).resolve().parents[2] / "instances" / "diabetes.npz"
 FIELDS = {
     "run": {"schema", "version", "problem", "objective", "settings"}, "started": {"open"},
     "incumbent": {"support", "coef", "names", "source"}, "bounded": {"node", "bound", "solved", "iterations"},
-    "fixed": {"node", "columns", "inside", "bounds"}, "divided": {"node", "columns", "children", "rest"},
+    "fixed": {"node", "columns", "included", "bounds"}, "divided": {"node", "columns", "children", "rest"},
     "discarded": {"node", "reason", "bound"},
-    "subtree": {"node", "closer", "nodes", "dropped", "open", "counted"}, "raised": set(), "round": {"round"},
+    "subtree": {"node", "closer", "nodes", "min_pruned_bound", "open", "counted"}, "raised": set(), "round": {"round"},
     "finished": {"termination", "open"},
     "result": {"result"},
 }  # fmt: skip
@@ -60,13 +60,13 @@ class TestTrace:
         assert lines[0]["problem"]["problem_hash"] == problem.hash
         assert lines[-1]["result"]["tree_hash"] == result.tree_hash
         assert [line["time"] for line in lines] == sorted(line["time"] for line in lines)
-        inside = lines[1:-1]
-        uppers = [line["upper"] for line in inside]
-        lowers = [-np.inf if line["lower"] is None else line["lower"] for line in inside]
+        included = lines[1:-1]
+        uppers = [line["upper"] for line in included]
+        lowers = [-np.inf if line["lower"] is None else line["lower"] for line in included]
         assert uppers == sorted(uppers, reverse=True)
         assert all(low <= up for low, up in zip(lowers, uppers, strict=True))
         assert (uppers[-1], lowers[-1]) == (result.upper, result.lower)
-        models = [line for line in inside if line["event"] == "incumbent"]
+        models = [line for line in included if line["event"] == "incumbent"]
         assert tuple(models[-1]["support"]) == result.support
         if problem.feature_names:
             assert models[-1]["names"] == [problem.feature_names[j] for j in result.support]

@@ -77,9 +77,9 @@ def test_a_split_is_the_chain_it_says(tree, data):
     split, expected = tree.split(state, column, k), state.copy()
     assert len(split.columns) == len(split.children) >= 1
     for j, child in zip(split.columns, split.children, strict=True):
-        inside = expected.copy()
-        inside[j] = IN
-        np.testing.assert_array_equal(child, inside)
+        included = expected.copy()
+        included[j] = IN
+        np.testing.assert_array_equal(child, included)
         expected[j] = OUT
     np.testing.assert_array_equal(split.rest, expected)
 

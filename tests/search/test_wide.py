@@ -69,11 +69,11 @@ def below(tolerance):
     return lambda upper: tolerance
 
 
-@pytest.mark.parametrize(("block", "places"), [(0, None), (1, None), (2, None), (3, None), (4, 5)])
-def test_what_is_closed_by_counting_holds_nothing_below_the_level(block, places):
+@pytest.mark.parametrize(("block", "slots"), [(0, None), (1, None), (2, None), (3, None), (4, 5)])
+def test_what_is_closed_by_counting_holds_nothing_below_the_level(block, slots):
     counted = opened = 0
     for seed in range(150 * block, 150 * block + many(18, 150)):
-        problem, rng = small_problem(seed, places), np.random.default_rng(seed)
+        problem, rng = small_problem(seed, slots), np.random.default_rng(seed)
         enumeration, state = MinorTest(problem, BoundOptions(threads=1)), problem.root_state
         values = values_of(problem, state)
         best, null = min(values.values()), 0.5 * float(problem.y @ problem.y)
@@ -90,7 +90,7 @@ def test_what_is_closed_by_counting_holds_nothing_below_the_level(block, places)
         assert all(np.array_equal(a, b) for a, b in zip(left, walk.open_states, strict=True))
         reached = upper if walk.support is None else objective(problem, walk.support)
         assert reached <= upper
-        assert walk.dropped < reached + 1e-13 * null
+        assert walk.min_pruned_bound < reached + 1e-13 * null
         for region in left:
             opened += 1
             reached = min([reached, *values_of(problem, region).values()])
@@ -98,17 +98,17 @@ def test_what_is_closed_by_counting_holds_nothing_below_the_level(block, places)
         for kind, region in ends:
             if kind == COUNTED and problem.lam > 0:
                 counted += 1
-                assert min(values_of(problem, region).values()) >= walk.dropped - 1e-12 * null, seed
+                assert min(values_of(problem, region).values()) >= walk.min_pruned_bound - 1e-12 * null, seed
     assert counted > many(20, 300)
 
 
-@pytest.mark.parametrize(("block", "places"), [(0, None), (1, None), (2, None), (3, None), (4, 5)])
-def test_searches_that_count_agree_with_brute_force(block, places, monkeypatch):
+@pytest.mark.parametrize(("block", "slots"), [(0, None), (1, None), (2, None), (3, None), (4, 5)])
+def test_searches_that_count_agree_with_brute_force(block, slots, monkeypatch):
     monkeypatch.setattr(minors, "WORK", 1.0)  # several calls a search
     monkeypatch.setattr(minors, "MULTIPLICATIONS", 0.0)  # with a ridge and five places from the beginning
     calls = 0
     for seed in range(1000 + 60 * block, 1000 + 60 * block + many(15, 60)):
-        problem = small_problem(seed, places)
+        problem = small_problem(seed, slots)
         best = min(values_of(problem, problem.root_state).values())
         run = Search(problem, Settings(threads=1, heuristics=() if seed % 2 else ("forward",)))
         events = list(run)
@@ -116,7 +116,7 @@ def test_searches_that_count_agree_with_brute_force(block, places, monkeypatch):
         calls += sum(isinstance(event, SubtreeClosed) for event in events)
         assert result.upper >= best - 1e-7 * null, seed  # where columns nearly agree brute force is off
         assert result.lower <= best + 1e-12 * null, seed
-        if not result.scope:
+        if not result.valid_for:
             assert result.upper <= best + 1.1e-6 * max(best, 1e-5 * null), seed
     assert calls > many(6, 60)
 
@@ -128,8 +128,8 @@ def test_regions_with_one_place_are_counted_once_a_search_has_cost_as_much():
         problem, rng = small_problem(seed), np.random.default_rng(seed)
         state = problem.root_state.copy()
         free = np.flatnonzero(state == FREE)
-        places = problem.k - np.count_nonzero(state == IN)
-        state[rng.permutation(free)[: places - 1]] = IN
+        slots = problem.k - np.count_nonzero(state == IN)
+        state[rng.permutation(free)[: slots - 1]] = IN
         enumeration = MinorTest(problem, BoundOptions(threads=1), first=False)
         assert enumeration.takes(state, at_once=False)
         values, null = values_of(problem, state), 0.5 * float(problem.y @ problem.y)
@@ -142,8 +142,8 @@ def test_regions_with_one_place_are_counted_once_a_search_has_cost_as_much():
         opened += len(walk.open_states)
         reached = upper if walk.support is None else objective(problem, walk.support)
         left = [min(values_of(problem, region).values()) for region in walk.open_states]
-        assert min([reached, *left]) <= max(best, walk.dropped) + 1e-9 * null, seed
-        assert walk.dropped <= reached + 1e-12 * null, seed
+        assert min([reached, *left]) <= max(best, walk.min_pruned_bound) + 1e-9 * null, seed
+        assert walk.min_pruned_bound <= reached + 1e-12 * null, seed
     assert closed > many(10, 200)
     assert opened > 0, "rounding, or what is not better, leaves some open"
 
@@ -153,7 +153,7 @@ def test_a_region_without_candidates_is_not_closed_unseen():
     A = np.hstack([rng.standard_normal((8, 2)), np.zeros((8, 9))])
     problem = Problem(A, A[:, 0] + rng.standard_normal(8), 7, lam=0.0, force_in=[0, 1])
     enumeration = MinorTest(problem, BoundOptions(threads=1))
-    assert enumeration.places(problem.root_state) == 5
+    assert enumeration.slots(problem.root_state) == 5
     assert enumeration.explore(problem.root_state, 1.0, below(1e-9)) is None
 
 
@@ -169,23 +169,23 @@ def in_tiles(matrix):
     return q
 
 
-def all_suspects(q, columns, size, places):
+def all_suspects(q, columns, size, slots):
     """Slow twin of :func:`count_blocks`: every pair, every triple, one by one."""
     pairs = ((i, l) for i in range(size) for l in range(i))
     found = {(i, l, -1) for i, l in pairs if abs(entry(q, i, l)) >= TOP and not holds(columns, i, l, -1)}
-    if places == 3:
+    if slots == 3:
         triples = ((i, l, j) for i in range(size) for l in range(i) for j in range(l))
         found |= {(i, l, j) for i, l, j in triples if triple_exceeds(q, i, l, j) and not holds(columns, i, l, j)}
     return found
 
 
-def counted_suspects(matrix, columns, size, places, room, threads=1):
+def counted_suspects(matrix, columns, size, slots, room, threads=1):
     blocks = -(-size // LANES)
     undecided = np.empty((blocks, room, 3), dtype=np.int64)
     found = np.full(blocks, NOT_COUNTED, dtype=np.int64)
     with parallel_section(threads):
         count_blocks(
-            matrix.q, matrix.low, matrix.high, columns, size, places, 0, undecided, found,
+            matrix.q, matrix.low, matrix.high, columns, size, slots, 0, undecided, found,
             np.zeros(1, dtype=np.bool_), threads, np.zeros(1, dtype=np.int64),
         )  # fmt: skip
     return [tuple(map(int, row)) for block, count in enumerate(found) for row in undecided[block, :count]]
@@ -193,7 +193,7 @@ def counted_suspects(matrix, columns, size, places, room, threads=1):
 
 @examples(60, 120)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 90), st.floats(0.3, 1.2), st.sampled_from([2, 3]))
-def test_the_kernel_notes_what_its_slow_twin_does(seed, size, height, places):
+def test_the_kernel_notes_what_its_slow_twin_does(seed, size, height, slots):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((6, size)) + rng.standard_normal((6, 1)) * rng.choice([0.0, 3.0])
     y = A @ rng.standard_normal(size) / size + rng.standard_normal(6)
@@ -201,9 +201,9 @@ def test_the_kernel_notes_what_its_slow_twin_does(seed, size, height, places):
     X = A.T[order] * signs[:, None]
     level = height * 0.3 * float(y @ y)
     matrix = level_matrix(X[:0], X, y, 0.01, min(level, 0.49 * float(y @ y)), 1e-12, keep=False)
-    noted = counted_suspects(matrix, matrix.columns, size, places, room=40_000)
+    noted = counted_suspects(matrix, matrix.columns, size, slots, room=40_000)
     assert len(noted) == len(set(noted))
-    assert set(noted) == all_suspects(matrix.q, matrix.columns, size, places)
+    assert set(noted) == all_suspects(matrix.q, matrix.columns, size, slots)
 
 
 @examples(100, 200)
@@ -358,7 +358,7 @@ def test_a_dependent_triple_is_handed_back():
     A[:, 7] = A[:, 3] + A[:, 5]
     problem = Problem(A, A[:, 0] + A[:, 1] - A[:, 2] + 0.1 * rng.standard_normal(12), k=3, lam=0.0)
     run = Search(problem, Settings(threads=1))
-    told = [event.result.told for event in run if isinstance(event, SubtreeClosed)]
+    told = [event.result.expansion for event in run if isinstance(event, SubtreeClosed)]
     regions = [region for kind, region in leaves(problem.root_state, told[0].moves) if kind == LEFT_OPEN]
     assert [tuple(np.flatnonzero(region == IN)) for region in regions] == [(3, 5, 7)]
     assert run.result().reached

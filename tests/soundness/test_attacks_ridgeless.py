@@ -48,7 +48,7 @@ def test_every_part_is_forged_and_the_honest_proof_is_no_forgery(attacks):
     names = {name for name, _ in made}
     assert {
         "another limit point", "limit point: not there", "its coefficients multiplied", "point_value multiplied",
-        "minorant made up", "closed at once", "scope", "version", "the empty model as a bound", "file with a ridge",
+        "minorant made up", "closed at once", "valid_for", "version", "the empty model as a bound", "file with a ridge",
         "file of another threshold", "points with a ridge", "tree with a ridge", "header",
     } <= names  # fmt: skip
     honest = attacks.running.Outcome(0)

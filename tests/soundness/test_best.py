@@ -177,10 +177,10 @@ def test_everything_within_some_distance():
     found = best_model(problem, criterion="aic", within=2.0, **LEFT_ALONE)
     assert found.complete
     assert {m.support for m in found.models} == {s for s, value in values.items() if value <= best + 2.0}
-    inside = found.inclusion(2.0)
-    assert inside.complete
+    included = found.inclusion(2.0)
+    assert included.complete
     assert not found.inclusion(10.0).complete or len(found.models) == sum(v <= best + 10 for v in values.values())
-    assert inside.counts == {j: sum(j in m.support for m in found.models) for j in inside.counts}
+    assert included.counts == {j: sum(j in m.support for m in found.models) for j in included.counts}
     assert found.weights[0] == pytest.approx(
         1.0 / sum(math.exp(-0.5 * (m.criterion - found.value)) for m in found.models)
     )
@@ -236,7 +236,7 @@ def test_thousands_of_awkward_problems(monkeypatch):
         ordered = sorted(every(name, problem, found.sizes[-1].size).values())
         room = 1e-7 * (1.0 + abs(ordered[0]) + problem.n)
         assert found.lower <= ordered[0] + 0.01 * room
-        if found.reached and not found.scope:
+        if found.reached and not found.valid_for:
             assert found.value == pytest.approx(ordered[0], abs=room)
         if found.reached and found.complete:
             assert [m.criterion for m in found.models] == pytest.approx(ordered[:top], abs=1e-6 + room)

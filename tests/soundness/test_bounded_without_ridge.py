@@ -110,9 +110,9 @@ def look_at(seed, tmp_path):
     verdict = verify(read_proof(file), instance_of(problem))
     assert verdict.verified, verdict.reason
     assert verdict.lower <= best * (1.0 + 1e-10)
-    assert bool(verdict.scope) == bool(result.scope)
+    assert bool(verdict.valid_for) == bool(result.valid_for)
     assert second_opinion(problem, file.read_bytes()) == ""
-    return result.scope
+    return result.valid_for
 
 
 @pytest.mark.parametrize("chunk", range(many(2, 60)))
@@ -141,16 +141,16 @@ def wide_problem(k=2, **options):
 def test_the_condition_is_said_wherever_a_bound_is(make, tmp_path):
     problem = make()
     result = solve(problem, proof=tmp_path / "proof.exsel")
-    assert result.scope == SCOPE
+    assert result.valid_for == SCOPE
     assert f"for {SCOPE}" in str(result)
-    assert result.as_dict()["scope"] == SCOPE
-    assert certify(problem, support=result.support).result.scope == SCOPE
-    assert near_optimal(problem, tau=1e-3).scope == SCOPE
-    assert all(step.scope == SCOPE for step in solve_path(problem, ks=[1, 2]).results)
-    assert best_model(problem, k_max=2).scope == SCOPE
+    assert result.as_dict()["valid_for"] == SCOPE
+    assert certify(problem, support=result.support).result.valid_for == SCOPE
+    assert near_optimal(problem, tau=1e-3).valid_for == SCOPE
+    assert all(step.valid_for == SCOPE for step in solve_path(problem, ks=[1, 2]).results)
+    assert best_model(problem, k_max=2).valid_for == SCOPE
     proof = read_proof(tmp_path / "proof.exsel")
-    assert (proof.limit_point.size, proof.scope) == (1, "bounded models")
-    assert verify(proof, instance_of(problem)).scope == "models with |x_j| ||a_j|| <= 10000 ||y||"
+    assert (proof.limit_point.size, proof.valid_for) == (1, "bounded models")
+    assert verify(proof, instance_of(problem)).valid_for == "models with |x_j| ||a_j|| <= 10000 ||y||"
 
 
 @pytest.mark.parametrize("make", [dependent_problem, wide_problem])
@@ -161,10 +161,10 @@ def test_a_claim_about_all_models_is_not_accepted(make, tmp_path):
     proof, data = read_proof(file), file.read_bytes()
     assert verify(proof, instance_of(problem)).verified
     assert second_opinion(problem, data) == ""
-    unscoped = verify(replace(proof, scope=""), instance_of(problem))
+    unscoped = verify(replace(proof, valid_for=""), instance_of(problem))
     assert not unscoped.verified
     assert unscoped.lower == 0.0
-    plain = data.replace(b'"scope": "bounded models"', b'"scope":               ""')
+    plain = data.replace(b'"valid_for": "bounded models"', b'"valid_for":               ""')
     assert len(plain) == len(data)
     assert plain != data
     assert second_opinion(problem, plain).startswith("only 0.0 is proven")
@@ -207,7 +207,7 @@ def test_only_columns_a_model_may_use_are_looked_at():
         Problem(A, y, 2, loss="logistic", lam=0)
     barred = Problem(A, y, 2, loss="logistic", lam=0, force_out=[4])
     result = solve(barred)
-    assert result.scope == ""
+    assert result.valid_for == ""
     assert result.upper == pytest.approx(solve(Problem(A[:, :4], y, 2, loss="logistic", lam=0)).upper)
 
 
@@ -239,7 +239,7 @@ def test_a_column_that_separates_in_part_does_no_harm_where_another_is_better():
     A[:2, 3] = y[:2]
     result = solve(Problem(A, y, 1, loss="logistic", lam=0))
     assert result.support == (1,)
-    assert result.scope == SCOPE
+    assert result.valid_for == SCOPE
     with pytest.raises(InputError, match="column 3 separates the two classes quasi-completely"):
         solve(Problem(A, y, 3, loss="logistic", lam=0))
 
@@ -261,7 +261,7 @@ def test_groups_and_hierarchies(loss, tmp_path):
     ):
         file = tmp_path / "proof.exsel"
         result = solve(problem, proof=file)
-        assert result.scope == SCOPE
+        assert result.valid_for == SCOPE
         values = [
             slow_fit(A[:, list(s)], y, loss, delta.get("delta", np.inf), False, np.ones(24))
             for s in sets if problem is grouped or all({3: 2, 4: 0}.get(j, j) in s for j in s)

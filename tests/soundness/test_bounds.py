@@ -109,9 +109,9 @@ def test_child_proofs_reproduce_what_children_inherit():
             if not is_relaxed(problem, state):
                 continue
             for j in np.flatnonzero(state == FREE):
-                for inside, inherited in ((True, result.answers.bound_in), (False, result.answers.bound_out)):
-                    child, proof = state.copy(), result.child_proof(row, j, inside)
-                    child[j] = IN if inside else OUT
+                for included, inherited in ((True, result.answers.bound_in), (False, result.answers.bound_out)):
+                    child, proof = state.copy(), result.child_proof(row, j, included)
+                    child[j] = IN if included else OUT
                     if isinstance(proof, FitPoint):
                         shown = value_on(problem, tuple(np.flatnonzero(child != OUT).tolist()))
                     else:

@@ -29,7 +29,7 @@ def check_proofs(problem, file, best, scale):
     instance, proof, data = instance_of(problem), read_proof(file), file.read_bytes()
     verdict = verify(proof, instance)
     assert verdict.verified, verdict.reason
-    assert ("10000" in verdict.scope) == (proof.scope != "")
+    assert ("10000" in verdict.valid_for) == (proof.valid_for != "")
     assert second_opinion(instance, data, **relations_of(instance)) == ""
     raised = claiming(proof, lower=best * (1.0 + 1e-6) + 1e-6 * scale, upper=1e300)
     assert not verify(parse_proof(raised), instance).verified
@@ -69,7 +69,7 @@ def test_intercept_weights_and_scaling(seed, tmp_path):
     assert result.lower <= best + 1e-10 * null
     assert result.upper == pytest.approx(best, abs=1e-6 * null)
     assert result.reached or best < 1e-3 * null
-    assert not finite or result.scope == ""
+    assert not finite or result.valid_for == ""
     check_proofs(problem, tmp_path / "run.exsel", best, null)
 
 
@@ -90,7 +90,7 @@ def test_groups_that_depend_on_each_other(seed, tmp_path):
     assert result.reached
     assert result.lower <= best + 1e-10 * problem.null_objective
     assert result.upper == pytest.approx(best, rel=1e-7)
-    assert (result.scope == "") == (seed % 2 == 0) or independent(problem.without_coefficient_bounds)
+    assert (result.valid_for == "") == (seed % 2 == 0) or independent(problem.without_coefficient_bounds)
     check_proofs(problem, tmp_path / "run.exsel", best, problem.null_objective)
 
 
@@ -103,16 +103,16 @@ def test_a_claim_about_bounded_models_is_none_about_all(tmp_path):
     signed = boxed(Problem(A, y, 2, lam=0.0), "all")
     result = solve(signed, signals=(), proof=tmp_path / "run.exsel")
     assert result.reached
-    assert result.scope == BOUNDED_MODELS
+    assert result.valid_for == BOUNDED_MODELS
     assert "among models with" in result.claim_text
     instance, proof = instance_of(signed), read_proof(tmp_path / "run.exsel")
-    forged = claiming(proof, scope="")
+    forged = claiming(proof, valid_for="")
     assert verify(proof, instance).verified
     assert not verify(parse_proof(forged), instance).verified
     assert second_opinion(instance, forged) not in ("", "another problem")
     both = boxed(Problem(A, y, 2, lam=0.0), (), [(j, 0.0, 3.0) for j in range(4)])
-    assert solve(both, signals=(), proof=tmp_path / "both.exsel").scope == ""
-    assert verify(read_proof(tmp_path / "both.exsel"), instance_of(both)).scope == ""
+    assert solve(both, signals=(), proof=tmp_path / "both.exsel").valid_for == ""
+    assert verify(read_proof(tmp_path / "both.exsel"), instance_of(both)).valid_for == ""
 
 
 def test_columns_no_model_may_hold_need_no_limit(tmp_path):
@@ -123,7 +123,7 @@ def test_columns_no_model_may_hold_need_no_limit(tmp_path):
     problem = boxed(Problem(A, y, 3, lam=0.0, force_out=[7]), (), limits)
     result = solve(problem, signals=(), proof=tmp_path / "run.exsel")
     assert result.reached
-    assert result.scope == ""
+    assert result.valid_for == ""
     best = min(enumerated_fit(problem, chosen) for chosen in itertools.combinations(range(7), 3))
     assert result.upper == pytest.approx(best)
     check_proofs(problem, tmp_path / "run.exsel", best, problem.null_objective)

@@ -99,8 +99,8 @@ def demanded(problem):
 
 def all_fits(problem):
     """Every set of columns that fills all places, and its best model."""
-    fixed, free, places = demanded(problem)
-    return {tuple(sorted((*fixed, *chosen))): problem.fit((*fixed, *chosen)) for chosen in combinations(free, places)}
+    fixed, free, slots = demanded(problem)
+    return {tuple(sorted((*fixed, *chosen))): problem.fit((*fixed, *chosen)) for chosen in combinations(free, slots)}
 
 
 def countable(problem):
@@ -114,7 +114,7 @@ def check_sums(seed):
     if not countable(problem):
         return False
     classes = classes_of(problem, problem.root_state)
-    fixed, free, places = demanded(problem)
+    fixed, free, slots = demanded(problem)
     m = len(classes.members)
     assert sorted([*classes.constant, *(j for one in classes.members for j in one)]) == free == classes.columns
     for size in range(min(m, 4) + 1):
@@ -127,9 +127,9 @@ def check_sums(seed):
     slow = {columns: slow_bound(problem, columns) for columns in all_fits(problem)}
     values = sorted(slow.values())
     upper = float(rng.choice(values)) + float(rng.choice([0.0, 1e-6, 0.1]))
-    size = min(places, m)
-    left = sets_left(classes, size, places, upper, 10**6, BoundOptions(1))
-    supports = supports_of(classes, left, places, upper, 10**6, GO)
+    size = min(slots, m)
+    left = sets_left(classes, size, slots, upper, 10**6, BoundOptions(1))
+    supports = supports_of(classes, left, slots, upper, 10**6, GO)
     listed = {tuple(row) for row in supports.tolist()}
     assert len(listed) == len(supports)
     assert listed >= {columns for columns, bound in slow.items() if bound < upper}

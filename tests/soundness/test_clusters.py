@@ -134,7 +134,7 @@ def test_no_bound_of_dependent_columns_is_above_the_optimum(seed, monkeypatch):
         enumeration = ClusterBound.of(problem, None, BoundOptions()) if ClusterBound.serves(problem) else None
         if enumeration is None:
             continue
-        assert enumeration.scope == BOUNDED_MODELS
+        assert enumeration.valid_for == BOUNDED_MODELS
         kept = np.setdiff1d(np.arange(problem.d), list(enumeration._left_out))
         for clusters_wanted in range(1, problem.d + 1):
             labels = enumeration.labels(clusters_wanted)
@@ -216,7 +216,7 @@ def test_a_search_over_dependent_columns_says_which_models_a_bound_is_about(monk
     search = Search(problem, Settings(), signals=(), listing=True)
     result = search.run()
     assert search.state.proven == search.state.counted.bound > 0.0
-    assert search.state.scope == BOUNDED_MODELS
+    assert search.state.valid_for == BOUNDED_MODELS
     assert result.lower <= best * (1.0 + 1e-9)
 
 

@@ -99,12 +99,12 @@ def random_state(rng, d, k):
     return state
 
 
-def values_of_region(values, inside, free, k):
+def values_of_region(values, included, free, k):
     """The selections inside S and C together, with at most k - |S| columns of C."""
     return {
         chosen: value
         for chosen, value in values.items()
-        if {*chosen} <= inside | free and len({*chosen} - inside) <= k - len(inside)
+        if {*chosen} <= included | free and len({*chosen} - included) <= k - len(included)
     }
 
 
@@ -118,14 +118,14 @@ def test_node_and_child_bounds_hold_for_every_selection_of_the_node():
         for _ in range(4):
             state = random_state(rng, problem.d, problem.k)
             answers = bound.tighten(state[None], [None], np.inf, np.inf).answers
-            inside = set(np.flatnonzero(state == IN))
+            included = set(np.flatnonzero(state == IN))
             free = set(np.flatnonzero(state == FREE))
-            region = values_of_region(values, inside, free, problem.k)
+            region = values_of_region(values, included, free, problem.k)
             slack = 1e-12 * scale
             assert answers.bound[0] <= min(region.values()) + slack, (seed, kind)
             for j in np.flatnonzero(state == FREE) if answers.status[0] != SOLVED else ():
-                with_j = min(values_of_region(values, inside | {j}, free - {j}, problem.k).values())
-                without = min(values_of_region(values, inside, free - {j}, problem.k).values())
+                with_j = min(values_of_region(values, included | {j}, free - {j}, problem.k).values())
+                without = min(values_of_region(values, included, free - {j}, problem.k).values())
                 assert answers.bound_in[0, j] <= with_j + slack, (seed, kind, j)
                 assert answers.bound_out[0, j] <= without + slack, (seed, kind, j)
 
@@ -190,18 +190,20 @@ class TestNearlyDependentColumns:
 
     def test_the_scope_is_stated(self, problem):
         result = solve(problem, heuristics="none")
-        assert "nearly dependent" in result.scope
+        assert "nearly dependent" in result.valid_for
         assert result.reached
         assert not {0, 1} <= {*result.support}
 
     def test_the_scope_outlives_a_resumed_search(self, problem):
         broken = [Search(problem, Settings(node_limit=limit, batch=1), signals=()) for limit in range(1, 8)]
-        scopes = [search.run().scope for search in broken]
-        unfinished = [search for search, scope in zip(broken, scopes, strict=True) if scope and search.state.frontier]
+        scopes = [search.run().valid_for for search in broken]
+        unfinished = [
+            search for search, valid_for in zip(broken, scopes, strict=True) if valid_for and search.state.frontier
+        ]
         assert unfinished
         for search in unfinished:
             # A new process would go on with a bound that has not met the two columns itself.
-            assert Search(problem, Settings(), state=search.state, signals=()).run().scope == search.state.scope
+            assert Search(problem, Settings(), state=search.state, signals=()).run().valid_for == search.state.valid_for
 
     def test_copies_that_rotation_tells_apart_need_no_scope(self):
         """With more rows than columns the data are reduced by QR, which rounds equal columns differently."""
@@ -211,7 +213,7 @@ class TestNearlyDependentColumns:
             A[:, 4], A[:, 6] = A[:, 0], A[:, 2]
             problem = ColumnSubsetProblem(A, 3)
             result = solve(problem, heuristics="none")
-            assert result.scope == ""
+            assert result.valid_for == ""
             best = min(problem.fit(c).value for c in combinations(range(7), 3))
             assert result.lower <= best
             assert result.upper == pytest.approx(best, rel=1e-12)
@@ -220,7 +222,7 @@ class TestNearlyDependentColumns:
         A = np.random.default_rng(5).standard_normal((6, 4))
         A[:, 1], A[:, 2] = A[:, 0], 0.0
         result = solve(ColumnSubsetProblem(A, 2), heuristics="none")
-        assert result.scope == ""
+        assert result.valid_for == ""
         assert result.claim == "optimal"
 
 

@@ -28,14 +28,14 @@ def demanding(seed, loss=None):
     case = random_case(seed, loss=loss, lam=float(10.0 ** rng.uniform(-3, 1)))
     d = case.A.shape[1]
     order = rng.permutation(d)
-    inside = order[: rng.integers(0, case.k + 1)].tolist()
-    outside = order[len(inside) :][: rng.integers(0, d - len(inside) + 1)].tolist()
-    free = sorted({*range(d)} - {*inside} - {*outside})
+    included = order[: rng.integers(0, case.k + 1)].tolist()
+    outside = order[len(included) :][: rng.integers(0, d - len(included) + 1)].tolist()
+    free = sorted({*range(d)} - {*included} - {*outside})
     plain = case.problem()
-    size = min(case.k - len(inside), len(free))
-    optimum = min(plain.fit([*inside, *extra]).value for extra in combinations(free, size))
+    size = min(case.k - len(included), len(free))
+    optimum = min(plain.fit([*included, *extra]).value for extra in combinations(free, size))
     problem = Problem(
-        case.A, case.y, case.k, loss=case.loss, lam=case.lam, delta=case.delta, force_in=inside, force_out=outside
+        case.A, case.y, case.k, loss=case.loss, lam=case.lam, delta=case.delta, force_in=included, force_out=outside
     )
     return problem, optimum
 
@@ -89,7 +89,7 @@ def test_columns_by_name_and_what_is_refused():
     assert (problem.force_in, problem.force_out) == ((1,), (0,))
     assert problem.root_state.tolist() == [0, 2, 1, 1]
     assert admissible((0, 2, 3), problem) in ((1, 2), (1, 3))
-    for inside, outside, words in (
+    for included, outside, words in (
         (["x"], [], "no column is called that"),
         (["c"], [], "2 columns are called that"),
         ([4], [], "numbered 0 to 3"),
@@ -98,7 +98,7 @@ def test_columns_by_name_and_what_is_refused():
         ([True], [], "numbered"),
     ):
         with pytest.raises(InputError, match=words):
-            Problem(A, np.ones(4), 2, lam=1.0, feature_names=names_of, force_in=inside, force_out=outside)
+            Problem(A, np.ones(4), 2, lam=1.0, feature_names=names_of, force_in=included, force_out=outside)
 
 
 def test_a_column_whose_name_is_a_number():

@@ -31,8 +31,8 @@ def fitting(monkeypatch):
 
 def best_of(case, state):
     """The smallest objective in a region of groups."""
-    inside, out = (tuple(np.flatnonzero(state == what).tolist()) for what in (IN, OUT))
-    part = type(case)(case.case, case.labels, case.k, inside, out)
+    included, out = (tuple(np.flatnonzero(state == what).tolist()) for what in (IN, OUT))
+    part = type(case)(case.case, case.labels, case.k, included, out)
     return float(part.values(part.supports())[0].min())
 
 
@@ -45,8 +45,8 @@ def test_bounds_of_groups_hold(loss, fitting):
         if not problem.units.grouped:
             continue
         state = rng.choice(np.array([OUT, FREE, FREE, IN], dtype=np.int8), problem.d)
-        inside, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-        if inside.size > problem.k or not (inside.size + free.size):
+        included, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+        if included.size > problem.k or not (included.size + free.size):
             continue
         truth = best_of(case, state)
         slack = 1e-9 * (1.0 + abs(truth))
@@ -54,7 +54,7 @@ def test_bounds_of_groups_hold(loss, fitting):
         bound = float(found.answers.bound[0])
         assert bound <= truth + slack, seed
         point = found.proofs[0].dense(problem.units.columns)
-        shown = bound_at_model(instance_of(problem), inside.tolist(), free.tolist(), point)
+        shown = bound_at_model(instance_of(problem), included.tolist(), free.tolist(), point)
         assert bound <= shown + slack, seed
         begun += found.answers.iterations[0] > 0
         for g in free:

@@ -173,13 +173,13 @@ def test_many_damaged_files_prove_nothing_untrue():
     campaign(range(860_000, 860_500), 60, grouped_subject)
 
 
-def fit_words(inside, free, k):
+def fit_words(included, free, k):
     """A tree that closes every region by the fit: convex ones, and every other one with a single place left."""
-    places = k - len(inside)
-    if places <= 0 or len(free) <= places or (places == 1 and sum(free) % 2):
+    slots = k - len(included)
+    if slots <= 0 or len(free) <= slots or (slots == 1 and sum(free) % 2):
         return [container.CLOSE]
     g, *rest = free
-    return [8 * g + container.SPLIT_IN, *fit_words([*inside, g], rest, k), *fit_words(inside, rest, k)]
+    return [8 * g + container.SPLIT_IN, *fit_words([*included, g], rest, k), *fit_words(included, rest, k)]
 
 
 def test_fits_prove_regions_of_groups(tmp_path):
@@ -220,17 +220,17 @@ def test_groups_of_single_columns_are_the_plain_problem(loss):
 # --- the parts of the bound ---
 
 
-def slow_prox(u, first, fixed, places, weight):
+def slow_prox(u, first, fixed, slots, weight):
     """By its definition: the best indicators on the groups' lengths, found by bisection on their common level."""
     lengths = np.array([np.linalg.norm(u[a:b]) for a, b in pairwise(first)])
     z = np.ones(len(lengths))
     free = lengths[fixed:]
-    if np.count_nonzero(free) > places:
+    if np.count_nonzero(free) > slots:
         low, high = 0.0, (1.0 + weight) / free[free > 0].min()
         for _ in range(200):
             middle = 0.5 * (low + high)
             z[fixed:] = np.clip(middle * free - weight, 0.0, 1.0)
-            low, high = (low, middle) if z[fixed:].sum() > places else (middle, high)
+            low, high = (low, middle) if z[fixed:].sum() > slots else (middle, high)
     z = np.repeat(z, np.diff(first))
     return np.where(z > 0, u * z / (z + weight), 0.0)
 
@@ -245,11 +245,11 @@ def test_prox_of_groups(sizes, data):
     first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     u = np.array(data.draw(st.lists(entries, min_size=int(first[-1]), max_size=int(first[-1]))))
     fixed = data.draw(st.integers(0, len(sizes) - 1))
-    places = data.draw(st.integers(1, len(sizes) - fixed))
+    slots = data.draw(st.integers(1, len(sizes) - fixed))
     weight = data.draw(st.sampled_from([1e-3, 0.1, 1.0, 20.0]))
     x, lengths, shrunk = np.empty(u.size), np.empty(len(sizes)), np.empty(len(sizes))
-    prox_units(u, first, fixed, places, weight, 0.0, lengths, shrunk, x)
-    np.testing.assert_allclose(x, slow_prox(u, first, fixed, places, weight), rtol=1e-7, atol=1e-9)
+    prox_units(u, first, fixed, slots, weight, 0.0, lengths, shrunk, x)
+    np.testing.assert_allclose(x, slow_prox(u, first, fixed, slots, weight), rtol=1e-7, atol=1e-9)
     squares = [float(np.sum(x[a:b] ** 2)) for a, b in pairwise(first)]
     np.testing.assert_allclose(shrunk**2, squares, rtol=1e-9, atol=1e-12)
     sums = np.empty(len(sizes))
@@ -268,12 +268,12 @@ def test_prox_of_groups_minimises():
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         u, weight = rng.standard_normal(int(first[-1])), float(10 ** rng.uniform(-1, 1))
         fixed = int(rng.integers(0, len(sizes)))
-        places = int(rng.integers(1, len(sizes) - fixed + 1))
+        slots = int(rng.integers(1, len(sizes) - fixed + 1))
         x, lengths, shrunk = np.empty(u.size), np.empty(len(sizes)), np.empty(len(sizes))
-        norm, _ = prox_units(u, first, fixed, places, weight, 0.0, lengths, shrunk, x)
+        norm, _ = prox_units(u, first, fixed, slots, weight, 0.0, lengths, shrunk, x)
         w, z = cp.Variable(u.size), cp.Variable(len(sizes))
         parts = [cp.quad_over_lin(w[a:b], z[i]) for i, (a, b) in enumerate(pairwise(first))]
-        limits = [z >= 0, z <= 1, cp.sum(z[fixed:]) <= places, *([z[:fixed] == 1] if fixed else [])]
+        limits = [z >= 0, z <= 1, cp.sum(z[fixed:]) <= slots, *([z[:fixed] == 1] if fixed else [])]
         cost = 0.5 * weight * sum(parts) + 0.5 * cp.sum_squares(w - u)
         best = cp.Problem(cp.Minimize(cost), limits).solve(solver=cp.CLARABEL)
         assert 0.5 * weight * norm + 0.5 * np.sum((x - u) ** 2) == pytest.approx(best, rel=1e-6, abs=1e-8)
@@ -289,16 +289,16 @@ def test_no_bound_lies_above_its_region(loss):
         problem = case.problem()
         instance, d = instance_of(problem), len(case.labels)
         state = rng.choice(np.array([OUT, FREE, FREE, IN], dtype=np.int8), problem.d)
-        inside, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
-        if inside.size > problem.k or not (inside.size + free.size) or not problem.units.grouped:
+        included, free = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
+        if included.size > problem.k or not (included.size + free.size) or not problem.units.grouped:
             continue
         truth = best_of(case, problem.k, state)
         slack = 1e-9 * (1.0 + abs(truth))
         for x in (rng.standard_normal(d), np.zeros(d)):
-            assert bound_at_model(instance, inside.tolist(), free.tolist(), x) <= truth + slack
+            assert bound_at_model(instance, included.tolist(), free.tolist(), x) <= truth + slack
             if loss == "quadratic":
                 ridge = np.full(d, problem.lam)
-                assert curved_bound(instance, inside.tolist(), free.tolist(), x, ridge) <= truth + slack
+                assert curved_bound(instance, included.tolist(), free.tolist(), x, ridge) <= truth + slack
         prepared = GroupedBound().prepare(problem, BoundOptions())
         answers = prepared.tighten(state[None], [None], np.inf, truth).answers
         assert answers.bound[0] <= truth + slack
@@ -311,9 +311,9 @@ def test_no_bound_lies_above_its_region(loss):
 
 def best_of(case, k, state):
     """The smallest objective in a region; inf where none of its models is allowed."""
-    inside = np.flatnonzero(state == IN)
-    part = type(case)(case.case, case.labels, k, tuple(inside.tolist()), tuple(np.flatnonzero(state == OUT).tolist()))
-    return float(part.values(part.supports())[0].min()) if inside.size <= k else np.inf
+    included = np.flatnonzero(state == IN)
+    part = type(case)(case.case, case.labels, k, tuple(included.tolist()), tuple(np.flatnonzero(state == OUT).tolist()))
+    return float(part.values(part.supports())[0].min()) if included.size <= k else np.inf
 
 
 def delta_of(problem):

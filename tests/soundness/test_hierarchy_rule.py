@@ -65,10 +65,10 @@ def test_a_region_that_is_one_set_is_admissible(case):
     region = hierarchy.implied(state, k)
     if region is None:
         return
-    inside, allowed = set(np.flatnonzero(region == IN)), set(np.flatnonzero(region != OUT))
+    included, allowed = set(np.flatnonzero(region == IN)), set(np.flatnonzero(region != OUT))
     sets = list(admissible_sets(hierarchy, k))
-    if len(inside) == k:
-        assert inside in sets
+    if len(included) == k:
+        assert included in sets
     if len(allowed) <= k:
         assert allowed in sets
 

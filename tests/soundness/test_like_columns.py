@@ -87,15 +87,17 @@ def test_no_set_of_weak_columns_gains_more_than_its_bound(cases):
         if weak is None or not weak.known.all():
             continue
         bound = LikeColumns(weak, graph_above(weak, float(rng.uniform(0.05, 0.9))))
-        inside = rng.random(len(weak.strong)) < 0.6
-        values = [problem.fit(chosen).value for chosen in combinations(weak.strong[inside].tolist(), int(inside.sum()))]
-        below = weak.below(inside, 0.9 * values[0])
+        included = rng.random(len(weak.strong)) < 0.6
+        values = [
+            problem.fit(chosen).value for chosen in combinations(weak.strong[included].tolist(), int(included.sum()))
+        ]
+        below = weak.below(included, 0.9 * values[0])
         if below is None or not bound.listed:
             continue
         C = cosines_left(problem, weak)
         if C is None:
             continue
-        for count in range(1, weak.places + 1):
+        for count in range(1, weak.slots + 1):
             gains = bound._gains(below)
             cheap = bound._worst(gains, below, count)
             while bound._look_closer(worst := bound._worst(gains, below, count), gains, count):
@@ -120,21 +122,21 @@ def test_sets_and_their_likeness_are_those_of_a_slow_twin():
     for _ in range(15):
         problem = drawn(rng)
         weak = weak_of(rng, problem)
-        if weak is None or not weak.known.all() or weak.places < 2:
+        if weak is None or not weak.known.all() or weak.slots < 2:
             continue
         tau = float(rng.uniform(0.1, 0.6))
         bound, C = LikeColumns(weak, graph_above(weak, tau)), cosines_left(problem, weak)
         if C is None:
             continue
         touching = np.abs(C) >= tau
-        for m in range(2, weak.places + 1):
+        for m in range(2, weak.slots + 1):
             expected = [chosen for chosen in combinations(range(len(C)), m) if _connected(touching, chosen)]
             sets = bound._sets.get(m)
             assert sorted(tuple(sorted(row)) for row in ([] if sets is None else sets.members.tolist())) == expected
             if sets is None:
                 continue
             before, finite = sets.likeness.copy(), np.flatnonzero(np.isfinite(sets.spread))
-            if m < weak.places:
+            if m < weak.slots:
                 bound._look(m, finite)
             for row in finite.tolist():
                 chosen = sets.members[row]
@@ -143,7 +145,7 @@ def test_sets_and_their_likeness_are_those_of_a_slow_twin():
                 others = np.flatnonzero(~touching[chosen].any(axis=0))
                 like = np.sort(np.einsum("ij,ik,kj->j", C[np.ix_(chosen, others)], inverse, C[np.ix_(chosen, others)]))
                 exactly = np.cumsum(np.append(0.0, like[::-1]))
-                for q in range(weak.places - m + 1):
+                for q in range(weak.slots - m + 1):
                     assert exactly[min(q, len(like))] <= sets.likeness[row, q] * (1.0 + 1e-9)
                     assert sets.likeness[row, q] <= before[row, q]
 
@@ -243,20 +245,20 @@ def case_of(rng):
 
 
 def closed_here(problem, state, strong, tau, level):
-    places = problem.k - int(np.count_nonzero(state == IN))
+    slots = problem.k - int(np.count_nonzero(state == IN))
     weak = np.setdiff1d(np.flatnonzero(state == FREE), strong)
     try:
-        columns = WeakColumns(Products(problem), strong, weak, places, most_alike=99)
+        columns = WeakColumns(Products(problem), strong, weak, slots, most_alike=99)
     except (np.linalg.LinAlgError, TooMuchAlikeError):
         return False
     below = columns.below(state[strong] != OUT, level)
-    return below is not None and LikeColumns(columns, graph_above(columns, tau)).holds(below, places)
+    return below is not None and LikeColumns(columns, graph_above(columns, tau)).holds(below, slots)
 
 
 def models_of(problem, state):
-    inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
-    sizes = range(problem.k - len(inside) + 1)
-    return [problem.fit([*inside, *chosen]).value for size in sizes for chosen in combinations(free, size)]
+    included, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+    sizes = range(problem.k - len(included) + 1)
+    return [problem.fit([*included, *chosen]).value for size in sizes for chosen in combinations(free, size)]
 
 
 @pytest.mark.parametrize("cases", [60, pytest.param(6_000, marks=pytest.mark.slow)])

@@ -59,9 +59,9 @@ class TestConstraint:
         group = [0, 1, 0, 0, 1, 1]
 
         def sets(region):
-            inside, free = np.flatnonzero(region == IN).tolist(), np.flatnonzero(region == FREE).tolist()
+            included, free = np.flatnonzero(region == IN).tolist(), np.flatnonzero(region == FREE).tolist()
             more = itertools.chain.from_iterable(itertools.combinations(free, r) for r in range(len(free) + 1))
-            found = (frozenset([*inside, *some]) for some in more)
+            found = (frozenset([*included, *some]) for some in more)
             return {s for s in found if len(s) <= k and all([group[j] for j in s].count(g) <= most for g in (0, 1))}
 
         implied = limits.implied(state, k)

@@ -71,16 +71,16 @@ class TestConstraint:
         state = rng.choice([OUT, FREE, FREE, IN], d, p=[0.2, 0.35, 0.3, 0.15]).astype(np.int8)
 
         def sets(region, most=k):
-            inside, free = np.flatnonzero(region == IN).tolist(), np.flatnonzero(region == FREE).tolist()
+            included, free = np.flatnonzero(region == IN).tolist(), np.flatnonzero(region == FREE).tolist()
             more = itertools.chain.from_iterable(itertools.combinations(free, r) for r in range(len(free) + 1))
-            found = (frozenset([*inside, *some]) for some in more)
+            found = (frozenset([*included, *some]) for some in more)
             return {s for s in found if len(s) <= most and together(s, pairs)}
 
         implied = constraint.implied(state, k)
         assert sets(state) == (set() if implied is None else sets(implied))
         everything = np.where(state == OUT, OUT, FREE).astype(np.int8)
         assert constraint.largest(state) >= max(map(len, sets(everything, d)))
-        assert together(inside := np.flatnonzero(state == IN).tolist(), pairs) == (constraint.clash(inside) == ())
+        assert together(included := np.flatnonzero(state == IN).tolist(), pairs) == (constraint.clash(included) == ())
         if implied is None:
             return
         whole = frozenset(np.flatnonzero(implied != OUT).tolist())

@@ -30,7 +30,7 @@ def proven(problem, file):
     result = solve(problem, proof=file, threads=1)
     assert result.claim is Claim.OPTIMAL, str(result)
     assert result.claim.reached
-    assert result.scope == ""
+    assert result.valid_for == ""
     proof, data = read_proof(file), file.read_bytes()
     verdict = verify(proof, instance_of(problem))
     assert verdict.verified, verdict.reason

@@ -112,7 +112,7 @@ def check(problem, price, k_max=None, **options):
         ours = [value for support, value in values.items() if len(support) == size.size]
         assert size.lower <= min(ours, default=math.inf) + 1e-3 * room
     assert found.value >= least - room
-    if found.reached and not found.scope:
+    if found.reached and not found.valid_for:
         assert found.value <= least + 2e-6 * abs(least) + room
         assert values[found.support] == pytest.approx(found.value, rel=1e-7, abs=room)
     return found
@@ -245,12 +245,12 @@ def test_a_tree_claims_no_more_than_it_knows_wherever_it_stops(monkeypatch, held
             assert floor <= min(ours, default=math.inf) + room
 
 
-def exactly(base, lam, price, inside, outside, places):
+def exactly(base, lam, price, included, outside, slots):
     """Formula (4) in fractions."""
     lam, price = Fraction(lam), Fraction(price)
     gains = sorted((max(Fraction(0), v / (2 * lam) - price) for v in outside), reverse=True)
-    taken = sum(inside, Fraction(0)) / (2 * lam) + sum(gains[: max(places, 0)], Fraction(0))
-    return Fraction(base) + price * len(inside) - taken
+    taken = sum(included, Fraction(0)) / (2 * lam) + sum(gains[: max(slots, 0)], Fraction(0))
+    return Fraction(base) + price * len(included) - taken
 
 
 def test_the_bound_is_the_formula_and_never_above_it():
@@ -258,23 +258,23 @@ def test_the_bound_is_the_formula_and_never_above_it():
         rng = np.random.default_rng(seed)
         m = int(rng.integers(1, 9))
         fixed = int(rng.integers(0, m + 1))
-        places = int(rng.integers(0, m + 2))
+        slots = int(rng.integers(0, m + 2))
         q, base = rng.exponential(size=m) * 10.0 ** rng.integers(-3, 3), float(rng.normal())
         if seed % 3 == 0:
             q[:] = q[0]
         lam, price = float(rng.uniform(0.01, 3.0)), float(rng.choice([0.0, 0.1, 1.0]))
 
         exact, low, high = [Fraction(v) for v in q], np.empty(m), np.empty(m)
-        bound = penalised_bound(base, q, fixed, places, lam, price, low, high)
-        inside, outside = exact[:fixed], exact[fixed:]
+        bound = penalised_bound(base, q, fixed, slots, lam, price, low, high)
+        included, outside = exact[:fixed], exact[fixed:]
         formula = partial(exactly, base, lam, price)
-        whole = formula(inside, outside, places)
+        whole = formula(included, outside, slots)
         assert Fraction(bound) <= whole
         assert bound == pytest.approx(float(whole), rel=1e-12, abs=1e-12 * (1 + q.sum() / lam))
         for i in range(fixed, m):
             rest = outside[: i - fixed] + outside[i - fixed + 1 :]
-            assert places == 0 or Fraction(low[i]) <= formula([*inside, exact[i]], rest, places - 1)
-            assert Fraction(high[i]) <= formula(inside, rest, places)
+            assert slots == 0 or Fraction(low[i]) <= formula([*included, exact[i]], rest, slots - 1)
+            assert Fraction(high[i]) <= formula(included, rest, slots)
 
 
 def cost_of(x, lam, price, low, high):
@@ -291,13 +291,13 @@ def test_a_coefficient_is_the_best_one():
         low, high = (-math.inf, math.inf) if trial % 3 == 0 else (-rng.uniform(0.0, 1.5), rng.uniform(0.0, 1.5))
         lam = 0.0 if trial % 6 == 5 else lam
         grid = np.linspace(max(low, -4.0), min(high, 4.0), 1601)
-        for inside in (False, True):
+        for included in (False, True):
             beside = np.array([price_of(float(x), lam, float(price), low, high) for x in grid])
             if trial < 6:
                 assert beside == pytest.approx([cost_of(x, lam, price, low, high) for x in grid], abs=1e-3)
-            cost = 0.5 * lam * grid**2 if inside else beside
+            cost = 0.5 * lam * grid**2 if included else beside
             least = float(grid[np.argmin(0.5 * square * grid**2 - u * grid + cost)])
-            found = best_coefficient(u, square, lam, float(price), low, high, inside)
+            found = best_coefficient(u, square, lam, float(price), low, high, included)
             assert low <= found <= high
             assert found == pytest.approx(least, abs=6e-3)
 

@@ -142,16 +142,16 @@ def test_exact_selections_bound_every_selection_of_a_region(seed):
     A = near_matrix(rng)
     d = A.shape[1]
     state = rng.integers(0, 3, d)
-    inside, candidates = np.flatnonzero(state == 2).tolist(), np.flatnonzero(state == 1).tolist()
-    places = int(rng.integers(0, len(candidates) + 1))
+    included, candidates = np.flatnonzero(state == 2).tolist(), np.flatnonzero(state == 1).tolist()
+    slots = int(rng.integers(0, len(candidates) + 1))
     exact = ExactSelections(ColumnInstance(A, d), RECONSTRUCTION)
-    found = exact.bound(inside, candidates, places, False)
-    truth = min(selection_value(A, [*inside, *more]) for more in combinations(candidates, places))
+    found = exact.bound(included, candidates, slots, False)
+    truth = min(selection_value(A, [*included, *more]) for more in combinations(candidates, slots))
     assert Fraction(found) <= truth
-    if places <= 1 or places == len(candidates):
+    if slots <= 1 or slots == len(candidates):
         assert found >= float(truth) * (1.0 - 1e-15)
     # What is said of bounded reconstructions only is at least what is said of all.
-    assert exact.bound(inside, candidates, places, True) >= found
+    assert exact.bound(included, candidates, slots, True) >= found
 
 
 def test_copies_of_a_near_column_share_what_it_hides():

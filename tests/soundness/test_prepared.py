@@ -51,10 +51,10 @@ class Exactly:
     """What preparation means, with 120 digits."""
 
     def __init__(self, loss, weights, intercept):
-        self.inside = loss == "quadratic"
+        self.included = loss == "quadratic"
         self.w = weights
         self.total, self.intercept = sum(weights, Decimal(0)), intercept
-        self.roots = [w.sqrt() if self.inside else Decimal(1) for w in weights]
+        self.roots = [w.sqrt() if self.included else Decimal(1) for w in weights]
 
     def size(self, column):
         """The scale of a column; whether it is constant must not depend on digits."""
@@ -65,14 +65,14 @@ class Exactly:
 
     def length(self, vector):
         """Weighted where the weights stay with the loss."""
-        counted = vector if self.inside else [w.sqrt() * v for w, v in zip(self.w, vector, strict=True)]
+        counted = vector if self.included else [w.sqrt() * v for w, v in zip(self.w, vector, strict=True)]
         return dot(counted, counted).sqrt()
 
     def apart(self, made, column, taken, size):
         """How far a prepared column is from what it should be, and how much of it lies along the intercept."""
         should = [r * (a - taken) / size for r, a in zip(self.roots, column, strict=True)]
         off = [p - q for p, q in zip(made, should, strict=True)]
-        along = dot(self.roots, made) / self.total.sqrt() if self.inside and self.intercept else Decimal(0)
+        along = dot(self.roots, made) / self.total.sqrt() if self.included and self.intercept else Decimal(0)
         return self.length(off), abs(along)
 
 

@@ -122,7 +122,7 @@ def test_the_lower_bound_needs_no_tolerance(lam):
             options = {"bound": bound, "threads": 1, "rel_eps": 0.0, "node_limit": 1 + seed % 9}
             result = solve(case.problem(), signals=(), **options)
             # What is said of models of limited size only (lam = 0, nearly dependent columns) is not said of all.
-            if not result.scope:
+            if not result.valid_for:
                 assert Fraction(result.lower) <= exact_optimum(case), f"seed {seed} bound {bound}"
 
 

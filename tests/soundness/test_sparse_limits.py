@@ -68,11 +68,11 @@ def test_a_search_of_some_columns_says_what_holds_of_all(seed, on_demand, monkey
     for first in (1, 250):
         monkeypatch.setattr(screening, "FIRST_COLUMNS", first)
         for result in (solve(problem, signals=()), heuristics.run("omp", problem, signals=())):
-            assert result.scope or result.lower <= best + room
+            assert result.valid_for or result.lower <= best + room
             assert result.upper >= best - room
             assert not np.any(problem.coefficient_bounds.violated(result.coef))
             assert not {*result.support} & {*problem.force_out}
-            if result.claim == "optimal" and not result.scope:
+            if result.claim == "optimal" and not result.valid_for:
                 assert result.upper <= best + 1e-6 * best + 100 * room
 
 

@@ -41,10 +41,10 @@ def wide_problem(seed):
     return Problem(A, y, k, lam=lam)
 
 
-def least(problem, inside, free):
-    places = min(problem.k - len(inside), len(free))
-    sets = itertools.combinations(free, places) if places >= 0 else ()
-    return min((problem.fit([*inside, *chosen]).value for chosen in sets), default=np.inf)
+def least(problem, included, free):
+    slots = min(problem.k - len(included), len(free))
+    sets = itertools.combinations(free, slots) if slots >= 0 else ()
+    return min((problem.fit([*included, *chosen]).value for chosen in sets), default=np.inf)
 
 
 @pytest.mark.parametrize("seed", sample(40, 2000, smoke=3))
@@ -56,16 +56,16 @@ def test_bounds_are_below_the_best_model_of_a_node_and_no_more_than_their_witnes
     rng, room = np.random.default_rng(seed), 1e-9 * problem.null_objective
     for state in (rng.choice([OUT, FREE, FREE, FREE, IN], problem.d).astype(np.int8) for _ in range(4)):
         state[np.flatnonzero(state == IN)[problem.k - 1 :]] = FREE
-        inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
-        best = least(problem, inside, free)
+        included, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+        best = least(problem, included, free)
         told = prepared.tighten(state[None], [None], np.inf, best)
         assert told.answers.bound[0] <= best + room
-        proven = recomputed_bound(searched_instance(problem), inside, free, witness_of(told.proofs[0], problem.d))
+        proven = recomputed_bound(searched_instance(problem), included, free, witness_of(told.proofs[0], problem.d))
         assert told.answers.bound[0] <= proven + room
         for j in free:
             rest = [each for each in free if each != j]
-            assert told.answers.bound_out[0, j] <= least(problem, inside, rest) + room
-            assert told.answers.bound_in[0, j] <= least(problem, [*inside, j], rest) + room
+            assert told.answers.bound_out[0, j] <= least(problem, included, rest) + room
+            assert told.answers.bound_in[0, j] <= least(problem, [*included, j], rest) + room
 
 
 @pytest.mark.parametrize("seed", sample(25, 1000))
@@ -113,7 +113,7 @@ def test_with_an_intercept_and_no_ridge_claims_are_about_bounded_models(tmp_path
     problem = Problem.prepared(A, A[:, :2].sum(axis=1) + 0.3 * rng.standard_normal(20), 2, intercept=True)
     result = solve(problem, bound="spectral", signals=(), proof=file)
     assert result.reached
-    assert result.scope.startswith("models with |x_j| ||a_j|| <=")
+    assert result.valid_for.startswith("models with |x_j| ||a_j|| <=")
     instance, proof = instance_of(problem), read_proof(file)
     assert proof.curvature_split.size
     assert verify(proof, instance).verified

@@ -37,59 +37,59 @@ def random_symmetric(rng, m, zeros=0.3):
     return N + N.T
 
 
-def slow_sums(N, places):
-    return [sum(sorted(np.abs(np.delete(row, i)), reverse=True)[: places - 1]) for i, row in enumerate(N)]
+def slow_sums(N, slots):
+    return [sum(sorted(np.abs(np.delete(row, i)), reverse=True)[: slots - 1]) for i, row in enumerate(N)]
 
 
 @given(SEEDS, st.integers(1, 8), st.integers(1, 9))
-def test_row_sums_are_those_of_the_largest(seed, m, places):
+def test_row_sums_are_those_of_the_largest(seed, m, slots):
     N = random_symmetric(np.random.default_rng(seed), m)
-    sums, largest = np.empty(m), np.empty((m, max(0, min(places - 1, m - 1))), dtype=np.int64)
+    sums, largest = np.empty(m), np.empty((m, max(0, min(slots - 1, m - 1))), dtype=np.int64)
     row_sums(N, sums, largest)
-    assert sums == pytest.approx(slow_sums(N, places))
+    assert sums == pytest.approx(slow_sums(N, slots))
     for i in range(m):
         named = [abs(N[i, j]) for j in largest[i] if j >= 0]
         assert sum(named) == pytest.approx(sums[i])
 
 
 @given(SEEDS, st.integers(1, 7), st.integers(1, 7))
-def test_every_small_part_of_a_split_is_semidefinite(seed, m, places):
+def test_every_small_part_of_a_split_is_semidefinite(seed, m, slots):
     rng = np.random.default_rng(seed)
     columns = np.sort(rng.choice(12, m, replace=False))
     point = rounded(columns, rng.uniform(0.1, 10, m), random_symmetric(rng, m))
     asked = np.sort(rng.choice(12, int(rng.integers(1, 9)), replace=False))
-    E = split_matrix(point, asked, places)
-    for chosen in combinations(range(asked.size), min(places, asked.size)):
+    E = split_matrix(point, asked, slots)
+    for chosen in combinations(range(asked.size), min(slots, asked.size)):
         part = E[np.ix_(chosen, chosen)]
         assert np.linalg.eigvalsh(part)[0] >= -1e-12 * max(1.0, np.abs(part).max())
 
 
 @given(SEEDS, st.integers(1, 7), st.integers(1, 5))
-def test_a_split_matrix_is_what_it_is_said_to_be(seed, m, places):
+def test_a_split_matrix_is_what_it_is_said_to_be(seed, m, slots):
     rng = np.random.default_rng(seed)
     scale, N = rng.uniform(0.1, 10, m), random_symmetric(rng, m).astype(np.float16).astype(float)
     point = rounded(np.arange(m), scale, N)
     assert sound(point)
-    wanted = np.outer(scale, scale) * (N + np.diag(slow_sums(N, places)))
-    assert split_matrix(point, np.arange(m), places) == pytest.approx(wanted)
+    wanted = np.outer(scale, scale) * (N + np.diag(slow_sums(N, slots)))
+    assert split_matrix(point, np.arange(m), slots) == pytest.approx(wanted)
     other = scale * rng.uniform(1, 2, m)
     assert rescaled(point, np.arange(m), other) == pytest.approx(N * np.outer(scale / other, scale / other))
 
 
 @given(SEEDS, st.integers(2, 6), st.integers(2, 4))
-def test_a_step_goes_along_the_gradient(seed, m, places):
+def test_a_step_goes_along_the_gradient(seed, m, slots):
     """The gradient with respect to N, by differences of f at an N without ties."""
     rng = np.random.default_rng(seed)
     N, delta = random_symmetric(rng, m, zeros=0.0), 0.5
     M = random_symmetric(rng, m, zeros=0.0) + np.eye(m)
 
     def short(N):
-        values, vectors = np.linalg.eigh(M - N - np.diag(slow_sums(N, places)))
+        values, vectors = np.linalg.eigh(M - N - np.diag(slow_sums(N, slots)))
         lacking = np.maximum(delta - values, 0.0)
         return 0.5 * float(lacking @ lacking), (vectors * lacking) @ vectors.T
 
     value, P = short(N)
-    sums, largest = np.empty(m), np.empty((m, min(places - 1, m - 1)), dtype=np.int64)
+    sums, largest = np.empty(m), np.empty((m, min(slots - 1, m - 1)), dtype=np.int64)
     row_sums(N, sums, largest)
     G, after = np.empty((m, m)), N.copy()
     descend(after, P, largest, value, 1.0, G)
@@ -305,10 +305,10 @@ def test_bounds_of_children_are_proven_by_what_they_say():
         upper = solve(problem, signals=()).upper
         answer = SplitBound().prepare(problem, BoundOptions()).tighten(root, [None], upper, upper)
         for j in range(problem.d):
-            for inside, bounds in ((True, answer.answers.bound_in), (False, answer.answers.bound_out)):
+            for included, bounds in ((True, answer.answers.bound_in), (False, answer.answers.bound_out)):
                 child = root[0].copy()
-                child[j] = IN if inside else OUT
-                proof = answer.child_proof(0, j, inside)
+                child[j] = IN if included else OUT
+                proof = answer.child_proof(0, j, included)
                 if isinstance(proof, FitPoint) and bounds[0, j] > 0:
                     columns = np.flatnonzero(child != OUT)
                     assert bounds[0, j] <= problem.fit(columns).value * (1 + 1e-9)

@@ -269,7 +269,7 @@ def test_what_is_said_does_not_depend_on_what_was_said_before(loss):
                 assert fit.value == same.value
                 for _ in range(2):
                     assert told.upper(fit) == anew.upper(same)
-                    for scope in ("", "bounded"):
-                        given = 0.9 * fit.value, told.upper(fit), scope
+                    for valid_for in ("", "bounded"):
+                        given = 0.9 * fit.value, told.upper(fit), valid_for
                         assert told.lower(*given) == anew.lower(*given)
-                        assert told.needed(fit.value, scope) == anew.needed(fit.value, scope)
+                        assert told.needed(fit.value, valid_for) == anew.needed(fit.value, valid_for)

@@ -62,35 +62,35 @@ def problem_of(rng):
 
 def models_of(problem, state):
     """The objective of every set of columns of a region."""
-    inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
-    for size in range(problem.k - len(inside) + 1):
+    included, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+    for size in range(problem.k - len(included) + 1):
         for chosen in combinations(free, size):
-            yield problem.fit([*inside, *chosen]).value
+            yield problem.fit([*included, *chosen]).value
 
 
 def region_of(rng, problem):
     """A state, and strong columns that hold its S."""
     state = np.full(problem.d, FREE, dtype=np.int8)
     order = rng.permutation(problem.d)
-    inside = order[: rng.integers(0, problem.k + 1)]
-    state[inside] = IN
-    state[order[len(inside) : len(inside) + rng.integers(0, 3)]] = OUT
-    strong = np.unique([*inside, *order[rng.integers(0, problem.d) :][: rng.integers(0, 4)]]).astype(np.int64)
+    included = order[: rng.integers(0, problem.k + 1)]
+    state[included] = IN
+    state[order[len(included) : len(included) + rng.integers(0, 3)]] = OUT
+    strong = np.unique([*included, *order[rng.integers(0, problem.d) :][: rng.integers(0, 4)]]).astype(np.int64)
     return state, strong
 
 
 def closed_here(problem, state, strong, level):
-    places = problem.k - int(np.count_nonzero(state == IN))
+    slots = problem.k - int(np.count_nonzero(state == IN))
     length = np.sqrt(np.diagonal(problem.hessian))
     strong = strong[length[strong] > 0]
     weak = np.setdiff1d(np.flatnonzero((state == FREE) & (length > 0)), strong)
     try:
-        columns = WeakColumns(Products(problem), strong, weak, max(1, places))
+        columns = WeakColumns(Products(problem), strong, weak, max(1, slots))
     except (np.linalg.LinAlgError, TooMuchAlikeError):
         return False
-    mask = state[strong] == IN if places == 0 else state[strong] != OUT
+    mask = state[strong] == IN if slots == 0 else state[strong] != OUT
     below = columns.below(mask, level)
-    return below is not None and LikeColumns(columns, next(graphs(columns))).holds(below, places)
+    return below is not None and LikeColumns(columns, next(graphs(columns))).holds(below, slots)
 
 
 @pytest.mark.parametrize("cases", [80, pytest.param(20_000, marks=pytest.mark.slow)])
@@ -131,7 +131,7 @@ def _regression(problem):
     return Regression(instance.A.tolist(), instance.y.tolist(), problem.k, "quadratic", problem.lam, 1.0)
 
 
-def dominance(problem, strong, weak, places):
+def dominance(problem, strong, weak, slots):
     """D in double precision, from an inverse."""
     H = problem.hessian / np.outer(*[np.sqrt(np.diagonal(problem.hessian))] * 2)
     M = (
@@ -141,7 +141,7 @@ def dominance(problem, strong, weak, places):
     squares = np.diagonal(M)
     cosines = np.sort(np.abs(M) / np.sqrt(np.outer(squares, squares)) - np.eye(len(weak)), axis=1)[:, ::-1]
     sums = np.cumsum(np.column_stack([np.zeros(len(weak)), cosines]), axis=1)
-    return squares[:, None] * (1.0 - sums[:, :places])
+    return squares[:, None] * (1.0 - sums[:, :slots])
 
 
 @pytest.mark.parametrize(("n", "d"), [(300, 80), (80, 300)])
@@ -219,9 +219,9 @@ def test_what_is_given_up_half_way_leaves_no_part_out(monkeypatch):
 
 
 def _supports(problem, state):
-    inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
-    sizes = range(problem.k - len(inside) + 1)
-    return [tuple(sorted([*inside, *chosen])) for size in sizes for chosen in combinations(free, size)]
+    included, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+    sizes = range(problem.k - len(included) + 1)
+    return [tuple(sorted([*included, *chosen])) for size in sizes for chosen in combinations(free, size)]
 
 
 def orthogonal(n, d, k):
@@ -301,7 +301,7 @@ def test_wide_data_with_an_intercept_and_no_ridge_speak_of_bounded_models(asked_
     problem, path = Problem.prepared(A + 3.0, y + 1.0, 3, lam=0.0, intercept=True), tmp_path / "p.exsel"
     result = solve(problem, proof=path, signals=())
     assert result.claim == "within_eps"
-    assert result.scope.startswith("models with")
+    assert result.valid_for.startswith("models with")
     assert verify(problem, path).verified
 
 

@@ -63,7 +63,7 @@ def check(instance, rng):
     assert said.rows == instance.n
     assert said.lower <= said.upper
     assert said.upper >= truth.of_model(result.model.coef)
-    if said.scope:
+    if said.valid_for:
         best = truth.best_in_scope()
         assert best is None or said.lower <= best
     else:

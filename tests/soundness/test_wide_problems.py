@@ -42,7 +42,7 @@ def test_wide_problems_are_solved(columns_are_many, block):
         result = solve(problem, threads=1)
         assert result.lower <= best * (1.0 + 1e-9) + 1e-11 * null, seed
         assert result.upper >= best * (1.0 - 1e-9) - 1e-11 * null, seed
-        if result.claim in ("optimal", "within_eps") and not result.scope:
+        if result.claim in ("optimal", "within_eps") and not result.valid_for:
             assert result.upper <= best * (1.0 + 1e-5) + 1e-9 * null, seed
             closed += 1
             kinds.add(kind)

@@ -58,11 +58,11 @@ def wide_case(seed, loss):
     )
 
 
-def least(problem, inside, free):
+def least(problem, included, free):
     """The best model that holds nothing but columns of these, and the first at most."""
-    places = min(problem.k - len(inside), len(free))
-    sets = itertools.combinations(free, places) if places >= 0 else ()
-    return min((problem.fit([*inside, *chosen]).value for chosen in sets), default=np.inf)
+    slots = min(problem.k - len(included), len(free))
+    sets = itertools.combinations(free, slots) if slots >= 0 else ()
+    return min((problem.fit([*included, *chosen]).value for chosen in sets), default=np.inf)
 
 
 def check_bounds_of_nodes(problem, prepared, seed):
@@ -70,14 +70,14 @@ def check_bounds_of_nodes(problem, prepared, seed):
     rng, room = np.random.default_rng(seed), 1e-9 * max(problem.null_objective, 1e-300)
     for state in (rng.choice([OUT, FREE, FREE, FREE, IN], problem.d).astype(np.int8) for _ in range(5)):
         state[np.flatnonzero(state == IN)[problem.k - 1 :]] = FREE
-        inside, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
-        best = least(problem, inside, free)
+        included, free = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
+        best = least(problem, included, free)
         answers = prepared.tighten(state[None], [None], np.inf, best).answers
         assert answers.bound[0] <= best + room
         for j in free:
             rest = [each for each in free if each != j]
-            assert answers.bound_out[0, j] <= least(problem, inside, rest) + room
-            assert answers.bound_in[0, j] <= least(problem, [*inside, j], rest) + room
+            assert answers.bound_out[0, j] <= least(problem, included, rest) + room
+            assert answers.bound_in[0, j] <= least(problem, [*included, j], rest) + room
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -52,7 +52,7 @@ def test_the_defaults_of_every_class_are_there(problem):
     company = BOUNDS[methods.bound.name]
     assert methods.branching.name == (company.quadratic_branching or company.branching)
     assert {suits.greedy, *suits.improving} - {""} <= {*registry.names("heuristics")}
-    assert methods.bound.prepare(problem, BoundOptions()).scope == ""
+    assert methods.bound.prepare(problem, BoundOptions()).valid_for == ""
 
 
 def test_every_built_in_bound_derives_from_the_protocol():
@@ -67,14 +67,14 @@ def test_a_plug_in_may_leave_out_what_has_a_default():
     solver = bound_solver(Elsewhere())
     assert (solver.name, solver.needs, solver.adjusted_rows) == ("elsewhere", PLAIN_REGRESSION, False)
     prepared = solver.prepare(COLUMNS, BoundOptions())
-    assert (prepared.scope, prepared.curvature, prepared.kernel_form) == ("", None, None)
+    assert (prepared.valid_for, prepared.curvature, prepared.kernel_form) == ("", None, None)
 
 
 def test_what_a_plug_in_says_is_heard():
     elsewhere = Elsewhere()
     prepared = bound_solver(elsewhere).prepare(COLUMNS, BoundOptions())
-    elsewhere.prepared.scope = "small models"  # met while bounding
-    assert prepared.scope == "small models"
+    elsewhere.prepared.valid_for = "small models"  # met while bounding
+    assert prepared.valid_for == "small models"
 
 
 def test_a_search_with_a_bound_from_elsewhere():

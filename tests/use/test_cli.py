@@ -48,7 +48,7 @@ class TestSolve:
     def test_flags_arguments_and_keys_are_the_same_words(self, run):
         result = run("solve", OUTLIER, "--json").json
         known = {*result, *result["settings"], *result["loss_parameters"]}
-        talk = {"audit", "executor", "workers", "scheduler", "trace", "report", "as_json", "quiet", "log_interval"}
+        talk = {"recheck", "executor", "workers", "scheduler", "trace", "report", "as_json", "quiet", "log_interval"}
         talk |= {
             "checkpoint",
             "checkpoint_every",

@@ -34,7 +34,7 @@ OF_COMMANDS = {"k_max", "ks", "lams", "criterion", "gamma", "penalty"}
 """Of the problem's section of the help, but about what a command looks for among many problems."""
 
 REST = {
-    "as_json", "audit", "cap", "coef", "data", "dot", "every", "folds", "heuristics", "instance", "log_interval",
+    "as_json", "recheck", "cap", "coef", "data", "dot", "every", "folds", "heuristics", "instance", "log_interval",
     "method", "most_bytes", "near", "options", "out", "page_file", "plot", "proof", "quiet", "report", "root", "seeds",
     "shared", "style", "summary", "support", "top", "trace", "within", "work_limit",
     *OF_COMMANDS, *(name for title in ("Limits", "Workers", "Saving", "Search") for name in SECTIONS[title]),

@@ -35,7 +35,7 @@ def random_problem(seed: int, d: int, k: int, loss: str = "quadratic") -> Proble
     return Problem(A, np.sign(y) if loss == "logistic" else y, k, loss=loss, lam=0.3)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(valid_for="module")
 def solved():
     problem = load(INSTANCES / "outlier.npz")
     return problem, solve(problem)
@@ -132,7 +132,7 @@ class TestReport:
 
     def test_scope_is_said(self, solved):
         _, result = solved
-        assert "This holds for small models." in checked_page(run_page(replace(result, scope="small models"))).shown
+        assert "This holds for small models." in checked_page(run_page(replace(result, valid_for="small models"))).shown
 
     def test_headlines_differ(self, solved):
         _, result = solved

@@ -33,12 +33,12 @@ def make_problem(loss="quadratic", seed=0, n=30, d=12, k=4, lam=0.05, **options)
     return Problem(A, np.sign(y) if loss == "logistic" else y, k, loss=loss, lam=lam, **options)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(valid_for="module")
 def problem():
     return make_problem(feature_names=[f"x{j}" for j in range(12)])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(valid_for="module")
 def result(problem):
     return solve(problem, record=True)
 
@@ -132,7 +132,7 @@ class TestText:
         assert "Nothing is proven: no lower bound" in str(result_with(1.0, -math.inf))
 
     def test_a_restriction_is_part_of_the_lower_bound(self):
-        assert "0.5   for small models only" in str(result_with(1.0, 0.5, scope="small models only"))
+        assert "0.5   for small models only" in str(result_with(1.0, 0.5, valid_for="small models only"))
 
     def test_model_table(self):
         facts = {"problem": "regression", "feature_names": ["height", "b", "c"], "d": 3, "k": 2}
@@ -158,7 +158,7 @@ class TestJson:
         plain = json.loads(result.to_json())
         for name in (
             "upper", "lower", "gap", "absolute_gap",
-            "nodes", "bound_calls", "iterations", "open_nodes", "source", "scope",
+            "nodes", "bound_calls", "iterations", "open_nodes", "source", "valid_for",
             "tree_hash", "time", "times",
         ):  # fmt: skip
             assert plain[name] == getattr(result, name)
@@ -341,7 +341,7 @@ class TestGraph:
         assert result.lower <= min(leaves)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(valid_for="module")
 def graph(problem):
     return solve(problem, record=True, heuristics=("forward",), node_limit=40, subtrees=False).tree()
 

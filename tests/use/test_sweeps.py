@@ -134,7 +134,7 @@ def test_an_instance_that_changes_is_run_again_and_meanwhile_is_refused(folder, 
 
         performing._read.clear()
 
-    found = sweep(config(instances="two.npz"), "t.csv", jobs=0, told=change)
+    found = sweep(config(instances="two.npz"), "t.csv", jobs=0, progress=change)
     assert [row["status"] for row in found.rows] == ["done", "failed", "failed", "failed"]
     assert "has changed since the sweep began" in found.rows[1]["error"]
 
@@ -158,7 +158,7 @@ def test_failed_jobs_are_run_again_only_when_asked(folder, monkeypatch):
 
 
 def test_an_interrupt_ends_it_with_the_table(folder, ran):
-    found = sweep(config(), "t.csv", jobs=0, told=lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    found = sweep(config(), "t.csv", jobs=0, progress=lambda *_: os.kill(os.getpid(), signal.SIGINT))
     assert (found.interrupted, found.run, found.missing) == (True, 1, 7)
     assert len(Path("t.csv").read_text().splitlines()) == 2
     found = sweep(config(), "t.csv", jobs=0)
@@ -245,7 +245,7 @@ def test_kills_lose_no_job_and_repeat_none(tmp_path, monkeypatch):
 # The store
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(valid_for="module")
 def kept(tmp_path_factory):
     file = tmp_path_factory.mktemp("store") / "t.store"
     store = Store.open(file)

@@ -63,8 +63,8 @@ class TestPlayer:
                 if shown is None or shown["bound"] is None:
                     continue
                 assert sorted(shown["S"] + shown["C"] + shown["out"]) == list(range(problem.d))
-                assert shown["places"] == problem.k - len(shown["S"])
-                models = _models(shown["S"], shown["C"], shown["places"])
+                assert shown["slots"] == problem.k - len(shown["S"])
+                models = _models(shown["S"], shown["C"], shown["slots"])
                 best = min(problem.fit(model).value for model in models)
                 assert shown["bound"] <= best + 1e-9 * max(1.0, abs(best))
 

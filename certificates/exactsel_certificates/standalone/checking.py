@@ -138,7 +138,7 @@ def check(
     reason = reason or refused(p, problem, model)
     if reason:
         return reason
-    if not problem.loss and p["scope"]:
+    if not problem.loss and p["valid_for"]:
         raise Beyond("a claim about bounded reconstructions is beyond this checker; ask the other one.")
     most = default_limits(p, problem) if work_limit is None else Most(work_limit, work_limit)
     if screened and work_limit is None:
@@ -231,11 +231,11 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     polished, level, last = 0, None, None
     near: list[NearColumns] = []
     # A ridge is paid for every coefficient, so with one a column cannot do the work of its copy.
-    nearly = p["scope"] != "" and r.lam == 0 and problem.loss == "quadratic" and claim > 0 and not problem.groups
+    nearly = p["valid_for"] != "" and r.lam == 0 and problem.loss == "quadratic" and claim > 0 and not problem.groups
     for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.force_in, problem.force_out, problem.hierarchy):
         bounds = [F(0)]
         if w == 1 and problem.loss == "quadratic":
-            bounds.append(r.at_fit(S, C, curvatures, p["scope"] != ""))
+            bounds.append(r.at_fit(S, C, curvatures, p["valid_for"] != ""))
         elif w == LEAF and problem.loss == "logistic" and claim > 0:
             last = last or LeafRegions(r, claim)
             bounds += [claim] if last.closes(S, C) else []
@@ -279,11 +279,11 @@ def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
     """
     named = [*p["limit_point"]]
     if r.loss == "quadratic":
-        r.sizes = sizes_in_bounds(r, p["scope"] != "", out) if r.bounds and not r.lam else []
+        r.sizes = sizes_in_bounds(r, p["valid_for"] != "", out) if r.bounds and not r.lam else []
         return bool(r.sizes) and not p["curvature"]
     known = bool(named and 0 <= named[0] < len(p["points"]) - 1)
     if known:
-        scoped = p["scope"] and not r.lam and r.loss != "poisson"
+        scoped = p["valid_for"] and not r.lam and r.loss != "poisson"
         r.sizes = sizes_in_scope(r) if scoped else sizes(r, r.given(point(p, named[0])), out)
     return known or bool(r.lam == 0)
 

@@ -83,10 +83,10 @@ class Semidefinite:
 
     def _set_by_set(self, S: set[int], C: set[int], r: int) -> bool:
         """The same where S and C are groups, or by the sets of columns that are allowed."""
-        inside, free = [j for g in sorted(S) for j in self.groups[g]], [self.groups[g] for g in sorted(C) if r]
-        used = [*inside, *(j for group in free for j in group)]
-        rest = eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(inside))
-        at = {j: i for i, j in enumerate(used[len(inside) :])}
+        included, free = [j for g in sorted(S) for j in self.groups[g]], [self.groups[g] for g in sorted(C) if r]
+        used = [*included, *(j for group in free for j in group)]
+        rest = eliminated(whole([[self.Q[i][j] for j in used] for i in used]), len(included))
+        at = {j: i for i, j in enumerate(used[len(included) :])}
         if rest is None:
             return False
         units, count = sorted(C), len(self.groups)

@@ -38,14 +38,14 @@ class Demands:
         """Some of these units of which not all may be chosen together; none where there are none."""
         return set()
 
-    def put(self, region: Region | None, j: int, inside: bool, k: int) -> Region | None:
+    def put(self, region: Region | None, j: int, included: bool, k: int) -> Region | None:
         """The part of a region with a unit, or the part without it; nothing where the region says otherwise."""
         if region is None:
             return None
         S, C = region
         if j in C:
-            return self.pruned((S | {j}, C - {j}) if inside else (S, C - {j}), k)
-        return region if (j in S) == inside else None
+            return self.pruned((S | {j}, C - {j}) if included else (S, C - {j}), k)
+        return region if (j in S) == included else None
 
     def allows(self, held: set[int], banned: set[int], count: int, k: int) -> bool:
         """Whether these units and all they imply may be chosen together."""

@@ -56,31 +56,31 @@ def asked(p: dict[str, Any], problem: Problem) -> Asked:
     operations, last = (n * d * (d if quadratic else 1)) / 2.0 + 2.0 * n * d, 0
     demands: tuple[Iterable[int], Iterable[int]] = (problem.force_in, problem.force_out)
     for S, C, witness in regions(p["tree"], units, problem.k, *demands, problem.hierarchy):  # type: ignore[arg-type]
-        places = max(0, problem.k - len(S))
-        m = width * (len(S) + (len(C) if places else 0))
+        slots = max(0, problem.k - len(S))
+        m = width * (len(S) + (len(C) if slots else 0))
         count += 1
         operations += d
         if witness >= 3 and witness != last:
             last, entries = witness, entries + n * d
             operations += 2.0 * n * d
         if witness == BY_COUNTING:
-            ways = combinations_of(len(C), min(places, len(C)))
+            ways = combinations_of(len(C), min(slots, len(C)))
             sets += ways
             each = (
-                of_patterns(n, places)
+                of_patterns(n, slots)
                 if by_patterns(p)
-                else of_set(width, places)
+                else of_set(width, slots)
                 if problem.loss
-                else of_selection(n, d, len(S) + places)
+                else of_selection(n, d, len(S) + slots)
             )
             operations += m * m * (1 + width * len(S)) + ways * each
         elif witness == LEAF and problem.loss == "logistic":
-            places = min(places, len(C))
-            ways = combinations_of(len(C), places) if places <= MOST_PLACES else 0.0
+            slots = min(slots, len(C))
+            ways = combinations_of(len(C), slots) if slots <= MOST_PLACES else 0.0
             sets += ways
-            operations += ways * of_leaves(n, len(S) + places)
+            operations += ways * of_leaves(n, len(S) + slots)
         elif witness < 0 or witness in (1, 2):
-            many = len(C) if places == 1 and witness > 0 else 1
+            many = len(C) if slots == 1 and witness > 0 else 1
             fits += many
             operations += many * (m**3 / 3 + m * m)
     return Asked(count, sets, fits, entries + n * d, operations)
@@ -114,9 +114,9 @@ def default_limits(p: dict[str, Any], problem: Problem) -> Most:
     return Most(known, known + min(MARGIN * words * 16.0 * n * d * d, MOST_SLOW))
 
 
-def of_set(width: float, places: int) -> float:
+def of_set(width: float, slots: int) -> float:
     """The work of counting a set of groups of that many columns; columns are tested pair by pair, groups set by set."""
-    together = width * places
+    together = width * slots
     return 1 / 8 if width == 1.0 else 2 + together**2 + together**3 / 16
 
 
@@ -125,9 +125,9 @@ def by_patterns(p: dict[str, Any]) -> bool:
     return p["loss"] == "logistic" and not p["minorant_point"]
 
 
-def of_patterns(n: int, places: int) -> float:
+def of_patterns(n: int, slots: int) -> float:
     """What a sum over the patterns of so many columns takes: whole numbers with as many bits as there are rows."""
-    return 1 + min(n, 2.0 ** max(0, places - 1)) * (1 + n / ROWS_A_DIGIT)
+    return 1 + min(n, 2.0 ** max(0, slots - 1)) * (1 + n / ROWS_A_DIGIT)
 
 
 def of_selection(n: int, d: int, size: int) -> float:

@@ -69,7 +69,7 @@ def read(data: bytes) -> dict[str, Any]:
     need(many is None or (type(many) is int and 0 < many < 2**31), "groups")
     need(math.isfinite(lower) and math.isfinite(upper), "claim")
     need(all(type(s) is int and 0 <= s < 2**31 for s in sizes), "sizes")
-    need(proof.get("scope") in ("", "bounded models"), "scope")
+    need(proof.get("valid_for") in ("", "bounded models"), "valid_for")
     need(all(type(proof.get(name)) is str for name in ("family", "loss", "problem_hash")), "texts")
     position, left = 8 + size, iter(ARRAYS)
     proof |= {name: [] for name in ARRAYS}
@@ -153,11 +153,11 @@ def rising(columns: Sequence[int], d: int) -> bool:
 
 
 def regions(
-    tree: Sequence[int], d: int, k: int, inside: Sequence[int] = (), outside: Sequence[int] = (),
+    tree: Sequence[int], d: int, k: int, included: Sequence[int] = (), outside: Sequence[int] = (),
     hierarchy: Demands | None = None,
 ) -> Iterator[tuple[set[int], set[int], int]]:  # fmt: skip
     """S, C and witness of every closed region; with a hierarchy, of those where it leaves anything."""
-    root = (set(inside), set(range(d)) - set(inside) - set(outside))
+    root = (set(included), set(range(d)) - set(included) - set(outside))
     todo = [hierarchy.pruned(root, k) if hierarchy else root]
     witness = 0
     for word in tree:

@@ -26,10 +26,10 @@ class LeafRegions:
 
     def closes(self, S: set[int], C: set[int]) -> bool:
         """Whether no model on S and as many columns of C as there are places is below the level."""
-        places = min(max(0, self.r.k - len(S)), len(C))
-        if places > MOST_PLACES or len(self.r.groups) < len(self.r.columns) or not (self.r.lam or self.r.sizes):
+        slots = min(max(0, self.r.k - len(S)), len(C))
+        if slots > MOST_PLACES or len(self.r.groups) < len(self.r.columns) or not (self.r.lam or self.r.sizes):
             return False
-        sets = combinations(sorted(C), places)
+        sets = combinations(sorted(C), slots)
         return all(self.closed_by_fit(frozenset(S.union(more))) for more in sets)
 
     def closed_by_fit(self, T: frozenset[int]) -> bool:

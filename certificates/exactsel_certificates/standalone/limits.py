@@ -75,16 +75,16 @@ def sizes_in_bounds(r: Regression, scoped: bool, out: Iterable[int] = ()) -> lis
 
     Where one has none, the scope limits it. Columns of zeros, and those in ``out``, do not count.
     """
-    banned, scope = {*out}, sizes_in_scope(r)
+    banned, valid_for = {*out}, sizes_in_scope(r)
     known: list[F] = []
     for j, (low, high) in enumerate(zip(*r.bounds, strict=True)):
         largest = max(-low, high)
         if j in banned or not r.G[j][j]:
             known.append(F(0))
         elif math.isfinite(largest):
-            known.append(min(F(largest), scope[j]) if scoped else F(largest))
+            known.append(min(F(largest), valid_for[j]) if scoped else F(largest))
         elif scoped:
-            known.append(scope[j])
+            known.append(valid_for[j])
         else:
             return []
     return known

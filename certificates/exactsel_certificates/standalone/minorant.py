@@ -54,8 +54,8 @@ def below_minorant(
     left = {(i, side) for i in range(len(z)) for side in (0, 1)}
     for number, point in enumerate(points):
         at = [near(v, BITS) for v in (z if number == 0 else r.predict(point))]
-        inside = all(a <= v <= b for a, v, b in zip(low, at, high, strict=True))
-        q = touching(r, at, low, high) if inside else None
+        included = all(a <= v <= b for a, v, b in zip(low, at, high, strict=True))
+        q = touching(r, at, low, high) if included else None
         first = q if number == 0 else first
         if q is None or first is None:
             return None

@@ -52,17 +52,17 @@ class NearColumns:
         Once columns were removed from it, those of S may have taken over their coefficients, which are then not bounded
         any more: of single sets only columns of C are removed then.
         """
-        places = min(len(C), max(0, self.r.k - len(S)))
+        slots = min(len(C), max(0, self.r.k - len(S)))
         kept, rest = self._without(S, C)
         alone = kept == S and (rest == C or len(S) >= self.r.k)
         S, C = kept, rest
-        places = min(places, len(C))
+        slots = min(slots, len(C))
         if not self.counts.Q:
             return False
-        if combinations_of(len(C), places) > MOST_SETS:
+        if combinations_of(len(C), slots) > MOST_SETS:
             leave_undone()
             return False
-        sets = combinations(sorted(C), places)
+        sets = combinations(sorted(C), slots)
         return all(self._holds(self._independent([*S, *T], [*S, *T] if alone else T)) for T in sets)
 
     def at(self, S: set[int], C: set[int], x: dict[int, F] | None) -> bool:

@@ -59,8 +59,8 @@ class Patterns:
 
     def counted(self, S: set[int], C: set[int]) -> bool:
         """Whether no model of the region (S, C) costs less than the level."""
-        places = min(max(0, self.r.k - len(S)), len(C))
-        bits = {j: self.bits_of(j) for j in C} if self.usable and places else {}
+        slots = min(max(0, self.r.k - len(S)), len(C))
+        bits = {j: self.bits_of(j) for j in C} if self.usable and slots else {}
         if not self.usable or None in bits.values():
             return False
         alike: dict[int, list[int]] = {}
@@ -68,12 +68,12 @@ class Patterns:
             alike.setdefault(rows or 0, []).append(j)
         constant = alike.pop(0, [])
         kinds, start = list(alike.items()), self.patterns(S)
-        size = min(places, len(kinds))
+        size = min(slots, len(kinds))
         found, cheap = set[tuple[int, ...]](), self.cheap(start, [rows for rows, _ in kinds], size)
         while True:
             # One by one: the first that a model below the level is on ends it.
             for chosen in cheap:
-                for more in filled([kinds[c][1] for c in chosen], constant, places):
+                for more in filled([kinds[c][1] for c in chosen], constant, slots):
                     if not all(self.closes(T) for T in self.allowed(S, more)):
                         return False
                 found.add(tuple(chosen))
@@ -164,12 +164,12 @@ class Patterns:
             region = self.demands.pruned(waiting.pop(), self.r.k)
             if region is None:
                 continue
-            inside, left = region
-            full = self.demands.crowded(inside | left)
+            included, left = region
+            full = self.demands.crowded(included | left)
             if full:
-                waiting += [(inside, left - {j}) for j in sorted(left & full)]
+                waiting += [(included, left - {j}) for j in sorted(left & full)]
             else:
-                yield frozenset(inside | left)
+                yield frozenset(included | left)
 
     def closes(self, T: frozenset[int]) -> bool:
         """Whether no model on some columns costs less than the level: the bound at about the best of them."""
@@ -206,11 +206,11 @@ def planes(weights: Sequence[int]) -> list[int]:
     return [number_of([w >> b & 1 == 1 for w in weights]) for b in range(max(weights).bit_length())]
 
 
-def filled(kinds: list[list[int]], constant: list[int], places: int) -> Iterator[tuple[int, ...]]:
+def filled(kinds: list[list[int]], constant: list[int], slots: int) -> Iterator[tuple[int, ...]]:
     """All sets of so many columns of these kinds, of each at least one, and of constant ones; some more than once."""
     everything = [*constant, *(j for columns in kinds for j in columns)]
     for chosen in product(*kinds):
-        for more in combinations([j for j in everything if j not in chosen], places - len(chosen)):
+        for more in combinations([j for j in everything if j not in chosen], slots - len(chosen)):
             tally(1)
             yield (*chosen, *more)
 

@@ -28,7 +28,7 @@ class Pattern(NamedTuple):
 
     full: list[int]
     shared: list[int]
-    places: int
+    slots: int
 
 
 class Local(NamedTuple):
@@ -45,7 +45,7 @@ class Region:
 
     def __init__(self, r: Regression, S: set[int], C: set[int], D: list[F]) -> None:
         self.r, self.S, self.C, self.D = r, S, C, D
-        self.places = max(0, r.k - len(S))
+        self.slots = max(0, r.k - len(S))
         self.single = all(len(group) == 1 for group in r.groups)
         self.pay = [e * s for e, s in zip(D, r.squares, strict=True)]
         self.columns, self.free = r.columns, r.columns_of(S)
@@ -86,7 +86,7 @@ class Region:
     def first(self, local: Local) -> Pattern:
         """The columns of C with the largest terms pay in full."""
         terms = {g: sum((self.term(local, j) for j in self.r.groups[g]), F(0)) for g in self.C}
-        chosen = sorted(self.C, key=lambda g: (-terms[g], g))[: self.places]
+        chosen = sorted(self.C, key=lambda g: (-terms[g], g))[: self.slots]
         return Pattern([*self.free, *self.r.columns_of(chosen)], [], 0)
 
     def term(self, local: Local, j: int) -> F:
@@ -95,7 +95,7 @@ class Region:
 
     def next(self, last: Pattern, local: Local, x: Point) -> Pattern:
         """The pattern, less what the point it has led to shows to be wrong."""
-        if not self.single or len(self.C) <= self.places or not self.places:
+        if not self.single or len(self.C) <= self.slots or not self.slots:
             return self.first(local)
         candidates = {*self.r.columns_of(self.C)}
         terms = {j: self.term(local, j) for j in candidates}
@@ -111,19 +111,19 @@ class Region:
         entering = {j for j in candidates - full - shared if terms[j] > high}
         leaving = {j for j in full if terms[j] < low}
         full = (full | filled) - leaving
-        return self.within_places(full, (shared | entering | leaving) - dropped - filled, terms)
+        return self.within_slots(full, (shared | entering | leaving) - dropped - filled, terms)
 
-    def within_places(self, full: set[int], shared: set[int], terms: dict[int, F]) -> Pattern:
+    def within_slots(self, full: set[int], shared: set[int], terms: dict[int, F]) -> Pattern:
         """A pattern in which columns share places only where they are more than the places."""
         ranked = sorted(terms, key=lambda j: (-terms[j], j))
         for j in reversed(ranked):
-            if j in full and len(full) > self.places - bool(shared):
+            if j in full and len(full) > self.slots - bool(shared):
                 full, shared = full - {j}, shared | {j}
-        if len(shared) <= self.places - len(full):
+        if len(shared) <= self.slots - len(full):
             full = full | shared
-            full = full | {*[j for j in ranked if j not in full][: self.places - len(full)]}
+            full = full | {*[j for j in ranked if j not in full][: self.slots - len(full)]}
             shared = set()
-        return Pattern([*self.free, *sorted(full)], sorted(shared), self.places - len(full))
+        return Pattern([*self.free, *sorted(full)], sorted(shared), self.slots - len(full))
 
     def solved(self, pattern: Pattern, local: Local) -> Point:
         """The best point of a pattern, for the current quadratic.
@@ -136,7 +136,7 @@ class Region:
         right = [local.right[j] for j in used]
         if pattern.shared:
             signs = [self.sign(local, j) if j in pattern.shared else F(0) for j in used]
-            H = [[F(-pattern.places), *signs], *([s, *row] for s, row in zip(signs, H, strict=True))]
+            H = [[F(-pattern.slots), *signs], *([s, *row] for s, row in zip(signs, H, strict=True))]
             right = [F(0), *right]
         values = solve(H, [right])[0][0]
         return {j: near(v, BITS) for j, v in zip(used, values[bool(pattern.shared) :], strict=True)}

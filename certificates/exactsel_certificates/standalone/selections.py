@@ -34,17 +34,17 @@ class Selections:
 
     def counted(self, S: set[int], C: set[int]) -> F:
         """The least any selection of the region costs, each looked at by itself: more columns never cost more."""
-        places = self.k - len(S)
-        if places <= 1 or len(C) <= places:
+        slots = self.k - len(S)
+        if slots <= 1 or len(C) <= slots:
             return self.bound(S, C)
-        return min(self.objective(S | {*more}) for more in combinations(sorted(C), places))
+        return min(self.objective(S | {*more}) for more in combinations(sorted(C), slots))
 
     def bound(self, S: set[int], C: set[int]) -> F:
         """What no selection of the region is below."""
-        places = self.k - len(S)
-        if places <= 0 or len(C) <= places:
-            return self.objective(S if places <= 0 else S | C)
-        if places == 1:
+        slots = self.k - len(S)
+        if slots <= 0 or len(C) <= slots:
+            return self.objective(S if slots <= 0 else S | C)
+        if slots == 1:
             return min(self.objective(S | {j}) for j in C)
         E = self.left(S)
         chosen = [E[j] for j in sorted(C)]
@@ -54,7 +54,7 @@ class Selections:
         images = [[dot(e, a) for e in E] for a in chosen]
         energy = [[dot(a, b) for b in images] for a in images]
         total = sum((dot(e, e) for e in E), F(0))
-        return total - sum((largest(energy, gram, rank, total) for rank in range(min(places, len(kept)))), F(0))
+        return total - sum((largest(energy, gram, rank, total) for rank in range(min(slots, len(kept)))), F(0))
 
 
 def largest(B: Matrix, N: Matrix, rank: int, top: F) -> F:

@@ -46,24 +46,24 @@ def intervals(data: WholeData, sets: Sequence[Sequence[int]]) -> tuple[Long, Lon
     """For each set of columns an interval that holds its smallest objective; wide where another is surely better."""
     rows = rows_of(data)
     p = rows.Z.shape[1]
-    inside = np.zeros((len(sets), p), dtype=bool)
+    included = np.zeros((len(sets), p), dtype=bool)
     for row, columns in enumerate(sets):
-        inside[row, list(columns)] = True
+        included[row, list(columns)] = True
     if rows.level:
-        inside[:, -1] = True
+        included[:, -1] = True
     u = np.zeros((len(sets), p), dtype=np.longdouble)
     low, high = np.full(len(sets), -np.inf, np.longdouble), np.full(len(sets), np.inf, np.longdouble)
     active = np.arange(len(sets))
     for _ in range(STEPS):
         state = look(rows, u[active])
-        below, above = _ends(rows, state, u[active], inside[active])
+        below, above = _ends(rows, state, u[active], included[active])
         low[active], high[active] = np.maximum(low[active], below), np.minimum(high[active], above)
         unfinished = (high - low > TIGHT * np.abs(high)) & (low < high.min())
         keep = unfinished[active]
         if not keep.any():
             break
         active, state = active[keep], Look(*(part[keep] for part in state))
-        moved, u[active] = _newton_step(rows, state, u[active], inside[active])
+        moved, u[active] = _newton_step(rows, state, u[active], included[active])
         active = active[moved]
         if not active.size:
             break
@@ -145,7 +145,7 @@ def _loss(rows: Rows, z: Long) -> tuple[Long, Long, Long]:
     return np.maximum(-margin, 0) + np.log1p(e), -rows.y * share, e / (1 + e) ** 2
 
 
-def _ends(rows: Rows, state: Look, u: Long, inside: Any) -> tuple[Long, Long]:
+def _ends(rows: Rows, state: Look, u: Long, included: Any) -> tuple[Long, Long]:
     """What weak duality says at the slopes of these points, and their objectives."""
     g, w = state.slope, rows.w
     if rows.level:  # towards zero, which is in the domain, until the sum is zero
@@ -156,7 +156,7 @@ def _ends(rows: Rows, state: Look, u: Long, inside: Any) -> tuple[Long, Long]:
         g = np.where(g > 0, g * for_up[:, None], g * for_down[:, None])
     v = (w * g) @ rows.Z
     columns = rows.Z.shape[1] - rows.level
-    ridge, shares = rows.ridge[:columns], np.where(inside[:, :columns], v[:, :columns], 0)
+    ridge, shares = rows.ridge[:columns], np.where(included[:, :columns], v[:, :columns], 0)
     dual = -np.sum(w * _conjugate(rows, g), axis=1) - np.sum(shares * shares / ridge, axis=1) / 2
     sizes = np.abs(u) @ np.abs(rows.Z).T + np.abs(rows.y)
     if rows.loss == "poisson":
@@ -186,7 +186,7 @@ def _logarithm(values: Long) -> Long:
     return np.log(np.where(values > 0, values, 1))
 
 
-def _newton_step(rows: Rows, state: Look, u: Long, inside: Any) -> tuple[Any, Long]:
+def _newton_step(rows: Rows, state: Look, u: Long, included: Any) -> tuple[Any, Long]:
     """Which points moved, and all of them after a step that does not climb."""
     weighted = rows.w * state.bend
     H = np.einsum("bi,ip,iq->bpq", weighted, rows.Z, rows.Z)
@@ -194,8 +194,8 @@ def _newton_step(rows: Rows, state: Look, u: Long, inside: Any) -> tuple[Any, Lo
     # A row beyond the threshold has no curvature, so that the level may have none at all.
     floor = np.longdouble(1e-12) * np.einsum("i,ip->p", rows.w, rows.Z**2)
     H[:, range(p), range(p)] += rows.ridge + np.where(H[:, range(p), range(p)] > 0, 0, floor)
-    gradient = np.where(inside, (rows.w * state.slope) @ rows.Z + rows.ridge * u, 0)
-    H = np.where(inside[:, :, None] & inside[:, None, :], H, np.eye(p, dtype=np.longdouble))
+    gradient = np.where(included, (rows.w * state.slope) @ rows.Z + rows.ridge * u, 0)
+    H = np.where(included[:, :, None] & included[:, None, :], H, np.eye(p, dtype=np.longdouble))
     step = eliminated(H, gradient)
     length, moved = np.ones(len(u), np.longdouble), np.zeros(len(u), dtype=bool)
     best = u.copy()

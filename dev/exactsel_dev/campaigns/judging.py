@@ -45,7 +45,7 @@ def _bounds(result: Result, truth: Truth) -> Iterator[Finding]:
         yield Finding("upper below the optimum", f"upper {result.upper!r}, optimum {shown(truth.low)}")
     if result.lower == -math.inf or (math.isfinite(result.lower) and Fraction(result.lower) <= truth.high):
         return
-    if result.scope:
+    if result.valid_for:
         best = truth.best_in_scope() if truth.instance.loss == "quadratic" else None
         if best is None or Fraction(result.lower) <= best:
             return
@@ -85,7 +85,7 @@ def _model(result: Result, truth: Truth, value: Fraction) -> Iterator[Finding]:
         yield Finding("upper below its model", about)
     elif upper - value > FAR * max(value, truth.empty) and upper - value > _rounding(result, truth):
         yield Finding("upper is not its model's", about)
-    if result.scope or truth.loose:
+    if result.valid_for or truth.loose:
         return
     excess = value - truth.high
     about = f"the model costs {shown(value)}, the best {shown(truth.high)}"

@@ -124,7 +124,7 @@ def compared(result: Result, said: Said, truth: Truth, name: str) -> Iterator[Fi
         yield Finding(f"{name}: chooses what is not allowed", f"{said.chosen} with k {instance.k}")
         return
     cost = _cost(truth, said.chosen)
-    if math.isfinite(result.lower) and Fraction(result.lower) > cost and not result.scope:
+    if math.isfinite(result.lower) and Fraction(result.lower) > cost and not result.valid_for:
         yield Finding(f"{name}: has a model below lower", f"lower {result.lower!r}, its {said.chosen}: {shown(cost)}")
     if said.lower > result.upper + room:
         yield Finding(f"{name}: proves that upper is too small", f"upper {result.upper!r}, its bound {said.lower!r}")

@@ -211,10 +211,12 @@ def _grouped(rng: Random, instance: TinyInstance) -> TinyInstance:
 
 def _with_demands(rng: Random, instance: TinyInstance) -> TinyInstance:
     order = [int(u) for u in rng.permutation(len(instance.units))]
-    inside = int(rng.integers(0, min(instance.k, 2) + 1))
-    outside = int(rng.integers(0, min(3, len(order) - inside) + 1))
+    included = int(rng.integers(0, min(instance.k, 2) + 1))
+    outside = int(rng.integers(0, min(3, len(order) - included) + 1))
     return replace(
-        instance, force_in=tuple(sorted(order[:inside])), force_out=tuple(sorted(order[inside : inside + outside]))
+        instance,
+        force_in=tuple(sorted(order[:included])),
+        force_out=tuple(sorted(order[included : included + outside])),
     )
 
 

@@ -38,8 +38,8 @@ def _separation(said: str, truth: Truth) -> list[Finding] | None:
     if named and named[2]:
         columns = truth.allowed
     units = [{*unit} for unit in truth.instance.units]
-    inside = [g for g, unit in enumerate(units) if unit & {*columns}]
-    if not (named and named[2]) and (len(inside) > truth.instance.k or {*inside} & {*truth.instance.force_out}):
+    included = [g for g, unit in enumerate(units) if unit & {*columns}]
+    if not (named and named[2]) and (len(included) > truth.instance.k or {*included} & {*truth.instance.force_out}):
         return [Finding("columns that are said to separate the classes are in no model together", said)]
     if not separated(truth.data, columns):
         return [Finding("columns that are said to separate the classes do not", said)]
@@ -48,12 +48,12 @@ def _separation(said: str, truth: Truth) -> list[Finding] | None:
     return None
 
 
-def unlimited(truth: Truth, scope: str) -> list[Finding]:
+def unlimited(truth: Truth, valid_for: str) -> list[Finding]:
     """What should have been refused, or said of some models only, since nothing limits the coefficients.
 
     Not where some model is no better than none, or where no column may be chosen.
     """
-    if not truth.ridgeless or not truth.empty or scope or not truth.instance.k:
+    if not truth.ridgeless or not truth.empty or valid_for or not truth.instance.k:
         return []
     instance = truth.instance
     allowed = instance.columns_of(frozenset(range(len(instance.units))) - {*instance.force_out})

@@ -57,7 +57,7 @@ class Relation:
 
 def not_larger(lower: Result, upper: Result) -> bool:
     """Whether the optimum of the first can be at most that of the second; a scope may leave models out."""
-    return bool(lower.scope) or not lower.lower > upper.upper
+    return bool(lower.valid_for) or not lower.lower > upper.upper
 
 
 def same_optimum(both: Both) -> Iterator[str]:
@@ -146,7 +146,7 @@ def ridge_raised(both: Both) -> Iterator[str]:
     """The optimum does not fall, and is no larger than what the first model costs now."""
     yield from rises(both)
     model = both.first.model
-    if model is None or both.second.scope or not np.all(np.isfinite(model.coef)):
+    if model is None or both.second.valid_for or not np.all(np.isfinite(model.coef)):
         return
     truth = Truth(both.changed)
     cost = truth.of_model(model.coef.tolist()) * (1 + truth.blur)

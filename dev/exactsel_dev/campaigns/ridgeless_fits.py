@@ -31,12 +31,12 @@ def optimum(data: WholeData, sets: Sequence[Sequence[int]]) -> tuple[Fraction, F
     """An interval that holds the smallest objective of all sets of columns."""
     rows = rows_of(data)
     p = rows.Z.shape[1]
-    inside = np.zeros((len(sets), p), dtype=bool)
+    included = np.zeros((len(sets), p), dtype=bool)
     for row, columns in enumerate(sets):
-        inside[row, list(columns)] = True
+        included[row, list(columns)] = True
     if rows.level:
-        inside[:, -1] = True
-    u = _fitted(rows, inside)
+        included[:, -1] = True
+    u = _fitted(rows, included)
     state = look(rows, u)
     sizes = np.abs(u) @ np.abs(rows.Z).T + np.abs(rows.y)
     blur = np.sum(rows.w * np.abs(state.slope) * sizes, axis=1) + np.abs(state.value)
@@ -137,23 +137,23 @@ def _dual(data: WholeData, g: list[Fraction]) -> Fraction:
     return Fraction(*_ratio(total)) * power(data.weight_power)
 
 
-def _fitted(rows: Rows, inside: Any) -> Long:
+def _fitted(rows: Rows, included: Any) -> Long:
     """About the best coefficients (sets, p) on each set."""
-    u = np.zeros(inside.shape, dtype=np.longdouble)
+    u = np.zeros(included.shape, dtype=np.longdouble)
     active = np.arange(len(u))
     for _ in range(STEPS):
-        moved, u[active] = _step(rows, look(rows, u[active]), u[active], inside[active])
+        moved, u[active] = _step(rows, look(rows, u[active]), u[active], included[active])
         active = active[moved]
         if not active.size:
             break
     return u
 
 
-def _step(rows: Rows, state: Look, u: Long, inside: Any) -> tuple[Any, Long]:
+def _step(rows: Rows, state: Look, u: Long, included: Any) -> tuple[Any, Long]:
     """Which points moved, and all of them after a step down."""
     best, moved = u.copy(), np.zeros(len(u), dtype=bool)
-    gradient = np.where(inside, (rows.w * state.slope) @ rows.Z, 0)
-    both, unit = inside[:, :, None] & inside[:, None, :], np.eye(u.shape[1], dtype=np.longdouble)
+    gradient = np.where(included, (rows.w * state.slope) @ rows.Z, 0)
+    both, unit = included[:, :, None] & included[:, None, :], np.eye(u.shape[1], dtype=np.longdouble)
     for damped in DAMPED:
         left = np.flatnonzero(~moved)
         if not left.size:

@@ -104,7 +104,7 @@ def _against_brute_force(instance: TinyInstance, seed: int, noted: list[str]) ->
         if seed % PROVEN == 0:
             result, rejected = solved_with_proof(instance)
         else:
-            result, rejected = solved(instance, audit=seed % PROVEN == PROVEN // 2), []
+            result, rejected = solved(instance, recheck=seed % PROVEN == PROVEN // 2), []
     except Refused as refused:
         return refusal(str(refused), Truth(instance), noted)
     truth = Truth(instance)
@@ -112,10 +112,10 @@ def _against_brute_force(instance: TinyInstance, seed: int, noted: list[str]) ->
         "noted: a proof was checked": seed % PROVEN == 0,
         "noted: every bound was evaluated anew": seed % PROVEN == PROVEN // 2,
         "noted: the optimum is known to fewer than 12 digits": truth.loose,
-        "noted: the lower bound has a scope": bool(result.scope),
+        "noted: the lower bound has a scope": bool(result.valid_for),
         "noted: rounding leaves an honest gap": result.termination is Termination.PRECISION_LIMIT,
         "noted: more than one node": result.nodes > 1,
         "noted: no ridge": truth.ridgeless,
     }
     noted += [note for note, holds in notes.items() if holds]
-    return [*rejected, *unlimited(truth, result.scope), *judged(result, truth)]
+    return [*rejected, *unlimited(truth, result.valid_for), *judged(result, truth)]

@@ -64,13 +64,13 @@ def conjugate(instance: Instance, beta: object) -> float:
     return float(_conjugate(instance, long_doubles(beta)))
 
 
-def dual_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int], beta: object) -> float:
+def dual_bound(instance: Instance, included: Sequence[int], candidates: Sequence[int], beta: object) -> float:
     """Formula (2) for the region (inside, candidates) at the dual vector beta (n,)."""
     beta = long_doubles(beta)
-    return float(-_conjugate(instance, beta) - _largest_squares(instance, inside, candidates, beta))
+    return float(-_conjugate(instance, beta) - _largest_squares(instance, included, candidates, beta))
 
 
-def bound_at_model(instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: object) -> float:
+def bound_at_model(instance: Instance, included: Sequence[int], candidates: Sequence[int], x: object) -> float:
     """Formula (2) at beta = gradient of L at Ax, for any coefficient vector x (d,).
 
     There Fenchel's equality gives -L*(beta) = L(Ax) - beta'Ax, which is safer than logarithms of small numbers.
@@ -80,8 +80,8 @@ def bound_at_model(instance: Instance, inside: Sequence[int], candidates: Sequen
     if instance.adjusted:
         shares = _shares(instance, beta)
         value = np.sum(shares * (row_values(instance, z) - beta * z))
-        return float(value - _largest_squares(instance, inside, candidates, shares * beta))
-    return float(summed_loss(instance, z) - beta @ z - _largest_squares(instance, inside, candidates, beta))
+        return float(value - _largest_squares(instance, included, candidates, shares * beta))
+    return float(summed_loss(instance, z) - beta @ z - _largest_squares(instance, included, candidates, beta))
 
 
 def _shares(instance: Instance, slopes: Long) -> Long:
@@ -94,7 +94,7 @@ def _shares(instance: Instance, slopes: Long) -> Long:
     return long_doubles(weights * np.where(slopes > 0, plus, minus))
 
 
-def rounding_at_model(instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: object) -> float:
+def rounding_at_model(instance: Instance, included: Sequence[int], candidates: Sequence[int], x: object) -> float:
     """How far (2) can move when the predictions Ax are formed in doubles: what a solver's own value may differ by.
 
     Each entry of beta then moves by at most (d + 4) 2^-53 (sum_j abs(A_ij x_j) + abs(y_i)), to first order.
@@ -109,12 +109,12 @@ def rounding_at_model(instance: Instance, inside: Sequence[int], candidates: Seq
         moved = moved * np.maximum(1, np.exp(z))
     v, shift = np.abs(A.T @ beta), np.abs(A).T @ moved
     changes = 2 * v * shift + shift * shift
-    counted = _with_largest(instance, inside, candidates, changes)
+    counted = _with_largest(instance, included, candidates, changes)
     return float(np.abs(z) @ moved + (counted / (2 * instance.lam) if instance.lam > 0 else 0.0))
 
 
 def curved_bound(
-    instance: Instance, inside: Sequence[int], candidates: Sequence[int], x: object, curvature: object,
+    instance: Instance, included: Sequence[int], candidates: Sequence[int], x: object, curvature: object,
     split: Split | None = None,
 ) -> float:  # fmt: skip
     """Formula (3) for quadratic loss: with M = A'A + lam I - diag(D) positive semidefinite and g = Mx - A'y,
@@ -132,7 +132,7 @@ def curved_bound(
     z = A @ x
     g = A.T @ (z - y) + (instance.lam - D) * x - E @ x
     convex_part = z @ z + np.sum((instance.lam - D) * x * x) - x @ E @ x
-    counted = _with_largest(instance, inside, candidates, _taken(instance, g, D))
+    counted = _with_largest(instance, included, candidates, _taken(instance, g, D))
     return float(0.5 * (y @ y) - 0.5 * convex_part - 0.5 * counted)
 
 
@@ -171,7 +171,7 @@ def _leaves_convex(instance: Instance, curvature: FloatArray, E: FloatArray) -> 
     return _known_convex[key]
 
 
-def fit_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int]) -> float:
+def fit_bound(instance: Instance, included: Sequence[int], candidates: Sequence[int]) -> float:
     """The smallest objective of any model on S and C together, whatever its size (on S where no place is left).
 
     Least squares, so for quadratic loss only. For lam > 0 what the computed fit x may be short of the minimum, at
@@ -179,7 +179,7 @@ def fit_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[in
     """
     if instance.loss != "quadratic":
         raise ValueError(f"the fit of a region needs quadratic loss, but the loss is {instance.loss}.")
-    columns = instance.columns_of(inside if len(inside) >= instance.k else [*inside, *candidates])
+    columns = instance.columns_of(included if len(included) >= instance.k else [*included, *candidates])
     A, y = long_doubles(instance.A)[:, columns], long_doubles(instance.y)
     x = least_squares(instance, columns)[columns]
     residual = A @ x - y
@@ -190,9 +190,9 @@ def fit_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[in
     return float(value)
 
 
-def leaf_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int]) -> float:
+def leaf_bound(instance: Instance, included: Sequence[int], candidates: Sequence[int]) -> float:
     """The smallest bound of the models on S and each set of candidates that fills all places, at about the best one."""
-    S, lowest = sorted(inside), np.inf
+    S, lowest = sorted(included), np.inf
     for more in combinations(candidates, min(max(0, instance.k - len(S)), len(candidates))):
         columns = [*S, *more]
         A = instance.A[:, columns] if columns else np.zeros((len(instance.y), 1))
@@ -243,12 +243,12 @@ def _conjugate(instance: Instance, beta: Long) -> Any:
     return np.sum(left * np.log(left)) + np.sum((1 + right) * np.log1p(right))
 
 
-def _largest_squares(instance: Instance, inside: Sequence[int], candidates: Sequence[int], beta: Long) -> Any:
+def _largest_squares(instance: Instance, included: Sequence[int], candidates: Sequence[int], beta: Long) -> Any:
     """The second term of (2); for lam = 0 it is 0 where all its squares are, and inf otherwise."""
     v = long_doubles(instance.A).T @ beta
     if instance.lam > 0 or instance.box is not None:
-        return _with_largest(instance, inside, candidates, _taken(instance, v, instance.lam)) / 2
-    return 0.0 if _with_largest(instance, inside, candidates, v**2) == 0 else np.inf
+        return _with_largest(instance, included, candidates, _taken(instance, v, instance.lam)) / 2
+    return 0.0 if _with_largest(instance, included, candidates, v**2) == 0 else np.inf
 
 
 def _taken(instance: Instance, v: object, curvature: object) -> Long:
@@ -262,15 +262,15 @@ def _taken(instance: Instance, v: object, curvature: object) -> Long:
     return long_doubles(-w * (2 * v + D * w))
 
 
-def _with_largest(instance: Instance, inside: Sequence[int], candidates: Sequence[int], values: Long) -> Any:
-    """The sum of ``values`` (d,) over ``inside`` and the largest of ``candidates``, one for each place left.
+def _with_largest(instance: Instance, included: Sequence[int], candidates: Sequence[int], values: Long) -> Any:
+    """The sum of ``values`` (d,) over ``included`` and the largest of ``candidates``, one for each place left.
 
     A group's value is the sum of those of its columns.
     """
     if instance.groups:
         values = long_doubles([sum(values[j] for j in group) for group in instance.groups])
-    places = instance.k - len(inside)
-    if places < 0:
-        raise ValueError(f"{len(inside)} columns are fixed inside, but a model may have {instance.k} only.")
-    largest = sorted((values[j] for j in candidates), reverse=True)[:places]
-    return sum(values[j] for j in inside) + sum(largest)
+    slots = instance.k - len(included)
+    if slots < 0:
+        raise ValueError(f"{len(included)} columns are fixed inside, but a model may have {instance.k} only.")
+    largest = sorted((values[j] for j in candidates), reverse=True)[:slots]
+    return sum(values[j] for j in included) + sum(largest)

@@ -36,17 +36,17 @@ def selection_objective(instance: ColumnInstance, chosen: Sequence[int]) -> floa
     return float(np.sum(unexplained(instance, chosen) ** 2))
 
 
-def eigenvalue_bound(instance: ColumnInstance, inside: Sequence[int], candidates: Sequence[int]) -> float:
+def eigenvalue_bound(instance: ColumnInstance, included: Sequence[int], candidates: Sequence[int]) -> float:
     """The least any selection of the region can leave unexplained; exact where one column or less is to be chosen."""
-    places = instance.k - len(inside)
-    if places < 0:
-        raise ValueError(f"{len(inside)} columns are fixed inside, but a selection may have {instance.k} only.")
-    if len(candidates) <= places:
-        return selection_objective(instance, [*inside, *candidates])
-    if places <= 1:
-        additions = [[*inside, j] for j in candidates] if places == 1 else [list(inside)]
+    slots = instance.k - len(included)
+    if slots < 0:
+        raise ValueError(f"{len(included)} columns are fixed inside, but a selection may have {instance.k} only.")
+    if len(candidates) <= slots:
+        return selection_objective(instance, [*included, *candidates])
+    if slots <= 1:
+        additions = [[*included, j] for j in candidates] if slots == 1 else [list(included)]
         return min(selection_objective(instance, chosen) for chosen in additions)
-    rest = unexplained(instance, inside)
+    rest = unexplained(instance, included)
     # All left singular vectors of E_C: those of zero singular values only enlarge the span, which is safe. Exact copies
     # of a column add nothing to it.
     first = {instance.A[:, j].tobytes(): j for j in sorted(candidates, reverse=True)}
@@ -55,7 +55,7 @@ def eigenvalue_bound(instance: ColumnInstance, inside: Sequence[int], candidates
     lengths = np.linalg.norm(directions, axis=0)
     span = np.linalg.svd(directions / np.where(lengths > 0, lengths, 1.0), full_matrices=False)[0]
     singular = np.linalg.svd(span.T @ rest, compute_uv=False)
-    return float(np.sum(rest**2) - np.sum(singular[:places] ** 2))
+    return float(np.sum(rest**2) - np.sum(singular[:slots] ** 2))
 
 
 def rounding_of_eigenvalues(instance: ColumnInstance) -> float:

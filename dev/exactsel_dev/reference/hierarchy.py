@@ -38,43 +38,43 @@ def respects(hierarchy: Constraint, chosen: frozenset[int]) -> bool:
 
 
 def implied(
-    hierarchy: Constraint, inside: frozenset[int], candidates: frozenset[int], k: int
+    hierarchy: Constraint, included: frozenset[int], candidates: frozenset[int], k: int
 ) -> tuple[frozenset[int], frozenset[int]] | None:
     """S and C with all that follows from them; None where no admissible set is left for certain."""
     if not isinstance(hierarchy, Hierarchy):
-        if len(inside) > k or not respects(hierarchy, inside):
+        if len(included) > k or not respects(hierarchy, included):
             return None
-        return inside, frozenset(j for j in candidates if respects(hierarchy, inside | {j}))
+        return included, frozenset(j for j in candidates if respects(hierarchy, included | {j}))
     while True:
-        possible = inside | candidates
-        into, out_of = set(inside), set[int]()
+        possible = included | candidates
+        into, out_of = set(included), set[int]()
         for j, parents in hierarchy.parents:
             left = [parent for parent in parents if parent in possible]
             enough = bool(left) if hierarchy.kind == "weak" else len(left) == len(parents)
             if not enough:
                 out_of.add(j)
-            elif j in inside and (hierarchy.kind == "strong" or len(left) == 1):
+            elif j in included and (hierarchy.kind == "strong" or len(left) == 1):
                 into |= {*left}
         if out_of & into or len(into) > k:
             return None
-        if into == inside and not out_of & candidates:
+        if into == included and not out_of & candidates:
             break
-        inside, candidates = frozenset(into), candidates - into - out_of
-    return None if len(inside) == k and not respects(hierarchy, inside) else (inside, candidates)
+        included, candidates = frozenset(into), candidates - into - out_of
+    return None if len(included) == k and not respects(hierarchy, included) else (included, candidates)
 
 
 def completed(
-    hierarchy: Constraint, inside: frozenset[int], candidates: frozenset[int], k: int
+    hierarchy: Constraint, included: frozenset[int], candidates: frozenset[int], k: int
 ) -> frozenset[int] | None:
     """An admissible set of a region, found by trying the parents of one unit without any after the other."""
-    region = implied(hierarchy, inside, candidates, k)
+    region = implied(hierarchy, included, candidates, k)
     if region is None:
         return None
-    inside, candidates = region
+    included, candidates = region
     if not isinstance(hierarchy, Hierarchy):
-        return inside
-    alone = next((own for j, own in hierarchy.parents if j in inside and inside.isdisjoint(own)), None)
+        return included
+    alone = next((own for j, own in hierarchy.parents if j in included and included.isdisjoint(own)), None)
     if alone is None:
-        return inside
-    tried = (completed(hierarchy, inside | {j}, candidates - {j}, k) for j in alone if j in candidates)
+        return included
+    tried = (completed(hierarchy, included | {j}, candidates - {j}, k) for j in alone if j in candidates)
     return next((found for found in tried if found is not None), None)

@@ -81,7 +81,7 @@ class Fixed(NamedTuple):
 
     region: int
     column: int
-    inside: bool
+    included: bool
     """True: the column is put in, since leaving it out is closed. False: it is left out, putting it in is closed."""
     bound: float
     witness: Witness
@@ -97,10 +97,10 @@ class Divided(NamedTuple):
 
 
 class Discarded(NamedTuple):
-    """``region`` is closed; ``inside`` and ``candidates`` are what the search believed it to be."""
+    """``region`` is closed; ``included`` and ``candidates`` are what the search believed it to be."""
 
     region: int
-    inside: tuple[int, ...]
+    included: tuple[int, ...]
     candidates: tuple[int, ...]
     bound: float
     witness: Witness
@@ -110,7 +110,7 @@ class Open(NamedTuple):
     """A region nobody has closed, with the bound known for it."""
 
     region: int
-    inside: tuple[int, ...]
+    included: tuple[int, ...]
     candidates: tuple[int, ...]
     bound: float
     witness: Witness
@@ -120,10 +120,10 @@ class Walked(NamedTuple):
     """``region`` is replaced by the regions a depth-first walk left open; all others it closed (see subtree.py)."""
 
     region: int
-    inside: tuple[int, ...]
+    included: tuple[int, ...]
     candidates: tuple[int, ...]
     moves: tuple[int, ...]
-    dropped: float
+    min_pruned_bound: float
     """Claimed: a bound of every region the walk closed."""
     open_regions: tuple[int, ...]
     curvature: FloatArray | None

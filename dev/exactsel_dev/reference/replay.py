@@ -83,14 +83,14 @@ class Report(NamedTuple):
 
 
 class _Region(NamedTuple):
-    inside: frozenset[int]
+    included: frozenset[int]
     candidates: frozenset[int]
 
     def put_in(self, column: int) -> _Region:
-        return _Region(self.inside | {column}, self.candidates - {column})
+        return _Region(self.included | {column}, self.candidates - {column})
 
     def leave_out(self, column: int) -> _Region:
-        return _Region(self.inside, self.candidates - {column})
+        return _Region(self.included, self.candidates - {column})
 
 
 def replay(instance: AnyInstance, record: Record) -> Report:
@@ -138,9 +138,9 @@ def _out_of_hierarchy(instance: Instance, used: Sequence[int]) -> str:
     """Why no admissible set holds the columns of a model; empty where one does."""
     if instance.hierarchy is None:
         return ""
-    inside = frozenset(instance.units_of(used)) | {*instance.force_in}
-    others = frozenset(range(instance.units)) - inside - {*instance.force_out}
-    fits = completed(instance.hierarchy, inside, others, instance.k) is not None
+    included = frozenset(instance.units_of(used)) | {*instance.force_in}
+    others = frozenset(range(instance.units)) - included - {*instance.force_out}
+    fits = completed(instance.hierarchy, included, others, instance.k) is not None
     return "" if fits else f"the model's columns {list(used)} lie in no set the hierarchy allows."
 
 
@@ -151,10 +151,10 @@ def _objective(instance: AnyInstance, coef: FloatArray) -> float:
 
 
 def recomputed_bound(
-    instance: AnyInstance, inside: Iterable[int], candidates: Iterable[int], witness: Witness
+    instance: AnyInstance, included: Iterable[int], candidates: Iterable[int], witness: Witness
 ) -> float:
     """The bound a witness proves for a region, from the data alone."""
-    S, C = sorted(inside), sorted(candidates)
+    S, C = sorted(included), sorted(candidates)
     if isinstance(witness, Infimum):
         return 0.0
     if isinstance(instance, ColumnInstance):
@@ -195,12 +195,12 @@ class _Walk:
 
     def __init__(self, instance: AnyInstance) -> None:
         self.instance = instance
-        inside = frozenset(getattr(instance, "force_in", ()))
+        included = frozenset(getattr(instance, "force_in", ()))
         units = instance.units if isinstance(instance, Instance) else instance.A.shape[1]
-        candidates = frozenset(range(units)) - inside - {*getattr(instance, "force_out", ())}
+        candidates = frozenset(range(units)) - included - {*getattr(instance, "force_out", ())}
         self.hierarchy = getattr(instance, "hierarchy", None)
         # None: a region that holds no model at all, as a hierarchy can have it.
-        self.regions = {ROOT: self._implied(_Region(inside, candidates))}
+        self.regions = {ROOT: self._implied(_Region(included, candidates))}
         self.numbers = {ROOT}
         self.bounds: list[float] = []
         self.proven: list[float] = []
@@ -214,8 +214,8 @@ class _Walk:
         region = self.regions[step.region]
         if isinstance(step, Fixed):
             into, out_of = self._parts(step.region, region, step.column)
-            self._close(step.region, out_of if step.inside else into, step.bound, step.witness)
-            self.regions[step.region] = into if step.inside else out_of
+            self._close(step.region, out_of if step.included else into, step.bound, step.witness)
+            self.regions[step.region] = into if step.included else out_of
         elif isinstance(step, Divided):
             del self.regions[step.region]
             self._divide(step, region)
@@ -260,7 +260,7 @@ class _Walk:
         if self.hierarchy is None and region is not None:
             self._check_column(number, region, column)
         if region is None or column not in region.candidates:
-            return (region, None) if region is not None and column in region.inside else (None, region)
+            return (region, None) if region is not None and column in region.included else (None, region)
         return self._implied(region.put_in(column)), self._implied(region.leave_out(column))
 
     def _walk(self, step: Walked, region: _Region | None) -> None:
@@ -273,13 +273,13 @@ class _Walk:
             rounding = rounding_of_eigenvalues(self.instance)
         try:
             for piece in retrace(self.instance, *region, step.moves, step.curvature):
-                part = self._implied(_Region(piece.inside, piece.candidates))
+                part = self._implied(_Region(piece.included, piece.candidates))
                 if piece.bound is None:
                     if not left:
                         raise ReplayError(f"the subtree of region {step.region} leaves more open than it lists.")
                     self._add(left.pop(0), part)
                 elif part is not None and piece.bound != math.inf:
-                    self._enter(step.region, step.dropped, piece.bound, rounding)
+                    self._enter(step.region, step.min_pruned_bound, piece.bound, rounding)
         except ValueError as error:
             raise ReplayError(f"the subtree of region {step.region} cannot be followed: {error}") from None
         if left:
@@ -295,13 +295,13 @@ class _Walk:
     def _check_column(self, number: int, region: _Region, column: int) -> None:
         if column not in region.candidates:
             raise ReplayError(f"column {column} is no candidate of region {number}.")
-        if len(region.inside) >= self.instance.k:
+        if len(region.included) >= self.instance.k:
             raise ReplayError(f"region {number} has no place left for column {column}.")
 
     def _check_shape(self, entry: Discarded | Open | Walked, region: _Region | None) -> None:
         if region is None:
             return
-        if frozenset(entry.inside) != region.inside or frozenset(entry.candidates) != region.candidates:
+        if frozenset(entry.included) != region.included or frozenset(entry.candidates) != region.candidates:
             raise ReplayError(f"region {entry.region} is not the one the record takes it for.")
 
     def _close(self, number: int, region: _Region | None, bound: float, witness: Witness) -> None:
@@ -311,7 +311,7 @@ class _Walk:
     def _check_bound(self, number: int, region: _Region | None, bound: float, witness: Witness) -> None:
         if region is None:
             return
-        proven = recomputed_bound(self.instance, region.inside, region.candidates, witness)
+        proven = recomputed_bound(self.instance, region.included, region.candidates, witness)
         self._enter(number, bound, proven, self._rounding(region, bound, witness))
 
     def _enter(self, number: int, bound: float, proven: float, rounding: float) -> None:
@@ -331,7 +331,7 @@ class _Walk:
             return rounding_of_eigenvalues(self.instance)
         if not isinstance(witness, Model | Curved):
             return 0.0
-        allowed = rounding_at_model(self.instance, sorted(region.inside), sorted(region.candidates), witness.x)
+        allowed = rounding_at_model(self.instance, sorted(region.included), sorted(region.candidates), witness.x)
         return min(allowed, MOST_ROUNDING * (1.0 + abs(bound)))
 
 

@@ -21,9 +21,9 @@ CUT = 1e-13
 
 
 def split_matrix(
-    columns: Sequence[int], scale: FloatArray, entries: FloatArray, used: Sequence[int], places: int
+    columns: Sequence[int], scale: FloatArray, entries: FloatArray, used: Sequence[int], slots: int
 ) -> FloatArray:
-    """E on some columns (m, m), of which models have ``places`` at most of those the split holds.
+    """E on some columns (m, m), of which models have ``slots`` at most of those the split holds.
 
     ``entries`` is the strict lower triangle of N, row by row.
     """
@@ -42,20 +42,20 @@ def split_matrix(
             if N[at[i], at[j]] != 0.0:
                 E[at[i], at[j]] = size[i] * size[j] * N[at[i], at[j]]
         if i in size:
-            E[at[i], at[i]] = size[i] ** 2 * sum(sorted(abs(N[at[i]]), reverse=True)[: max(0, places - 1)])
+            E[at[i], at[i]] = size[i] ** 2 * sum(sorted(abs(N[at[i]]), reverse=True)[: max(0, slots - 1)])
     return E
 
 
 def split_bound(
-    instance: Instance, inside: Sequence[int], candidates: Sequence[int], columns: Sequence[int], scale: FloatArray,
+    instance: Instance, included: Sequence[int], candidates: Sequence[int], columns: Sequence[int], scale: FloatArray,
     entries: FloatArray,
 ) -> float:  # fmt: skip
     """The bound of a region by one split; -inf where H - E is not semidefinite, or beyond doubles."""
     if instance.loss != "quadratic" or instance.groups:
         return -np.inf
-    r = max(0, instance.k - len(inside))
+    r = max(0, instance.k - len(included))
     C = [j for j in sorted(candidates) if r and (instance.lam > 0 or np.any(instance.A[:, j]))]
-    S = sorted(inside)
+    S = sorted(included)
     used = [*S, *C]
     A = instance.A[:, used]
     M = A.T @ A + instance.lam * np.eye(len(used))
@@ -75,7 +75,7 @@ def split_bound(
 
 
 def strong_bound(
-    instance: Instance, inside: Sequence[int], candidates: Sequence[int], strong: Sequence[int], tau: float = math.inf
+    instance: Instance, included: Sequence[int], candidates: Sequence[int], strong: Sequence[int], tau: float = math.inf
 ) -> float:
     """The bound of a region by strong columns: the fit on all of them, less the most r others can take off it.
 
@@ -84,13 +84,13 @@ def strong_bound(
     """
     if instance.loss != "quadratic" or instance.groups:
         return -np.inf
-    places = max(0, instance.k - len(inside))
+    slots = max(0, instance.k - len(included))
     A, y, lam = instance.A, instance.y, instance.lam
-    used = [j for j in [*inside, *(candidates if places else ())] if lam > 0 or np.any(A[:, j])]
-    F = sorted({*strong, *inside} & {j for j in range(A.shape[1]) if lam > 0 or np.any(A[:, j])})
+    used = [j for j in [*included, *(candidates if slots else ())] if lam > 0 or np.any(A[:, j])]
+    F = sorted({*strong, *included} & {j for j in range(A.shape[1]) if lam > 0 or np.any(A[:, j])})
     B, W = [j for j in used if j in F], [j for j in used if j not in F]
     value, residual = _fit(A[:, B], y, lam)
-    if not W or not places:
+    if not W or not slots:
         return value
     left = A[:, W].T @ np.column_stack([_fit(A[:, F], A[:, j], lam)[1] for j in W]) + lam * np.eye(len(W))
     squares = np.diagonal(left)
@@ -99,13 +99,13 @@ def strong_bound(
     if tau < math.inf:
         root = np.sqrt(squares)
         u = A[:, W].T @ residual / root
-        return value - 0.5 * like_gain(left / np.outer(root, root), u, tau, min(places, len(W)))
+        return value - 0.5 * like_gain(left / np.outer(root, root), u, tau, min(slots, len(W)))
     cosines = np.abs(left) / np.sqrt(np.outer(squares, squares)) - np.eye(len(W))
-    D = squares * (1.0 - np.sum(-np.sort(-cosines, axis=1)[:, : places - 1], axis=1))
+    D = squares * (1.0 - np.sum(-np.sort(-cosines, axis=1)[:, : slots - 1], axis=1))
     if np.min(D) <= 0.0:  # a column without a slope of its own may still take from the others
         return -np.inf
     gains = (A[:, W].T @ residual) ** 2 / D
-    return value - 0.5 * float(np.sum(np.sort(gains)[::-1][:places]))
+    return value - 0.5 * float(np.sum(np.sort(gains)[::-1][:slots]))
 
 
 def _fit(A: FloatArray, y: FloatArray, lam: float) -> tuple[float, FloatArray]:
@@ -119,9 +119,9 @@ def _fit(A: FloatArray, y: FloatArray, lam: float) -> tuple[float, FloatArray]:
     return 0.5 * float(residual @ residual + lam * (x @ x)), residual
 
 
-def counted_bound(instance: Instance, inside: Sequence[int], candidates: Sequence[int]) -> float:
+def counted_bound(instance: Instance, included: Sequence[int], candidates: Sequence[int]) -> float:
     """The smallest objective of any model of a region, by fitting every one; quadratic loss without groups."""
-    r = max(0, instance.k - len(inside))
+    r = max(0, instance.k - len(included))
     alone = Instance(instance.A, instance.y, instance.A.shape[1], "quadratic", instance.lam)
     more = (chosen for size in range(r + 1) for chosen in combinations(candidates, size))
-    return min(fit_bound(alone, [*inside, *chosen], []) for chosen in more)
+    return min(fit_bound(alone, [*included, *chosen], []) for chosen in more)

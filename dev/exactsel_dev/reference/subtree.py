@@ -36,14 +36,14 @@ BRANCH, PUT_IN, LEFT_OUT, CLOSED, LEFT_OPEN, COUNTED = 0, 1, 2, 3, 4, 5
 class Piece(NamedTuple):
     """A region met on the walk that is closed, with its recomputed bound, or left open (bound None)."""
 
-    inside: frozenset[int]
+    included: frozenset[int]
     candidates: frozenset[int]
     bound: float | None
 
 
 def retrace(
     instance: Instance | ColumnInstance,
-    inside: frozenset[int],
+    included: frozenset[int],
     candidates: frozenset[int],
     moves: Sequence[int],
     curvature: FloatArray | None,
@@ -55,7 +55,7 @@ def retrace(
     ValueError
         When the moves do not describe such a walk.
     """
-    waiting = [(inside, candidates)]
+    waiting = [(included, candidates)]
     for move in moves:
         column, kind = divmod(int(move), 8)
         if not waiting:
@@ -86,47 +86,49 @@ def retrace(
 
 
 def region_bound(
-    instance: Instance | ColumnInstance, inside: frozenset[int], candidates: frozenset[int],
+    instance: Instance | ColumnInstance, included: frozenset[int], candidates: frozenset[int],
     curvature: FloatArray | None,
 ) -> float:  # fmt: skip
     """The fit on S and C, raised by formula (3); exact where one column or less is to be chosen."""
     if isinstance(instance, ColumnInstance):
-        return eigenvalue_bound(instance, sorted(inside), sorted(candidates))
-    places = instance.k - len(inside)
-    if places == 1 and candidates:
-        return min(fit_bound(instance, sorted(inside | {j}), []) for j in candidates)
-    fit = fit_bound(instance, sorted(inside), sorted(candidates))
-    if places <= 0 or len(candidates) <= places:
+        return eigenvalue_bound(instance, sorted(included), sorted(candidates))
+    slots = instance.k - len(included)
+    if slots == 1 and candidates:
+        return min(fit_bound(instance, sorted(included | {j}), []) for j in candidates)
+    fit = fit_bound(instance, sorted(included), sorted(candidates))
+    if slots <= 0 or len(candidates) <= slots:
         return fit
-    return max(fit, _bound_at_fit(instance, [*inside, *candidates], inside, candidates, curvature))
+    return max(fit, _bound_at_fit(instance, [*included, *candidates], included, candidates, curvature))
 
 
-def counted_bound(instance: Instance | ColumnInstance, inside: frozenset[int], candidates: frozenset[int]) -> float:
+def counted_bound(instance: Instance | ColumnInstance, included: frozenset[int], candidates: frozenset[int]) -> float:
     """The smallest objective of the region's supports, each fitted on its own; inf where none is admissible."""
-    places = max(0, min(instance.k - len(inside), len(candidates)))
+    slots = max(0, min(instance.k - len(included), len(candidates)))
     if isinstance(instance, ColumnInstance):
-        return min(selection_objective(instance, [*inside, *more]) for more in combinations(sorted(candidates), places))
+        return min(
+            selection_objective(instance, [*included, *more]) for more in combinations(sorted(candidates), slots)
+        )
     related = instance.hierarchy
-    sizes = range(places if related is None else 0, places + 1)
-    sets = (inside | {*more} for size in sizes for more in combinations(sorted(candidates), size))
+    sizes = range(slots if related is None else 0, slots + 1)
+    sets = (included | {*more} for size in sizes for more in combinations(sorted(candidates), size))
     fits = (fit_bound(instance, sorted(T), []) for T in sets if related is None or respects(related, T))
     return min(fits, default=np.inf)
 
 
 def _bound_within(
-    instance: Instance | ColumnInstance, columns: Sequence[int], inside: frozenset[int], candidates: frozenset[int],
+    instance: Instance | ColumnInstance, columns: Sequence[int], included: frozenset[int], candidates: frozenset[int],
     curvature: FloatArray | None,
 ) -> float:  # fmt: skip
     """That of a region with one column of another one, over all ``columns`` of that, put in."""
     if isinstance(instance, ColumnInstance):
-        return eigenvalue_bound(instance, sorted(inside), sorted(candidates))
-    return _bound_at_fit(instance, columns, inside, candidates, curvature)
+        return eigenvalue_bound(instance, sorted(included), sorted(candidates))
+    return _bound_at_fit(instance, columns, included, candidates, curvature)
 
 
 def _bound_at_fit(
     instance: Instance,
     columns: Sequence[int],
-    inside: frozenset[int],
+    included: frozenset[int],
     candidates: frozenset[int],
     curvature: FloatArray | None,
 ) -> float:
@@ -134,4 +136,4 @@ def _bound_at_fit(
     if curvature is None:
         return -np.inf
     x = least_squares(instance, instance.columns_of(columns))
-    return curved_bound(instance, sorted(inside), sorted(candidates), x, curvature)
+    return curved_bound(instance, sorted(included), sorted(candidates), x, curvature)

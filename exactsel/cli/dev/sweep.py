@@ -75,7 +75,7 @@ def command(
         _list_jobs(plan(config, out), as_json)
         return 0
     catch_signals()
-    found = sweep(config, out, jobs=jobs, retry=retry, told=None if quiet else _progress(), signals=SIGNALS)
+    found = sweep(config, out, jobs=jobs, retry=retry, progress=None if quiet else _progress(), signals=SIGNALS)
     if found.damaged:
         say_line(
             f"Warning: {found.damaged} damaged lines of {found.store} counted for nothing; their jobs were run again."
@@ -88,7 +88,7 @@ def _list_jobs(found: Sweep, as_json: bool) -> None:
     """One line for each job, and how many have been run."""
     states = [found.records.get(job.key, {}).get("status", "missing") for job in found.jobs]
     if as_json:
-        listed = [{**job.told(), "status": state} for job, state in zip(found.jobs, states, strict=True)]
+        listed = [{**job.entries(), "status": state} for job, state in zip(found.jobs, states, strict=True)]
         say(json.dumps({"jobs": len(listed), "missing": found.missing, "listed": listed}, allow_nan=False))
         return
     for job, state in zip(found.jobs, states, strict=True):
@@ -98,17 +98,17 @@ def _list_jobs(found: Sweep, as_json: bool) -> None:
 
 def _progress() -> Callable[[Sweep, Job, Mapping[str, Any]], None]:
     """A reporter of jobs without a result as they come, and of the progress now and then."""
-    last, told = time.monotonic(), 0
+    last, reported = time.monotonic(), 0
 
     def tell(found: Sweep, job: Job, record: Mapping[str, Any]) -> None:
-        nonlocal last, told
+        nonlocal last, reported
         if record["status"] != "done":
-            told += 1
-            if told <= TOLD:
+            reported += 1
+            if reported <= TOLD:
                 say_line(f"{record['status']}: {job}: {record['row']['error']}")
         if time.monotonic() - last >= EVERY:
             last = time.monotonic()
             rate, done = found.run / max(found.seconds, 1e-9), found.before + found.run
-            say_line(f"{done} of {len(found.jobs)} jobs, {told} without a result, {rate:.1f} a second")
+            say_line(f"{done} of {len(found.jobs)} jobs, {reported} without a result, {rate:.1f} a second")
 
     return tell

@@ -106,7 +106,7 @@
     const facts = html("dl"), { shown } = node;
     const rows = [
       ["In the model (S)", columns(shown.S)],
-      [`Undecided (C), ${shown.places} place${shown.places === 1 ? "" : "s"} left`, columns(shown.C)],
+      [`Undecided (C), ${shown.slots} more at most`, columns(shown.C)],
       ["Left out", columns(shown.out)],
       ["Lower bound", html("dd", number(shown.bound))],
       ["Fate", html("dd", node.why || (node.fate === "split" ? "split into its children" : "open"))],

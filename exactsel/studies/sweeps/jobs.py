@@ -62,7 +62,7 @@ class Job:
             "options": self.options,
         }  # fmt: skip
 
-    def told(self) -> dict[str, Any]:
+    def entries(self) -> dict[str, Any]:
         """The table's columns that do not depend on the outcome; k, lam and so on as requested."""
         asked = {name: value for name, value in self.problem.items() if name not in ("k", "lam", "loss", "delta")}
         return {

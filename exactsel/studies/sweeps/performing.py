@@ -108,7 +108,7 @@ def _row(result: Result) -> dict[str, Any]:
         "delta": (problem.get("loss_parameters") or {}).get("delta"),
         "upper": finite(result.upper), "lower": finite(result.lower),
         "gap": finite(result.gap), "absolute_gap": finite(result.absolute_gap),
-        "claim": result.claim.value, "termination": result.termination.value, "scope": result.scope,
+        "claim": result.claim.value, "termination": result.termination.value, "valid_for": result.valid_for,
         "reached": result.reached, "support": json.dumps(list(result.support)),
         "names": "" if result.feature_names is None else json.dumps(list(result.feature_names)),
         "nodes": result.nodes, "seconds": round(result.time, 6), "tree_hash": result.tree_hash,

@@ -98,7 +98,7 @@ class Sweep(Readable):
         return "\n".join([*lines, f"table      {self.table}"])
 
 
-Told = Callable[[Sweep, Job, Mapping[str, Any]], None]
+Progress = Callable[[Sweep, Job, Mapping[str, Any]], None]
 
 
 def plan(config: Config, out: str | os.PathLike[str] | None = None) -> Sweep:
@@ -124,7 +124,7 @@ def sweep(
     *,
     jobs: int = 1,
     retry: bool = False,
-    told: Told | None = None,
+    progress: Progress | None = None,
     signals: Sequence[int] = (signal.SIGINT,),
 ) -> Sweep:
     """Run every job of a grid that has not been run yet, and write a table with a row for each.
@@ -145,7 +145,7 @@ def sweep(
         then depend on which kernels are compiled, and a job that hangs is not ended.
     retry : bool
         Run failed jobs again.
-    told : callable, optional
+    progress : callable, optional
         Called with the sweep, the job and its result after each job.
     signals : sequence of int
         Signals that end the sweep with a table of the results so far (main thread only).
@@ -171,7 +171,7 @@ def sweep(
         left = [job for job in found.jobs if _is_left(found.records.get(job.key), retry)]
         found.before = len(found.jobs) - len(left)
         try:
-            _run(found, store, left, jobs, told, watch, signals)
+            _run(found, store, left, jobs, progress, watch, signals)
         finally:
             found.interrupted = watch.interrupted
             write_bytes(table, table_bytes(found.rows, table))
@@ -217,19 +217,25 @@ def _is_left(record: Mapping[str, Any] | None, retry: bool) -> bool:
 
 
 def _run(
-    found: Sweep, store: Store, left: Sequence[Job], jobs: int, told: Told | None, watch: Watch, signals: Sequence[int]
+    found: Sweep,
+    store: Store,
+    left: Sequence[Job],
+    jobs: int,
+    progress: Progress | None,
+    watch: Watch,
+    signals: Sequence[int],
 ) -> None:
     """Run the jobs that are left, and note each."""
     began = time.perf_counter()
     outcomes = _in_processes(left, jobs, lambda: watch.interrupted) if jobs else _here(left, watch, signals)
     with closing(outcomes):
         for job, record in outcomes:
-            store.add(job.key, {**record, "job": job.told()})
+            store.add(job.key, {**record, "job": job.entries()})
             found.records[job.key] = record
             found.run += 1
             found.seconds = time.perf_counter() - began
-            if told is not None:
-                told(found, job, record)
+            if progress is not None:
+                progress(found, job, record)
     found.seconds = time.perf_counter() - began
 
 
@@ -271,5 +277,8 @@ def _without_answer(job: Job, answer: Answer) -> dict[str, Any]:
 
 def _row(job: Job, record: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the table: the parameters, then the outcome."""
-    told, found = job.told(), {name: value for name, value in record.get("row", {}).items() if name != "reached"}
-    return {**dict.fromkeys(COLUMNS), **told, "error": "", **found, "status": record.get("status")}
+    entries, found = (
+        job.entries(),
+        {name: value for name, value in record.get("row", {}).items() if name != "reached"},
+    )
+    return {**dict.fromkeys(COLUMNS), **entries, "error": "", **found, "status": record.get("status")}

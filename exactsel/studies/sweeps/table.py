@@ -15,8 +15,8 @@ from exactsel.files import check_target
 COLUMNS: dict[str, type] = {
     "instance": str, "instance_hash": str, "problem": str, "n": int, "d": int, "k": int, "loss": str, "delta": float,
     "lam": float, "method": str, "seed": int, "rng_seed": int, "settings": str, "status": str, "upper": float,
-    "lower": float, "gap": float, "absolute_gap": float, "claim": str, "termination": str, "scope": str, "support": str,
-    "names": str, "nodes": int, "seconds": float, "tree_hash": str, "error": str, "key": str, "version": str,
+    "lower": float, "gap": float, "absolute_gap": float, "claim": str, "termination": str, "valid_for": str, "support":
+    str, "names": str, "nodes": int, "seconds": float, "tree_hash": str, "error": str, "key": str, "version": str,
 }  # fmt: skip
 """Names and types; what is not known is empty."""
 

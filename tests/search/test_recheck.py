@@ -33,7 +33,7 @@ CHUNK = 50
 
 def audited(kind, seed=900, **more):
     make, options = SEARCHES[kind]
-    return solve(make(seed), **options | more, signals=(), audit=True, failures=None)
+    return solve(make(seed), **options | more, signals=(), recheck=True, failures=None)
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -50,7 +50,7 @@ def test_sound_searches_of_random_instances(chunk):
     tried = 0
     for seed in range(3_000_000 + CHUNK * chunk, 3_000_000 + CHUNK * (chunk + 1)):
         try:
-            tried += solved(random_instance(seed), audit=True).nodes > 0
+            tried += solved(random_instance(seed), recheck=True).nodes > 0
         except Refused:
             continue
     assert tried > 0
@@ -59,10 +59,10 @@ def test_sound_searches_of_random_instances(chunk):
 def test_it_evaluates_what_was_committed():
     make, options = SEARCHES["huber, default"]
     search = Search(make(900), Settings(**options), details=True)
-    audit = Recheck(search.problem)
+    recheck = Recheck(search.problem)
     for event in search:
-        audit(event, search.state)
-    assert audit.bounds >= search.state.nodes > 1
+        recheck(event, search.state)
+    assert recheck.bounds >= search.state.nodes > 1
 
 
 def test_a_loss_the_checker_does_not_know():
@@ -70,7 +70,7 @@ def test_a_loss_the_checker_does_not_know():
 
     problem = Problem(np.eye(3), np.ones(3), 1, lam=1.0, loss=PseudoHuber(1.0))
     with pytest.raises(UnsupportedError, match="which its checker does not know"):
-        solve(problem, audit=True)
+        solve(problem, recheck=True)
 
 
 # Planted faults
@@ -180,7 +180,7 @@ def test_a_model_below_the_bounds(monkeypatch):
 def test_what_is_kept_of_it(high_bounds, tmp_path, capsys):
     make, options = SEARCHES["apg, ridge alone"]
     with pytest.raises(InvariantError, match="This is a defect of exactsel: do not rely on the result") as raised:
-        solve(make(900), **options, seed=5, audit=True, failures=tmp_path)
+        solve(make(900), **options, seed=5, recheck=True, failures=tmp_path)
     file = raised.value.reproducer
     assert file is not None
     words = json.loads((tmp_path / file).read_text())
@@ -227,15 +227,15 @@ def test_a_frontier_on_the_disk(kernels_at_once):
     """Nodes that wait on the disk are looked at before they go there."""
     make, options = SEARCHES["quadratic, no walks"]
     search = Search(make(900), Settings(**options | {"memory_limit": 0.001}), details=True)
-    audit = Recheck(search.problem)
+    recheck = Recheck(search.problem)
     for event in search:
-        audit(event, search.state)
+        recheck(event, search.state)
     assert isinstance(search.state.frontier, Spilling)
 
 
 def test_on_the_command_line(capsys):
     with pytest.raises(SystemExit, match="0"):
-        main(["solve", TWINS, "--audit", "--quiet"])
+        main(["solve", TWINS, "--recheck", "--quiet"])
     assert "coefficient" in capsys.readouterr().out
 
 
