@@ -125,7 +125,7 @@ def every_search_is_verified(request, monkeypatch):
         monkeypatch.setattr(Search, "__iter__", search_with_proof)
 
 
-@pytest.fixture(valid_for="session", autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def folder_of_proofs(tmp_path_factory):
     """In memory where there is such a folder: a proof begins as some nameless files, which take a disk its time."""
     with TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path_factory.getbasetemp()) as folder:
@@ -133,7 +133,7 @@ def folder_of_proofs(tmp_path_factory):
         yield
 
 
-@pytest.fixture(valid_for="session", autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def time_stands_still():
     """No limit is reached because the machine is slow: in this process, time passes only when a test says so."""
     with pytest.MonkeyPatch.context() as patch:

@@ -22,7 +22,7 @@ dask_executor = pytest.importorskip("exactsel.solving.dask_executor")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def client():
     """Two workers, each a process, at some port that is free."""
     with distributed.LocalCluster(

@@ -18,7 +18,7 @@ dask_client = pytest.importorskip("exactsel.solving.dask_client")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def client():
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address=None, worker_dashboard_address=None

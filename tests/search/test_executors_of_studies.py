@@ -24,7 +24,7 @@ def all_same(path, other):
     return len(path.results) == len(other.results) and all(map(same, path.results, other.results))
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def serial():
     problem, options = larger()
     return solve_path(problem, ks=KS, executor="serial", signals=(), **options)

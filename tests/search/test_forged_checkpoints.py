@@ -35,7 +35,7 @@ FORGERIES = {
 }
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Where the honest checkpoints are, each made once."""
     return tmp_path_factory.mktemp("forged")

@@ -27,13 +27,13 @@ INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def hard():
     """Searched for hours: nobody need wait for its end."""
     return generate("hard", k=12).problem()
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def files(tmp_path_factory, hard):
     """Instances on disk: one for a long search, one for its heuristics."""
     folder = tmp_path_factory.mktemp("limits")

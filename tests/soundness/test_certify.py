@@ -33,7 +33,7 @@ def brute_force(problem) -> float:
     return min(problem.fit(support).value for size in sizes for support in combinations(range(problem.d), size))
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def named():
     return random_problem(1, feature_names=NAMES)
 

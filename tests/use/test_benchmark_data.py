@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def shared():
     """The modules; ``benchmarks`` is not an installed package."""
     with pytest.MonkeyPatch.context() as patch:

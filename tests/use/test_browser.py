@@ -25,7 +25,7 @@ AXE = os.environ.get("EXACTSEL_AXE")
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--no-zygote", "--single-process"]
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """One page of each kind, on disk."""
     folder = tmp_path_factory.mktemp("pages")

@@ -118,7 +118,7 @@ def filled(arguments, folder, config):
     return [str(config) if word == "@config" else word for word in words]
 
 
-@pytest.fixture(autouse=True, valid_for="module")
+@pytest.fixture(autouse=True, scope="module")
 def _compiler():
     """Loaded while there is room for the lock it asks for, of which it warns."""
     solve(Problem(np.eye(6), np.arange(6.0), 2, lam=0.1), signals=())

@@ -32,7 +32,7 @@ def outside_diagonal(square) -> np.ndarray:
     return square[~np.eye(len(square), dtype=bool)]
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def made():
     """The Diabetes instance."""
     pytest.importorskip("sklearn")

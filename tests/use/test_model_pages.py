@@ -24,18 +24,18 @@ CELL = re.compile(r'<rect class="cell (\w+)"[^>]*><title>([^<]*)</title>')
 NAMES = ["a", "</script><b>", "c & d", "e", "f"]
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def data():
     A = np.random.default_rng(5).normal(size=(30, 5))
     return A, A[:, 0] - 0.7 * A[:, 1] + np.cos(np.arange(30.0))
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def best(data):
     return best_model(Problem(*data, 5, feature_names=NAMES), top=8)
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def compared(data):
     path = solve_path(Problem(*data, 5, feature_names=NAMES))
     held_out = 3.0 + np.random.default_rng(2).random((5, 1, 5)) + np.array([2.0, 0.1, 0.0, 0.1, 0.2])

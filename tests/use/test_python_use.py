@@ -34,7 +34,7 @@ NAMES = ["age", "Salary", "a, b", "<b>", "rooms"]
 FRAME = pd.DataFrame(A, columns=NAMES)
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def fitted():
     return solve(Problem.prepared(FRAME, Y, 3, intercept=True, scale=True))
 

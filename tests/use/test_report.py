@@ -35,7 +35,7 @@ def random_problem(seed: int, d: int, k: int, loss: str = "quadratic") -> Proble
     return Problem(A, np.sign(y) if loss == "logistic" else y, k, loss=loss, lam=0.3)
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def solved():
     problem = load(INSTANCES / "outlier.npz")
     return problem, solve(problem)

@@ -33,12 +33,12 @@ def make_problem(loss="quadratic", seed=0, n=30, d=12, k=4, lam=0.05, **options)
     return Problem(A, np.sign(y) if loss == "logistic" else y, k, loss=loss, lam=lam, **options)
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def problem():
     return make_problem(feature_names=[f"x{j}" for j in range(12)])
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def result(problem):
     return solve(problem, record=True)
 
@@ -341,7 +341,7 @@ class TestGraph:
         assert result.lower <= min(leaves)
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def graph(problem):
     return solve(problem, record=True, heuristics=("forward",), node_limit=40, subtrees=False).tree()
 

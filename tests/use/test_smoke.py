@@ -60,7 +60,7 @@ COMMAND_LINES = {
 NO_PROBLEM = {"fuzz", "generate", "gram", "instances", "plugins", "reduce", "sweep", "warmup"}
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("smoke")
     rows = [f"{a},{b},{c},{('red', 'blue', 'green')[i % 3]},{y}" for i, ((a, b, c), y) in enumerate(zip(A.tolist(),

@@ -245,7 +245,7 @@ def test_kills_lose_no_job_and_repeat_none(tmp_path, monkeypatch):
 # The store
 
 
-@pytest.fixture(valid_for="module")
+@pytest.fixture(scope="module")
 def kept(tmp_path_factory):
     file = tmp_path_factory.mktemp("store") / "t.store"
     store = Store.open(file)
