@@ -150,6 +150,15 @@ def output_options(function: Decorated) -> Decorated:
     return function
 
 
+def summary_options(function: Decorated) -> Decorated:
+    """Whether to show standard errors, and the level of their intervals."""
+    level = click.option("--level", type=float, default=0.95, show_default=True, help="Set the level of the intervals.")
+    option = click.option(
+        "--summary", is_flag=True, help="Print R², standard errors and confidence intervals of the best model."
+    )
+    return option(level(function))
+
+
 @contextmanager
 def warnings_as_lines(quiet: bool = False) -> Iterator[None]:
     """Each warning of the block becomes one line on stderr, said once, or none when ``quiet``."""
