@@ -285,7 +285,7 @@ class BestModels(Readable):
         title, first, last = self.criterion.title, self.sizes[0].size, self.last_size
         beyond, better = self._words
         only = f" among {self.valid_for}" if self.valid_for else ""
-        allowed = " that meets the demands" if restricted(self.result.problem) else ""
+        allowed = " that meets the constraints" if restricted(self.result.problem) else ""
         models = f"no model with {first} to {last} {self._noun}{allowed}"
         if self.claim is Claim.HEURISTIC_ONLY:
             return "Nothing is proven: no lower bound is known."

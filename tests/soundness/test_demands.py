@@ -132,7 +132,7 @@ def test_texts_name_the_demands():
     assert f"constraints  {said}" in str(result)
     certified = str(certify(problem, support=["a", "d"]))
     assert said in certified
-    assert "features that meet the demands (the candidate" in certified
+    assert "features that meet the constraints (the candidate" in certified
     assert "constraints" not in str(certify(Problem(A, A[:, 0], 2, lam=0.1), support=[0]))
     assert f"constraints  {said}" in str(near_optimal(problem, tau=0.0))
     assert f"constraints: {said}" in path_table(Compared(solve_path(problem)))
