@@ -84,7 +84,7 @@ class BoxedBound(BoundSolver):
 def _known_curvature(problem: BoxedProblem, options: BoundOptions) -> FloatArray | None:
     """The curvature of all columns where it is more than the ridge's; None where there is none, or no time for it."""
     free = problem.without_coefficient_bounds
-    if not (free.base.is_quadratic and may_gain(free)) or free.objective.d > free.n:
+    if not (free.objective.is_quadratic and may_gain(free)) or free.objective.d > free.n:
         return None
     if affordable(free.objective.d, options.seconds) is None:
         return uniform_curvature(free.hessian, free.gram.roundings) if free.lam == 0 else None
@@ -105,11 +105,11 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         self.problem, self.options, self.curvature = problem, options, curvature
         self.quick, free = problem.coefficient_bounds.all_finite, problem.without_coefficient_bounds
         wide = curvature is None and not problem.units.grouped and many_columns(free.n, free.d)
-        in_gram = free.base.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
+        in_gram = free.objective.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
         data: GramData | RawData = free.gram if in_gram else free.raw
         lam, scale = free.lam, np.ones(free.objective.d)
         ridge, lam = 1.0 if lam > 0.0 else 0.0, problem.unit
-        by_parts = wide and free.base.is_quadratic
+        by_parts = wide and free.objective.is_quadratic
         lipschitz = 1.0 if by_parts else free.spectral_norm_squared * free.objective.steepness
         if curvature is not None:
             data, lipschitz = curved_data(free, curvature)
@@ -122,11 +122,11 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         self._begins_at_fit = (stretched or flat) and few
         self._flat_fit = PreparedBoxedFit(problem, options) if flat else None
         # Where there is next to no ridge proofs need more digits of models than kernels find.
-        from_rows = isinstance(data, RawData) and not free.base.is_quadratic
+        from_rows = isinstance(data, RawData) and not free.objective.is_quadratic
         self._solves = from_rows and free.objective.ridge_limits is None
         self._fits_all = from_rows and not self._solves and few
         self._root_fit: FloatArray | None = None
-        singles = free.base.is_quadratic and not problem.units.grouped
+        singles = free.objective.is_quadratic and not problem.units.grouped
         self._near = free.gram if stretched and few and singles else None
         if self._near is not None:
             self.rules = self.rules._replace(max_iterations=AFTER_FIT)
@@ -134,16 +134,16 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         lower, upper = problem.lower, problem.upper
         if curvature is not None:
             lower, upper = outwards(lower, scale, -np.inf), outwards(upper, scale, np.inf)
-        box: Any = Box(lower, upper, lam, ridge, problem.base.at_zero)
+        box: Any = Box(lower, upper, lam, ridge, problem.objective.at_zero)
         if problem.units.grouped:
             spans = problem.units.spans
-            box = GroupedBox(lower, upper, lam, ridge, problem.base.at_zero, spans.members, spans.first)
+            box = GroupedBox(lower, upper, lam, ridge, problem.objective.at_zero, spans.members, spans.first)
         perspective = Perspective(free.row_loss, data, box, lam, problem.k, self.rules)
         self._form = KernelForm(perspective, scale)
         self._working: WorkingSet | None = None
         if wide:
-            products = KnownProducts(free.AT, free.y) if free.base.is_quadratic else None
-            self._working = WorkingSet(problem.base, problem.dual, perspective, options, products)
+            products = KnownProducts(free.AT, free.y) if free.objective.is_quadratic else None
+            self._working = WorkingSet(problem.objective, problem.dual, perspective, options, products)
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -213,10 +213,10 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         bound = -np.inf
         if problem.lam > 0.0:
             base, q = problem.dual(coef, chosen)
-            bound = float(node_bound(base, q, chosen.size, 0, problem.base.lam, np.empty(1)))
+            bound = float(node_bound(base, q, chosen.size, 0, problem.objective.lam, np.empty(1)))
         point, columns = ModelPoint.from_dense(coef), problem.units.columns_of(chosen)
         if problem.equalities is not None and problem.lam > 0.0:
-            bound = max(bound, bound_from_rows(problem, coef, columns, np.full(coef.size, problem.base.lam)))
+            bound = max(bound, bound_from_rows(problem, coef, columns, np.full(coef.size, problem.objective.lam)))
         if self.curvature is not None and bound < cutoff:
             loss, data, box, lam = self._form.perspective[:4]
             curved = solved_bound(loss, data, box, lam, chosen, coef * self._form.scale)

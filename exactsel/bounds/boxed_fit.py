@@ -62,7 +62,7 @@ class BoxedFitBound(BoundSolver):
 
 def known_limits(problem: BoxedProblem) -> tuple[FloatArray, FloatArray, str]:
     """What coefficients (columns,) can be, finite on both sides, and the scope in which that is so; empty for all."""
-    base = problem.base
+    base = problem.objective
     lower, upper = problem.lower.copy(), problem.upper.copy()
     lengths = np.sqrt(np.einsum("ij,ij->i", base.AT, base.AT))
     out = lengths == 0.0
@@ -114,14 +114,15 @@ class PreparedBoxedFit(PreparedBound):
         columns = self.problem.units.columns_of(chosen)
         coef = polished(self.problem, self.problem.fit_in_box(chosen).coef, columns)
         base, q = self._dual(coef, chosen)
-        return ModelPoint.from_dense(coef), self.problem.units.sizes(coef * self.problem.base.norms)[chosen], base, q
+        sizes = self.problem.units.sizes(coef * self.problem.objective.norms)[chosen]
+        return ModelPoint.from_dense(coef), sizes, base, q
 
     def _dual(self, coef: FloatArray, chosen: IntArray) -> tuple[float, FloatArray]:
         """-L*(b) at the residual b of a model, rounded downwards, and twice what units take, rounded upwards.
 
         What b itself is off by counts, too: a checker has another one.
         """
-        base, spans = self.problem.base, spans_of(self.problem.units.spans, chosen)
+        base, spans = self.problem.objective, spans_of(self.problem.units.spans, chosen)
         columns = spans.columns
         A, x, y = base.AT[columns].astype(LONG), coef[columns].astype(LONG), base.y.astype(LONG)
         b = x @ A - y

@@ -89,7 +89,7 @@ def column_bounds(
     # No loss is below zero anywhere.
     best = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     with suppress(TimeLimitError):  # in the middle of a pass: what was proven before holds
-        if problem.base.is_quadratic:
+        if problem.objective.is_quadratic:
             best = best.better(touched_rows(problem, allowed, should_stop))
         if Terms.of(problem, allowed).serve:
             # One pass, even where no step may be taken: without it nothing is known of the model.
@@ -122,7 +122,7 @@ def _better_predictions(
 
 def touched_rows(problem: AnyRegression, allowed: BoolArray, should_stop: Callable[[], bool]) -> ColumnBounds:
     """The bound by touched rows (quadratic loss); ``allowed`` (d,) says which columns a model may use."""
-    AT, y, intercept = _given(problem.base)
+    AT, y, intercept = _given(problem.objective)
     k, n = min(problem.k, int(allowed.sum())), y.size
     nothing = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     r = y - np.float64(math.fsum(y) / n) if intercept else y
@@ -199,7 +199,7 @@ class Terms(NamedTuple):
         """Those of a problem; ``allowed`` (d,) says which columns a model may use."""
         known = problem.coefficient_bounds
         limits = None if known is None else (known.given_lower, known.given_upper)
-        objective, k = problem.base, min(problem.k, int(allowed.sum()))
+        objective, k = problem.objective, min(problem.k, int(allowed.sum()))
         return cls(objective, *_given(objective)[:2], k, allowed, _given(objective)[2], limits)
 
     @property

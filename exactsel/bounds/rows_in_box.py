@@ -26,7 +26,7 @@ POLISHED = 2
 
 def bound_from_rows(problem: BoxedProblem, coef: FloatArray, columns: IntArray, curvature: FloatArray) -> float:
     """The bound of all models on some columns that a model of them proves, quadratic loss; rounded downwards."""
-    base = problem.base
+    base = problem.objective
     A, x, y = base.AT[columns].astype(LONG), coef[columns].astype(LONG), base.y.astype(LONG)
     D, lam = curvature[columns].astype(LONG), LONG(base.lam)
     b = x @ A - y
@@ -54,7 +54,7 @@ def polished(problem: BoxedProblem, coef: FloatArray, columns: IntArray) -> Floa
 
     Such a row multiplies the last digit of a large coefficient by much, so the smallest ones make up for the others.
     """
-    base = problem.base
+    base = problem.objective
     inner = columns[(coef[columns] > problem.lower[columns]) & (coef[columns] < problem.upper[columns])]
     if base.equalities is None or not inner.size:
         return coef

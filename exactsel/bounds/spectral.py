@@ -86,7 +86,7 @@ class SpectralBound(BoundSolver):
 
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem of quadratic loss; without a split that leaves more than the ridge, the bound without."""
-        if not problem.base.is_quadratic:
+        if not problem.objective.is_quadratic:
             raise UnsupportedError(
                 f"the bound 'spectral' needs quadratic loss, but the loss is {problem.loss.name}; use "
                 f"{option('bound', 'apg')}."

@@ -120,7 +120,7 @@ class MinorTest:
     @staticmethod
     def serves(problem: SubsetProblem) -> bool:
         """Whether regions of this problem can be counted: many columns of quadratic loss, one by one."""
-        objective, units = problem.base, without_restrictions(problem).units
+        objective, units = problem.objective, without_restrictions(problem).units
         free = objective is not None and objective.is_quadratic and units.free_columns
         bytes_needed = (2 if problem.k < ELIMINATED else 10) * problem.d**2
         fewest = FEWEST_BLIND if problem.k == MOST_PLACES else FEWEST

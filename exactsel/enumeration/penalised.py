@@ -60,7 +60,7 @@ def penalised_data(
     limits = problem.coefficient_bounds
     if limits is not None:
         lower, upper, limited = limits.lower, limits.upper, True
-    if free.base.is_quadratic and d <= free.n and may_gain(free) and not is_design(objective.AT):
+    if free.objective.is_quadratic and d <= free.n and may_gain(free) and not is_design(objective.AT):
         curvature = AcceleratedGradientBound().known_curvature(free, BoundOptions(seconds=seconds))
         if curvature is not None and gains(curvature, free.lam):
             gram, scale = curved_data(free, curvature)[0], np.sqrt(curvature)

@@ -5,8 +5,8 @@
 with lam > 0, or any loss but squared hinge.
 
 Nothing that knows formulas for free coefficients may see such a problem: walks, listing, counting and closed forms all
-begin from :attr:`BoxedProblem.objective`, which is None here, as it is where a model has no coefficients, unless they
-ask for the problem without the box (:mod:`exactsel.problem.restrictions`). What a box
+ask for FREE_COEFFICIENTS, which it does not have, or take the problem without the box
+(:mod:`exactsel.problem.restrictions`). What a box
 changes in the dual bound is one term: at s = -a_j'b a column gains c_j(s) = max of s w - (lam/2) w^2 over the box,
 where a free column gains s^2 / (2 lam). With w >= 0 that is max(0, s)^2 / (2 lam).
 """
@@ -77,8 +77,6 @@ class BoxedProblem(FrozenRegression):
 
     _of_models = COEFFICIENTS | COEFFICIENT_BOUNDS
     coefficient_bounds: CoefficientBounds
-    objective: None = None
-    """Nothing that knows an objective of free coefficients may take this one for it; see :attr:`base`."""
     infimum = 0.0
 
     def __init__(
@@ -120,34 +118,36 @@ class BoxedProblem(FrozenRegression):
     def _settle(self, base: Objective, units: Units, k: int) -> None:
         units.check(k)
         self._keep(base, units, k)
-        even = np.ones(self.base.d) if self.base.even is None else self.base.even
+        even = np.ones(self.objective.d) if self.objective.even is None else self.objective.even
         # There is nearly no ridge to limit the others, but no model beyond what is known beats the empty one.
-        known = self.base.ridge_limits and self.base.ridge_limits.limits
-        most = np.full(self.base.d, np.inf) if known is None else known.size
+        known = self.objective.ridge_limits and self.objective.ridge_limits.limits
+        most = np.full(self.objective.d, np.inf) if known is None else known.size
         self.lower, self.upper = np.maximum(self.given_lower * even, -most), np.minimum(self.given_upper * even, most)
         """(columns,) limits of the coefficients of the columns as they are searched."""
         self.coefficient_bounds = CoefficientBounds(self.given_lower, self.given_upper, self.lower, self.upper)
-        self.equalities = None if self.base.equalities is None else EqualityFits(self.base, self.lower, self.upper)
+        self.equalities = (
+            None if self.objective.equalities is None else EqualityFits(self.objective, self.lower, self.upper)
+        )
         """How models are fitted that meet linear equalities; None where there are none."""
         if self.equalities is not None:
             self.first_support = admissible_support(self, self.k)
         self._frozen = True
 
     def __repr__(self) -> str:
-        size = f"d={self.base.d}" + (f" in {self.d} groups" if self.units.grouped else "")
-        return f"BoxedProblem({self.base.loss_text}, n={self.n}, {size}, k={self.k}, lam={self.base.lam:g})"
+        size = f"d={self.objective.d}" + (f" in {self.d} groups" if self.units.grouped else "")
+        return f"BoxedProblem({self.objective.loss_text}, n={self.n}, {size}, k={self.k}, lam={self.objective.lam:g})"
 
     @cached_property
     def without_coefficient_bounds(self) -> Problem:
         """The same problem with free coefficients: the objective of every model is the same in both."""
-        return Problem.held(self.base, self.units, self.k)
+        return Problem.held(self.objective, self.units, self.k)
 
     @property
     def objective_text(self) -> str:
         """What is minimised, for people."""
         limited = int(np.count_nonzero(np.isfinite(self.lower) | np.isfinite(self.upper)))
         chosen = f", x on at most k of {self.d} groups of columns" if self.units.grouped else ""
-        return f"{self.base.text}{chosen}, coefficients of {limited} columns within bounds"
+        return f"{self.objective.text}{chosen}, coefficients of {limited} columns within bounds"
 
     @property
     def null_objective(self) -> float:
@@ -170,11 +170,11 @@ class BoxedProblem(FrozenRegression):
     @property
     def unit(self) -> float:
         """The ridge weight, or 1 where there is none: gains are counted in units of half its inverse."""
-        return self.base.lam or 1.0
+        return self.objective.lam or 1.0
 
     def gains(self, slopes: FloatArray, columns: IntArray) -> FloatArray:
         """max of s w - (lam/2) w^2 over the box of each column, to double precision; ``slopes`` s go with columns."""
-        return gains_within(self.lower[columns], self.upper[columns], self.base.lam, slopes)
+        return gains_within(self.lower[columns], self.upper[columns], self.objective.lam, slopes)
 
     def dual(self, x: FloatArray, chosen: IntArray) -> tuple[float, FloatArray]:
         """A lower estimate of -L*(b) at b = grad L(Ax), and 2 units times upper estimates of what units gain at b.
@@ -182,7 +182,7 @@ class BoxedProblem(FrozenRegression):
         ``x`` (columns,) is any model; what comes back is what :func:`exactsel.kernels.dual.node_bound` takes. Rounding
         is accounted for: the gain is convex in the slope, so over what the slope may be it is largest at an end.
         """
-        base, spans = self.base, spans_of(self.units.spans, chosen)
+        base, spans = self.objective, spans_of(self.units.spans, chosen)
         columns = spans.columns
         b, q, v = np.empty(self.n), np.empty(columns.size), np.empty(columns.size)
         z = base.predicted(x)
@@ -206,7 +206,7 @@ class BoxedProblem(FrozenRegression):
 
         It minimises :attr:`base`, so it proves a bound where a model that meets equalities does not.
         """
-        base, chosen, coef = self.base, ascending(columns), np.zeros(self.base.d)
+        base, chosen, coef = self.objective, ascending(columns), np.zeros(self.objective.d)
         if not base.is_quadratic:
             free = self.without_coefficient_bounds.fit(chosen)  # a hundredth of the time, where no bound is met
             if free.converged and self.admits(free.coef):
@@ -231,11 +231,11 @@ class BoxedProblem(FrozenRegression):
     def _fit_of_design(self, columns: IntArray) -> Fit:
         """The same of data that are not held as a table: a fit on the columns alone, which are."""
         shown = columns if columns.size else np.zeros(1, dtype=np.int64)
-        own = Problem.held(on_columns(self.base, shown), Units(shown.size), shown.size)
+        own = Problem.held(on_columns(self.objective, shown), Units(shown.size), shown.size)
         lower, upper = self.lower[shown], self.upper[shown]
         limited = bool(np.any(np.isfinite(lower) | np.isfinite(upper)))
         fit = (BoxedProblem(own, lower, upper) if limited else own).fit(range(columns.size))
-        return among_all(fit, columns, self.base.d)
+        return among_all(fit, columns, self.objective.d)
 
     def admits(self, coef: FloatArray) -> bool:
         """Whether coefficients (columns,) of the columns as they are searched keep to their limits."""
@@ -247,7 +247,7 @@ class BoxedProblem(FrozenRegression):
         ``threads`` share the work, all cores by default. nan where the columns of a support are numerically
         dependent; :meth:`fit` handles those.
         """
-        return minima_in_box(self.base, self.lower, self.upper, self.units.in_columns(supports), threads)
+        return minima_in_box(self.objective, self.lower, self.upper, self.units.in_columns(supports), threads)
 
     def bound_at(self, x: FloatArray, state: StateArray) -> float:
         """The dual bound of the region ``state`` (d,) at the gradient of L at Ax; x is (columns,), any model."""
@@ -261,7 +261,7 @@ class BoxedProblem(FrozenRegression):
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
         """As that of :class:`Problem`; None for quadratic loss, whose bounds are worked out from the data anyway."""
-        if self.base.is_quadratic:
+        if self.objective.is_quadratic:
             return None
         coef = self.fit(allowed).coef
         return self.bound_at(coef, state), coef
@@ -272,7 +272,7 @@ class BoxedProblem(FrozenRegression):
 
     def choosing(self, units: Units, k: int) -> BoxedProblem:
         """The same objective and limits, where at most k of other units on the same columns are chosen."""
-        return self._of(Problem.of(self.base, units, k))
+        return self._of(Problem.of(self.objective, units, k))
 
     def _of(self, changed: Problem) -> BoxedProblem:
         _check_kind(changed)

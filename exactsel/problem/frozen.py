@@ -59,47 +59,47 @@ class FrozenProblem:
 class FrozenRegression(FrozenProblem):
     """Base of the problems whose models have coefficients."""
 
-    base: Objective
-    """P without coefficient bounds."""
+    objective: Objective
+    """P; calling it with coefficients of all columns (columns,) gives its value, whether or not they are admissible."""
 
-    def _keep(self, base: Objective, units: Units, k: int) -> None:
+    def _keep(self, objective: Objective, units: Units, k: int) -> None:
         """Store the parts."""
-        self.base, self.units, self.k = base, units, k
-        self.d, self.n, self.AT = units.d, base.n, base.AT
-        self.feature_names, self.valid_for = units.names, base.valid_for
+        self.objective, self.units, self.k = objective, units, k
+        self.d, self.n, self.AT = units.d, objective.n, objective.AT
+        self.feature_names, self.valid_for = units.names, objective.valid_for
         self.force_in, self.force_out = units.force_in, units.force_out
 
     @property
     def preparation(self) -> Preparation | None:
         """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
-        return self.base.preparation
+        return self.objective.preparation
 
     @property
     def A(self) -> FloatArray:
         """The data (n, columns) as given, read-only; what is searched is ``AT`` (columns, n)."""
-        return self.base.A if self.preparation is None else self.preparation.AT.T
+        return self.objective.A if self.preparation is None else self.preparation.AT.T
 
     @property
     def target(self) -> FloatArray:
         """What is predicted (n,), as given but for labels, which are -1 and +1, and what an offset takes off it."""
-        return self.base.y if self.preparation is None else self.preparation.y
+        return self.objective.y if self.preparation is None else self.preparation.y
 
     @property
     def lam(self) -> float:
         """The ridge weight that is searched with; a small one may stand for none."""
-        return self.base.lam
+        return self.objective.lam
 
     @property
     def null_objective(self) -> float:
         """The size of the objective of the empty model: the scale on which small differences are judged."""
-        return self.base.at_zero
+        return self.objective.at_zero
 
     @cached_property
     def hash(self) -> str:
         """sha256 over everything that defines the problem (names excluded)."""
         bounds = self.coefficient_bounds
         limited = {} if bounds is None or bounds.none else {"bounds": bounds.entry()}
-        return self.base.hash_with(**{"k": self.k} | self.units.entries() | limited)
+        return self.objective.hash_with(**{"k": self.k} | self.units.entries() | limited)
 
     @property
     def kind(self) -> str:
@@ -108,7 +108,7 @@ class FrozenRegression(FrozenProblem):
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays. Where groups are chosen, ``d`` counts them."""
-        base, made, bounds = self.base, self.preparation, self.coefficient_bounds
+        base, made, bounds = self.objective, self.preparation, self.coefficient_bounds
         return {
             "problem": self.kind, "n": base.observations, "d": self.d, "k": self.k, "loss": base.loss.name,
             "loss_parameters": base.loss_parameters, "lam": base.asked_lam, "problem_hash": self.hash,

@@ -36,14 +36,10 @@ class SubsetProblem(Protocol):
 
     @property
     def objective(self) -> Objective | None:
-        """What is minimised over free coefficients; None where they have bounds, or a model has none (column subset
-        selection).
-        """
-        ...
+        """What is minimised, over admissible coefficients; None where a model has none (column subset selection).
 
-    @property
-    def base(self) -> Objective | None:
-        """The same objective without coefficient bounds: it is minimised over all models, admissible or not."""
+        Formulas for free coefficients hold where the problem has FREE_COEFFICIENTS.
+        """
         ...
 
     @property

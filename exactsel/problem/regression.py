@@ -204,8 +204,6 @@ class Problem(FrozenRegression):
     def _hold(self, objective: Objective, units: Units, k: int) -> None:
         """Store the three parts, with the names they have of old, and freeze."""
         self._keep(objective, units, k)
-        self.objective = objective
-        """P; calling it with coefficients of all columns (columns,) gives its value."""
         self.y, self.loss, self.shared = objective.y, objective.loss, objective.shared
         self.weights, self.intercept = objective.weights, objective.intercept
         self._frozen = True

@@ -21,7 +21,7 @@ AnyRegression: TypeAlias = Problem | BoxedProblem
 
 def is_on_demand(problem: SubsetProblem) -> TypeGuard[AnyRegression]:
     """Whether the data of a problem are not held as a table (:mod:`exactsel.problem.design`)."""
-    objective = problem.base
+    objective = problem.objective
     return objective is not None and objective.on_demand
 
 
@@ -35,7 +35,7 @@ def refuse_unlimited(problem: AnyRegression) -> None:
 
     For data that are not held as a table, of which no fit on all columns says how large coefficients are.
     """
-    objective, limits = problem.base, problem.coefficient_bounds
+    objective, limits = problem.objective, problem.coefficient_bounds
     limited = limits is not None and limits.all_finite
     if objective.on_demand and objective.asked_lam == 0.0 and not objective.is_quadratic and not limited:
         raise UnsupportedError(

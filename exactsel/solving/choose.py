@@ -56,9 +56,9 @@ from exactsel.types import FloatArray
 
 def _bound_for_columns(problem: Any, seconds: float | None) -> str:
     """The split beside it, or the perspective relaxation; without any curvature for that, the fit."""
-    if problem.base.is_quadratic and problem.n < problem.d:
+    if problem.objective.is_quadratic and problem.n < problem.d:
         return "spectral"
-    if problem.base.is_quadratic and problem.d <= SPLIT_UP_TO:
+    if problem.objective.is_quadratic and problem.d <= SPLIT_UP_TO:
         return "split"
     if problem.lam > 0:
         return "apg"
@@ -210,7 +210,7 @@ class Methods:
         """
         if not self._walks or not MinorTest.serves(problem):
             return None
-        objective = problem.base
+        objective = problem.objective
         no_curvature = objective is not None and objective.lam == 0 and prepared.curvature is None
         if no_curvature and problem.coefficient_bounds is not None:  # as with walks
             return None
@@ -231,7 +231,7 @@ class Methods:
         """For the default search with a loss that has no closed form."""
         if not self._default_search:
             return None
-        objective = problem.base
+        objective = problem.objective
         if objective is None or objective.is_quadratic or problem.units.grouped:
             return None
         if prepared.kernel_form is None:
@@ -247,7 +247,7 @@ class Methods:
     def strong(self, problem: Any, support: Sequence[int], options: BoundOptions) -> StrongColumns | None:
         """For the default search with quadratic loss, from a good model's support, where it takes little to look."""
         free: Any = without_restrictions(problem)
-        if not problem.has(COEFFICIENTS | SINGLE_COLUMNS) or not problem.base.is_quadratic:
+        if not problem.has(COEFFICIENTS | SINGLE_COLUMNS) or not problem.objective.is_quadratic:
             return None
         asked = self._walks and self.settings.node_limit is None and self.settings.batch is None
         quick = asked and StrongColumns.is_quick(free)
@@ -318,7 +318,7 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
             f"or limits on groups; use {option('tree', 'binary')}."
         )
     bound = _bound_for(problem, settings)
-    company, objective = company_of(bound.name), problem.base
+    company, objective = company_of(bound.name), problem.objective
     quadratic = objective is not None and objective.is_quadratic
     usual = (company.quadratic_branching if quadratic else "") or company.branching
     branching = usual if settings.branching == "auto" else settings.branching

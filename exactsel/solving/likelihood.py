@@ -60,7 +60,7 @@ class Likelihood:
         if not problem.has(FREE_COEFFICIENTS):
             raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
         made, tall = problem.preparation, problem.objective.tall
-        base = problem.base
+        base = problem.objective
         rows, least = float(base.observations), base.observations
         if tall is not None:
             rows, least = float(tall.weight), int(tall.rows)

@@ -30,7 +30,7 @@ def _bound(problem: Any) -> str:
         return "auto"
     if problem.lam > 0 and problem.row_loss is problem.loss and math.isfinite(problem.loss.smoothness):
         return PAPER_BOUND
-    return "fit" if problem.base.is_quadratic else "auto"
+    return "fit" if problem.objective.is_quadratic else "auto"
 
 
 def search_words(settings: dict[str, Any]) -> str:

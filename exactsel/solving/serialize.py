@@ -31,7 +31,7 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
             [v if math.isfinite(v) else None for v in side.tolist()]
             for side in (limits.given_lower, limits.given_upper)
         ]
-        met = problem.base.equalities if problem.base is not None else None
+        met = problem.objective.equalities if problem.objective is not None else None
         equality_entries = {} if met is None else {"equalities": [part.tolist() for part in met]}
         return instance, about | {"bounds": sides} | equality_entries
     objective, units = problem.objective, problem.units

@@ -171,11 +171,11 @@ def _problem_behind(result: Result, problem: Problem | BoxedProblem | None) -> P
         raise InputError(
             f"the problem has {problem.units.columns} columns, but the result is of {result.coef.size}; give its own."
         )
-    if problem.base.tall is not None:
+    if problem.objective.tall is not None:
         raise UnsupportedError("the rows of this instance have been reduced; a summary needs the rows themselves.")
-    if problem.base.loss.name not in ("quadratic", "huber", "logistic", "poisson"):
+    if problem.objective.loss.name not in ("quadratic", "huber", "logistic", "poisson"):
         raise UnsupportedError(
-            f"no standard errors are known for {problem.base.loss.name} loss; use quadratic, huber, logistic or "
+            f"no standard errors are known for {problem.objective.loss.name} loss; use quadratic, huber, logistic or "
             f"poisson loss."
         )
     return problem

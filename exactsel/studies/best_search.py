@@ -29,6 +29,7 @@ from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.errors import InputError
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.search.watch import Watch
@@ -331,7 +332,9 @@ class AcrossSizes:
     def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
         """The result for size 0, of which columns that depend on each other say nothing: they make no difference."""
         objective = self.problem.objective
-        if objective is None or not objective.is_quadratic or objective.tall is not None or self.proofs is not None:
+        if not self.problem.has(FREE_COEFFICIENTS) or not objective.is_quadratic:
+            return result
+        if objective.tall is not None or self.proofs is not None:
             return result
         made = objective.preparation
         y, weights = (objective.y, None) if made is None else (made.y, made.weights)

@@ -93,7 +93,7 @@ def unit_of(problem: Any, name: str) -> float:
         For any loss but the quadratic one.
     """
     title, objective = TITLES[name], problem.objective
-    if not problem.base.is_quadratic:
+    if not problem.objective.is_quadratic:
         raise UnsupportedError(f"{title} is of least squares, but the loss is {problem.loss.name}; take aic or bic.")
     if objective.asked_lam > 0.0:
         raise InputError(

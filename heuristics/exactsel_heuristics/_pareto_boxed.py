@@ -104,7 +104,7 @@ class BoxedLossObjective(NamedTuple):
 
 def boxed_quadratic_objective(problem: BoxedProblem) -> BoxedQuadraticObjective:
     """The objective of a problem with quadratic loss whose Gram matrix is made."""
-    gram = problem.base.gram
+    gram = problem.objective.gram
     return BoxedQuadraticObjective(
         gram.G, gram.b, gram.constant, problem.lam, np.array(problem.lower), np.array(problem.upper)
     )
@@ -113,12 +113,12 @@ def boxed_quadratic_objective(problem: BoxedProblem) -> BoxedQuadraticObjective:
 def boxed_rows_objective(problem: BoxedProblem) -> BoxedRowsObjective:
     """The objective of a problem with quadratic loss whose Gram matrix is not made."""
     lower, upper = np.array(problem.lower), np.array(problem.upper)
-    return BoxedRowsObjective(*gram_rows(problem.base), problem.lam, lower, upper)
+    return BoxedRowsObjective(*gram_rows(problem.objective), problem.lam, lower, upper)
 
 
 def boxed_loss_objective(problem: BoxedProblem) -> BoxedLossObjective:
     """The objective of a problem with any loss."""
-    base = problem.base
+    base = problem.objective
     lower, upper = np.array(problem.lower), np.array(problem.upper)
     return BoxedLossObjective(base.row_loss, base.raw.AT, base.y, base.lam, lower, upper)
 

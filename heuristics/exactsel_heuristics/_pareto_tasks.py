@@ -48,7 +48,7 @@ def regression_task(problem: Limited) -> Task:
 
 def _task_of_free_coefficients(problem: Problem) -> Task:
     width = max(1, min(2 * problem.k - 1, problem.d))
-    if problem.base.is_quadratic:
+    if problem.objective.is_quadratic:
         work = OVERHEAD + 4.0 * width**2
         reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0
         return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work, reading)
@@ -58,11 +58,11 @@ def _task_of_free_coefficients(problem: Problem) -> Task:
 
 
 def _task_within_limits(problem: BoxedProblem) -> Task:
-    width, loss = max(1, min(2 * problem.k - 1, problem.d)), problem.base.loss
-    if in_closed_form(problem.base):
+    width, loss = max(1, min(2 * problem.k - 1, problem.d)), problem.objective.loss
+    if in_closed_form(problem.objective):
         work = OVERHEAD + 2.0 * width**3
         return Task(boxed_quadratic_objective(problem), loss, problem.d, problem.k, NO_ROWS, work)
-    if problem.base.is_quadratic:
+    if problem.objective.is_quadratic:
         # Of sparse columns entries are made one by one; others wait for rows of members.
         work = OVERHEAD + 2.0 * width**3
         reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0

@@ -201,7 +201,7 @@ def _entering(
     outside = np.flatnonzero(free)
     if problem.coefficient_bounds is None or _quick(problem) or moves <= shortlist.exhaustive:
         return outside
-    objective = problem.base
+    objective = problem.objective
     refits.work += objective.n * objective.d
     gradient = objective.gradient(refits.fit(stay).coef)
     scores = np.zeros(problem.d)
@@ -212,7 +212,7 @@ def _entering(
 
 def _quick(problem: Limited) -> bool:
     """Whether refits are read off the Gram matrix, within limits."""
-    return problem.coefficient_bounds is not None and in_closed_form(problem.base)
+    return problem.coefficient_bounds is not None and in_closed_form(problem.objective)
 
 
 def _costs(problem: Limited) -> tuple[float, float]:

@@ -38,12 +38,12 @@ def largest(scores: FloatArray, count: int) -> IntArray:
 
 def smallest_decrease(problem: Limited) -> float:
     """The least decrease of the objective that counts as an improvement."""
-    return IMPROVEMENT * problem.base.at_zero
+    return IMPROVEMENT * problem.objective.at_zero
 
 
 def smoothness(problem: Limited) -> float:
     """About a Lipschitz constant of the gradient of L in the predictions, for any row weights."""
-    objective = problem.base
+    objective = problem.objective
     return float(objective.steepness * (1.0 if objective.weights is None else objective.weights.max()))
 
 
@@ -62,7 +62,7 @@ def guaranteed_decrease(problem: Limited, gradient: FloatArray) -> FloatArray:
     array (d,)
         By the descent lemma a lower bound on the decrease; 0 for a column that is zero when lam = 0.
     """
-    objective = problem.base
+    objective = problem.objective
     curvature = smoothness(problem) * objective.norms**2 + objective.lam
     if problem.coefficient_bounds is not None:
         step = within(problem, -np.divide(gradient, curvature, out=np.zeros(objective.d), where=curvature > 0.0))
@@ -115,5 +115,5 @@ def evaluate(problem: Problem, supports: IntArray, should_stop: Callable[[], boo
 def _batch_size(problem: Problem, width: int) -> int:
     """Supports per batch such that a batch takes about :data:`BATCH_WORK` operations."""
     # About ten Newton steps per refit, each forming a weighted Gram matrix from the data.
-    work = width**3 + 1 if problem.base.is_quadratic else 10 * problem.n * (width + 1) ** 2
+    work = width**3 + 1 if problem.objective.is_quadratic else 10 * problem.n * (width + 1) ** 2
     return int(np.clip(BATCH_WORK / work, 16, 4096))

@@ -85,7 +85,7 @@ class IterativeHardThresholding:
             No support is evaluated on the way.
         """
         served = with_coefficients(problem, self.name)
-        objective, point = served.base, np.zeros(served.d)
+        objective, point = served.objective, np.zeros(served.d)
         for _ in range(self.max_steps):
             if context.should_stop():
                 break
@@ -109,7 +109,7 @@ def _threshold(problem: Limited, point: FloatArray) -> FloatArray:
 
 
 def _sure_length(problem: Limited) -> float:
-    objective = problem.base
+    objective = problem.objective
     return 1.0 / (objective.steepness * objective.spectral_norm_squared + objective.lam)
 
 
@@ -119,7 +119,7 @@ def _sure_step(problem: Limited, point: FloatArray, gradient: FloatArray) -> Flo
 
 def _shortened(problem: Limited, point: FloatArray, gradient: FloatArray, new: FloatArray) -> FloatArray:
     """``new``, or where the curvature is not bounded and the objective rose the first shorter step that descends."""
-    objective, length = problem.base, _sure_length(problem)
+    objective, length = problem.objective, _sure_length(problem)
     value = objective(point)
     for _ in range(HALVINGS):
         if objective(new) <= value:

@@ -106,13 +106,13 @@ def test_a_projection_is_the_nearest_point_of_few_columns_within_the_limits():
 
 def test_a_decrease_that_is_guaranteed_is_there():
     for seed, problem in cases(30):
-        if problem.base.loss.name == "poisson":
+        if problem.objective.loss.name == "poisson":
             continue  # its curvature has no limit, and what is said of it is a guess
         zero = np.zeros(problem.d)
-        gained = guaranteed_decrease(problem, problem.base.gradient(zero))
+        gained = guaranteed_decrease(problem, problem.objective.gradient(zero))
         assert np.all(gained >= 0.0)
         for j in range(problem.d):
-            assert problem.fit([j]).value <= problem.base(zero) - gained[j] + room(problem), seed
+            assert problem.fit([j]).value <= problem.objective(zero) - gained[j] + room(problem), seed
 
 
 @pytest.mark.parametrize("loss", ["quadratic", *LOSSES])
@@ -152,7 +152,7 @@ def test_a_portion_of_work_begins_no_oftener_than_there_are_supports(d, k):
 def test_the_conformance_kit_knows_limits():
     """All registered methods are tried on them (tests/use/test_methods.py); those that know limits refuse none."""
     bounded = [problem for _, problem in awkward_problems() if isinstance(problem, BoxedProblem)]
-    assert {problem.base.loss.name for problem in bounded} == {"quadratic", "logistic"}
+    assert {problem.objective.loss.name for problem in bounded} == {"quadratic", "logistic"}
     assert {problem.units.grouped for problem in bounded} == {False, True}
     for name in ("forward", "swap", "omp", "htp", "iht", "poss", "pposs"):
         method = registry.load("heuristics", name)()

@@ -37,7 +37,7 @@ def test_what_a_column_gains(seed):
     problem, rng = quadratic_case(seed), np.random.default_rng([seed, 47])
     columns = np.arange(problem.d)
     slopes = 3.0 * rng.standard_normal(problem.d)
-    gains, lam = problem.gains(slopes, columns), problem.base.lam
+    gains, lam = problem.gains(slopes, columns), problem.objective.lam
     for j in columns:
         far = (1.0 + abs(slopes[j])) / lam  # no coefficient beyond this gains anything more
         low, high = max(problem.lower[j], -far), min(problem.upper[j], far)
@@ -47,7 +47,7 @@ def test_what_a_column_gains(seed):
         assert gains[j] <= most + 1e-4 * (1.0 + abs(most))
     x = rng.standard_normal(problem.d)
     _, q = problem.dual(x, columns)
-    assert np.all(q >= 2.0 * lam * problem.gains(-(problem.AT.T.T @ (problem.AT.T @ x - problem.base.y)), columns))
+    assert np.all(q >= 2.0 * lam * problem.gains(-(problem.AT.T.T @ (problem.AT.T @ x - problem.objective.y)), columns))
 
 
 @pytest.mark.parametrize("seed", sample(30, 1000, smoke=3))

@@ -40,7 +40,7 @@ def objective(base, coef):
 
 def models(rng, problem, columns):
     """Models of the region, the best one as far as another solver finds it among them."""
-    base, lower, upper = problem.base, problem.lower, problem.upper
+    base, lower, upper = problem.objective, problem.lower, problem.upper
     matrix = np.vstack([base.AT[columns].T, np.sqrt(base.lam) * np.eye(columns.size)])
     target = np.concatenate([base.y, np.zeros(columns.size)])
     tight = lower[columns] == upper[columns]
@@ -62,7 +62,7 @@ def test_no_model_of_the_region_is_below_it(monkeypatch, part, kind):
     rng, near = np.random.default_rng(50 + part), 0
     for _ in range(300):
         problem = drawn(rng)
-        base = problem.base
+        base = problem.objective
         columns = np.flatnonzero(rng.random(base.d) < 0.8)
         region = [*models(rng, problem, columns)]
         truth = min(objective(base, coef) for coef in region)
