@@ -20,7 +20,6 @@ from hypothesis import settings
 from threadpoolctl import ThreadpoolController
 
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
@@ -77,7 +76,7 @@ run_search = Search.__iter__
 
 def wants_proof(search):
     problem = search.problem
-    known = type(problem) in (Problem, ColumnSubsetProblem, GroupedProblem, BoxedProblem)
+    known = type(problem) in (Problem, ColumnSubsetProblem, GroupedProblem)
     known = known and getattr(problem, "inner", problem).AT.size <= MOST_ENTRIES
     return known and search._given_state is None
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
-from exactsel.problem.box_limits import CoefficientBounds
 from exactsel.problem.capabilities import Capability
 from exactsel.problem.fit import Fit
 from exactsel.problem.objective import Objective
 from exactsel.problem.units import Units
 from exactsel.types import FloatArray, IntArray, StateArray
+
+if TYPE_CHECKING:
+    from exactsel.problem.coefficient_bounds import CoefficientBounds
 
 
 class SubsetProblem(Protocol):

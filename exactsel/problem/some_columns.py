@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from exactsel.errors import UnsupportedError, option
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray
@@ -15,22 +15,19 @@ from exactsel.types import IntArray
 if TYPE_CHECKING:
     from exactsel.problem.interface import SubsetProblem
 
-AnyRegression: TypeAlias = Problem | BoxedProblem
-"""A problem with coefficients, free or within limits."""
 
-
-def is_on_demand(problem: SubsetProblem) -> TypeGuard[AnyRegression]:
+def is_on_demand(problem: SubsetProblem) -> TypeGuard[Problem]:
     """Whether the data of a problem are not held as a table (:mod:`exactsel.problem.design`)."""
     objective = problem.objective
     return objective is not None and objective.on_demand
 
 
-def is_regression(problem: SubsetProblem) -> TypeGuard[AnyRegression]:
+def is_regression(problem: SubsetProblem) -> TypeGuard[Problem]:
     """Whether its models have coefficients, and predict a target."""
     return problem.has(COEFFICIENTS)
 
 
-def refuse_unlimited(problem: AnyRegression) -> None:
+def refuse_unlimited(problem: Problem) -> None:
     """:class:`UnsupportedError` where neither a ridge nor limits let a loss but the quadratic one be bounded.
 
     For data that are not held as a table, of which no fit on all columns says how large coefficients are.
@@ -45,7 +42,7 @@ def refuse_unlimited(problem: AnyRegression) -> None:
         )
 
 
-def on_some_columns(problem: AnyRegression, columns: IntArray, named: bool = False) -> AnyRegression:
+def on_some_columns(problem: Problem, columns: IntArray, named: bool = False) -> Problem:
     """The problem of choosing among the columns at these places (m,), ascending, those of force_in among them.
 
     Coefficients have the limits they had, and none where no limit is about these columns. ``named`` columns are called
@@ -68,4 +65,4 @@ def on_some_columns(problem: AnyRegression, columns: IntArray, named: bool = Fal
         return table
     lower, upper = limits.given_lower[columns], limits.given_upper[columns]
     limited = bool(np.any(np.isfinite(lower) | np.isfinite(upper)))
-    return BoxedProblem(table, lower, upper) if limited else table
+    return with_bounds(table, lower, upper) if limited else table

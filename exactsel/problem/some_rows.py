@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from exactsel.errors import UnsupportedError
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation, checked_weights
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray
 
 
-def on_rows(
-    problem: Problem | BoxedProblem, rows: IntArray, A: FloatArray | None = None, kept: IntArray | None = None
-) -> Problem | BoxedProblem:
+def on_rows(problem: Problem, rows: IntArray, A: FloatArray | None = None, kept: IntArray | None = None) -> Problem:
     """The same question of the rows at these places (m,): loss, lam, k, demands and limits are those of all rows.
 
     Intercept, scaling and weights are worked in anew. ``A`` (m, columns) stands for the rows' own table where gaps of
@@ -50,7 +48,7 @@ def on_rows(
     within = slice(None) if kept is None else kept
     met = given.equalities
     if met is None:
-        return BoxedProblem(stated, limits.given_lower[within], limits.given_upper[within])
+        return with_bounds(stated, limits.given_lower[within], limits.given_upper[within])
     if kept is not None and kept.size < met.rows.shape[1]:
         raise UnsupportedError("an equality needs all of its terms; give features that are their own terms.")
-    return BoxedProblem(stated, limits.given_lower, limits.given_upper, met[:2])
+    return with_bounds(stated, limits.given_lower, limits.given_upper, met[:2])

@@ -78,7 +78,7 @@ class ProofWriter:
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
+    problem : Problem or ColumnSubsetProblem
     path : path
         The file to write.
 

@@ -36,7 +36,6 @@ from exactsel.enumeration.strong import StrongColumns
 from exactsel.errors import UnsupportedError, option
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.trees import Tree
-from exactsel.problem.boxed import independent
 from exactsel.problem.capabilities import (
     COEFFICIENT_BOUNDS,
     COEFFICIENTS,
@@ -46,6 +45,7 @@ from exactsel.problem.capabilities import (
     SINGLE_COLUMNS,
     Capability,
 )
+from exactsel.problem.coefficient_bounds import independent
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel.problem.restrictions import is_restricted, without_restrictions
@@ -70,7 +70,7 @@ def _bound_in_box(problem: Any) -> BoundSolver:
     """The perspective relaxation; without any curvature, or limits on all coefficients, for that, the fit."""
     # Of groups the relaxation does not know finite limits, which are all there is without a ridge.
     known = problem.coefficient_bounds.all_finite and not problem.units.grouped
-    flat = problem.lam == 0 and not known and not independent(problem.without_coefficient_bounds)
+    flat = problem.lam == 0 and not known and not independent(problem.objective)
     if flat and problem.coefficient_bounds.none and not problem.units.grouped:
         return RelaxedFitBound()
     return BoxedFitBound() if flat else BoxedBound()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.data.instance import Instance
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.constraints import asked_again
 from exactsel.problem.grouped import GroupedProblem
@@ -93,7 +93,7 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
         return plain
     lower, upper = entries["bounds"]
     met = entries.get("equalities")
-    return BoxedProblem(
+    return with_bounds(
         plain, [-math.inf if v is None else v for v in lower], [math.inf if v is None else v for v in upper],
         None if met is None else Equalities(*(np.array(part, dtype=np.float64) for part in met)),
     )  # fmt: skip

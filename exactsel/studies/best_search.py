@@ -28,7 +28,6 @@ import numpy as np
 from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.errors import InputError
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -74,7 +73,7 @@ ROUNDS = 50
 class Place:
     """One size, and how far its search has come."""
 
-    problem: Problem | BoxedProblem
+    problem: Problem
     result: Result | None = None
 
     @property
@@ -97,7 +96,7 @@ class Place:
 class AcrossSizes:
     """The search over all sizes; ``known`` holds every model met."""
 
-    problem: Problem | BoxedProblem
+    problem: Problem
     criterion: SizeCriterion
     sizes: list[int]
     options: dict[str, Any]

@@ -12,7 +12,6 @@ from exactsel_heuristics._limits import within
 
 if TYPE_CHECKING:
     from exactsel.problem.regression import Problem
-    from exactsel_heuristics._limits import Limited
 
 BATCH_WORK = 2e8
 """Rough number of floating-point operations between two questions whether to stop (about a tenth of a second)."""
@@ -36,18 +35,18 @@ def largest(scores: FloatArray, count: int) -> IntArray:
     return np.sort(np.argsort(-scores, kind="stable")[:count])
 
 
-def smallest_decrease(problem: Limited) -> float:
+def smallest_decrease(problem: Problem) -> float:
     """The least decrease of the objective that counts as an improvement."""
     return IMPROVEMENT * problem.objective.at_zero
 
 
-def smoothness(problem: Limited) -> float:
+def smoothness(problem: Problem) -> float:
     """About a Lipschitz constant of the gradient of L in the predictions, for any row weights."""
     objective = problem.objective
     return float(objective.steepness * (1.0 if objective.weights is None else objective.weights.max()))
 
 
-def guaranteed_decrease(problem: Limited, gradient: FloatArray) -> FloatArray:
+def guaranteed_decrease(problem: Problem, gradient: FloatArray) -> FloatArray:
     """What changing one coefficient alone is sure to gain, g_j^2 / (2 (smoothness ||a_j||^2 + lam)).
 
     Within limits a coefficient that is zero goes as far as they let it.

@@ -61,7 +61,7 @@ class ForwardSelection:
 
         Parameters
         ----------
-        problem : Problem, GroupedProblem or BoxedProblem
+        problem : Problem
             With groups every group is tried by a refit in every step.
         context : Context
             Only ``should_stop`` is used; the method is deterministic.

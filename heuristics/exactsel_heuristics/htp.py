@@ -56,7 +56,7 @@ class HardThresholdingPursuit:
 
         Parameters
         ----------
-        problem : Problem or BoxedProblem
+        problem : Problem
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
 

@@ -44,7 +44,7 @@ class OrthogonalMatchingPursuit:
 
         Parameters
         ----------
-        problem : Problem or BoxedProblem
+        problem : Problem
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
 

@@ -86,7 +86,7 @@ class SwapLocalSearch:
 
         Parameters
         ----------
-        problem : Problem, GroupedProblem or BoxedProblem
+        problem : Problem
             With groups every exchange of one group for another is tried by a refit in every pass.
         context : Context
             ``start`` and ``should_stop`` are used; the method is deterministic.

@@ -37,17 +37,19 @@ def test_what_a_column_gains(seed):
     problem, rng = quadratic_case(seed), np.random.default_rng([seed, 47])
     columns = np.arange(problem.d)
     slopes = 3.0 * rng.standard_normal(problem.d)
-    gains, lam = problem.gains(slopes, columns), problem.objective.lam
+    bounds, lam = problem.coefficient_bounds, problem.objective.lam
+    gains = bounds.gains(slopes, columns)
     for j in columns:
         far = (1.0 + abs(slopes[j])) / lam  # no coefficient beyond this gains anything more
-        low, high = max(problem.lower[j], -far), min(problem.upper[j], far)
+        low, high = max(bounds.lower[j], -far), min(bounds.upper[j], far)
         w = np.linspace(low, high, 20001)
         most = np.max(slopes[j] * w - 0.5 * lam * w * w)
         assert most <= gains[j] * (1.0 + 1e-12) + 1e-300
         assert gains[j] <= most + 1e-4 * (1.0 + abs(most))
     x = rng.standard_normal(problem.d)
-    _, q = problem.dual(x, columns)
-    assert np.all(q >= 2.0 * lam * problem.gains(-(problem.AT.T.T @ (problem.AT.T @ x - problem.objective.y)), columns))
+    _, q = bounds.dual(x, columns, problem.units)
+    slopes = -(problem.AT @ (problem.AT.T @ x - problem.objective.y))
+    assert np.all(q >= 2.0 * lam * bounds.gains(slopes, columns))
 
 
 @pytest.mark.parametrize("seed", sample(30, 1000, smoke=3))
@@ -111,8 +113,8 @@ def test_signs_make_a_difference():
     assert 1 not in signed.support
     assert np.all(signed.coef >= 0.0)
     some = boxed(free, ["dose_*"], [("x_7", -0.1, 0.1)])
-    assert some.lower.tolist() == [0.0] * 6 + [-np.inf, -0.1] + [-np.inf] * 4
-    assert some.upper[7] == 0.1
+    assert some.coefficient_bounds.lower.tolist() == [0.0] * 6 + [-np.inf, -0.1] + [-np.inf] * 4
+    assert some.coefficient_bounds.upper[7] == 0.1
     assert len({free.hash, some.hash, boxed(free, "all").hash}) == 3
     assert some.replace(k=2).k == 2
 
@@ -137,9 +139,9 @@ def test_what_does_not_go_together_is_said(tmp_path):
         with pytest.raises(InputError, match=words):
             boxed(plain, **options)
     problem = boxed(plain, "all")
-    with pytest.raises(InputError, match="a BoxedProblem was given"):
+    with pytest.raises(InputError, match="a Problem with bounds was given"):
         boxed(problem, "all")
-    assert boxed(plain, 2).lower.tolist() == [-np.inf, -np.inf, 0.0, -np.inf]
+    assert boxed(plain, 2).coefficient_bounds.lower.tolist() == [-np.inf, -np.inf, 0.0, -np.inf]
     with pytest.raises(UnsupportedError):
         solve(problem, bound="apg", signals=())
     with pytest.raises(UnsupportedError, match="signs or bounds"):

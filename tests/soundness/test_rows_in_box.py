@@ -40,7 +40,7 @@ def objective(base, coef):
 
 def models(rng, problem, columns):
     """Models of the region, the best one as far as another solver finds it among them."""
-    base, lower, upper = problem.objective, problem.lower, problem.upper
+    base, lower, upper = problem.objective, problem.coefficient_bounds.lower, problem.coefficient_bounds.upper
     matrix = np.vstack([base.AT[columns].T, np.sqrt(base.lam) * np.eye(columns.size)])
     target = np.concatenate([base.y, np.zeros(columns.size)])
     tight = lower[columns] == upper[columns]
