@@ -191,6 +191,7 @@ class Problem(FrozenRegression):
                 f"what is known of the rows is about {tall.errors.size - 1} columns, but there are "
                 f"{self.units.columns}; write the file again with exactsel data gram."
             )
+        assert self.coefficient_bounds is None  # which need the rows themselves
         before_reduced = None if self.objective.before is None else replace(self.objective.before, tall=tall)
         return self.of(replace(self.objective, tall=tall, before=before_reduced), self.units, self.k)
 
