@@ -14,7 +14,7 @@ from exactsel.problem.box_limits import checked_limits, columns_behind, largest_
 from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, FREE_COEFFICIENTS
 from exactsel.problem.equalities import named_equalities, with_equalities
 from exactsel.problem.groups import matching
-from exactsel.problem.interface import SubsetProblem, is_problem
+from exactsel.problem.interface import is_problem
 from exactsel.problem.numbered import Position
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
@@ -92,14 +92,9 @@ def _check_kind(problem: Problem) -> None:
 
 def with_free_coefficients(problem: Problem) -> Problem:
     """The problem itself, for what knows formulas for free coefficients; :class:`UnsupportedError` for others."""
-    refuse_boxes(problem, "this method")
-    return problem
-
-
-def refuse_boxes(problem: SubsetProblem, what: str) -> None:
-    """:class:`UnsupportedError` for a problem with signs or bounds, where ``what`` does not know them."""
     if problem.coefficient_bounds is not None:
-        raise UnsupportedError(f"{what} does not know signs or bounds of coefficients yet; use solve.")
+        raise UnsupportedError("this method does not know signs or bounds of coefficients yet; use solve.")
+    return problem
 
 
 @with_aliases

@@ -2,7 +2,8 @@
 
     minimise  P(x) = L(Ax) + (lam/2) ||x||^2   subject to  ||x||_0 <= k
 
-The objective is :class:`exactsel.problem.objective.Objective`. What is chosen, columns or groups of them, and what is
+The objective is :class:`exactsel.problem.objective.Objective`, with coefficient bounds as a term where there are any
+(:class:`exactsel.problem.coefficient_bounds.CoefficientBounds`). What is chosen, columns or groups of them, and what is
 demanded of the choice are :class:`exactsel.problem.units.Units`.
 """
 

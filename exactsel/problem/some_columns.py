@@ -48,17 +48,17 @@ def on_some_columns(problem: Problem, columns: IntArray, named: bool = False) ->
     Coefficients have the limits they had, and none where no limit is about these columns. ``named`` columns are called
     by their numbers where they have no names.
     """
-    free, limits = problem.without_coefficient_bounds, problem.coefficient_bounds
-    made, objective = free.preparation, free.objective
+    limits = problem.coefficient_bounds
+    made, objective = problem.preparation, problem.objective
     AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
     place = {int(j): i for i, j in enumerate(columns)}
-    names = free.units.column_names
+    names = problem.units.column_names
     if names is None and named:
-        names = tuple(map(str, range(free.d)))
+        names = tuple(map(str, range(problem.d)))
     table = Problem.prepared(
-        AT[columns].T, y, min(free.k, columns.size), fit_intercept=made is not None and made.centred,
-        loss=objective.loss, lam=objective.asked_lam, force_in=[place[j] for j in free.force_in],
-        force_out=[place[j] for j in free.force_out if j in place],
+        AT[columns].T, y, min(problem.k, columns.size), fit_intercept=made is not None and made.centred,
+        loss=objective.loss, lam=objective.asked_lam, force_in=[place[j] for j in problem.force_in],
+        force_out=[place[j] for j in problem.force_out if j in place],
         feature_names=None if names is None else [names[j] for j in columns],
     )  # fmt: skip
     if limits is None:

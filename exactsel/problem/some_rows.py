@@ -25,14 +25,14 @@ def on_rows(problem: Problem, rows: IntArray, A: FloatArray | None = None, kept:
     UnsupportedError
         Where the rows have been reduced from others.
     """
-    free, limits = problem.without_coefficient_bounds, problem.coefficient_bounds
-    given, before = free.objective, free.preparation
+    limits = problem.coefficient_bounds
+    given, before = problem.objective, problem.preparation
     if given.tall is not None:
         raise UnsupportedError("the rows of this instance have been reduced, so none can be held out; give all rows.")
-    units, AT = free.units, np.ascontiguousarray((free.A[rows] if A is None else A).T)
+    units, AT = problem.units, np.ascontiguousarray((problem.A[rows] if A is None else A).T)
     if kept is not None and kept.size < len(AT):
         units, AT = units.keeping(kept), np.ascontiguousarray(AT[kept])
-    y, loss, lam = np.ascontiguousarray(free.target[rows]), given.loss, given.asked_lam
+    y, loss, lam = np.ascontiguousarray(problem.target[rows]), given.loss, given.asked_lam
     if before is None or not before.asked:
         objective = Objective.of(AT, y, loss=loss, lam=lam)
     else:
@@ -42,7 +42,7 @@ def on_rows(problem: Problem, rows: IntArray, A: FloatArray | None = None, kept:
             AT.T, y, centre=before.centred, scale=before.scaled, weights=weights, loss=loss.name, exposure=exposure
         )
         objective = Objective.of(made.made.AT, made.made.y, loss=loss, lam=lam).prepared(made)
-    stated = Problem.of(objective, units, free.k)
+    stated = Problem.of(objective, units, problem.k)
     if limits is None:
         return stated
     within = slice(None) if kept is None else kept

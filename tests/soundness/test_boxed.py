@@ -15,6 +15,7 @@ from scipy.optimize import minimize, nnls
 from scipy.special import xlogy
 
 from exactsel import (
+    GroupedProblem,
     InputError,
     Problem,
     UnsupportedError,
@@ -26,6 +27,7 @@ from exactsel import (
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.boxed import BoxedBound, outwards
 from exactsel.cli.main import cli
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS, FREE_COEFFICIENTS
 from exactsel.sklearn import BestSubsetCV
 from exactsel.studies.compare import compare
 from exactsel.studies.crossval import cross_validate, random_folds
@@ -319,3 +321,21 @@ def test_limits_in_the_units_of_the_curvature_are_never_narrower(size, scale):
     assert low[1] == high[1] == 0.0
     assert high[0] == -low[0] > 0.0
     assert high[0] == np.inf or Fraction(high[0]) >= Fraction(size) * Fraction(scale)
+
+
+def test_bounds_stay_with_the_problem():
+    """Whatever else of it changes: a copy without them would admit models that they exclude."""
+    rng = np.random.default_rng(7)
+    A, y = rng.standard_normal((30, 6)), rng.standard_normal(30)
+    plain = Problem(A, y, 3, lam=0.5)
+    bounded = boxed(plain, "all")
+    grouped = GroupedProblem(bounded, [0, 0, 1, 1, 2, 2])
+    others = [bounded.replace(k=2), bounded.replace(lam=1.0), bounded.choosing(plain.units, 2), grouped]
+    for problem in [*others, bounded.limited([0, 0, 1, 1, 2, 2], 1), grouped.replace(k=1)]:
+        assert problem.has(COEFFICIENTS | COEFFICIENT_BOUNDS)
+        assert not problem.has(FREE_COEFFICIENTS)
+        assert np.all(problem.fit(range(problem.d)).coef >= 0.0)
+        assert problem.hash != problem.without_coefficient_bounds.hash
+        assert problem.without_coefficient_bounds.has(FREE_COEFFICIENTS)
+        assert problem.objective is problem.without_coefficient_bounds.objective
+    assert plain.without_coefficient_bounds is plain
