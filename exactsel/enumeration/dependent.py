@@ -79,7 +79,7 @@ class DependentEnumeration:
     @staticmethod
     def of(problem: Problem, options: BoundOptions) -> DependentEnumeration | None:
         """The walker for a problem; None where there is nothing to gain or no exact relation."""
-        if problem.lam > 0 or not problem.base.is_quadratic or problem.k == 0 or problem.d > LARGEST:
+        if problem.lam > 0 or not problem.objective.is_quadratic or problem.k == 0 or problem.d > LARGEST:
             return None
         if "relations" not in problem.shared:
             problem.shared["relations"] = find_relations(problem.AT, problem.y)

@@ -32,7 +32,7 @@ CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic, SquaredHinge, Poisson
 
 def searched_instance_of(problem: SubsetProblem) -> SearchedInstance:
     """The problem on the numbers that are searched: prepared data, columns of even length, a vanishing ridge."""
-    instance, objective = instance_of(problem), problem.base
+    instance, objective = instance_of(problem), problem.objective
     if objective is None or objective.preparation is None or isinstance(instance, ColumnInstance):
         return instance
     if not isinstance(instance, GivenInstance):
@@ -68,7 +68,7 @@ def take_prepared(instance: GivenInstance, objective: Objective) -> None:
 
 def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
     """The same, sparse data that stay sparse by their entries; a table that stays in its file is refused."""
-    objective = problem.base
+    objective = problem.objective
     if objective is None or not objective.on_demand:
         return instance_of(problem)
     made, units = objective.preparation, problem.units
@@ -112,7 +112,7 @@ def _checked_constraint(units: Units) -> Constraint | None:
 def instance_of(problem: SubsetProblem) -> SearchedInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
     box = _given_box(problem)
-    objective = problem.base
+    objective = problem.objective
     if objective is None:
         return ColumnInstance(problem.A, problem.k)
     _refuse_unknown(objective)

@@ -36,7 +36,7 @@ KEPT_UP_TO = 2000
 
 def statement_of(problem: SubsetProblem) -> Statement:
     """How to speak about a problem; bounds of coefficients only take models away, which all that is said allows for."""
-    objective = problem.base
+    objective = problem.objective
     # Without a ridge limits are what says how large models are where columns depend on each other.
     kept = objective is not None and objective.is_quadratic and objective.lam == 0
     problem = problem if kept else problem.without_coefficient_bounds

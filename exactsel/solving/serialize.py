@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.data.instance import Instance
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.constraints import asked_again
 from exactsel.problem.grouped import GroupedProblem
@@ -32,7 +32,7 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
             [v if math.isfinite(v) else None for v in side.tolist()]
             for side in (limits.given_lower, limits.given_upper)
         ]
-        met = problem.base.equalities if problem.base is not None else None
+        met = problem.objective.equalities if problem.objective is not None else None
         equality_entries = {} if met is None else {"equalities": [part.tolist() for part in met]}
         return instance, about | {"bounds": sides} | equality_entries
     objective, units = problem.objective, problem.units
@@ -94,7 +94,7 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
         return plain
     lower, upper = entries["bounds"]
     met = entries.get("equalities")
-    return BoxedProblem(
+    return with_bounds(
         plain, [-math.inf if v is None else v for v in lower], [math.inf if v is None else v for v in upper],
         None if met is None else Equalities(*(np.array(part, dtype=np.float64) for part in met)),
     )  # fmt: skip

@@ -18,7 +18,6 @@ from exactsel._jit import interpreted
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.observers.lines import Say, teller
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.problem.some_columns import is_regression
@@ -48,7 +47,7 @@ MANY = 2**31
 
 
 def best_model(
-    problem: Problem | BoxedProblem | Any, y: ArrayLike | None = None, *, criterion: str = "bic",
+    problem: Problem | Any, y: ArrayLike | None = None, *, criterion: str = "bic",
     k_max: int | None = None, top: int = 1, within: float | None = None, gamma: float = 1.0,
     penalty: float | Callable[[int], float] | None = None,
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
@@ -60,7 +59,7 @@ def best_model(
 
     Parameters
     ----------
-    problem : Problem, GroupedProblem or BoxedProblem; or array, sparse matrix or data frame (n, d)
+    problem : Problem; or array, sparse matrix or data frame (n, d)
         Data come with ``y`` and options of :meth:`exactsel.Problem.prepared`. The k of a problem is ignored.
     y : array (n,), optional
     criterion : str
@@ -154,7 +153,7 @@ def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
 
 
 def _over_terms(
-    problem: Problem | BoxedProblem, measure: SizeCriterion, options: dict[str, Any], proof: object, *,
+    problem: Problem, measure: SizeCriterion, options: dict[str, Any], proof: object, *,
     k_max: int | None, top: int, within: float | None, cap: int,
 ) -> BestModels:  # fmt: skip
     """The best model over all sets of terms of several columns."""
@@ -191,7 +190,7 @@ def largest_size(k_max: Any, most: int) -> int:
     return min(largest, most)
 
 
-def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
+def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
     """The sizes to examine, ascending.
 
     Raises
@@ -219,7 +218,7 @@ def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: i
     return sizes
 
 
-def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion, sizes: list[int]) -> list[int]:
+def worth_their_price(problem: Problem, criterion: SizeCriterion, sizes: list[int]) -> list[int]:
     """The sizes whose columns alone do not cost as much as the smallest model, so that one of them may be the best."""
     smallest = problem.replace(k=sizes[0])
     support = smallest.first_support or smallest.units.completed(smallest.units.force_in, sizes[0]) or ()
@@ -229,7 +228,7 @@ def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion,
 
 def _asked(
     problem: object, y: ArrayLike | None, options: dict[str, Any], k_max: int | None
-) -> tuple[Problem | BoxedProblem, dict[str, Any]]:  # fmt: skip
+) -> tuple[Problem, dict[str, Any]]:  # fmt: skip
     """The problem, for any k, and the options for the search."""
     # What larger models could do, such as separate classes, does no harm.
     most = EVERY_COLUMN if k_max is None else largest_size(k_max, EVERY_COLUMN)

@@ -164,7 +164,7 @@ class SizeEnumeration:
             columns = found.sets[row][found.sets[row] >= 0]
             support = tuple(sorted(columns.tolist()))
             fit, bound = across.known.fitted(support), float(found.bounds[row])
-            if not problem.base.is_quadratic:
+            if not problem.objective.is_quadratic:
                 bound = max(bound, proven_at(problem, fit))
             lowest = min(lowest, bound)
             if len(support) == size and meets(problem.units, support):
@@ -190,7 +190,7 @@ def _sets(problem: Problem, below: Minorant, needed: float, work: float, options
     ).sets
     if sets is None:
         return None
-    if problem.base.is_quadratic:
+    if problem.objective.is_quadratic:
         bounds, models = np.full(len(sets), -np.inf), np.zeros((len(sets), sets.shape[1] + problem.objective.intercept))
         with parallel_section(options.threads):
             raise_bounds(

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from exactsel import clock
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -67,7 +66,7 @@ def best_of_terms(across: AcrossTerms) -> BestModels:
     )  # fmt: skip
 
 
-def _alone(across: AcrossTerms, terms: Terms) -> Problem | BoxedProblem:
+def _alone(across: AcrossTerms, terms: Terms) -> Problem:
     """The problem of the one model on the columns of some terms."""
     columns = tuple(across.units.columns_of(terms).tolist())
     made = Units(across.units.columns, across.units.column_names, columns, coding=across.units.coding)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.numbered import Position
 from exactsel.problem.regression import Problem
 from exactsel.proofs.statement import statement_of
@@ -22,19 +21,17 @@ from exactsel.solving.result import Result
 from exactsel.studies.best_search import NO_BOUND, SLIGHTLY_LESS
 from exactsel.studies.pool_search import MARGIN
 
-AnyProblem: TypeAlias = Problem | BoxedProblem
-
 
 @dataclass
 class Partition:
     """The list of one size."""
 
-    problem: AnyProblem
+    problem: Problem
     threshold: Callable[[], float]
     """The objective up to which sets are listed; it may fall as they are found."""
     found: Callable[[tuple[int, ...], float], None]
     """Called with each set that is found, and its objective."""
-    search: Callable[[AnyProblem, Result | None, float], Result]
+    search: Callable[[Problem, Result | None, float], Result]
     """Search a problem to an absolute tolerance, from where an earlier result of it stands."""
     cap: int
     valid_for: str = ""
@@ -62,7 +59,7 @@ class Partition:
                 regions.append(((*included, *free[:place]), (*outside, without)))
         return "complete"
 
-    def _one(self, problem: AnyProblem) -> tuple[tuple[int, ...] | None, str]:
+    def _one(self, problem: Problem) -> tuple[tuple[int, ...] | None, str]:
         """A set of a region up to the level, None where there is none; and why that is not known, if it is not."""
         result = self.search(problem, None, NO_BOUND)
         while True:
@@ -84,7 +81,7 @@ class Partition:
                 return None, stopped.value if not result.reached else Termination.PRECISION_LIMIT.value
 
 
-def whole(problem: AnyProblem, result: Result) -> tuple[int, ...]:
+def whole(problem: Problem, result: Result) -> tuple[int, ...]:
     """The columns of a result and, where these are fewer than k, others that may be in."""
     units, included = problem.units, {*result._shown}
     others = [j for j in range(units.d) if j not in included and j not in units.force_out]
@@ -94,7 +91,7 @@ def whole(problem: AnyProblem, result: Result) -> tuple[int, ...]:
 def searching(options: dict[str, Any], seconds: Callable[[], float | None]) -> Callable[..., Result]:
     """How a :class:`Partition` searches: with these options, for as many seconds as there are left."""
 
-    def search(problem: AnyProblem, before: Result | None, eps: float) -> Result:
+    def search(problem: Problem, before: Result | None, eps: float) -> Result:
         limits: dict[str, Any] = {"eps": eps, "rel_eps": 0.0, "time_limit": seconds()}
         if before is None:
             return solve(problem, **(options | limits))

@@ -28,7 +28,7 @@ import numpy as np
 from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.errors import InputError
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.search.watch import Watch
@@ -73,7 +73,7 @@ ROUNDS = 50
 class Place:
     """One size, and how far its search has come."""
 
-    problem: Problem | BoxedProblem
+    problem: Problem
     result: Result | None = None
 
     @property
@@ -96,7 +96,7 @@ class Place:
 class AcrossSizes:
     """The search over all sizes; ``known`` holds every model met."""
 
-    problem: Problem | BoxedProblem
+    problem: Problem
     criterion: SizeCriterion
     sizes: list[int]
     options: dict[str, Any]
@@ -331,7 +331,9 @@ class AcrossSizes:
     def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
         """The result for size 0, of which columns that depend on each other say nothing: they make no difference."""
         objective = self.problem.objective
-        if objective is None or not objective.is_quadratic or objective.tall is not None or self.proofs is not None:
+        if not self.problem.has(FREE_COEFFICIENTS) or not objective.is_quadratic:
+            return result
+        if objective.tall is not None or self.proofs is not None:
             return result
         made = objective.preparation
         y, weights = (objective.y, None) if made is None else (made.y, made.weights)

@@ -23,7 +23,6 @@ from typing import Any
 from exactsel import clock
 from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.proofs.statement import statement_of
@@ -65,7 +64,7 @@ class Part:
 class AcrossTerms:
     """The search over all sets of terms."""
 
-    problem: Problem | BoxedProblem
+    problem: Problem
     """Its k is the largest number of terms."""
     criterion: SizeCriterion
     options: dict[str, Any]
@@ -174,7 +173,7 @@ class AcrossTerms:
         bound = max(min(self._below(lower, size) for size in sizes), -math.inf if above is None else above.bound)
         heappush(parts, Part(bound, self.parts, included, outside, lower, sizes, terms))
 
-    def _fit_on_all(self, columns: Problem | BoxedProblem, most: int) -> float:
+    def _fit_on_all(self, columns: Problem, most: int) -> float:
         """An objective that no model of a part is below; -inf where its columns could fit every row."""
         if self.is_over() or not (most + 1 < columns.n or columns.lam > 0.0):
             return -math.inf
@@ -227,7 +226,7 @@ class AcrossTerms:
         in_part = [g for g in undecided if g in terms and not {*self.units.groups[g]} <= {*best}]
         return in_part + [g for g in undecided if g not in in_part]
 
-    def columns_problem(self, included: Terms, outside: Terms) -> Problem | BoxedProblem | None:
+    def columns_problem(self, included: Terms, outside: Terms) -> Problem | None:
         """The problem of choosing columns one by one beside the wide terms ``included``, without those ``outside``."""
         units = self.units
         made = Units(
