@@ -1,20 +1,20 @@
 """The list of the best models over all sizes: every set of columns whose criterion is within a threshold.
 
-The threshold is the n-th best criterion known, or a distance from the best. For each size it is a level of the
-objective, up to which the sets of exactly so many columns are listed as :mod:`exactsel.studies.pool_search` does. What
-is found lowers the threshold for the sizes that follow; so many models are first looked for among the neighbours of
-those known, by exchanging, adding and dropping a column.
+The threshold is the n-th best criterion known, or a distance from the best. For each size it is a threshold of the
+objective, and the sets of exactly so many columns are a solution pool (:mod:`exactsel.studies.pool_search`). Its models
+lower the threshold of all sizes; so many models are first looked for among the neighbours of those known, by
+exchanging, adding and dropping a column.
 
-For most sizes one kernel enumerates all sets on a quadratic minorant of the objective
-(:mod:`exactsel.enumeration.below_minorant`; for quadratic loss that is the objective). Where there is none, as where
-columns depend on each other and lam = 0, or where there are very many, regions are bounded one by one, or searched
-(:mod:`exactsel.studies.best_partition`).
+Most pools are filled at once, by an enumeration of all sets on a quadratic minorant of the objective
+(:mod:`exactsel.studies.best_enumeration`). Where there is none, as where columns depend on each other and lam = 0, or
+where there are very many sets, regions are bounded one by one, or searched (:mod:`exactsel.studies.best_partition`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from exactsel.problem.design import is_design
@@ -22,10 +22,10 @@ from exactsel.solving.settings import Settings, settings_of
 from exactsel.studies.best_enumeration import SizeEnumeration
 from exactsel.studies.best_models import SizeReport
 from exactsel.studies.best_neighbours import backward, grow
-from exactsel.studies.best_partition import Partition, searching
+from exactsel.studies.best_partition import SearchedRegions
 from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place
-from exactsel.studies.pool_search import PoolState
-from exactsel.studies.solution_pool import list_on
+from exactsel.studies.pool_search import SolutionPool, fill
+from exactsel.studies.solution_pool import fill_by_bounds
 
 EASY = 5e8
 """Multiplications a size may take before anything is searched."""
@@ -41,15 +41,36 @@ MANY_SETS = 1_000_000
 
 
 @dataclass
-class LevelState(PoolState):
-    """An enumeration up to a fixed level, which better models do not change."""
+class SizePool(SolutionPool):
+    """The models of one size, up to a threshold that those of all sizes lower."""
 
     level: float = math.inf
+    """The threshold when it was last looked at."""
+    reach: Callable[[], float] = field(kw_only=True)
+    """The threshold now."""
+    record: Callable[[Iterable[int], float], None] = field(kw_only=True)
+    """Called with each model."""
 
     @property
     def threshold(self) -> float:
-        """The level."""
+        """The objective up to which models are listed."""
         return self.level
+
+    def renew(self) -> None:
+        """Lower the threshold to what the models of all sizes make of it."""
+        self.level = min(self.level, self.reach())
+
+    def add(self, support: tuple[int, ...], value: float) -> bool:
+        """Add a model, and record it."""
+        added = super().add(support, value)
+        if added:
+            self.record(support, value)
+        return added
+
+    def drop(self) -> list[tuple[int, ...]]:
+        """Drop the models beyond the threshold; whether their fits are doubted is judged in the end, of all sizes."""
+        super().drop()
+        return []
 
 
 @dataclass
@@ -105,7 +126,7 @@ class BestList:
             if across.is_over() or failed == FAILURES:
                 return
             if size not in self.listed and not self._closed(size) and self.at_once.possible(size):
-                if self.at_once.list(size, self._level(size), work=EASY):
+                if self._fill_at_once(self._pool(size), EASY) == "complete":
                     self.listed.add(size)
                 else:
                     failed += 1
@@ -134,8 +155,8 @@ class BestList:
 
     def _list_all(self) -> None:
         """List all sizes together, where that can be done."""
-        sizes = [size for size in self.across.sizes if not self._closed(size)]
-        self.listed |= self.at_once.list_all(sizes, self._level, self.top, self.within is None)
+        pools = {size: self._pool(size) for size in self.across.sizes if not self._closed(size)}
+        self.listed |= self.at_once.fill_all(pools, self.top, self.within is None)
 
     @property
     def complete(self) -> bool:
@@ -154,45 +175,49 @@ class BestList:
         """More than the objective of any set of columns."""
         return (1.0 + 1e-6) * self.across.problem.null_objective
 
+    def _pool(self, size: int) -> SizePool:
+        """The pool of a size, with nothing in it yet."""
+        place, level = self.across.by_size[size], self._level(size)
+        return SizePool(
+            place.problem, min(place.upper, level), 0.0, [(place.problem.root_state, None)], level=level,
+            reach=lambda: self._level(size), record=self.across.known.note,
+        )  # fmt: skip
+
+    def _fill_at_once(self, pool: SizePool, work: float = math.inf, valid_for: str = "") -> str:
+        """Fill a pool by minorants; why that ended."""
+        solver = replace(self.at_once, work=work, valid_for=valid_for)
+        return fill(pool, solver, self.cap, self.across.stop_reason)
+
     def _list(self, size: int) -> None:
-        """List one size; where the list is cut short, continue with the lower threshold that its models make."""
+        """Fill the pool of a size, by the first way that leaves nothing open."""
         across, place = self.across, self.across.by_size[size]
-        result = place.result
-        assert result is not None
-        result = replace(result, valid_for=result.valid_for or self.valid_for or across.valid_for)
-        level = self._level(size)
-        state = LevelState(min(result.upper, level), 0.0, [(place.problem.root_state, None)], level=level)
-        while True:
-            at_once = self.at_once.list(size, state.level, result.valid_for) if self.free else None
-            if across.is_over():
-                return
-            if at_once is not None:
-                lower = self._level(size)
-                if at_once:
-                    self.listed.add(size)
-                    return
-                if lower < state.level:
-                    state = replace(state, level=lower)
-                    continue
-            if self._many(place):
-                self._by_searches(place)
-                return
-            settings = Settings(**settings_among(across.options) | {"time_limit": across.time_left})
-            near = list_on(place.problem, result, state, self.cap, settings, across.options.get("signals", ()))
-            for model in near.models:
-                across.known.note(model.support, model.value)
-            if near.complete:
+        assert place.result is not None
+        valid_for, pool = place.result.valid_for or self.valid_for or across.valid_for, self._pool(size)
+        if self.free and self._fill_at_once(pool, valid_for=valid_for) == "complete":
+            self.listed.add(size)
+        elif not across.is_over():
+            ended = self._searched(pool, place) if self._many(place) else self._bounded(pool, valid_for)
+            if ended == "complete":
                 self.listed.add(size)
-                self.valid_for = self.valid_for or near.valid_for
-                return
-            lower = self._level(size)
-            if near.termination == "precision" and near.valid_for and not result.valid_for:
-                result = replace(result, valid_for=near.valid_for)
-                continue
-            if near.termination != "cap" or not lower < state.level:
-                across.terminations.append(near.termination)
-                return
-            state = replace(state, level=lower)
+                self.valid_for = self.valid_for or valid_for or pool.restriction
+            else:
+                across.terminations.append(ended)
+
+    def _searched(self, pool: SizePool, place: Place) -> str:
+        """Fill a pool by searches of its regions; why that ended."""
+        across = self.across
+        solver = SearchedRegions(place.problem, across.options, lambda: across.time_left)
+        return fill(pool, solver, self.cap, across.stop_reason)
+
+    def _bounded(self, pool: SizePool, valid_for: str) -> str:
+        """Fill a pool by bounds of its regions; why that ended."""
+        across = self.across
+        settings = Settings(**settings_among(across.options) | {"time_limit": across.time_left})
+        signals = across.options.get("signals", ())
+        ended = fill_by_bounds(pool.problem, pool, valid_for, self.cap, settings, signals)
+        if ended == "precision" and pool.restriction and not valid_for:
+            return self._bounded(pool, pool.restriction)
+        return ended
 
     def _many(self, place: Place) -> bool:
         """Whether a size has too many sets for a partition region by region, and no constraint on them."""
@@ -200,18 +225,6 @@ class BestList:
         free = units.d - len(units.force_in) - len(units.force_out)
         slots = place.size - len(units.force_in)
         return units.constraint is None and slots > 0 and math.comb(free, slots) > MANY_SETS
-
-    def _by_searches(self, place: Place) -> None:
-        """List a size by searches of its parts."""
-        across, size = self.across, place.size
-        search = searching(across.options, lambda: across.time_left)
-        partition = Partition(place.problem, lambda: self._level(size), across.known.note, search, self.cap)
-        ended = partition.run()
-        self.valid_for = self.valid_for or partition.valid_for
-        if ended == "complete":
-            self.listed.add(size)
-        else:
-            across.terminations.append(ended)
 
 
 def settings_among(options: dict[str, Any]) -> dict[str, Any]:

@@ -155,6 +155,13 @@ class AcrossSizes:
             self.terminations.append(self.watch.reason or Termination.INTERRUPTED.value)
         return Termination.INTERRUPTED.value in self.terminations or self.time_left == 0.0
 
+    def stop_reason(self) -> str:
+        """Why nothing more is begun; empty where that is not so."""
+        if not self.is_over():
+            return ""
+        interrupted = Termination.INTERRUPTED.value
+        return interrupted if interrupted in self.terminations else Termination.TIME_LIMIT.value
+
     @property
     def at_last(self) -> str:
         """Why it ended where no search and no list says so."""

@@ -107,4 +107,4 @@ def _in_file(sequence: ProblemSequence, file: str | os.PathLike[str]) -> NearOpt
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:
         return near_optimal(sequence.problem, resume=file, **limits)
 
-    return replace(near, _kept=ResumablePool(near._kept.state, go_on))
+    return replace(near, _kept=ResumablePool(near._kept.pool, go_on))

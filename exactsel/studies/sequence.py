@@ -26,7 +26,7 @@ from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
-from exactsel.studies.pool_search import PoolState
+from exactsel.studies.pool_search import SolutionPool
 from exactsel.studies.solution_pool import CAP, NearOptimal, ResumablePool, check_cap, list_of, list_on
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ class Keeper(Protocol):
         """The result of a step's search, which is begun from a support or resumed."""
         ...
 
-    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
-        """The list of a step, continued from ``state``."""
+    def fill(self, place: int, problem: SubsetProblem, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
+        """The list of a step, continued from its ``pool``."""
         ...
 
 
@@ -161,14 +161,14 @@ def _listed(
     assert result is not None
     tau = reach.tau_of(result.upper)
     if near is None or near._kept is None:
-        state = PoolState.begun(problem, result.upper, tau)
+        pool = SolutionPool.begun(problem, result.upper, tau)
     else:
-        state = near._kept.state
-        same = near.tau == tau and state.best <= result.upper
+        pool = near._kept.pool
+        same = near.tau == tau and pool.best <= result.upper
         if near.termination in ("complete", "precision") and same:
             return replace(near, result=result)
-        state = state.lowered(problem, result.upper, tau)
-    return keeper.listed(place, problem, state, reach.cap, settings)
+        pool = pool.lowered(result.upper, tau)
+    return keeper.fill(place, problem, pool, reach.cap, settings)
 
 
 def finished(result: Result, settings: Settings) -> bool:
@@ -207,12 +207,12 @@ class InMemory:
         more = {"start": start or None, "heuristics": settings.heuristics, "executor": self._executor}
         return solve(problem, **{**more, **options})
 
-    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
+    def fill(self, place: int, problem: SubsetProblem, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step."""
         result = self._course.steps[place].result
         assert result is not None
-        near = list_on(problem, result, state, cap, settings, self.signals)
-        return replace(near, _kept=ResumablePool(state, partial(go_on_alone, problem, cap, self._course.settings)))
+        near = list_on(problem, result, pool, cap, settings, self.signals)
+        return replace(near, _kept=ResumablePool(pool, partial(go_on_alone, problem, cap, self._course.settings)))
 
 
 def walk_in_memory(sequence: ProblemSequence) -> ProblemSequence:
@@ -264,9 +264,9 @@ def list_at(sequence: ProblemSequence, place: int) -> NearOptimal:
     if step.near is not None:
         return step.near
     problem = sequence.problem.replace(**step.changes) if step.changes else sequence.problem
-    state = PoolState.begun(problem, step.result.upper, reach.tau_of(step.result.upper))
-    near = list_of(problem, step.result, state, "interrupted")
-    return replace(near, _kept=ResumablePool(state, partial(go_on_alone, problem, reach.cap, sequence.settings)))
+    pool = SolutionPool.begun(problem, step.result.upper, reach.tau_of(step.result.upper))
+    near = list_of(step.result, pool, "interrupted")
+    return replace(near, _kept=ResumablePool(pool, partial(go_on_alone, problem, reach.cap, sequence.settings)))
 
 
 def settings_among(options: Mapping[str, Any]) -> dict[str, Any]:

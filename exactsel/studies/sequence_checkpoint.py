@@ -26,7 +26,7 @@ from exactsel.solving.run import Callback, Files, only
 from exactsel.solving.sequence_status import COURSE_PROGRESS
 from exactsel.solving.settings import Settings
 from exactsel.solving.stored import from_stored
-from exactsel.studies.pool_search import PoolState
+from exactsel.studies.pool_search import SolutionPool
 from exactsel.studies.sequence import ProblemSequence, Reach, Step, key_of, walk
 from exactsel.studies.sequence_file import LISTING, SequenceFile, check_values, listing_parts, listing_plain, record_of
 from exactsel.studies.sequence_shapes import COURSE, check_records
@@ -184,18 +184,18 @@ def _steps_now(sequence: ProblemSequence, file: SequenceFile, asked: Asked) -> N
             continue
         step.result = from_stored(record["result"], problem)
         if listing is not None:
-            state, termination = listing
-            check_values(state, step.result, problem)
-            step.near = _kept(list_of(problem, step.result, state, termination), state)
+            pool, termination = listing
+            check_values(pool, step.result, problem)
+            step.near = _kept(list_of(step.result, pool, termination), pool)
 
 
-def _kept(near: NearOptimal, state: PoolState) -> NearOptimal:
+def _kept(near: NearOptimal, pool: SolutionPool) -> NearOptimal:
     """The list with its state, which belongs to the file it is saved in."""
 
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:
         raise InputError("this list is part of a path that is saved in a file; resume the path instead.")
 
-    return replace(near, _kept=ResumablePool(state, go_on))
+    return replace(near, _kept=ResumablePool(pool, go_on))
 
 
 class _InFile:
@@ -224,7 +224,7 @@ class _InFile:
                 file.settle(result)
         return result
 
-    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
+    def fill(self, place: int, problem: SubsetProblem, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step, which is saved every so often."""
         file, pace = self._file, Pace(self._every)
         file.place = place
@@ -237,27 +237,27 @@ class _InFile:
             with _told_if_lost():
                 if pace.save_due:
                     began = clock.now()
-                    _save(file, state, "interrupted", ended=False)
+                    _save(file, pool, "interrupted", ended=False)
                     pace.saved(began)
                 else:
-                    file.note(_progress(state))
+                    file.note(_progress(pool))
                     pace.noted()
 
-        near = list_on(problem, result, state, cap, settings, self.signals, save)
+        near = list_on(problem, result, pool, cap, settings, self.signals, save)
         if not file.lost:
             with _told_if_lost():
-                _save(file, state, near.termination, ended=True)
-        return _kept(near, state)
+                _save(file, pool, near.termination, ended=True)
+        return _kept(near, pool)
 
 
-def _save(file: SequenceFile, state: PoolState, termination: str, ended: bool) -> None:
-    plain = listing_plain(state, termination)
-    file.keep(LISTING, listing_parts(state), _progress(state), ended, plain=plain)
+def _save(file: SequenceFile, pool: SolutionPool, termination: str, ended: bool) -> None:
+    plain = listing_plain(pool, termination)
+    file.keep(LISTING, listing_parts(pool), _progress(pool), ended, plain=plain)
 
 
-def _progress(state: PoolState) -> dict[str, Any]:
+def _progress(pool: SolutionPool) -> dict[str, Any]:
     """The progress of a listing, for reports."""
-    return {"regions": state.regions, "open": len(state.open), "found": len(state.found), "best": finite(state.best)}
+    return {"regions": pool.regions, "open": len(pool.open), "found": len(pool.found), "best": finite(pool.best)}
 
 
 @contextmanager

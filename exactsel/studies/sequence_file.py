@@ -28,7 +28,7 @@ from exactsel.search.saved import NODES_IN_PART, state_from_parts
 from exactsel.search.state import SearchState
 from exactsel.solving.result import Result
 from exactsel.solving.stored import CLOSE_ENOUGH, as_stored
-from exactsel.studies.pool_search import NearModel, PoolState
+from exactsel.studies.pool_search import NearModel, SolutionPool
 from exactsel.to_plain import finite
 
 SEARCH, LISTING = "search", "listing"
@@ -153,7 +153,7 @@ class SequenceFile:
         parts = map(self.file.chunk, kept["parts"])
         return state_from_parts(parts, problem, frontier, statement_of(problem), self, kept["spilled"])
 
-    def listing_at(self, place: int, problem: SubsetProblem) -> tuple[PoolState, str] | None:
+    def listing_at(self, place: int, problem: SubsetProblem) -> tuple[SolutionPool, str] | None:
         """The state of a step's listing, and why it ended; None where it has not begun."""
         kept = self.records[place][LISTING]
         if kept is None:
@@ -170,25 +170,25 @@ def record_of(changes: Mapping[str, Any]) -> Record:
     return {"changes": dict(changes), "result": None, SEARCH: None, LISTING: None}
 
 
-def listing_parts(state: PoolState) -> Iterator[bytes]:
+def listing_parts(pool: SolutionPool) -> Iterator[bytes]:
     """The open regions of a listing, as nodes, in parts none of which is large."""
     nobody = InfimumPoint()
-    for first in range(0, len(state.open), NODES_IN_PART):
-        part = enumerate(state.open[first : first + NODES_IN_PART], first)
+    for first in range(0, len(pool.open), NODES_IN_PART):
+        part = enumerate(pool.open[first : first + NODES_IN_PART], first)
         nodes = [Node(at, -1, 0, region, -math.inf, nobody, warm) for at, (region, warm) in part]
         yield to_bytes(packed_nodes(NodeTable.of(nodes, nodes[0].state.size)))
 
 
-def listing_plain(state: PoolState, termination: str) -> dict[str, Any]:
+def listing_plain(pool: SolutionPool, termination: str) -> dict[str, Any]:
     """The rest of it, as JSON holds it."""
     return {
-        "best": state.best.hex(), "tau": float(state.tau).hex(), "regions": state.regions, "termination": termination,
-        "found": [[list(model.support), float(model.value).hex()] for model in state.found],
-        "undecided": [list(support) for support in state.undecided], "restriction": state.restriction,
+        "best": pool.best.hex(), "tau": float(pool.tau).hex(), "regions": pool.regions, "termination": termination,
+        "found": [[list(model.support), float(model.value).hex()] for model in pool.found],
+        "undecided": [list(support) for support in pool.undecided], "restriction": pool.restriction,
     }  # fmt: skip
 
 
-def listing_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: SubsetProblem) -> PoolState:
+def listing_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: SubsetProblem) -> SolutionPool:
     """The listing again.
 
     Raises
@@ -202,18 +202,18 @@ def listing_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: Subs
         undecided = [_set(support, problem) for support in plain["undecided"]]
         best, tau = float.fromhex(plain["best"]), float.fromhex(plain["tau"])
         require(math.isfinite(tau) and not math.isnan(best), "a bound or a count that is nan")
-        return PoolState(
-            best, tau, [(node.state, node.warm) for node in nodes], found, int(plain["regions"]), undecided,
+        return SolutionPool(
+            problem, best, tau, [(node.state, node.warm) for node in nodes], found, int(plain["regions"]), undecided,
             str(plain["restriction"]),
         )  # fmt: skip
 
 
-def check_values(state: PoolState, result: Result, problem: SubsetProblem) -> None:
+def check_values(pool: SolutionPool, result: Result, problem: SubsetProblem) -> None:
     """Refuse a list whose models cost something else than it says, or whose best one does not go with the result."""
-    scale = CLOSE_ENOUGH * max(abs(state.best), 1e-3 * abs(problem.null_objective))
-    if math.isfinite(state.best):
-        require(result.lower - scale <= state.best <= result.upper + scale, "another best model than that of its list")
-    for model in state.found:
+    scale = CLOSE_ENOUGH * max(abs(pool.best), 1e-3 * abs(problem.null_objective))
+    if math.isfinite(pool.best):
+        require(result.lower - scale <= pool.best <= result.upper + scale, "another best model than that of its list")
+    for model in pool.found:
         off = abs(problem.fit(model.support).value - model.value)
         require(off <= CLOSE_ENOUGH * max(abs(model.value), 1e-3 * abs(problem.null_objective)), "another objective")
 
