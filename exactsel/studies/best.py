@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,9 +39,6 @@ from exactsel.studies.best_search import AcrossSizes
 from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.solution_pool import CAP, check_cap
-
-if TYPE_CHECKING:
-    pass
 
 MANY = 2**31
 """More terms than there ever are."""

@@ -15,16 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from exactsel.problem.design import is_design
-from exactsel.solving.settings import Settings, settings_of
+from exactsel.solving.settings import Settings
 from exactsel.studies.best_enumeration import SizeEnumeration
 from exactsel.studies.best_models import SizeReport
 from exactsel.studies.best_neighbours import backward, grow
 from exactsel.studies.best_partition import SearchedRegions
 from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place
 from exactsel.studies.pool_search import SolutionPool, fill
+from exactsel.studies.sequence import settings_among
 from exactsel.studies.solution_pool import fill_by_bounds
 
 EASY = 5e8
@@ -225,11 +225,6 @@ class BestList:
         free = units.d - len(units.force_in) - len(units.force_out)
         slots = place.size - len(units.force_in)
         return units.constraint is None and slots > 0 and math.comb(free, slots) > MANY_SETS
-
-
-def settings_among(options: dict[str, Any]) -> dict[str, Any]:
-    """Those of the options that are settings."""
-    return {name: value for name, value in options.items() if name in settings_of()}
 
 
 def report_of(

@@ -14,9 +14,8 @@ that is interrupted leaves no trace in it, so a resumed pool is filled as an uni
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -125,39 +124,29 @@ class SolutionPool:
 
         Then everything is as it was: bounds may be poor ones after a stop.
         """
-        with self._undone_on_failure() as outcome:
+        before, failed = replace(self, open=[*self.open], found=[*self.found], undecided=[*self.undecided]), True
+        try:
+            reason = ""
             if count:
                 taken = self.open[-count:]
                 del self.open[-count:]
-                outcome.append(solver.empty(self, taken) or stopped())
+                reason = solver.empty(self, taken)
             else:
                 asked, self.undecided = [*self.undecided, *self.drop()], []
                 solver.confirm(self, asked)
-                outcome.append(stopped())
-        return outcome[0]
-
-    @contextmanager
-    def _undone_on_failure(self) -> Iterator[list[str]]:
-        found, undecided = self.found, self.undecided
-        kept = (len(found), len(undecided), self.best, self.regions, self.restriction)
-        tail, length = self.open[-BATCH:], len(self.open)
-        outcome: list[str] = []
-        try:
-            yield outcome
+            reason = reason or stopped()
+            failed = bool(reason)
         finally:
-            if outcome != [""]:
-                self.found, self.undecided = found[: kept[0]], undecided[: kept[1]]
-                self.best, self.regions, self.restriction = kept[2:]
-                self.open[length - len(tail) :] = tail
+            if failed:
+                vars(self).update(vars(before))
+        return reason
 
 
 class RegionSolver:
     """A way to empty the regions of a pool. Derive from it."""
 
-    @property
-    def batch(self) -> int:
-        """Regions taken at a time."""
-        return 1
+    batch = 1
+    """Regions taken at a time."""
 
     def empty(self, pool: SolutionPool, regions: list[OpenRegion]) -> str:
         """Add the models of some regions to the pool, and to ``pool.open`` what is left of them; why it cannot be done,
@@ -214,12 +203,7 @@ class BoundedRegions(RegionSolver):
     def __init__(self, problem: SubsetProblem, bound: PreparedBound, branching: Branching, valid_for: str) -> None:
         self.problem, self.bound, self.branching = problem, bound, branching
         self.statement, self.valid_for = statement_of(problem), valid_for
-        self._cutoff = (math.nan, math.nan)
-
-    @property
-    def batch(self) -> int:
-        """Regions bounded together."""
-        return BATCH
+        self.batch, self._cutoff = BATCH, (math.nan, math.nan)
 
     @dispensable()
     def empty(self, pool: SolutionPool, regions: list[OpenRegion]) -> str:
@@ -228,9 +212,8 @@ class BoundedRegions(RegionSolver):
         for state, _ in regions:
             support = self._single(state)
             if support is not None and support.size == self.problem.k:
-                columns = tuple(support.tolist())
-                if not pool.add(columns, self.statement.upper(self.problem.fit(support))):
-                    beyond.append(columns)
+                value = self.statement.upper(self.problem.fit(support))
+                beyond += [] if pool.add(tuple(support.tolist()), value) else [tuple(support.tolist())]
         self.confirm(pool, beyond)
         several = [region for region in regions if self._single(region[0]) is None]
         if several:

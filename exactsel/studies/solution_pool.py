@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +20,6 @@ from exactsel.solving.choose import methods_for
 from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
-from exactsel.solving.small import begun_without_compiler
 from exactsel.studies.pool_search import BoundedRegions, NearModel, SolutionPool, fill
 from exactsel.to_plain import Readable, finite, html_line, html_table, html_view
 
@@ -179,22 +177,6 @@ def advice_lines(result: Result, termination: str) -> list[str]:
     rounded = termination in ("precision", Termination.PRECISION_LIMIT.value)
     advice = replace(result, termination=Termination.PRECISION_LIMIT).advice if rounded else ""
     return [f"advice       {advice}"] if advice else []
-
-
-@begun_without_compiler
-def list_near(
-    problem: SubsetProblem,
-    result: Result,
-    tau: float,
-    *,
-    cap: int = CAP,
-    time_limit: float | None = None,
-    signals: Sequence[int] = (signal.SIGINT,),
-    **options: Any,
-) -> NearOptimal:
-    """As :func:`exactsel.near_optimal`, from a ``result`` of the same problem; limits are for the listing alone."""
-    settings = Settings(**{**options, "time_limit": time_limit})
-    return list_on(problem, result, SolutionPool.begun(problem, result.upper, tau), cap, settings, signals)
 
 
 def list_on(
