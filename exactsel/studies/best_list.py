@@ -17,14 +17,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from exactsel.problem.design import is_design
+from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.studies.best_enumeration import SizeEnumeration
-from exactsel.studies.best_models import SizeReport
+from exactsel.studies.best_models import BestModels, RankedModel, SizeReport, claim_over_sizes
 from exactsel.studies.best_neighbours import backward, grow
 from exactsel.studies.best_partition import SearchedRegions
 from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place
 from exactsel.studies.pool_search import SolutionPool, fill
 from exactsel.studies.sequence import settings_among
+from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.solution_pool import fill_by_bounds
 
 EASY = 5e8
@@ -73,22 +75,59 @@ class SizePool(SolutionPool):
         return []
 
 
-@dataclass
-class BestList:
-    """The request for a list of best models, and its state."""
+@dataclass(frozen=True)
+class ListRequest:
+    """Which models are listed beside the best one."""
 
-    across: AcrossSizes
     top: int = 1
-    """So many models, ..."""
+    """So many, ..."""
     within: float | None = None
     """... and all whose criterion is at most this above the best."""
     cap: int = 1000
     """Models of one size after which the list is cut short."""
 
+    @property
+    def several(self) -> bool:
+        """Whether it is for more than the best model."""
+        return self.top > 1 or self.within is not None
+
+    def threshold(self, best: float, nth: float) -> float:
+        """The criterion up to which models are listed, by the best one known and the ``top``-th best."""
+        if self.within is None:
+            return nth
+        return max(nth if self.top > 1 else -math.inf, best + self.within)
+
+    def answer(
+        self, ranked: list[RankedModel], criterion: SizeCriterion, reports: tuple[SizeReport, ...], *,
+        threshold: float, complete: bool, stop: str, result: Result, valid_for: str,
+    ) -> BestModels:  # fmt: skip
+        """The models that were requested, of all that were found, and what the reports of the sizes prove of them."""
+        best = ranked[0]
+        lower = min(best.criterion, *(report.lower for report in reports))
+        settled = all(report.settled for report in reports)
+        if not self.several:
+            threshold, complete = best.criterion, settled
+        models = [model for model in ranked if model.criterion <= threshold]
+        if self.within is None or len(models) < self.top:
+            models = ranked[: self.top]
+        return BestModels(
+            tuple(models), criterion, reports, lower, threshold, complete,
+            claim_over_sizes(best.criterion, lower, settled, criterion, best.objective, best.df),
+            "complete" if settled and complete else stop, result, valid_for,
+        )  # fmt: skip
+
+
+@dataclass
+class BestList:
+    """The pools of all sizes."""
+
+    across: AcrossSizes
+    request: ListRequest
+
     def __post_init__(self) -> None:
         self.listed: set[int] = set()
-        self.valid_for, self.looked = "", False
-        self.at_once = SizeEnumeration(self.across, self.cap)
+        self.valid_for, self.looked, self.top = "", False, self.request.top
+        self.at_once = SizeEnumeration(self.across, self.request.cap)
 
     @property
     def free(self) -> bool:
@@ -99,10 +138,13 @@ class BestList:
     @property
     def threshold(self) -> float:
         """The criterion up to which models are listed; inf where there are fewer models than requested."""
-        nth = self.across.known.nth_best(self.top)
-        if self.within is None:
-            return nth
-        return max(nth if self.top > 1 else -math.inf, self.across.known.best + self.within)
+        return self.request.threshold(self.across.known.best, self.across.known.nth_best(self.top))
+
+    def firm(self) -> None:
+        """Fit the models that are shown."""
+        self.across.known.firm(1, to_the_end=True)
+        if self.request.within is not None:
+            self.across.known.firm(self.top, below=self.threshold)
 
     def look(self) -> None:
         """Look for good models, and list what can be listed at once, before anything is searched."""
@@ -118,8 +160,6 @@ class BestList:
             return
         self.looked = True
         backward(across)
-        grow(across, self.top)
-        across.known.firm(self.top)
         self._list_all()
         failed = 0
         for size in across.by_promise():
@@ -135,8 +175,6 @@ class BestList:
         """List all sizes, the most promising first, or as many as the limits leave time for."""
         across = self.across
         if self.top > 1 and not self.looked and self.free:
-            grow(across, self.top)
-            across.known.firm(self.top)
             self._list_all()
         for size in across.by_promise():
             if size in self.listed or self._closed(size):
@@ -154,9 +192,11 @@ class BestList:
                 self.listed.add(size)
 
     def _list_all(self) -> None:
-        """List all sizes together, where that can be done."""
+        """Look for good models, and list all sizes together, where that can be done."""
+        grow(self.across, self.top)
+        self.across.known.firm(self.top)
         pools = {size: self._pool(size) for size in self.across.sizes if not self._closed(size)}
-        self.listed |= self.at_once.fill_all(pools, self.top, self.within is None)
+        self.listed |= self.at_once.fill_all(pools, self.top, self.request.within is None)
 
     @property
     def complete(self) -> bool:
@@ -186,7 +226,7 @@ class BestList:
     def _fill_at_once(self, pool: SizePool, work: float = math.inf, valid_for: str = "") -> str:
         """Fill a pool by minorants; why that ended."""
         solver = replace(self.at_once, work=work, valid_for=valid_for)
-        return fill(pool, solver, self.cap, self.across.stop_reason)
+        return fill(pool, solver, self.request.cap, self.across.stop_reason)
 
     def _list(self, size: int) -> None:
         """Fill the pool of a size, by the first way that leaves nothing open."""
@@ -207,14 +247,14 @@ class BestList:
         """Fill a pool by searches of its regions; why that ended."""
         across = self.across
         solver = SearchedRegions(place.problem, across.options, lambda: across.time_left)
-        return fill(pool, solver, self.cap, across.stop_reason)
+        return fill(pool, solver, self.request.cap, across.stop_reason)
 
     def _bounded(self, pool: SizePool, valid_for: str) -> str:
         """Fill a pool by bounds of its regions; why that ended."""
         across = self.across
         settings = Settings(**settings_among(across.options) | {"time_limit": across.time_left})
         signals = across.options.get("signals", ())
-        ended = fill_by_bounds(pool.problem, pool, valid_for, self.cap, settings, signals)
+        ended = fill_by_bounds(pool.problem, pool, valid_for, self.request.cap, settings, signals)
         if ended == "precision" and pool.restriction and not valid_for:
             return self._bounded(pool, pool.restriction)
         return ended
@@ -227,20 +267,18 @@ class BestList:
         return units.constraint is None and slots > 0 and math.comb(free, slots) > MANY_SETS
 
 
-def report_of(
-    across: AcrossSizes, listing: BestList, size: int, asked_list: bool, about: dict[tuple[int, ...], float]
-) -> SizeReport:
+def report_of(across: AcrossSizes, listing: BestList, size: int, about: dict[tuple[int, ...], float]) -> SizeReport:
     """What is known of one size."""
     place, (_, by) = across.by_size[size], across.lower_of(size)
-    known = min(
+    best = min(
         ((across.criterion.value(value, size), s) for s, value in about.items() if len(s) == size),
         default=(float("inf"), None),
     )
-    lower = min(across.criterion_below(size), known[0])
+    lower = min(across.criterion_below(size), best[0])
     source = across.by_size.get(size if by is None else by)
     proof = None if source is None or source.result is None else source.result.proof
     return SizeReport(
-        size, known[0], lower, known[1], 0 if place.result is None else place.result.nodes, by, across.settled(size),
-        asked_list and size in listing.listed,
+        size, best[0], lower, best[1], 0 if place.result is None else place.result.nodes, by, across.settled(size),
+        listing.request.several and size in listing.listed,
         across.floor_proofs.get(size, proof) if by == size else proof,
     )  # fmt: skip

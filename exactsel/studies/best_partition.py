@@ -22,7 +22,7 @@ from exactsel.proofs.statement import statement_of
 from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
-from exactsel.studies.best_search import NO_BOUND, SLIGHTLY_LESS
+from exactsel.studies.best_search import NO_BOUND, SLIGHTLY_LESS, whole
 from exactsel.studies.pool_search import OpenRegion, RegionSolver, SolutionPool
 
 AnyProblem: TypeAlias = Problem | BoxedProblem
@@ -81,10 +81,3 @@ class SearchedRegions(RegionSolver):
             return solve(problem, **(self.options | limits))
         of_run = {name: self.options[name] for name in ("node_limit", "threads", "signals") if name in self.options}
         return before.resume(**limits, **of_run)
-
-
-def whole(problem: AnyProblem, result: Result) -> tuple[int, ...]:
-    """The columns of a result and, where these are fewer than k, others that may be in."""
-    units, included = problem.units, {*result._shown}
-    others = [j for j in range(units.d) if j not in included and j not in units.force_out]
-    return tuple(sorted(included.union(others[: problem.k - len(included)])))

@@ -29,6 +29,7 @@ from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.errors import InputError
 from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.search.watch import Watch
@@ -150,7 +151,7 @@ class AcrossSizes:
         return None if self.time_left is None else self._share * self.time_left
 
     def is_over(self) -> bool:
-        """Whether time is over or a stop was requested; then that is noted."""
+        """Whether time is over or a stop was requested, which is recorded."""
         if self.watch is not None and self.watch.stopped and self.watch.reason not in self.terminations:
             self.terminations.append(self.watch.reason or Termination.INTERRUPTED.value)
         return Termination.INTERRUPTED.value in self.terminations or self.time_left == 0.0
@@ -172,19 +173,16 @@ class AcrossSizes:
         units = place.problem.units
         if meets(units, result._shown):
             self.known.note(result._shown, result.upper)
-        elif (whole := units.completed(result._shown, place.size)) is not None:
-            self.known.note(whole, self.known.statement.upper(self.known.fitted(tuple(sorted(whole)))))
+        elif (columns := units.completed(result._shown, place.size)) is not None:
+            self.known.note(columns, self.known.statement.upper(self.known.fitted(tuple(sorted(columns)))))
 
     def _note_whole(self, place: Place, result: Result) -> None:
         """The same model on a set of as many columns as the size has: where columns depend on each other it may need
         fewer, and a criterion whose price falls with the size prefers the larger set.
         """
-        units, included = place.problem.units, set(result._shown)
-        missing = place.size - len(included)
-        others = [j for j in range(units.d) if j not in included and j not in units.force_out][:missing]
-        whole = tuple(sorted(included.union(others)))
-        if missing > 0 and len(whole) == place.size and meets(units, whole):
-            self.known.guess(whole, result.upper)  # the best model on all of them may cost less
+        columns = whole(place.problem, result)
+        if len(result._shown) < place.size == len(columns) and meets(place.problem.units, columns):
+            self.known.guess(columns, result.upper)  # the best model on all of them may cost less
             self.known.firm(1)
 
     def lower_of(self, size: int) -> tuple[float, int | None]:
@@ -372,6 +370,13 @@ class AcrossSizes:
             place.result.valid_for for place in self.by_size.values() if place.result and place.result.valid_for
         )
         return next(searched, self.problem.valid_for)
+
+
+def whole(problem: SubsetProblem, result: Result) -> tuple[int, ...]:
+    """The columns of a result and, where these are fewer than k, others that may be in."""
+    units, included = problem.units, {*result._shown}
+    others = [j for j in range(units.d) if j not in included and j not in units.force_out]
+    return tuple(sorted(included.union(others[: problem.k - len(included)])))
 
 
 def meets(units: Units, support: tuple[int, ...]) -> bool:
