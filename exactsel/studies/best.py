@@ -269,7 +269,8 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
     reports = tuple(report_of(across, listing, size, about) for size in across.sizes)
     answer = listing.request.answer(
         ranked, across.criterion, reports, threshold=listing.threshold, result=result,
-        complete=listing.request.several and listing.complete, stop=first_stop(across.terminations, across.at_last), valid_for=across.valid_for or listing.valid_for,
+        complete=listing.request.several and listing.complete, valid_for=across.valid_for or listing.valid_for,
+        stop=first_stop(across.terminations, across.at_last),
     )  # fmt: skip
     return replace(answer, shared_nodes=across.shared_nodes)
 

@@ -24,6 +24,7 @@ from exactsel.solving.outcome import Termination
 from exactsel.solving.problem_arguments import gaps_asked, problem_asked
 from exactsel.solving.result import Result
 from exactsel.solving.run import Files
+from exactsel.studies.criteria import Compared
 from exactsel.studies.penalty_path import PenaltyRange, penalty_ranges
 from exactsel.studies.sequence import ProblemSequence, Reach, Step, key_of, limit, list_at, walk_in_memory
 from exactsel.studies.sequence_checkpoint import Asked, walk_saved
@@ -31,7 +32,6 @@ from exactsel.studies.solution_pool import CAP, NearOptimal, check_near
 from exactsel.to_plain import Readable, html_line, html_table, html_view
 
 if TYPE_CHECKING:
-    from exactsel.studies.criteria import Compared
     from exactsel.studies.crossval import ValidationErrors
 
 USUAL_SIZES = 10
@@ -186,8 +186,6 @@ class SolutionPath(Readable):
 
     @property
     def _compared(self) -> Compared:
-        from exactsel.studies.criteria import Compared  # which is about paths
-
         return Compared(self, self.validation)
 
     def as_dict(self) -> dict[str, Any]:
