@@ -31,7 +31,7 @@ from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
 from exactsel.solving.small import is_small
 from exactsel.solving.unattained import infima_will_do, refuse_unattained
-from exactsel.studies.best_list import BestList, ListRequest, report_of
+from exactsel.studies.best_list import ListRequest, SizePools, report_of
 from exactsel.studies.best_models import BestModels, first_stop
 from exactsel.studies.best_of_terms import best_of_terms
 from exactsel.studies.best_penalised import bound_all_sizes
@@ -103,7 +103,7 @@ def best_model(
         sizes = worth_their_price(asked, measure, every)
     across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
     across.on_size = None if (tell := teller(verbose)) is None else _Told(across, tell)
-    return replace(_searched(across, BestList(across, request)), up_to=every[-1])
+    return replace(_searched(across, SizePools(across, request)), up_to=every[-1])
 
 
 class _Told:
@@ -129,25 +129,25 @@ class _Told:
                 self(size)
 
 
-def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
+def _searched(across: AcrossSizes, pools: SizePools) -> BestModels:
     """Search, list the requested models, and return the outcome."""
     began = clock.now()
-    signals, asked = across.options.get("signals", ()), listing.request.several
+    signals, asked = across.options.get("signals", ()), pools.request.several
     with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
         with infima_will_do():
             across.note_first()
             proofs = bound_all_sizes(across)
             across.begin()
             if asked or not all(map(across.settled, across.sizes)):
-                listing.look()
+                pools.look()
             across.run()
             if isinstance(across.on_size, _Told):
                 across.on_size.rest()
             if asked:
-                listing.run()
+                pools.run()
             if proofs is not None:
                 proofs.write()
-        return replace(_best_models(across, listing), time=clock.now() - began)
+        return replace(_best_models(across, pools), time=clock.now() - began)
 
 
 def _over_terms(
@@ -258,18 +258,18 @@ def _folder(proof: str | os.PathLike[str] | None) -> Path | None:
     return folder
 
 
-def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
+def _best_models(across: AcrossSizes, pools: SizePools) -> BestModels:
     """What has been found, and what is proven of it."""
-    listing.firm()
+    pools.firm()
     ranked, about = across.known.ranked(), across.known.about
     support = ranked[0].support
     if across.valid_for:
         refuse_unattained(across.problem, across.problem.fit(support))
     result = _result(across, support)
-    reports = tuple(report_of(across, listing, size, about) for size in across.sizes)
-    answer = listing.request.answer(
-        ranked, across.criterion, reports, threshold=listing.threshold, result=result,
-        complete=listing.request.several and listing.complete, valid_for=across.valid_for or listing.valid_for,
+    reports = tuple(report_of(across, pools, size, about) for size in across.sizes)
+    answer = pools.request.answer(
+        ranked, across.criterion, reports, threshold=pools.threshold, result=result,
+        complete=pools.request.several and pools.complete, valid_for=across.valid_for or pools.valid_for,
         stop=first_stop(across.terminations, across.at_last),
     )  # fmt: skip
     return replace(answer, shared_nodes=across.shared_nodes)
@@ -278,15 +278,15 @@ def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
 def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     """The search for the best model's size, with the model on these columns."""
     size = len(support)
-    place = across.by_size[size]
-    result = place.result
+    search = across.by_size[size]
+    result = search.result
     # Under a constraint the best model of at most so many columns may have fewer, which a list of one size does not
     # contain.
-    free = place.problem.units.constraint is None
+    free = search.problem.units.constraint is None
     floor = min(across.lower_of(k)[0] for k in across.sizes if k == size or (k < size and not free))
     if result is None:
         options = {**across.options, "node_limit": 0, "heuristics": ()}
-        made = solve(place.problem, start=support or None, **options)
+        made = solve(search.problem, start=support or None, **options)
         if made._shown == support:
             settled = made._claiming(min(max(made.lower, floor), made.upper))
             how = Termination.GAP_CLOSED if settled.claim.reached else Termination(across.at_last)
@@ -294,11 +294,11 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
         result = replace(made, termination=Termination(across.at_last))
     if result._shown == support and not result.lower < floor:
         return result
-    fit = place.problem.fit(support)
-    model = Model.of(place.problem, fit.coef)
+    fit = search.problem.fit(support)
+    model = Model.of(search.problem, fit.coef)
     shown = replace(
         result, upper=across.known.statement.upper(fit), support=fit.support, model=model, source="list",
-        prepared=PreparedModel.of(place.problem, fit.coef), quality=quality_of(place.problem, model),
+        prepared=PreparedModel.of(search.problem, fit.coef), quality=quality_of(search.problem, model),
         valid_for=result.valid_for or across.valid_for,
     )  # fmt: skip
     return shown._claiming(min(max(result.lower, floor), shown.upper))

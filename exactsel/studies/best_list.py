@@ -13,7 +13,6 @@ where there are very many sets, regions are bounded one by one, or searched (:mo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from exactsel.problem.design import is_design
@@ -23,8 +22,8 @@ from exactsel.studies.best_enumeration import SizeEnumeration
 from exactsel.studies.best_models import BestModels, RankedModel, SizeReport, claim_over_sizes
 from exactsel.studies.best_neighbours import backward, grow
 from exactsel.studies.best_partition import SearchedRegions
-from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place
-from exactsel.studies.pool_search import SolutionPool, fill
+from exactsel.studies.best_search import NO_BOUND, AcrossSizes, SizeSearch
+from exactsel.studies.pool_search import RegionSolver, SolutionPool, fill
 from exactsel.studies.sequence import settings_among
 from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.solution_pool import fill_by_bounds
@@ -46,12 +45,9 @@ MANY_SETS = 1_000_000
 class SizePool(SolutionPool):
     """The models of one size, up to a threshold that those of all sizes lower."""
 
-    level: float = math.inf
+    pools: SizePools = field(kw_only=True)
+    level: float = field(kw_only=True)
     """The threshold when it was last looked at."""
-    reach: Callable[[], float] = field(kw_only=True)
-    """The threshold now."""
-    record: Callable[[Iterable[int], float], None] = field(kw_only=True)
-    """Called with each model."""
 
     @property
     def threshold(self) -> float:
@@ -60,13 +56,13 @@ class SizePool(SolutionPool):
 
     def renew(self) -> None:
         """Lower the threshold to what the models of all sizes make of it."""
-        self.level = min(self.level, self.reach())
+        self.level = min(self.level, self.pools.level(self.problem.k))
 
     def add(self, support: tuple[int, ...], value: float) -> bool:
         """Add a model, and record it."""
         added = super().add(support, value)
         if added:
-            self.record(support, value)
+            self.pools.across.known.note(support, value)
         return added
 
     def drop(self) -> list[tuple[int, ...]]:
@@ -118,7 +114,7 @@ class ListRequest:
 
 
 @dataclass
-class BestList:
+class SizePools:
     """The pools of all sizes."""
 
     across: AcrossSizes
@@ -166,7 +162,7 @@ class BestList:
             if across.is_over() or failed == FAILURES:
                 return
             if size not in self.listed and not self._closed(size) and self.at_once.possible(size):
-                if self._fill_at_once(self._pool(size), EASY) == "complete":
+                if self._fill(self._pool(size), replace(self.at_once, work=EASY)) == "complete":
                     self.listed.add(size)
                 else:
                     failed += 1
@@ -204,9 +200,9 @@ class BestList:
         return self.listed >= {*self.across.sizes} and not self.across.known.doubted(self.threshold)
 
     def _closed(self, size: int) -> bool:
-        return self.across.lower_of(size)[0] > self._level(size)
+        return self.across.lower_of(size)[0] > self.level(size)
 
-    def _level(self, size: int) -> float:
+    def level(self, size: int) -> float:
         """The objective at which this size reaches the threshold; no set of columns is above the empty one."""
         return min(self.across.criterion.level(self.threshold, size), self.highest)
 
@@ -217,37 +213,30 @@ class BestList:
 
     def _pool(self, size: int) -> SizePool:
         """The pool of a size, with nothing in it yet."""
-        place, level = self.across.by_size[size], self._level(size)
-        return SizePool(
-            place.problem, min(place.upper, level), 0.0, [(place.problem.root_state, None)], level=level,
-            reach=lambda: self._level(size), record=self.across.known.note,
-        )  # fmt: skip
+        search, level = self.across.by_size[size], self.level(size)
+        root = [(search.problem.root_state, None)]
+        return SizePool(search.problem, min(search.upper, level), 0.0, root, pools=self, level=level)
 
-    def _fill_at_once(self, pool: SizePool, work: float = math.inf, valid_for: str = "") -> str:
-        """Fill a pool by minorants; why that ended."""
-        solver = replace(self.at_once, work=work, valid_for=valid_for)
+    def _fill(self, pool: SizePool, solver: RegionSolver) -> str:
+        """Fill a pool; why that ended."""
         return fill(pool, solver, self.request.cap, self.across.stop_reason)
 
     def _list(self, size: int) -> None:
         """Fill the pool of a size, by the first way that leaves nothing open."""
-        across, place = self.across, self.across.by_size[size]
-        assert place.result is not None
-        valid_for, pool = place.result.valid_for or self.valid_for or across.valid_for, self._pool(size)
-        if self.free and self._fill_at_once(pool, valid_for=valid_for) == "complete":
+        across, search = self.across, self.across.by_size[size]
+        assert search.result is not None
+        valid_for, pool = search.result.valid_for or self.valid_for or across.valid_for, self._pool(size)
+        if self.free and self._fill(pool, replace(self.at_once, valid_for=valid_for)) == "complete":
             self.listed.add(size)
         elif not across.is_over():
-            ended = self._searched(pool, place) if self._many(place) else self._bounded(pool, valid_for)
+            solver = SearchedRegions(search.problem, across.options, lambda: across.time_left)
+            many = self._many(search)
+            ended = self._fill(pool, solver) if many else self._bounded(pool, valid_for)
             if ended == "complete":
                 self.listed.add(size)
                 self.valid_for = self.valid_for or valid_for or pool.restriction
             else:
                 across.terminations.append(ended)
-
-    def _searched(self, pool: SizePool, place: Place) -> str:
-        """Fill a pool by searches of its regions; why that ended."""
-        across = self.across
-        solver = SearchedRegions(place.problem, across.options, lambda: across.time_left)
-        return fill(pool, solver, self.request.cap, across.stop_reason)
 
     def _bounded(self, pool: SizePool, valid_for: str) -> str:
         """Fill a pool by bounds of its regions; why that ended."""
@@ -259,17 +248,17 @@ class BestList:
             return self._bounded(pool, pool.restriction)
         return ended
 
-    def _many(self, place: Place) -> bool:
+    def _many(self, search: SizeSearch) -> bool:
         """Whether a size has too many sets for a partition region by region, and no constraint on them."""
-        units = place.problem.units
+        units = search.problem.units
         free = units.d - len(units.force_in) - len(units.force_out)
-        slots = place.size - len(units.force_in)
+        slots = search.size - len(units.force_in)
         return units.constraint is None and slots > 0 and math.comb(free, slots) > MANY_SETS
 
 
-def report_of(across: AcrossSizes, listing: BestList, size: int, about: dict[tuple[int, ...], float]) -> SizeReport:
+def report_of(across: AcrossSizes, pools: SizePools, size: int, about: dict[tuple[int, ...], float]) -> SizeReport:
     """What is known of one size."""
-    place, (_, by) = across.by_size[size], across.lower_of(size)
+    search, (_, by) = across.by_size[size], across.lower_of(size)
     best = min(
         ((across.criterion.value(value, size), s) for s, value in about.items() if len(s) == size),
         default=(float("inf"), None),
@@ -278,7 +267,7 @@ def report_of(across: AcrossSizes, listing: BestList, size: int, about: dict[tup
     source = across.by_size.get(size if by is None else by)
     proof = None if source is None or source.result is None else source.result.proof
     return SizeReport(
-        size, best[0], lower, best[1], 0 if place.result is None else place.result.nodes, by, across.settled(size),
-        listing.request.several and size in listing.listed,
+        size, best[0], lower, best[1], 0 if search.result is None else search.result.nodes, by, across.settled(size),
+        pools.request.several and size in pools.listed,
         across.floor_proofs.get(size, proof) if by == size else proof,
     )  # fmt: skip

@@ -30,7 +30,7 @@ from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
-from exactsel.studies.best_list import BestList, ListRequest, report_of
+from exactsel.studies.best_list import ListRequest, SizePools, report_of
 from exactsel.studies.best_models import SizeReport
 from exactsel.studies.best_search import AcrossSizes, meets
 from exactsel.studies.size_criterion import SizeCriterion
@@ -280,25 +280,25 @@ class AcrossTerms:
         across.known.elsewhere, across.watch = tuple(self.values), self.watch
         if part.lower > -math.inf and not self.valid_for:
             across.floors = dict.fromkeys(sizes, part.lower)
-        listing = BestList(across, self.request)
+        pools = SizePools(across, self.request)
         across.note_first()
         across.begin()
         if look:
-            listing.look()
+            pools.look()
         across.run()
         if self.request.several:
-            listing.run()
-        listing.firm()
-        self._take(across, listing, part, beyond)
+            pools.run()
+        pools.firm()
+        self._take(across, pools, part, beyond)
 
-    def _take(self, across: AcrossSizes, listing: BestList, part: Part, beyond: int) -> None:
+    def _take(self, across: AcrossSizes, pools: SizePools, part: Part, beyond: int) -> None:
         """Keep what was learned of a part."""
         about = across.known.about
         for support, objective in across.known.models.items():
             if len(support) in across.sizes:
                 self._note(tuple(self.units.units_of(support)), objective)
         for size in across.sizes:
-            report = report_of(across, listing, size, about)
+            report = report_of(across, pools, size, about)
             terms = None if report.support is None else tuple(self.units.units_of(report.support))
             # Where columns depend on each other, or time was short, the fit on all columns may say more.
             lower = max(report.lower, min(report.criterion, self._below(part.lower, size)))
@@ -309,8 +309,8 @@ class AcrossTerms:
         self.terminations += across.terminations
         if across.is_over():
             self.terminations.append(across.at_last)
-        self.valid_for = self.valid_for or across.valid_for or listing.valid_for
-        self.complete = self.complete and (listing.complete if self.request.several else True)
+        self.valid_for = self.valid_for or across.valid_for or pools.valid_for
+        self.complete = self.complete and (pools.complete if self.request.several else True)
 
     def _tell_of(self, part: Part) -> None:
         """Keep what is known of a part that is not searched."""

@@ -103,11 +103,9 @@ class SolutionPool:
 
     def drop(self) -> list[Support]:
         """Drop the models beyond the threshold; those of which a bound has to confirm that they are."""
-        kept = self.within
-        supports = {model.support for model in kept}
-        dropped = [model.support for model in self.found if model.support not in supports]
-        self.found = kept
-        return dropped
+        before, self.found = self.found, self.within
+        left = {model.support for model in self.found}
+        return [model.support for model in before if model.support not in left]
 
     def lowered(self, best: float, tau: float) -> SolutionPool:
         """The same where a better objective is known: regions closed stay closed below a lower threshold. A higher one
@@ -124,20 +122,18 @@ class SolutionPool:
 
         Then everything is as it was: bounds may be poor ones after a stop.
         """
-        before, failed = replace(self, open=[*self.open], found=[*self.found], undecided=[*self.undecided]), True
+        before = replace(self, open=[*self.open], found=[*self.found], undecided=[*self.undecided])
+        reason = "failed"
         try:
-            reason = ""
             if count:
-                taken = self.open[-count:]
-                del self.open[-count:]
-                reason = solver.empty(self, taken)
+                taken, self.open = self.open[-count:], self.open[:-count]
+                reason = solver.empty(self, taken) or stopped()
             else:
-                asked, self.undecided = [*self.undecided, *self.drop()], []
-                solver.confirm(self, asked)
-            reason = reason or stopped()
-            failed = bool(reason)
+                beyond, self.undecided = [*self.undecided, *self.drop()], []
+                solver.confirm(self, beyond)
+                reason = stopped()
         finally:
-            if failed:
+            if reason:
                 vars(self).update(vars(before))
         return reason
 
