@@ -1,9 +1,9 @@
-"""A course of problems on the same data: each is solved from the models of those before, and what comes close to its
+"""A sequence of problems on the same data: each is solved from the models of those before, and what comes close to its
 best may be listed.
 
 A path is one of many steps, a list of close models one of a single step. It can be interrupted anywhere and resumed:
 searches continue from their open nodes, listings from their open regions, and steps that are done stay as they are. A
-:class:`Keeper` solves and stores: the one here keeps all in memory, the one in sequence_checkpoint.py in a file.
+:class:`StepSolver` solves and stores: the one here keeps all in memory, the one in sequence_checkpoint.py in a file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Reach:
 
 @dataclass
 class Step:
-    """One problem of a course."""
+    """One problem of a sequence."""
 
     changes: dict[str, Any]
     """The arguments of ``replace`` on the previous problem."""
@@ -101,12 +101,12 @@ class ProblemSequence:
         self.steps = [there.get(key_of(changes), Step(changes)) for changes in steps]
 
 
-class Keeper(Protocol):
+class StepSolver(Protocol):
     """Solver and lister of the steps of a sequence, with storage for the states of both."""
 
     signals: Sequence[int]
 
-    def searched(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
+    def solve(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search, which is begun from a support or resumed."""
         ...
 
@@ -115,7 +115,7 @@ class Keeper(Protocol):
         ...
 
 
-def walk(sequence: ProblemSequence, keeper: Keeper) -> None:
+def run(sequence: ProblemSequence, solver: StepSolver) -> None:
     """Bring every step to its end, or to its limits; broken off, it leaves the steps that follow as they are."""
     problem, settings = sequence.problem, Settings(**sequence.settings)
     before: dict[int, tuple[int, ...]] = {}
@@ -125,9 +125,9 @@ def walk(sequence: ProblemSequence, keeper: Keeper) -> None:
         problem, began = problem.replace(**step.changes) if step.changes else problem, clock.now()
         result = step.result
         if result is not None and finished(result, settings):
-            result = retold(result, settings)
+            result = restated(result, settings)
         else:
-            result = keeper.searched(place, problem, before.get(problem.k, smaller), _settings_at(sequence, place))
+            result = solver.solve(place, problem, before.get(problem.k, smaller), _settings_at(sequence, place))
         step.result = result
         if sequence.log is not None:
             sequence.log(result)
@@ -135,7 +135,7 @@ def walk(sequence: ProblemSequence, keeper: Keeper) -> None:
             return
         if sequence.reach is not None:
             spent = clock.now() - began if sequence.together else 0.0
-            step.near = _listed(sequence.reach, step, keeper, place, problem, _rest(settings, spent))
+            step.near = _listed(sequence.reach, step, solver, place, problem, _rest(settings, spent))
             if step.near.termination == "interrupted":
                 return
         before[problem.k] = smaller = result.support
@@ -154,7 +154,7 @@ def _rest(settings: Settings, spent: float) -> Settings:
 
 
 def _listed(
-    reach: Reach, step: Step, keeper: Keeper, place: int, problem: SubsetProblem, settings: Settings
+    reach: Reach, step: Step, solver: StepSolver, place: int, problem: SubsetProblem, settings: Settings
 ) -> NearOptimal:
     """The list of a step, from where it stands."""
     result, near = step.result, step.near
@@ -168,7 +168,7 @@ def _listed(
         if near.termination in ("complete", "precision") and same:
             return replace(near, result=result)
         pool = pool.lowered(result.upper, tau)
-    return keeper.fill(place, problem, pool, reach.cap, settings)
+    return solver.fill(place, problem, pool, reach.cap, settings)
 
 
 def finished(result: Result, settings: Settings) -> bool:
@@ -182,7 +182,7 @@ def finished(result: Result, settings: Settings) -> bool:
     return result.termination is Termination.PRECISION_LIMIT and not finer
 
 
-def retold(result: Result, settings: Settings) -> Result:
+def restated(result: Result, settings: Settings) -> Result:
     """A finished result by the words of another tolerance."""
     asked = {"eps": settings.eps, "rel_eps": settings.rel_eps}
     if asked == {name: result.settings[name] for name in asked}:
@@ -194,12 +194,12 @@ class InMemory:
     """Keeps everything in memory, as results do."""
 
     def __init__(self, sequence: ProblemSequence, executor: object = None) -> None:
-        self._course, self._executor = sequence, executor
+        self._sequence, self._executor = sequence, executor
         self.signals: Sequence[int] = sequence.options.get("signals", (signal.SIGINT,))
 
-    def searched(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
+    def solve(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search."""
-        before, options = self._course.steps[place].result, self._course.options
+        before, options = self._sequence.steps[place].result, self._sequence.options
         if before is not None and before._kept is not None:
             of_run = {name: options[name] for name in OF_A_RUN if name in options}
             return before.resume(**{name: getattr(settings, name) for name in LIMITS}, **of_run)
@@ -209,17 +209,17 @@ class InMemory:
 
     def fill(self, place: int, problem: SubsetProblem, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step."""
-        result = self._course.steps[place].result
+        result = self._sequence.steps[place].result
         assert result is not None
         near = list_on(problem, result, pool, cap, settings, self.signals)
-        return replace(near, _kept=ResumablePool(pool, partial(go_on_alone, problem, cap, self._course.settings)))
+        return replace(near, _kept=ResumablePool(pool, partial(go_on_alone, problem, cap, self._sequence.settings)))
 
 
-def walk_in_memory(sequence: ProblemSequence) -> ProblemSequence:
-    """:func:`walk` a course without a file, and return it; small problems are begun without the compiler."""
+def run_in_memory(sequence: ProblemSequence) -> ProblemSequence:
+    """:func:`run` a sequence without a file, and return it; small problems are begun without the compiler."""
     small = is_small(sequence.problem) and not sequence.workers.asked
     with sequence.workers.engaged() as executor, interpreted(small), one_thread():
-        walk(sequence, InMemory(sequence, executor))
+        run(sequence, InMemory(sequence, executor))
     return sequence
 
 
@@ -253,7 +253,7 @@ def go_on_alone(
     step = Step({}, near.result, near)
     sequence = ProblemSequence(problem, [step], settings, Reach(tau=near.tau, cap=cap), together=True)
     limit(sequence, limits)
-    return list_at(walk_in_memory(sequence), 0)
+    return list_at(run_in_memory(sequence), 0)
 
 
 def list_at(sequence: ProblemSequence, place: int) -> NearOptimal:

@@ -39,7 +39,7 @@ where they are the file's own), ``spilled`` (chunks of open nodes) and ``plain``
 
 
 class SequenceFile:
-    """An open checkpoint of a course, a :class:`exactsel.solving.checkpointing.Store` for the step at ``place``.
+    """An open checkpoint of a sequence, a :class:`exactsel.solving.checkpointing.Store` for the step at ``place``.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ class SequenceFile:
 
     def note(self, progress: Mapping[str, Any]) -> None:
         """Write the progress."""
-        self.file.note(self._told(progress, None))
+        self.file.note(self._status(progress, None))
 
-    # --- the course ---
+    # --- the sequence ---
 
     def keep(
         self, kind: str, parts: Iterable[bytes | Lasting], progress: Mapping[str, Any], ended: bool, *,
@@ -111,12 +111,12 @@ class SequenceFile:
         self._write((), self._last)
 
     def end(self, how: str) -> None:
-        """Save that the course is over, in a word."""
+        """Save that the sequence is over, in a word."""
         self._write((), self._last, how)
 
     def _write(self, parts: Iterable[bytes | Lasting], progress: Mapping[str, Any], ended: str | None = None) -> None:
         self._last = dict(progress)
-        reported, sequence = self._told(progress, ended), {"records": self.records, "asked": self.asked}
+        reported, sequence = self._status(progress, ended), {"records": self.records, "asked": self.asked}
         try:
             self.file.save(parts, {}, {"proof": None, "progress": reported, "course": sequence}, self._chunks())
             self.file.note(reported)
@@ -131,7 +131,7 @@ class SequenceFile:
                     yield from record[kind]["parts"] or ()
                     yield from record[kind]["spilled"]
 
-    def _told(self, progress: Mapping[str, Any], ended: str | None) -> dict[str, Any]:
+    def _status(self, progress: Mapping[str, Any], ended: str | None) -> dict[str, Any]:
         steps = [
             {**record["changes"], **_said(record["result"]), **_listed(record[LISTING])} for record in self.records
         ]
