@@ -243,7 +243,7 @@ class SizePools:
         across = self.across
         settings = Settings(**settings_among(across.options) | {"time_limit": across.time_left})
         signals = across.options.get("signals", ())
-        ended = fill_by_bounds(pool.problem, pool, valid_for, self.request.cap, settings, signals)
+        ended = fill_by_bounds(pool, valid_for, self.request.cap, settings, signals)
         if ended == "precision" and pool.restriction and not valid_for:
             return self._bounded(pool, pool.restriction)
         return ended

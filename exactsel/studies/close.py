@@ -52,7 +52,7 @@ def close_models(problem: SubsetProblem, result: Result, signals: Sequence[int] 
         allowed = rest if share == SHARES[-1] else rest / 2
         pool = SolutionPool.begun(problem, result.upper, share * abs(result.upper))
         settings = Settings(time_limit=allowed, threads=result.settings["threads"])
-        near = list_on(problem, result, pool, CAP, settings, signals)
+        near = list_on(result, pool, CAP, settings, signals)
         if near.complete:
             return Close(near, share)
         rest -= clock.now() - began

@@ -110,7 +110,7 @@ class StepSolver(Protocol):
         """The result of a step's search, which is begun from a support or resumed."""
         ...
 
-    def fill(self, place: int, problem: SubsetProblem, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
+    def fill(self, place: int, result: Result, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step, continued from its ``pool``."""
         ...
 
@@ -168,7 +168,7 @@ def _listed(
         if near.termination in ("complete", "precision") and same:
             return replace(near, result=result)
         pool = pool.lowered(result.upper, tau)
-    return solver.fill(place, problem, pool, reach.cap, settings)
+    return solver.fill(place, result, pool, reach.cap, settings)
 
 
 def finished(result: Result, settings: Settings) -> bool:
@@ -207,12 +207,9 @@ class InMemory:
         more = {"start": start or None, "heuristics": settings.heuristics, "executor": self._executor}
         return solve(problem, **{**more, **options})
 
-    def fill(self, place: int, problem: SubsetProblem, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
+    def fill(self, place: int, result: Result, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step."""
-        result = self._sequence.steps[place].result
-        assert result is not None
-        near = list_on(problem, result, pool, cap, settings, self.signals)
-        return replace(near, _kept=ResumablePool(pool, partial(go_on_alone, problem, cap, self._sequence.settings)))
+        return resumable(list_on(result, pool, cap, settings, self.signals), pool, cap, self._sequence.settings)
 
 
 def run_in_memory(sequence: ProblemSequence) -> ProblemSequence:
@@ -265,8 +262,12 @@ def list_at(sequence: ProblemSequence, place: int) -> NearOptimal:
         return step.near
     problem = sequence.problem.replace(**step.changes) if step.changes else sequence.problem
     pool = SolutionPool.begun(problem, step.result.upper, reach.tau_of(step.result.upper))
-    near = list_of(step.result, pool, "interrupted")
-    return replace(near, _kept=ResumablePool(pool, partial(go_on_alone, problem, reach.cap, sequence.settings)))
+    return resumable(list_of(step.result, pool, "interrupted"), pool, reach.cap, sequence.settings)
+
+
+def resumable(near: NearOptimal, pool: SolutionPool, cap: int, settings: dict[str, Any]) -> NearOptimal:
+    """The list with its pool, which belongs to no file."""
+    return replace(near, _kept=ResumablePool(pool, partial(go_on_alone, pool.problem, cap, settings)))
 
 
 def settings_among(options: Mapping[str, Any]) -> dict[str, Any]:

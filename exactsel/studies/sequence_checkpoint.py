@@ -202,7 +202,7 @@ class _InFile:
     """Keeps results and states in a file, and in memory only those of the current step."""
 
     def __init__(self, sequence: ProblemSequence, file: SequenceFile, files: Files, executor: Executor | None) -> None:
-        self._sequence, self._file, self._every, self._executor = sequence, file, files.every, executor
+        self._file, self._every, self._executor = file, files.every, executor
         options = sequence.options
         self.signals: Sequence[int] = options.get("signals", (signal.SIGINT,))
         callbacks = [options.get(name) for name in WATCHING]
@@ -224,12 +224,10 @@ class _InFile:
                 file.settle(result)
         return result
 
-    def fill(self, place: int, problem: SubsetProblem, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
+    def fill(self, place: int, result: Result, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step, which is saved every so often."""
         file, pace = self._file, Pace(self._every)
         file.place = place
-        result = self._sequence.steps[place].result
-        assert result is not None
 
         def save() -> None:
             if file.lost or not (pace.save_due or pace.note_due):
@@ -243,7 +241,7 @@ class _InFile:
                     file.note(_progress(pool))
                     pace.noted()
 
-        near = list_on(problem, result, pool, cap, settings, self.signals, save)
+        near = list_on(result, pool, cap, settings, self.signals, save)
         if not file.lost:
             with _warning_if_lost():
                 _save(file, pool, near.termination, ended=True)

@@ -13,7 +13,6 @@ from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions
 from exactsel.errors import InputError, option
 from exactsel.interrupts import CompilationStopped
-from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text, listed
 from exactsel.search.watch import Watch
 from exactsel.solving.choose import methods_for
@@ -180,24 +179,24 @@ def advice_lines(result: Result, termination: str) -> list[str]:
 
 
 def list_on(
-    problem: SubsetProblem, result: Result, pool: SolutionPool, cap: int, settings: Settings,
-    signals: Sequence[int], after: Callable[[], None] | None = None,
+    result: Result, pool: SolutionPool, cap: int, settings: Settings, signals: Sequence[int],
+    after: Callable[[], None] | None = None,
 ) -> NearOptimal:  # fmt: skip
     """Fill a pool, and return its models; ``after`` is called after every batch of regions."""
-    return list_of(result, pool, fill_by_bounds(problem, pool, result.valid_for, cap, settings, signals, after))
+    return list_of(result, pool, fill_by_bounds(pool, result.valid_for, cap, settings, signals, after))
 
 
 def fill_by_bounds(
-    problem: SubsetProblem, pool: SolutionPool, valid_for: str, cap: int, settings: Settings,
-    signals: Sequence[int], after: Callable[[], None] | None = None,
+    pool: SolutionPool, valid_for: str, cap: int, settings: Settings, signals: Sequence[int],
+    after: Callable[[], None] | None = None,
 ) -> str:  # fmt: skip
     """Fill a pool by bounds of its regions; why that ended."""
     with Watch(settings.time_limit, signals, gives_up=True) as watch, one_thread():
         watch.keep_result()
-        methods = methods_for(problem, replace(settings, time_limit=None))  # the same bound for any limit
+        methods = methods_for(pool.problem, replace(settings, time_limit=None))  # the same bound for any limit
         options = BoundOptions(settings.threads or available_threads(), stop=watch.flag)
-        bound = methods.bound.prepare(problem, options)
-        solver = BoundedRegions(problem, bound, methods.branching, valid_for)
+        bound = methods.bound.prepare(pool.problem, options)
+        solver = BoundedRegions(pool.problem, bound, methods.branching, valid_for)
         try:
             return fill(pool, solver, cap, watch.stop_reason, settings.node_limit, after)
         except CompilationStopped:
