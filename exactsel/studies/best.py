@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -170,7 +170,7 @@ def _over_terms(
     return found
 
 
-def largest_size(k_max: Any, most: int) -> int:
+def largest_size(k_max: SupportsIndex, most: int) -> int:
     """The largest requested size, at most the number of units.
 
     Raises

@@ -21,7 +21,7 @@ from exactsel.solving.api import OPTIONS
 from exactsel.solving.checkpointing import EVERY
 from exactsel.solving.executors import Workers, in_shards
 from exactsel.solving.outcome import Termination
-from exactsel.solving.problem_arguments import gaps_asked, problem_asked
+from exactsel.solving.problem_arguments import Gaps, gaps_asked, problem_asked
 from exactsel.solving.result import Result
 from exactsel.solving.run import Files
 from exactsel.studies.criteria import Compared
@@ -30,6 +30,7 @@ from exactsel.studies.sequence import ProblemSequence, Reach, Step, key_of, limi
 from exactsel.studies.sequence_checkpoint import Asked, run_saved
 from exactsel.studies.solution_pool import CAP, NearOptimal, check_near
 from exactsel.to_plain import Readable, html_line, html_table, html_view
+from exactsel.types import IntArray
 
 if TYPE_CHECKING:
     from exactsel.studies.crossval import ValidationErrors
@@ -279,7 +280,7 @@ def _run(
         run_saved(sequence, files, "path")
 
 
-def _folds(cv: object, problem: SubsetProblem, options: dict[str, Any]) -> list[Any]:
+def _folds(cv: object, problem: SubsetProblem, options: dict[str, Any]) -> list[tuple[IntArray, IntArray]]:
     """The folds, found to be possible before anything is solved."""
     from exactsel.studies.crossval import folds_of, of_a_target  # which solves paths
 
@@ -287,8 +288,9 @@ def _folds(cv: object, problem: SubsetProblem, options: dict[str, Any]) -> list[
 
 
 def _with_held_out(
-    path: SolutionPath, problem: SubsetProblem, gaps: Any, folds: Any, hired: Workers, tell: Say | None
-) -> SolutionPath:
+    path: SolutionPath, problem: SubsetProblem, gaps: Gaps | None, folds: list[tuple[IntArray, IntArray]],
+    hired: Workers, tell: Say | None,
+) -> SolutionPath:  # fmt: skip
     """The path, with the held-out error of each of its models."""
     from exactsel.studies.crossval import fold_lines, validated
 
