@@ -2,7 +2,7 @@
 best may be listed.
 
 A path is one of many steps, a list of close models one of a single step. It can be interrupted anywhere and resumed:
-searches continue from their open nodes, listings from their open regions, and steps that are done stay as they are. A
+searches continue from their open nodes, pools from their open regions, and steps that are done stay as they are. A
 :class:`StepSolver` solves and stores: the one here keeps all in memory, the one in sequence_checkpoint.py in a file.
 """
 
@@ -70,7 +70,7 @@ class ProblemSequence:
     """As :func:`exactsel.solve` takes them: settings, and its other arguments."""
     reach: Reach | None = None
     together: bool = False
-    """Whether a time limit is for search and listing of a step together, and not for each."""
+    """Whether a time limit is for search and pool of a step together, and not for each."""
     log: Callable[[Result], None] | None = None
     """Called with every result."""
     workers: Workers = field(default_factory=Workers)
@@ -135,7 +135,7 @@ def run(sequence: ProblemSequence, solver: StepSolver) -> None:
             return
         if sequence.reach is not None:
             spent = clock.now() - began if sequence.together else 0.0
-            step.near = _listed(sequence.reach, step, solver, place, problem, _rest(settings, spent))
+            step.near = _filled(sequence.reach, step, solver, place, problem, _rest(settings, spent))
             if step.near.termination == "interrupted":
                 return
         before[problem.k] = smaller = result.support
@@ -153,7 +153,7 @@ def _rest(settings: Settings, spent: float) -> Settings:
     return replace(settings, time_limit=None if limit is None else max(0.0, limit - spent))
 
 
-def _listed(
+def _filled(
     reach: Reach, step: Step, solver: StepSolver, place: int, problem: SubsetProblem, settings: Settings
 ) -> NearOptimal:
     """The list of a step, from where it stands."""

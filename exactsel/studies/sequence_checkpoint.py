@@ -28,7 +28,7 @@ from exactsel.solving.settings import Settings
 from exactsel.solving.stored import from_stored
 from exactsel.studies.pool_search import SolutionPool
 from exactsel.studies.sequence import ProblemSequence, Reach, Step, key_of, run
-from exactsel.studies.sequence_file import LISTING, SequenceFile, check_values, listing_parts, listing_plain, record_of
+from exactsel.studies.sequence_file import LISTING, SequenceFile, check_values, pool_parts, pool_plain, record_of
 from exactsel.studies.sequence_shapes import COURSE, check_records
 from exactsel.studies.solution_pool import NearOptimal, ResumablePool, list_of, list_on
 from exactsel.to_plain import finite
@@ -179,12 +179,12 @@ def _steps_now(sequence: ProblemSequence, file: SequenceFile, asked: Asked) -> N
     sequence.steps = [Step(record["changes"]) for record in file.records]
     for place, (step, record) in enumerate(zip(sequence.steps, file.records, strict=True)):
         problem = problem.replace(**step.changes) if step.changes else problem
-        listing = file.listing_at(place, problem)
+        saved = file.pool_at(place, problem)
         if record["result"] is None:
             continue
         step.result = from_stored(record["result"], problem)
-        if listing is not None:
-            pool, termination = listing
+        if saved is not None:
+            pool, termination = saved
             check_values(pool, step.result, problem)
             step.near = _kept(list_of(step.result, pool, termination), pool)
 
@@ -249,12 +249,12 @@ class _InFile:
 
 
 def _save(file: SequenceFile, pool: SolutionPool, termination: str, ended: bool) -> None:
-    plain = listing_plain(pool, termination)
-    file.keep(LISTING, listing_parts(pool), _progress(pool), ended, plain=plain)
+    plain = pool_plain(pool, termination)
+    file.keep(LISTING, pool_parts(pool), _progress(pool), ended, plain=plain)
 
 
 def _progress(pool: SolutionPool) -> dict[str, Any]:
-    """The progress of a listing, for reports."""
+    """The progress of a pool, for reports."""
     return {"regions": pool.regions, "open": len(pool.open), "found": len(pool.found), "best": finite(pool.best)}
 
 

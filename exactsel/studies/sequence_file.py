@@ -1,6 +1,6 @@
-"""A checkpoint of a problem sequence: the results of its steps, and the state of the current search or listing.
+"""A checkpoint of a problem sequence: the results of its steps, and the state of the current search or solution pool.
 
-Of each step the file holds a record, plain data: its result, and where the states of its search and its listing are.
+Of each step the file holds a record, plain data: its result, and where the states of its search and its pool are.
 The state of the current step is the file's own. The state of a step that has ended is moved into chunks, where it stays
 until the step is resumed.
 """
@@ -96,7 +96,7 @@ class SequenceFile:
         self, kind: str, parts: Iterable[bytes | Lasting], progress: Mapping[str, Any], ended: bool, *,
         spilled: Iterable[int] = (), plain: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        """Save the state of the step's search or listing; :class:`OutputError` as the file has it."""
+        """Save the state of the step's search or pool; :class:`OutputError` as the file has it."""
         try:
             numbers = [self.file.add_chunk(bytes(part), b"") for part in parts] if ended else None
         except InputError:
@@ -153,12 +153,12 @@ class SequenceFile:
         parts = map(self.file.chunk, kept["parts"])
         return state_from_parts(parts, problem, frontier, statement_of(problem), self, kept["spilled"])
 
-    def listing_at(self, place: int, problem: SubsetProblem) -> tuple[SolutionPool, str] | None:
-        """The state of a step's listing, and why it ended; None where it has not begun."""
+    def pool_at(self, place: int, problem: SubsetProblem) -> tuple[SolutionPool, str] | None:
+        """The state of a step's pool, and why it ended; None where it has not begun."""
         kept = self.records[place][LISTING]
         if kept is None:
             return None
-        return listing_from(map(self.file.chunk, kept["parts"]), kept["plain"], problem), kept["plain"]["termination"]
+        return pool_from(map(self.file.chunk, kept["parts"]), kept["plain"], problem), kept["plain"]["termination"]
 
     def close(self) -> None:
         """Close the file to writing."""
@@ -170,8 +170,8 @@ def record_of(changes: Mapping[str, Any]) -> Record:
     return {"changes": dict(changes), "result": None, SEARCH: None, LISTING: None}
 
 
-def listing_parts(pool: SolutionPool) -> Iterator[bytes]:
-    """The open regions of a listing, as nodes, in parts none of which is large."""
+def pool_parts(pool: SolutionPool) -> Iterator[bytes]:
+    """The open regions of a pool, as nodes, in parts none of which is large."""
     nobody = InfimumPoint()
     for first in range(0, len(pool.open), NODES_IN_PART):
         part = enumerate(pool.open[first : first + NODES_IN_PART], first)
@@ -179,7 +179,7 @@ def listing_parts(pool: SolutionPool) -> Iterator[bytes]:
         yield to_bytes(packed_nodes(NodeTable.of(nodes, nodes[0].state.size)))
 
 
-def listing_plain(pool: SolutionPool, termination: str) -> dict[str, Any]:
+def pool_plain(pool: SolutionPool, termination: str) -> dict[str, Any]:
     """The rest of it, as JSON holds it."""
     return {
         "best": pool.best.hex(), "tau": float(pool.tau).hex(), "regions": pool.regions, "termination": termination,
@@ -188,8 +188,8 @@ def listing_plain(pool: SolutionPool, termination: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def listing_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: SubsetProblem) -> SolutionPool:
-    """The listing again.
+def pool_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: SubsetProblem) -> SolutionPool:
+    """The pool again.
 
     Raises
     ------
