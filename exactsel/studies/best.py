@@ -40,9 +40,6 @@ from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.solution_pool import CAP, check_cap
 
-MANY = 2**31
-"""More terms than there ever are."""
-
 
 def best_model(
     problem: Problem | BoxedProblem | Any, y: ArrayLike | None = None, *, criterion: str = "bic",

@@ -230,8 +230,7 @@ class SizePools:
             self.listed.add(size)
         elif not across.is_over():
             solver = SearchedRegions(search.problem, across.options, lambda: across.time_left)
-            many = self._many(search)
-            ended = self._fill(pool, solver) if many else self._bounded(pool, valid_for)
+            ended = self._fill(pool, solver) if self._many(search) else self._bounded(pool, valid_for)
             if ended == "complete":
                 self.listed.add(size)
                 self.valid_for = self.valid_for or valid_for or pool.restriction
