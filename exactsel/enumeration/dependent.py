@@ -13,7 +13,7 @@ import numpy as np
 
 from exactsel.algebra.column_dependencies import IntegerDependencies, basis_of, find_relations
 from exactsel.bounds.base import BoundOptions
-from exactsel.enumeration.base import EnumerationResult
+from exactsel.enumeration.base import EnumerationResult, SubtreeSolver
 from exactsel.enumeration.closed_form import walk_result
 from exactsel.kernels.dependent_basis import Start
 from exactsel.kernels.dependent_value import QuadraticData
@@ -52,10 +52,10 @@ class _Start:
     trusted: float
 
 
-class DependentEnumeration:
+class DependentEnumeration(SubtreeSolver):
     """Bound to one problem; a pure function of what :meth:`explore` is given."""
 
-    curvature: FloatArray | None = None
+    curvature = None
     """There is none where columns are dependent."""
 
     valid_for = f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"

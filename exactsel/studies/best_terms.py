@@ -29,7 +29,7 @@ from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
-from exactsel.studies.best_list import BestList, report_of
+from exactsel.studies.best_list import ListRequest, SizePools, report_of
 from exactsel.studies.best_models import SizeReport
 from exactsel.studies.best_search import AcrossSizes, meets
 from exactsel.studies.size_criterion import SizeCriterion
@@ -69,9 +69,7 @@ class AcrossTerms:
     criterion: SizeCriterion
     options: dict[str, Any]
     """As for :class:`exactsel.studies.best_search.AcrossSizes`."""
-    top: int
-    within: float | None
-    cap: int
+    request: ListRequest
     models: dict[Terms, float] = field(default_factory=dict)
     """The objective of every model that was met, by its terms."""
     values: list[float] = field(default_factory=list)
@@ -91,11 +89,6 @@ class AcrossTerms:
         self.statement = statement_of(self.problem)
         self.watch: Watch | None = None
         self.parts = 0
-
-    @property
-    def asked_list(self) -> bool:
-        """Whether the request is for more than the best model."""
-        return self.top > 1 or self.within is not None
 
     @property
     def time_left(self) -> float | None:
@@ -121,13 +114,8 @@ class AcrossTerms:
     @property
     def threshold(self) -> float:
         """The criterion up to which models are looked for."""
-        values = self.values
-        if not self.asked_list:
-            return values[0] if values else math.inf
-        nth = values[self.top - 1] if len(values) >= self.top else math.inf
-        if self.within is None:
-            return nth
-        return max(nth if self.top > 1 else -math.inf, (values[0] if values else math.inf) + self.within)
+        values, top = [*self.values, math.inf], self.request.top
+        return self.request.threshold(values[0], values[top - 1] if len(values) > top else math.inf)
 
     # --- the parts ---
 
@@ -143,7 +131,7 @@ class AcrossTerms:
                 self._tell_of(part)
                 continue
             undecided = [g for g in order if g not in part.included and g not in part.outside]
-            if len(undecided) >= MANY_OPEN and not self.asked_list:
+            if len(undecided) >= MANY_OPEN and not self.request.several:
                 undecided = self._one_by_one(part, undecided)
                 if self._closed(part):
                     self._tell_of(part)
@@ -189,11 +177,11 @@ class AcrossTerms:
 
     def _closed(self, part: Part) -> bool:
         threshold = self.threshold
-        if part.bound > threshold or (part.bound == threshold and not self.asked_list):
+        if part.bound > threshold or (part.bound == threshold and not self.request.several):
             return True
         measure = replace(self.criterion, gamma=0.0)
         levels = (measure.level(threshold, size) for size in part.sizes)
-        return all(part.lower > level or (part.lower == level and not self.asked_list) for level in levels)
+        return all(part.lower > level or (part.lower == level and not self.request.several) for level in levels)
 
     def _one_by_one(self, part: Part, undecided: list[int]) -> list[int]:
         """Raise a part's bound: the columns of its open terms chosen one by one, which every set of terms is, too.
@@ -285,33 +273,31 @@ class AcrossTerms:
             return
         measure = replace(self.criterion, beyond=beyond)
         # Good models are looked for in the first part, and serve all others.
-        look = self.asked_list or not self.reports
+        look = self.request.several or not self.reports
         options = {**({} if look else {"heuristics": ()}), **self.options, "time_limit": self.time_left}
         across = AcrossSizes(columns, measure, sizes, options)
         across.known.elsewhere, across.watch = tuple(self.values), self.watch
         if part.lower > -math.inf and not self.valid_for:
             across.floors = dict.fromkeys(sizes, part.lower)
-        listing = BestList(across, self.top, self.within, self.cap)
+        pools = SizePools(across, self.request)
         across.note_first()
         across.begin()
         if look:
-            listing.look()
+            pools.look()
         across.run()
-        if self.asked_list:
-            listing.run()
-        across.known.firm(1, to_the_end=True)
-        if self.within is not None:
-            across.known.firm(self.top, below=listing.threshold)
-        self._take(across, listing, part, beyond)
+        if self.request.several:
+            pools.run()
+        pools.firm()
+        self._take(across, pools, part, beyond)
 
-    def _take(self, across: AcrossSizes, listing: BestList, part: Part, beyond: int) -> None:
+    def _take(self, across: AcrossSizes, pools: SizePools, part: Part, beyond: int) -> None:
         """Keep what was learned of a part."""
         about = across.known.about
         for support, objective in across.known.models.items():
             if len(support) in across.sizes:
                 self._note(tuple(self.units.units_of(support)), objective)
         for size in across.sizes:
-            report = report_of(across, listing, size, self.asked_list, about)
+            report = report_of(across, pools, size, about)
             terms = None if report.support is None else tuple(self.units.units_of(report.support))
             # Where columns depend on each other, or time was short, the fit on all columns may say more.
             lower = max(report.lower, min(report.criterion, self._below(part.lower, size)))
@@ -322,8 +308,8 @@ class AcrossTerms:
         self.terminations += across.terminations
         if across.is_over():
             self.terminations.append(across.at_last)
-        self.valid_for = self.valid_for or across.valid_for or listing.valid_for
-        self.complete = self.complete and (listing.complete if self.asked_list else True)
+        self.valid_for = self.valid_for or across.valid_for or pools.valid_for
+        self.complete = self.complete and (pools.complete if self.request.several else True)
 
     def _tell_of(self, part: Part) -> None:
         """Keep what is known of a part that is not searched."""
