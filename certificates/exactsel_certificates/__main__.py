@@ -47,6 +47,7 @@ from exactsel_certificates.estimate import Estimate
 from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.group_limits import Limits
+from exactsel_certificates.losses import has_threshold
 from exactsel_certificates.sparse_files import ENDINGS, SparseFile, is_archive, of_archive, read_text
 from exactsel_certificates.unit_names import meant
 
@@ -165,7 +166,7 @@ def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     if y is None or options.k is None:
         raise ValueError("the instance is a sparse matrix without y and k; give --target and --k.")
     loss = options.loss or "quadratic"
-    delta = np.inf if loss != "huber" else options.delta
+    delta = options.delta if has_threshold(loss) else np.inf
     return SparseInstance(
         found.A, y, min(options.k, found.A.shape[1]), loss, 0.0 if options.lam is None else options.lam, delta,
         options.force_in, options.force_out, options.intercept, _box(options, found.A.shape[1], named=False),
@@ -210,7 +211,7 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     if options.problem == "css":
         return ColumnInstance(A, k)
     loss = str(given("loss", "quadratic"))
-    delta = float(given("delta")) if loss == "huber" else np.inf
+    delta = float(given("delta")) if has_threshold(loss) else np.inf
     lam = float(given("lam"))
     intercept = options.intercept or bool(stored.get("intercept", False))
     forced = (options.force_in, options.force_out)

@@ -1,0 +1,45 @@
+"""The losses that a check knows: a new one is a file of its own, and an entry here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+
+from exactsel_certificates.losses.base import ExactLoss as ExactLoss
+from exactsel_certificates.losses.base import Loss as Loss
+from exactsel_certificates.losses.huber import Huber
+from exactsel_certificates.losses.logistic import Logistic
+from exactsel_certificates.losses.poisson import Poisson
+from exactsel_certificates.losses.quadratic import Quadratic
+from exactsel_certificates.losses.squared_hinge import SquaredHinge
+
+LOSSES: dict[str, type[ExactLoss]] = {
+    loss.name: loss for loss in (Quadratic, Huber, Logistic, SquaredHinge, Poisson)
+}  # fmt: skip
+
+
+def loss_of(name: str, delta: float = math.inf, plugin: Loss | None = None) -> Loss:
+    """The loss of a name; ``plugin`` where its formulas come from another package.
+
+    Raises
+    ------
+    ValueError
+        For a name that has no formulas, or those of another loss.
+    """
+    if plugin is None and name not in LOSSES:
+        raise ValueError(f"the loss is '{name}', but formulas are known for {', '.join(LOSSES)} only.")
+    if plugin is not None and (plugin.name != name or name in LOSSES):
+        raise ValueError(f"the loss is '{name}', but a plug-in has formulas for '{plugin.name}'; give that name.")
+    return LOSSES[name].of(delta) if plugin is None else plugin
+
+
+def exactly(loss: Loss) -> ExactLoss:
+    """The same with its formulas in exact arithmetic; :class:`TypeError` where it has none."""
+    if not isinstance(loss, ExactLoss):
+        raise TypeError(f"{loss.name} loss has no formulas in exact arithmetic; ask for bounds in doubles only.")
+    return loss
+
+
+def has_threshold(name: str) -> bool:
+    """Whether the loss of a name has a threshold delta."""
+    return name in LOSSES and "delta" in {entry.name for entry in fields(LOSSES[name])}
