@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import fields
+from importlib.metadata import PackageNotFoundError, distribution
 
 from exactsel_certificates.losses.base import ExactLoss as ExactLoss
 from exactsel_certificates.losses.base import Loss as Loss
@@ -16,6 +18,9 @@ from exactsel_certificates.losses.squared_hinge import SquaredHinge
 LOSSES: dict[str, type[ExactLoss]] = {
     loss.name: loss for loss in (Quadratic, Huber, Logistic, SquaredHinge, Poisson)
 }  # fmt: skip
+
+GROUP = "exactsel_certificates.losses"
+"""The entry points of losses in other packages."""
 
 
 def loss_of(name: str, delta: float = math.inf, plugin: Loss | None = None) -> Loss:
@@ -43,3 +48,24 @@ def exactly(loss: Loss) -> ExactLoss:
 def has_threshold(name: str) -> bool:
     """Whether the loss of a name has a threshold delta."""
     return name in LOSSES and "delta" in {entry.name for entry in fields(LOSSES[name])}
+
+
+def loss_from(package: str | None, name: str, parameters: Sequence[str]) -> Loss | None:
+    """The loss of this name in an installed package, with parameters NAME=VALUE; None where no package is named.
+
+    Only the caller names a package, for its code is run and believed: neither a proof nor an instance does.
+    """
+    if package is None:
+        if parameters:
+            raise ValueError("--loss-parameter is given, but no package with the loss; give --loss-from too.")
+        return None
+    try:
+        entries = distribution(package).entry_points.select(group=GROUP, name=name)
+    except PackageNotFoundError:
+        raise ValueError(f"no package '{package}' is installed; install it, or name another one.") from None
+    pairs = (pair.partition("=") for pair in parameters)
+    for entry in entries:
+        made = entry.load()(**{key: float(value) for key, _, value in pairs})
+        if isinstance(made, Loss):
+            return made
+    raise ValueError(f"the package '{package}' has no loss '{name}' among its entry points {GROUP}; give --loss too.")
