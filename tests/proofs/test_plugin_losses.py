@@ -26,7 +26,7 @@ from exactsel_certificates.container import parse_proof
 from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.formula import Instance, objective
 from exactsel_certificates.losses import LOSSES
-from exactsel_certificates.losses.base import Loss
+from exactsel_certificates.losses.base import LEAVES, Loss
 
 PACKAGE = Path(__file__).resolve().parents[2] / "docs" / "example_plugin"
 
@@ -104,6 +104,14 @@ def test_a_name_without_formulas_is_refused():
         replace(about, plugin=None)
     with pytest.raises(ValueError, match="a plug-in has formulas for 'asymmetric'; give that name"):
         replace(about, loss="huber")
+
+
+@pytest.mark.parametrize("claimed", [{"quadratic": True}, {"serves": frozenset({LEAVES})}])
+def test_formulas_that_claim_witnesses_of_other_losses_are_refused(claimed):
+    about = instance_of(drawn(0))
+    greedy = type("Greedy", (type(about.plugin),), claimed)
+    with pytest.raises(ValueError, match="claims witnesses of quadratic or logistic loss"):
+        replace(about, plugin=greedy())
 
 
 def test_a_loss_without_a_ridge_of_its_own_is_refused():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, distribution
 
+from exactsel_certificates.losses.base import MINORANTS
 from exactsel_certificates.losses.base import ExactLoss as ExactLoss
 from exactsel_certificates.losses.base import Loss as Loss
 from exactsel_certificates.losses.huber import Huber
@@ -15,7 +16,7 @@ from exactsel_certificates.losses.poisson import Poisson
 from exactsel_certificates.losses.quadratic import Quadratic
 from exactsel_certificates.losses.squared_hinge import SquaredHinge
 
-LOSSES: dict[str, type[ExactLoss]] = {
+LOSSES: dict[str, type[Loss]] = {
     loss.name: loss for loss in (Quadratic, Huber, Logistic, SquaredHinge, Poisson)
 }  # fmt: skip
 
@@ -35,6 +36,8 @@ def loss_of(name: str, delta: float = math.inf, plugin: Loss | None = None) -> L
         raise ValueError(f"the loss is '{name}', but formulas are known for {', '.join(LOSSES)} only.")
     if plugin is not None and (plugin.name != name or name in LOSSES):
         raise ValueError(f"the loss is '{name}', but a plug-in has formulas for '{plugin.name}'; give that name.")
+    if plugin is not None and (plugin.quadratic or not plugin.serves <= {MINORANTS}):
+        raise ValueError(f"plug-in '{name}' claims witnesses of quadratic or logistic loss; let it serve {MINORANTS}.")
     return LOSSES[name].of(delta) if plugin is None else plugin
 
 

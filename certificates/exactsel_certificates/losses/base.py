@@ -49,6 +49,8 @@ class Loss(ABC):
     """Whether, without a ridge, claims may be about bounded models only."""
     logarithms: ClassVar[bool] = False
     """Whether its formulas take logarithms or exponentials."""
+    steep: ClassVar[float] = math.inf
+    """b with sum w l'^2 <= 2 b L, and l'' <= max(1, b); infinite where there is none."""
     roundings: ClassVar[int] = 32
     """Of which a row of :meth:`minus_conjugate` is off by no more, in parts of its size."""
 
@@ -56,6 +58,11 @@ class Loss(ABC):
     def parameters(self) -> Mapping[str, float]:
         """The parameters by name."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    @classmethod
+    def of(cls, delta: float) -> Loss:
+        """The loss with this threshold, where it has one."""
+        return cls()
 
     def refused_target(self, y: FloatArray) -> str:
         """Why a target is none for this loss; empty where it is one."""
@@ -98,11 +105,8 @@ class Loss(ABC):
         return np.zeros(z.shape)
 
     def steepness(self, y: FloatArray, weights: FloatArray | None, cost: float, eta: float) -> float:
-        """b with sum w l'^2 <= 2 b L, and l'' <= max(1, b), in models that cost at most ``cost``; infinite if none.
-
-        Residuals differ by ``eta`` at most (transfer.py).
-        """
-        return math.inf
+        """The same in models that cost at most ``cost``, where predictions are off by ``eta`` at most (transfer.py)."""
+        return self.steep
 
     def costs_nothing(self, y: FloatArray, intercept: bool) -> bool:
         """Whether an empty model costs exactly nothing that its best intercept in doubles would not show."""
@@ -114,11 +118,6 @@ class ExactLoss(Loss):
 
     kinked: ClassVar[bool] = False
     """Whether l'' jumps, so that a Newton step may go too far."""
-
-    @classmethod
-    def of(cls, delta: float) -> ExactLoss:
-        """The loss with this threshold, where it has one."""
-        return cls()
 
     @abstractmethod
     def exact_value(self, z: Scaled, y: Scaled, w: Scaled) -> Fraction:
@@ -142,17 +141,20 @@ def of_labels(name: str, y: FloatArray) -> str:
     return "" if np.all(np.abs(y) == 1.0) else f"y holds other values than -1 and 1, which {name} loss needs."
 
 
-def square_and_pull(bent: float, G: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """:meth:`Loss.minus_conjugate` where l* is ``bent`` b^2 + y b."""
-    squares, pulls = bent * G * G, y * G
-    return -(squares + pulls), squares + np.abs(pulls)
+class Squares(ExactLoss):
+    """A loss with l*(b) = b^2 / ``stiff`` + y b."""
 
+    stiff: ClassVar[int] = 2
+    roundings = 4
 
-def exact_square_and_pull(stiff: int, slopes: Scaled, y: Scaled, w: Scaled) -> Fraction:
-    """:meth:`ExactLoss.exact_minus_conjugate` where l* is b^2 / ``stiff`` + y b."""
-    square = fraction_of(w.values @ (slopes.values * slopes.values), 2 * slopes.exponent + w.exponent)
-    product = fraction_of(w.values @ (slopes.values * y.values), slopes.exponent + y.exponent + w.exponent)
-    return -square / stiff - product
+    def minus_conjugate(self, G: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        squares, pulls = (1.0 / self.stiff) * G * G, y * G
+        return -(squares + pulls), squares + np.abs(pulls)
+
+    def exact_minus_conjugate(self, slopes: Scaled, y: Scaled, w: Scaled) -> Fraction:
+        square = fraction_of(w.values @ (slopes.values * slopes.values), 2 * slopes.exponent + w.exponent)
+        product = fraction_of(w.values @ (slopes.values * y.values), slopes.exponent + y.exponent + w.exponent)
+        return -square / self.stiff - product
 
 
 def residuals(z: Scaled, y: Scaled) -> Scaled:

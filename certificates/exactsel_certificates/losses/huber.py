@@ -7,22 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from exactsel_certificates.losses.base import (
-    MINORANTS,
-    ExactLoss,
-    FloatArray,
-    Reals,
-    U,
-    exact_square_and_pull,
-    residuals,
-    square_and_pull,
-    whole,
-)
+from exactsel_certificates.losses.base import MINORANTS, FloatArray, Reals, Squares, U, residuals, whole
 from exactsel_certificates.scaled import Scaled, fraction_of, scaled
 
 
 @dataclass(frozen=True)
-class Huber(ExactLoss):
+class Huber(Squares):
     """With a threshold."""
 
     delta: float
@@ -30,7 +20,7 @@ class Huber(ExactLoss):
     name = "huber"
     serves = frozenset({MINORANTS})
     of_residuals = without_ridge = scoped = kinked = True
-    roundings = 4
+    steep = 1.0
 
     @classmethod
     def of(cls, delta: float) -> Huber:
@@ -55,9 +45,6 @@ class Huber(ExactLoss):
     def projected(self, G: FloatArray, y: FloatArray) -> FloatArray:
         return np.clip(G, -self.delta, self.delta)
 
-    def minus_conjugate(self, G: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return square_and_pull(0.5, G, y)
-
     def room(self, g: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         left = self.delta - np.abs(g)
         return left / self.delta * (1.0 + np.abs(g) / self.delta), left
@@ -74,9 +61,6 @@ class Huber(ExactLoss):
             w = np.minimum(w, np.where(excess > 0.0, np.where(share < 1.0, allowed, 0.0), 1.0))
         return w
 
-    def steepness(self, y: FloatArray, weights: FloatArray | None, cost: float, eta: float) -> float:
-        return 1.0
-
     def exact_value(self, z: Scaled, y: Scaled, w: Scaled) -> Fraction:
         delta, total = Fraction(self.delta), Fraction(0)
         for weight, size in zip(w.values, _sizes(z, y), strict=True):
@@ -90,9 +74,6 @@ class Huber(ExactLoss):
         most, at = delta.at(lowest)[0], r.at(lowest)
         slopes = Scaled(np.array([min(max(v, -most), most) for v in at], dtype=object), lowest)
         return slopes, whole([int(abs(v) <= most) for v in at])
-
-    def exact_minus_conjugate(self, slopes: Scaled, y: Scaled, w: Scaled) -> Fraction:
-        return exact_square_and_pull(2, slopes, y, w)
 
     def exact_majorizer(self, z: Scaled, y: Scaled) -> list[Fraction]:
         delta = Fraction(self.delta)

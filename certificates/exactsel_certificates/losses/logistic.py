@@ -32,6 +32,7 @@ class Logistic(ExactLoss):
     name = "logistic"
     serves = frozenset({LEAVES, PATTERNS, MINORANTS})
     without_ridge = scoped = logarithms = True
+    steep = 0.25
 
     def refused_target(self, y: FloatArray) -> str:
         return of_labels(self.name, y)
@@ -78,9 +79,6 @@ class Logistic(ExactLoss):
             secant = np.where(np.abs(width) > 1e-100, secant, 0.0)
             w = np.minimum(w, np.maximum(bend * np.exp(-np.abs(width)), secant))
         return np.asarray(w * (1.0 - 4 * ROUNDED))
-
-    def steepness(self, y: FloatArray, weights: FloatArray | None, cost: float, eta: float) -> float:
-        return 0.25
 
     def exact_value(self, z: Scaled, y: Scaled, w: Scaled) -> Fraction:
         total = Fraction(0)

@@ -7,25 +7,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from exactsel_certificates.losses.base import (
-    ExactLoss,
-    FloatArray,
-    Reals,
-    exact_square_and_pull,
-    residuals,
-    square_and_pull,
-    whole,
-)
+from exactsel_certificates.losses.base import FloatArray, Reals, Squares, residuals, whole
 from exactsel_certificates.scaled import Scaled, fraction_of
 
 
 @dataclass(frozen=True)
-class Quadratic(ExactLoss):
+class Quadratic(Squares):
     """Half the squared residual."""
 
     name = "quadratic"
     quadratic = of_residuals = without_ridge = True
-    roundings = 4
+    steep = 1.0
 
     def values(self, z: Reals, y: Reals) -> Reals:
         return 0.5 * (z - y) ** 2
@@ -43,18 +35,9 @@ class Quadratic(ExactLoss):
     def projected(self, G: FloatArray, y: FloatArray) -> FloatArray:
         return G
 
-    def minus_conjugate(self, G: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return square_and_pull(0.5, G, y)
-
-    def steepness(self, y: FloatArray, weights: FloatArray | None, cost: float, eta: float) -> float:
-        return 1.0
-
     def exact_value(self, z: Scaled, y: Scaled, w: Scaled) -> Fraction:
         r = residuals(z, y)
         return fraction_of(w.values @ (r.values * r.values), 2 * r.exponent + w.exponent) / 2
 
     def exact_slopes(self, z: Scaled, y: Scaled) -> tuple[Scaled, Scaled]:
         return residuals(z, y), whole([1] * y.values.size)
-
-    def exact_minus_conjugate(self, slopes: Scaled, y: Scaled, w: Scaled) -> Fraction:
-        return exact_square_and_pull(2, slopes, y, w)

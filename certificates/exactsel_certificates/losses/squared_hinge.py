@@ -8,26 +8,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.losses.base import (
-    ExactLoss,
-    FloatArray,
-    Reals,
-    exact_square_and_pull,
-    labels,
-    of_labels,
-    square_and_pull,
-    whole,
-)
+from exactsel_certificates.losses.base import FloatArray, Reals, Squares, labels, of_labels, whole
 from exactsel_certificates.scaled import Scaled, fraction_of
 
 
 @dataclass(frozen=True)
-class SquaredHinge(ExactLoss):
+class SquaredHinge(Squares):
     """The square of what a prediction is short of the margin."""
 
     name = "squared_hinge"
     kinked = True
-    roundings = 4
+    steep = 2.0
+    stiff = 4
 
     def refused_target(self, y: FloatArray) -> str:
         return of_labels(self.name, y)
@@ -47,14 +39,8 @@ class SquaredHinge(ExactLoss):
     def projected(self, G: FloatArray, y: FloatArray) -> FloatArray:
         return np.asarray(y * np.minimum(y * G, 0.0))
 
-    def minus_conjugate(self, G: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return square_and_pull(0.25, G, y)
-
     def room(self, g: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.abs(g), np.abs(g)
-
-    def steepness(self, y: FloatArray, weights: FloatArray | None, cost: float, eta: float) -> float:
-        return 2.0
 
     def exact_value(self, z: Scaled, y: Scaled, w: Scaled) -> Fraction:
         short = _short(z, labels(y))
@@ -64,9 +50,6 @@ class SquaredHinge(ExactLoss):
         short = _short(z, labels(y))
         slopes = Scaled(-2 * labels(y) * short, min(z.exponent, 0))
         return slopes, whole([2 * int(value != 0) for value in short])
-
-    def exact_minus_conjugate(self, slopes: Scaled, y: Scaled, w: Scaled) -> Fraction:
-        return exact_square_and_pull(4, slopes, y, w)
 
     def exact_majorizer(self, z: Scaled, y: Scaled) -> list[Fraction]:
         return [Fraction(2)] * y.values.size

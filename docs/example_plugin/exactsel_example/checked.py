@@ -12,6 +12,7 @@ class CheckedAsymmetric(Loss):
     """w r^2 / 2 with r = z - y, w = 1 where r < 0, else 1/4; l*(b) = y b + b^2 / (2 w)."""
 
     name = "asymmetric"
+    steep = 1.0  # l'^2 <= 2 l, and l'' <= 1
 
     def values(self, z, y):
         return np.where(z < y, 0.5, 0.125) * (z - y) ** 2
@@ -33,6 +34,3 @@ class CheckedAsymmetric(Loss):
     def minus_conjugate(self, G, y):
         squares, pulls = np.where(G < 0, 0.5, 2.0) * G * G, y * G
         return -(squares + pulls), squares + np.abs(pulls)
-
-    def steepness(self, y, weights, cost, eta):
-        return 1.0  # l'^2 <= 2 l, and l'' <= 1
