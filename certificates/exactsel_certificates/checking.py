@@ -312,7 +312,6 @@ class _About:
     def __init__(self, instance: AnyInstance) -> None:
         self.instance = instance
         self.n, self.d = instance.A.shape
-        self.css = isinstance(instance, ColumnInstance)
         self.groups = len(getattr(instance, "groups", ())) or None
         related = getattr(instance, "hierarchy", None)
         self.hierarchy = None if related is None else str(related.kind)
@@ -371,10 +370,8 @@ class _About:
         size = f"n={self.n}, d={self.d}, k={instance.k}"
         if isinstance(instance, ColumnInstance):
             return f"||A - S S+ A||_F^2 over at most k columns S of A, {size}"
-        parameters = ", ".join(f"{name}={value!r}" for name, value in instance.formulas.parameters.items())
-        parameters = f"({parameters})" if parameters else ""
         model = "Ax + c" if instance.intercept else "Ax"
-        loss = f"{'weighted ' if instance.weights is not None else ''}{instance.loss}{parameters}, lam={instance.lam!r}"
+        loss = f"{'weighted ' if instance.weights is not None else ''}{instance.formulas.words()}, lam={instance.lam!r}"
         for name in ("force_in", "force_out"):
             columns = getattr(instance, name)
             loss += f", {name}={','.join(map(str, columns))}" if columns else ""

@@ -24,12 +24,9 @@ compiler where there is little to search (:mod:`exactsel.kernels.in_arrays`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from exactsel.types import FloatArray
-
-if TYPE_CHECKING:
-    from exactsel_certificates.losses import Loss as CheckedLoss
 
 POINT_FUNCTIONS = ("point_value", "point_derivative", "point_curvature", "point_majorizer", "point_prox")
 CURVATURE_ON = "point_curvature_on"
@@ -100,17 +97,6 @@ class Loss(Protocol):
 
     def check_parameters(self) -> None:
         """Raise :class:`exactsel.errors.InputError` when a parameter is out of range."""
-        ...
-
-
-@runtime_checkable
-class Checkable(Protocol):
-    """A loss that brings formulas for a checker of proofs, so that a proof file can speak of it."""
-
-    name: str
-
-    def checked_by(self) -> CheckedLoss:
-        """The formulas, with the same name and parameters (``certificates/exactsel_certificates/losses/base.py``)."""
         ...
 
 

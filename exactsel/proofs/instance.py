@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from exactsel.errors import UnsupportedError
-from exactsel.losses.base import Checkable, curvature_known
+from exactsel.losses.base import curvature_known
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.poisson import Poisson
@@ -25,11 +25,22 @@ from exactsel_certificates.constraints import constraint_of
 from exactsel_certificates.entries import Entries, SparseInstance
 from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.given import GivenInstance
-from exactsel_certificates.losses.base import MINORANTS
+from exactsel_certificates.losses.base import MINORANTS, Loss
 from exactsel_certificates.radii import within_box
 
 CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic, SquaredHinge, Poisson)
 """Losses the checker knows."""
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A loss that brings formulas for a checker of proofs, so that a proof file can speak of it."""
+
+    name: str
+
+    def checked_by(self) -> Loss:
+        """The formulas, with the same name and parameters (``certificates/exactsel_certificates/losses/base.py``)."""
+        ...
 
 
 def searched_instance_of(problem: SubsetProblem) -> SearchedInstance:

@@ -59,6 +59,11 @@ class Loss(ABC):
         """The parameters by name."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
+    def words(self) -> str:
+        """The loss for people."""
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{self.name}({parameters})" if parameters else self.name
+
     @classmethod
     def of(cls, delta: float) -> Loss:
         """The loss with this threshold, where it has one."""
