@@ -38,12 +38,17 @@ def _escape(mark: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+SHORT = 4
+"""Names of up to so many letters match with one slip less in common: ``mgp`` is close to ``mpg``."""
+
+
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """``; did you mean 'X'`` for the known name that is likely meant, or nothing; capitals make no difference."""
     from difflib import get_close_matches
 
     by_small = {each.casefold(): each for each in reversed(list(known))}
-    found = get_close_matches(str(name).casefold(), by_small, n=1, cutoff=0.7)
+    small = str(name).casefold()
+    found = get_close_matches(small, by_small, n=1, cutoff=0.7 if len(small) > SHORT else 0.6)
     return f"; did you mean '{by_small[found[0]]}'" if found else ""
 
 

@@ -19,6 +19,7 @@ from exactsel.cli.options import (
     read_problem,
     search_options,
     search_settings,
+    summary_options,
 )
 from exactsel.cli.saving import checkpoint_options
 from exactsel.cli.talk import say
@@ -61,12 +62,12 @@ from exactsel.cli.workers import worker_options
     "--cap", type=int, default=1000, show_default=True, help="End the list after this many models of one size."
 )
 @click.option("--proof", type=OutputFolder(r"k\d+\.exsel"), help="Write one proof a size into this folder.")
-@click.option("--summary", is_flag=True, help="Print standard errors and intervals of the best model.")
+@summary_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--report", type=OutputFile(), help="Write a self-contained HTML page of the list to this file.")
 def command(
     k_max: int | None, criterion: str, gamma: float, penalty: float | None, top: int, within: float | None, cap: int,
-    proof: str | None, summary: bool, as_json: bool, report: str | None, **arguments: Any,
+    proof: str | None, summary: bool, level: float, as_json: bool, report: str | None, **arguments: Any,
 ) -> int:  # fmt: skip
     """Find the best model over all sizes by an information criterion, and the models close to it.
 
@@ -105,7 +106,7 @@ def command(
         page = best_page(best, command=command_text(left_out=("report", "as_json", "summary")))
         with attempted():
             write_bytes(report, page.encode())
-    intervals = best.summary() if summary else None
+    intervals = best.summary(level=level) if summary else None
     if as_json:
         say(strict_json(best.as_dict() | ({} if intervals is None else {"summary": intervals.as_dict()})))
     else:

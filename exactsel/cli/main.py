@@ -77,8 +77,8 @@ class Carried(Exception):
 
 ELSEWHERE = {
     "--family": "--loss", "--nvmax": "-k", "--y": "--target", "--alpha": "--lam", "--must-have": "--force-in",
-    "--must-not": "--force-out", "--method": "--heuristic", "--summary": "an option of 'exactsel best'",
-    "--confint": "--summary of 'exactsel best'",
+    "--must-not": "--force-out", "--method": "--heuristic",
+    "--confint": "--summary", "--ci": "--summary",
 }  # fmt: skip
 """What other programs, other commands and earlier days call options."""
 

@@ -15,10 +15,10 @@ import click
 
 from exactsel import interrupts
 from exactsel.cli.compiling import tell_of_compiling
+from exactsel.cli.constraint_arguments import columns_in, constraint_in, groups_in, within_bounds
 from exactsel.cli.constraint_options import NAMES as CONSTRAINTS
 from exactsel.cli.constraint_options import constraint_options
 from exactsel.cli.data_options import model_options, preparing_options, reading_options
-from exactsel.cli.demands import columns_in, constraint_in, groups_in, within_bounds
 from exactsel.cli.named_files import InputFile, OutputFile
 from exactsel.cli.status import InstanceOrStatus
 from exactsel.cli.talk import say_line
@@ -148,6 +148,15 @@ def output_options(function: Decorated) -> Decorated:
     ):  # fmt: skip
         function = option(function)
     return function
+
+
+def summary_options(function: Decorated) -> Decorated:
+    """Whether to show standard errors, and the level of their intervals."""
+    level = click.option("--level", type=float, default=0.95, show_default=True, help="Set the level of the intervals.")
+    option = click.option(
+        "--summary", is_flag=True, help="Print R², standard errors and confidence intervals of the best model."
+    )
+    return option(level(function))
 
 
 @contextmanager

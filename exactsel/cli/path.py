@@ -30,6 +30,21 @@ if TYPE_CHECKING:
     from exactsel.studies.path import SolutionPath
 
 
+class PathCriterion(click.Choice[str]):
+    """The criterion a path is about; the table of a path shows the others anyway."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the criterion, or say which command chooses a model by another one."""
+        name = str(value).lower()
+        if name in {"aic", "aicc", "bic", "ebic", "hqic"}:
+            self.fail(
+                f"a path shows AIC, BIC and EBIC of each size without it; use exactsel best --criterion {name} for the "
+                "best model.",
+                param, ctx,
+            )  # fmt: skip
+        return super().convert(value, param, ctx)
+
+
 @click.command(
     "path",
     cls=Command,
@@ -46,7 +61,7 @@ if TYPE_CHECKING:
 @click.option("--lams", help="Solve for these ridge weights, separated by commas. Default: that of the instance.")
 @click.option(
     "--criterion",
-    type=click.Choice(["l0"]),
+    type=PathCriterion(["l0"]),
     help="Show the path of P(x) + lam0 ||x||_0 too, which says for which lam0 a size wins.",
 )
 @search_options

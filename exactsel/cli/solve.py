@@ -20,6 +20,7 @@ from exactsel.cli.options import (
     proof_option,
     read_problem,
     search_options,
+    summary_options,
 )
 from exactsel.cli.saving import checkpoint_options, saving
 from exactsel.cli.status import print_status, status_option
@@ -53,8 +54,9 @@ from exactsel.cli.workers import worker_options, workers_of
 )
 @click.option("--recheck", is_flag=True, help="Recompute every bound when it is recorded. This takes much longer.")
 @output_options
+@summary_options
 @click.option("--report", type=OutputFile(), help="Write a self-contained HTML report of the run to this file.")
-def command(report: str | None, **arguments: Any) -> int:
+def command(report: str | None, summary: bool, level: float, **arguments: Any) -> int:
     """Find the best model with at most k features, with a certified gap.
 
     Options override k, lam and loss of an .npz file. With --problem css the command finds the columns that span all
@@ -68,11 +70,14 @@ def command(report: str | None, **arguments: Any) -> int:
     from exactsel.files import check_target
     from exactsel.report.model import result_table
     from exactsel.solving.api import solve
+    from exactsel.to_plain import strict_json
 
     if arguments["status"] is not None:
         return print_status(arguments["status"], arguments["as_json"])
     check_target(report)
     targets = targets_of(arguments)
+    if summary and (arguments["method"] is not None or len(targets) > 1):
+        raise InputError("--summary is about one optimal model; leave out --method, and give one --target.")
     if arguments["method"] is not None:
         if len(targets) > 1:
             raise InputError("--method takes one target, but several are given; give one --target.")
@@ -102,8 +107,9 @@ def command(report: str | None, **arguments: Any) -> int:
         again = command_text(left_out=("report", "as_json", "quiet", "log_interval"))
         with attempted():
             write_report(report, result, problem, command=again, verify=check, signals=SIGNALS)
+    intervals = result.summary(level=level) if summary else None
     if arguments["as_json"]:
-        say(result.to_json())
+        say(strict_json(result.as_dict() | ({} if intervals is None else {"summary": intervals.as_dict()})))
     else:
-        say(result_table(result))
+        say(result_table(result) + ("" if intervals is None else f"\n\n{intervals}"))
     return exit_code(result.reached, result.termination)

@@ -52,7 +52,7 @@ class ProgressLog:
         self._write(f"minimise {problem.objective_text}")
         demands = demands_text(problem.describe())
         if demands:
-            self._write(f"demands  {demands}")
+            self._write(f"constraints  {demands}")
         self._null = problem.null_objective
         self._write(f"gap = (upper - lower) / |upper|   {tolerance}")
         if lacks_intercept(problem):

@@ -201,7 +201,7 @@ class Hierarchy:
 
     def __str__(self) -> str:
         count = sum(map(bool, self.parents))
-        return f"{self.kind} hierarchy ({count} units have parents)"
+        return f"{self.kind} hierarchy ({count} of the features ha{'s' if count == 1 else 've'} parents)"
 
     @cached_property
     def _edges(self) -> IntArray:

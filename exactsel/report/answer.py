@@ -47,7 +47,7 @@ def answer_text(result: Result) -> str:
     included, outside = (result.problem.get(name, ()) for name in ("force_in", "force_out"))
     related = any(result.problem.get(name) is not None for name in NAMES)
     count = "" if related else f" ({_supports(d - len(included) - len(outside), k - len(included))} choices of {k})"
-    demanded = " that the demands allow" if included or outside or related else ""
+    demanded = " that the constraints allow" if included or outside or related else ""
     valid_for = f" This holds for {result.valid_for}." if result.valid_for else ""
     share = f"{100 * result.gap:.2g} %"
     match result.claim:

@@ -48,7 +48,7 @@ def path_table(compared: Compared, width: int | None = None) -> str:
         left_out = ", ".join(TITLES.get(name, name) for name in widths if name not in kept)
         lines += ["", f"left out in this narrow terminal: {left_out}"]
     demands = demands_text(compared.path.results[0].problem)
-    lines += ["", f"demands: {demands}"] if demands else []
+    lines += ["", f"constraints: {demands}"] if demands else []
     lines += ["", "gap = (objective - lower) / |objective|, proven for each line"]
     lines += [
         f"advice: {advice}" for advice in dict.fromkeys(result.advice for result in compared.path.results) if advice

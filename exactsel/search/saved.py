@@ -29,10 +29,13 @@ from exactsel.search.state import Begun, SearchState, Stated
 from exactsel.start.primal_heuristics import Portions
 from exactsel.types import FloatArray, IntArray
 
-COUNTED = "dropped:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i unit:f told:f rounds:i"
+COUNTED = (
+    "min_pruned_bound:f proven:f next_id:i nodes:i bound_calls:i iterations:i depth:i discarded:i unit:f reported:f "
+    "rounds:i"
+)
 """Fields of a state that are numbers."""
 
-AS_THEY_ARE = f"{COUNTED} incumbent:r source:t scope:t walks:r phase:r seconds:r portions:r counted:r"
+AS_THEY_ARE = f"{COUNTED} incumbent:r source:t valid_for:t walks:r phase:r seconds:r portions:r counted:r"
 """Fields of a state that are saved as they are."""
 
 

@@ -131,5 +131,5 @@ def _models(problem: dict[str, Any]) -> str:
     if problem["problem"] == "css":
         noun = "column"
     kind = "choice of" if problem["problem"] == "css" else "model with"
-    allowed = " that meets the demands" if restricted(problem) else ""
+    allowed = " that meets the constraints" if restricted(problem) else ""
     return f"{kind} at most {k} {noun}{'' if k == 1 else 's'}{allowed}"

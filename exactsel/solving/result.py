@@ -330,7 +330,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         if self.full_data is not None:
             lines.insert(5, f"all rows     the best objective is {self.full_data}")
         if demands:
-            lines.insert(2, f"demands      {demands}")
+            lines.insert(2, f"constraints  {demands}")
         if self.proof is not None:
             lines.append(f"proof        {self.proof}   (check it with: {self._check_of_proof})")
         return "\n".join(lines)

@@ -15,6 +15,7 @@ from exactsel.problem.constraints import asked_again
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.registry import has_delta
 from exactsel.types import FloatArray
 from exactsel_certificates.equalities import Equalities
 
@@ -51,7 +52,7 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
     entries |= {"intercept": bool(centred), "scale": bool(scaled)}
     held = Instance(
         np.asarray(A), np.asarray(y), k=problem.k, lam=objective.asked_lam, loss=objective.loss.name,
-        delta=delta if objective.loss.name == "huber" else None, weights=weights, intercept=bool(centred),
+        delta=delta if "delta" in objective.loss_parameters else None, weights=weights, intercept=bool(centred),
         groups=None if entries["groups"] is None else tuple(entries["groups"]),
     )  # fmt: skip
     return held, entries
@@ -84,7 +85,7 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
     grouped = entries["groups"] is not None
     plain = Problem.prepared(
         A, y, entries["k"], intercept=entries["intercept"], scale=entries["scale"], weights=weights,
-        loss=entries["loss"], lam=entries["lam"], delta=entries["delta"] if entries["loss"] == "huber" else None,
+        loss=entries["loss"], lam=entries["lam"], delta=entries["delta"] if has_delta(entries["loss"]) else None,
         **({} if grouped else demands),
     )  # fmt: skip
     if grouped:

@@ -187,9 +187,9 @@ class BestModels(Readable):
         whole = self.complete and self.threshold >= self.value + within
         return Inclusion(within, len(kept), whole, {j: counts[j] for j in order}, {j: shares[j] for j in order})
 
-    def summary(self) -> Any:
+    def summary(self, *, level: float = 0.95) -> Any:
         """The summary of the best model, see :meth:`exactsel.Result.summary`."""
-        return self.result.summary()
+        return self.result.summary(level=level)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the JSON object of the command line."""
@@ -249,8 +249,8 @@ class BestModels(Readable):
             f"{self.sizes[0].size} to {self.last_size}",
         ]
         demands = demands_text(self.result.problem)
-        lines += [f"demands      {demands}"] if demands else []
-        lines += [f"scope        {self.valid_for}"] if self.valid_for else []
+        lines += [f"constraints  {demands}"] if demands else []
+        lines += [f"valid for    {self.valid_for}"] if self.valid_for else []
         lines += advice_lines(self.result, self.termination)
         if len(self.models) > 1 or not self.complete:
             lines.append(f"list         {self.listing}")
@@ -285,7 +285,7 @@ class BestModels(Readable):
         title, first, last = self.criterion.title, self.sizes[0].size, self.last_size
         beyond, better = self._words
         only = f" among {self.valid_for}" if self.valid_for else ""
-        allowed = " that meets the demands" if restricted(self.result.problem) else ""
+        allowed = " that meets the constraints" if restricted(self.result.problem) else ""
         models = f"no model with {first} to {last} {self._noun}{allowed}"
         if self.claim is Claim.HEURISTIC_ONLY:
             return "Nothing is proven: no lower bound is known."

@@ -119,15 +119,19 @@ class Certified(Readable, Gap):
     def _title(self) -> str:
         return "The best model known" if self.improved else "The search behind it"
 
+    def _labels(self) -> list[str]:
+        names = self.result.problem["feature_names"]
+        return [str(j) if names is None else f"{j} {names[j]}" for j in self.support]
+
     def _lines(self) -> list[str]:
         refit = "best coefficients" if self.converged else "the best coefficients that were found"
         how = f"{refit} on its support" if self.refitted else "coefficients as given"
         how = how if self.coef.size else "a selection of columns"
         limit = f"k = {self.result.problem['k']} {self.result._noun}s"
         problem = self.result.problem
-        allowed = " that meet the demands" if restricted(problem) else ""
+        allowed = " that meet the constraints" if restricted(problem) else ""
         lines = [
-            f"candidate    {', '.join(map(str, self.support)) or 'none'}   objective {self.value:.12g}   ({how})",
+            f"candidate    {', '.join(self._labels()) or 'none'}   objective {self.value:.12g}   ({how})",
             f"compared     with all models of at most {limit}{allowed} (the candidate has {len(self.support)})",
             f"claim        {self.claim_text}",
             f"gap          {self.gap:.3g}   (at most {self.absolute_gap:.6g} above the optimum)",

@@ -35,7 +35,7 @@ def comparison_table(comparison: Comparison) -> str:
     ]
     lines += _spreads(comparison)
     demands = demands_text(result.problem)
-    lines += [f"demands   {demands}"] if demands else []
+    lines += [f"constraints {demands}"] if demands else []
     lines += [f"left out  {method}: {reason}" for method, reason in comparison.left_out]
     return "\n".join(lines)
 

@@ -291,7 +291,9 @@ class SizeCriterion:
     def check_fit(self, objective: float, support: tuple[int, ...], null: float) -> None:
         """:class:`InputError` for a model that fits exactly, whose likelihood is unbounded."""
         if self.name != "l0" and self.likelihood.gaussian and objective <= EXACT_FIT * null:
+            size = len(support)
+            smaller = f"{option('k_max', min(10, size // 2))}, say," if size > 1 else f"another {option('target')}"
             raise InputError(
-                f"the model on columns {', '.join(map(str, support)) or 'none'} fits the target exactly, so that its "
-                f"likelihood has no bound and the criterion no meaning; give a smaller {option('k_max')} or lam > 0."
+                f"a model of {size} feature{'s' * (size != 1)} fits the target exactly, so its likelihood is unbounded "
+                f"and {self.title} has no meaning; give {smaller} or {option('lam')} > 0."
             )

@@ -152,7 +152,7 @@ class NearOptimal(Readable):
         lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.valid_for or 'all models'}"]
         demands = demands_text(self.result.problem)
         if demands:
-            lines.append(f"demands      {demands}")
+            lines.append(f"constraints  {demands}")
         lines += advice_lines(self.result, self.termination)
         if self.complete:
             unique = "no set of this size is" if not self.models else "yes" if self.unique else "no"

@@ -15,11 +15,11 @@ from samples import examples, sample
 
 from exactsel.algebra.curvature import balanced_curvature
 from exactsel.enumeration.closed_form import duplicates, walk_data
-from exactsel.kernels.bounded import bounded_room
-from exactsel.kernels.counting import MOST_SUSPECTS, count, count_room, distinct, eliminate, margin_for, sets_of
+from exactsel.kernels.bounded import bounded_workspace
+from exactsel.kernels.counting import MOST_SUSPECTS, count, count_workspace, distinct, eliminate, margin_for, sets_of
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree_count import CLEAR, count_of_columns
-from exactsel.kernels.subtree_fit import NONE, fit_reaches, formula, formula_room, value_of
+from exactsel.kernels.subtree_fit import NONE, fit_reaches, formula, formula_workspace, value_of
 from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN, SubtreeLimits, empty_walk, set_apart
 
 SEEDS = st.integers(0, 10**7)
@@ -50,7 +50,7 @@ def test_suspects_are_the_sets_that_are_not_positive_definite(seed):
     slots = int(rng.integers(1, min(m, 4) + 1))
     basis = rng.standard_normal((m, int(rng.integers(1, m + 3))))
     M = basis @ basis.T + rng.choice([-0.5, 0.05, 0.3]) * np.eye(m) * rng.random(m)
-    room = count_room(m)
+    room = count_workspace(m)
     room.M[:] = M
     found = count(m, slots, room)
     undecided = [{*line[line >= 0].tolist()} for line in room.undecided[: min(found, MOST_SUSPECTS)]]
@@ -71,7 +71,7 @@ def test_suspects_are_the_sets_that_are_not_positive_definite(seed):
 def test_elimination_is_the_schur_complement(seed):
     rng = np.random.default_rng(seed)
     problem = awkward_problem(seed, most=9)
-    data, room = walk_data(problem, None), count_room(problem.d)
+    data, room = walk_data(problem, None), count_workspace(problem.d)
     room.order[:] = rng.permutation(problem.d)
     included, level = int(rng.integers(0, problem.d + 1)), float(rng.random() * problem.gram.constant)
     margin = margin_for(data, level, problem.d)
@@ -104,7 +104,7 @@ def test_no_region_is_cleared_above_its_best_model(block):
             continue
         state = random_state(rng, problem)
         best = exact_best(problem, state)
-        data, room = walk_data(problem, None), count_room(problem.d)
+        data, room = walk_data(problem, None), count_workspace(problem.d)
         columns, fixed = ordered(state)
         walk = empty_walk(1, problem.d, problem.k, 100)
         slots = problem.k - fixed
@@ -121,7 +121,7 @@ def test_no_region_is_cleared_above_its_best_model(block):
             walk,
             0,
             room,
-            bounded_room(problem.d),
+            bounded_workspace(problem.d),
         )
         found = walk.support[0][walk.support[0] >= 0].tolist()
         better += np.isfinite(walk.value[0])
@@ -156,7 +156,7 @@ def test_fits_and_formula_are_never_above_the_exact_ones(block):
         skip = int(rng.integers(-1, columns.size)) if columns.size else -1
         left = [j for i, j in enumerate(columns.tolist()) if i != skip]
         whole = exact_fit(problem, left)
-        room = count_room(problem.d)
+        room = count_workspace(problem.d)
         level = levels_around(float(whole), rng)
         if fit_reaches(walk_data(problem, None), columns, columns.size, skip, level, room):
             reached += 1
@@ -169,9 +169,9 @@ def test_fits_and_formula_are_never_above_the_exact_ones(block):
         H, b = problem.hessian[np.ix_(columns, columns)], problem.gram.b[columns]
         x = np.linalg.lstsq(H, b, rcond=None)[0] * float(rng.choice([1.0, 1.0 + 1e-9, 0.5]))
         slots = min(problem.k - fixed, columns.size - fixed)
-        bound = formula(data, columns, x, fixed, columns.size, slots, NONE, NONE, formula_room(problem.d))
+        bound = formula(data, columns, x, fixed, columns.size, slots, NONE, NONE, formula_workspace(problem.d))
         assert not Fraction(bound) > best, seed
-        bound = formula(data, columns, x, columns.size, columns.size, 0, NONE, NONE, formula_room(problem.d))
+        bound = formula(data, columns, x, columns.size, columns.size, 0, NONE, NONE, formula_workspace(problem.d))
         assert not Fraction(bound) > whole, seed
         tight += bound >= float(whole) - 1e-6 * problem.gram.constant
     assert reached > 20
@@ -183,7 +183,7 @@ def test_fits_and_formula_are_never_above_the_exact_ones(block):
 def test_values_of_supports(seed):
     problem, rng = awkward_problem(seed), np.random.default_rng(seed)
     columns = rng.permutation(problem.d)[: rng.integers(0, problem.d + 1)]
-    value = value_of(walk_data(problem, None), columns, columns.size, count_room(problem.d))
+    value = value_of(walk_data(problem, None), columns, columns.size, count_workspace(problem.d))
     if np.isfinite(value):
         assert value == pytest.approx(float(exact_fit(problem, columns.tolist())), abs=1e-6 * problem.gram.constant)
 
@@ -200,7 +200,7 @@ def test_twins_bring_the_same_models(seed):
             assert problem.lam == 0
             assert exact_fit(problem, [j]) == exact_fit(problem, [twin]) == exact_fit(problem, [j, twin])
     columns, fixed = rng.permutation(problem.d), int(rng.integers(0, problem.d + 1))
-    room = count_room(problem.d)
+    room = count_workspace(problem.d)
     included, size = distinct(walk_data(problem, None), columns, fixed, problem.d, NONE, room)
     assert exact_fit(problem, room.order[:included].tolist()) == exact_fit(problem, columns[:fixed].tolist())
     assert exact_fit(problem, room.order[:size].tolist()) == exact_fit(problem, columns.tolist())

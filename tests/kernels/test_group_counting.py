@@ -17,15 +17,15 @@ from exactsel import Problem
 from exactsel.algebra.curvature import balanced_curvature
 from exactsel.enumeration.closed_form import walk_data
 from exactsel.kernels.counting import MOST_SUSPECTS
-from exactsel.kernels.group_counting import contracts, count_groups, factor, group_room, spare
+from exactsel.kernels.group_counting import contracts, count_groups, factor, group_workspace, spare
 from exactsel.kernels.node import FREE, IN
 from exactsel.kernels.subtree import scratch_space
 from exactsel.kernels.subtree_columns import cost_without, first_level, leave_out, put_in, write_without
 from exactsel.kernels.subtree_count import CLEAR, value_on
 from exactsel.kernels.subtree_fit import NONE, inverse_of, start_fit
 from exactsel.kernels.subtree_group_count import GroupData, Grouping, columns_of, count_of_groups, widest
-from exactsel.kernels.subtree_group_fit import fit_room, group_excess, group_formula, locate
-from exactsel.kernels.subtree_groups import group_rooms
+from exactsel.kernels.subtree_group_fit import fit_workspace, group_excess, group_formula, locate
+from exactsel.kernels.subtree_groups import group_workspaces
 from exactsel.kernels.subtree_record import SubtreeLimits, empty_walk
 from exactsel.problem.groups import GroupedUnits
 from exactsel_certificates.formula import Instance
@@ -70,7 +70,7 @@ def test_suspects_are_the_unions_that_are_not_positive_definite(seed):
     slots = int(rng.integers(1, min(groups, 3) + 1))
     basis = rng.standard_normal((m, int(rng.integers(1, m + 3))))
     M = basis @ basis.T + rng.choice([-0.5, 0.05, 0.3, 2.0]) * np.eye(m) * rng.random(m)
-    room = group_room(m, groups, 3)
+    room = group_workspace(m, groups, 3)
     room.counts.M[:] = M
     room.first[:] = np.concatenate([[0], np.cumsum(widths)])
     found = count_groups(groups, slots, room)
@@ -96,7 +96,7 @@ def test_suspects_are_the_unions_that_are_not_positive_definite(seed):
 def test_contractions_have_no_singular_value_above_one(seed):
     rng = np.random.default_rng(seed)
     rows, columns = rng.integers(1, 6, 2)
-    room = group_room(10, 2, 5)
+    room = group_workspace(10, 2, 5)
     X = rng.standard_normal((rows, columns))
     X *= (1.0 + float(rng.choice([-1e-1, -1e-6, -1e-12, 0.0, 1e-12, 1e-6]))) / np.linalg.norm(X, 2)
     room.product[:rows, :columns] = X
@@ -127,7 +127,7 @@ def test_no_region_of_groups_is_cleared_above_its_best_model(block):
         best = min(values.values())
         step = float(rng.choice([0.0, 1e-16, 1e-15, 1e-13, 1e-10, 1e-6, 0.1])) * float(rng.choice([-1, 1]))
         upper, tolerance = float(best) * (1.0 + step), float(rng.choice([0.0, 1e-12, 1e-6])) * float(best)
-        data, room = group_data(problem), group_room(problem.units.columns, problem.d, problem.units.columns)
+        data, room = group_data(problem), group_workspace(problem.units.columns, problem.d, problem.units.columns)
         walk = empty_walk(1, problem.d, problem.k, 100)
         outcome = count_of_groups(
             data, units, included, units.size, slots, SubtreeLimits(upper, tolerance, 100, np.inf, True), walk, 0, room
@@ -158,7 +158,7 @@ def test_no_region_of_groups_is_cleared_above_its_best_model(block):
 def test_layout_of_groups(seed):
     rng = np.random.default_rng(seed)
     problem = grouped(awkward_problem(seed, most=9), rng)
-    data, room = group_data(problem), group_room(problem.units.columns, problem.d, problem.units.columns)
+    data, room = group_data(problem), group_workspace(problem.units.columns, problem.d, problem.units.columns)
     units = rng.permutation(problem.d)
     included, slots = int(rng.integers(0, problem.d + 1)), int(rng.integers(0, 4))
     into = np.zeros(problem.units.columns, dtype=np.int64)
@@ -188,7 +188,7 @@ def test_fits_are_kept_up_to_date_group_by_group(seed):
     problem, curvature = independent_problem(rng)
     data, d = group_data(problem, curvature), problem.units.columns
     state = np.full(problem.d, FREE, dtype=np.int8)
-    stack, rooms = first_level(data, state, scratch_space(d, 1)[0]), group_rooms(d, problem.d, d)
+    stack, rooms = first_level(data, state, scratch_space(d, 1)[0]), group_workspaces(d, problem.d, d)
     assert start_fit(data.columns, stack)
     H, b, constant = problem.inner.hessian, problem.inner.gram.b, problem.inner.gram.constant
 
@@ -246,7 +246,7 @@ def test_formula_of_groups_is_the_reference_less_its_allowance(seed):
     if columns.size == 0:
         return
     columns = rng.permutation(columns)
-    room, x = fit_room(d, problem.d, d), rng.standard_normal(columns.size)
+    room, x = fit_workspace(d, problem.d, d), rng.standard_normal(columns.size)
     if rng.random() < 0.5:
         x = np.linalg.solve(problem.inner.hessian[np.ix_(columns, columns)], problem.inner.gram.b[columns])
     also = skip = NONE

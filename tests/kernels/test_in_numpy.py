@@ -25,7 +25,7 @@ from exactsel.kernels import (
     rows,
     triples,
 )
-from exactsel.kernels.counting import count_room, eliminate
+from exactsel.kernels.counting import count_workspace, eliminate
 from exactsel.losses.adjusted import adjusted
 from exactsel.losses.base import curvature_known
 
@@ -80,7 +80,7 @@ def room_for(rng, m):
         M[j, j] = np.inf
     if rng.random() < 0.2:
         M[m - 1, 0] = M[0, m - 1] = np.nan
-    return M, triples.triple_room(m + 3)
+    return M, triples.triple_workspace(m + 3)
 
 
 @given(SEEDS)
@@ -127,7 +127,7 @@ def test_elimination(seed):
         A[:, -1] = A[:, 0]
     problem = Problem(A, rng.standard_normal(n), min(d, 3), lam=float(rng.choice([0.1, 1e-9])))
     data = walk_data(problem, None)
-    rooms = [count_room(d), count_room(d)]
+    rooms = [count_workspace(d), count_workspace(d)]
     order, included = rng.permutation(d), int(rng.integers(0, d))
     level = float(rng.random()) * data.constant
     answers = []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import examples
 
-from exactsel.kernels.counting import count_room
+from exactsel.kernels.counting import count_workspace
 from exactsel.kernels.listing_count import NOT_COUNTED, count_data, suspected_sets
 from exactsel.kernels.node import FREE, IN, OUT
 
@@ -29,7 +29,7 @@ def quadratic(rng, m):
 
 
 def suspected(H, h, lengths, flags, slots, level):
-    room = count_room(h.size)
+    room = count_workspace(h.size)
     found = suspected_sets(count_data(H, h, lengths), flags, slots, level, room)
     return (
         None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import examples
 
-from exactsel.kernels.triples import LANES, triple_room, triples_clear
+from exactsel.kernels.triples import LANES, triple_workspace, triples_clear
 
 SEEDS = st.integers(0, 10**7)
 
@@ -59,7 +59,7 @@ def test_what_is_cleared_is_positive_semidefinite_in_fractions(seed):
     M = matrix_with(rng, m)
     if np.diagonal(M).min() <= 0.0 or not np.isfinite(M).all():
         return
-    if triples_clear(M, m, triple_room(m)):
+    if triples_clear(M, m, triple_workspace(m)):
         sizes = (2, 3)
         assert all(exactly_semidefinite(M, chosen) for size in sizes for chosen in combinations(range(m), size))
 
@@ -78,11 +78,11 @@ def test_one_bad_triple_or_pair_among_many_columns_is_never_cleared(seed):
     for (p, q), cosine in c.items():
         M[p, q] = M[q, p] = cosine * np.sqrt(M[p, p] * M[q, q])
     assert not exactly_semidefinite(M, (i, j, l))
-    assert not triples_clear(M, m, triple_room(m))
+    assert not triples_clear(M, m, triple_workspace(m))
     M[i, l] = M[l, i] = np.cos(angles[0]) * np.cos(angles[1]) * np.sqrt(M[i, i] * M[l, l])
     p, q = (i, l) if rng.random() < 0.5 else (i, j)
     M[p, q] = M[q, p] = (1.0 + off) * np.sqrt(M[p, p] * M[q, q])
-    assert not triples_clear(M, m, triple_room(m))
+    assert not triples_clear(M, m, triple_workspace(m))
 
 
 @pytest.mark.smoke
@@ -98,20 +98,20 @@ def test_what_is_far_from_singular_is_cleared(seed):
     sets = [chosen for size in (2, 3) for chosen in combinations(range(m), size)]
     smallest = min((np.linalg.eigvalsh(unit[np.ix_(chosen, chosen)])[0] for chosen in sets), default=1.0)
     if np.diagonal(M).min() > 0.0 and np.isfinite(M).all() and smallest > 1e-9:
-        assert triples_clear(M, m, triple_room(m))
+        assert triples_clear(M, m, triple_workspace(m))
 
 
 def test_columns_taken_out_are_not_looked_at():
     M = np.array([[1.0, 0.0, 0.0], [5.0, np.inf, 0.0], [0.2, 7.0, 1.0]])
-    assert triples_clear(M, 3, triple_room(3))
+    assert triples_clear(M, 3, triple_workspace(3))
     M[1, 1] = 1.0
-    assert not triples_clear(M, 3, triple_room(3))
-    assert triples_clear(M[:1, :1], 1, triple_room(1))
+    assert not triples_clear(M, 3, triple_workspace(3))
+    assert triples_clear(M[:1, :1], 1, triple_workspace(1))
 
 
 def test_a_room_used_before_makes_no_difference():
-    room, rng = triple_room(40), np.random.default_rng(1)
+    room, rng = triple_workspace(40), np.random.default_rng(1)
     for m in (40, 3, 17, 16, 2, 33, 1):
         basis = rng.standard_normal((m, m + 5))
         M = basis @ basis.T
-        assert triples_clear(M, m, room) == triples_clear(M, m, triple_room(m))
+        assert triples_clear(M, m, room) == triples_clear(M, m, triple_workspace(m))

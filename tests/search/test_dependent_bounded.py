@@ -17,8 +17,8 @@ from exactsel import Problem, Settings, solve
 from exactsel.algebra.extended import PRODUCT_ERROR, extended_products
 from exactsel.bounds.base import BoundOptions
 from exactsel.enumeration.closed_form import ClosedFormEnumeration, walk_data
-from exactsel.kernels.bounded import bounded_fit, bounded_room
-from exactsel.kernels.counting import count_room
+from exactsel.kernels.bounded import bounded_fit, bounded_workspace
+from exactsel.kernels.counting import count_workspace
 from exactsel.kernels.dependent_columns import independent
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.redundant_columns import only_bounded_models
@@ -63,7 +63,7 @@ def test_any_coefficients_give_a_bound(seed):
     x = rng.standard_normal(m) * float(rng.choice([0.0, 1.0]))
     if skip >= 0:
         x[skip] = 0.0
-    room = bounded_room(d)
+    room = bounded_workspace(d)
     level = float(rng.choice([0.0, data.constant * rng.random(), -np.inf]))
     bound = bounded_fit(data, columns, x, fixed, m, slots, skip, K, level, room)
     if not bound > -np.inf:
@@ -79,7 +79,7 @@ def test_any_coefficients_give_a_bound(seed):
 @examples(300, 600)
 def test_distances_are_not_too_small(seed):
     rng, problem = np.random.default_rng(seed), dependent_problem(seed)
-    data, room, d = walk_data(problem, None, bounded=True), count_room(problem.d), problem.d
+    data, room, d = walk_data(problem, None, bounded=True), count_workspace(problem.d), problem.d
     order = rng.permutation(d)
     room.order[:] = order
     included = int(rng.integers(0, d + 1))

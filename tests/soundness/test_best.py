@@ -261,7 +261,7 @@ def test_what_cannot_be_served_is_refused_in_one_sentence():
     assert "within is -1" in refused(problem, within=-1.0)
     assert "no option of a search" in refused(problem, start=[0])
     exact = Problem(np.eye(6)[:, :4], np.eye(6)[:, 1], 3)
-    assert "columns 1 fits the target exactly" in refused(exact)
+    assert "a model of 1 feature fits the target exactly" in refused(exact)
     with pytest.raises(UnsupportedError):
         best_model(ColumnSubsetProblem(problem.A, 2))
 

@@ -129,17 +129,17 @@ def test_texts_name_the_demands():
     )  # fmt: skip
     said = "in every model: d (3); in no model: b (1); intercept, not penalised; columns scaled"
     result = solve(problem)
-    assert f"demands      {said}" in str(result)
+    assert f"constraints  {said}" in str(result)
     certified = str(certify(problem, support=["a", "d"]))
     assert said in certified
-    assert "features that meet the demands (the candidate" in certified
-    assert "demands" not in str(certify(Problem(A, A[:, 0], 2, lam=0.1), support=[0]))
-    assert f"demands      {said}" in str(near_optimal(problem, tau=0.0))
-    assert f"demands: {said}" in path_table(Compared(solve_path(problem)))
-    assert f"demands   {said}" in comparison_table(compare(problem, methods="omp"))
+    assert "features that meet the constraints (the candidate" in certified
+    assert "constraints" not in str(certify(Problem(A, A[:, 0], 2, lam=0.1), support=[0]))
+    assert f"constraints  {said}" in str(near_optimal(problem, tau=0.0))
+    assert f"constraints: {said}" in path_table(Compared(solve_path(problem)))
+    assert f"constraints {said}" in comparison_table(compare(problem, methods="omp"))
     stream = io.StringIO()
     ProgressLog(stream).begin(problem, "0", "")
-    assert f"demands  {said}\n" in stream.getvalue()
+    assert f"constraints  {said}\n" in stream.getvalue()
     assert "no intercept" not in stream.getvalue()
     ProgressLog(stream).begin(Problem(A, A[:, 0] + 9.0, 2, lam=0.1), "0", "")
     assert "the model has no intercept" in stream.getvalue()

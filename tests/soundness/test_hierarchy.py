@@ -158,6 +158,6 @@ class TestDoors:
         write_report(tmp_path / "page.html", result, problem, signals=())
         page = (tmp_path / "page.html").read_text()
         assert "strong hierarchy: a*b (4) only with a (0) and b (1), c*d (9) only with d (3)" in page
-        assert "that the demands allow" in page
+        assert "that the constraints allow" in page
         assert "strong hierarchy" in str(result)
         assert all(status != "open" for _, status in result.tree().nodes(data="status"))

@@ -329,7 +329,7 @@ KEEP_NO_DEMANDS = ("scale", "offset", "force_in", "force_out", "hierarchy", "not
 LIMITS = ("nonnegative", "bounds", "max_coef", "sum_to", "equality")
 
 REFUSED: dict[tuple[str, str], str] = {
-    **{("convert", name): "an instance file holds the columns as they are and no demands" for name in KEEP_NO_DEMANDS},
+    **{("convert", name): "an instance file holds columns as they are and no constraints" for name in KEEP_NO_DEMANDS},
     **{(door, name): "verify and play only" for door in ("convert", "info") for name in LIMITS},
 }  # fmt: skip
 """Options that a command refuses, in so many words; anything else it must do right."""

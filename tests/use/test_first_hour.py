@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import warnings
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import exactsel
 from exactsel import DataWarning, InputError, Problem, UnsupportedError, solve
 from exactsel.cli.main import main
+from exactsel.errors import did_you_mean
 
 N = 40
 RNG = np.random.default_rng(3)
@@ -150,7 +153,13 @@ def test_a_perfect_fit_has_no_sign():
         (["solv", "x.csv"], "No such command 'solv'; did you mean 'solve'"),
         (["solve", "x.csv", "--family", "gaussian"], "No such option '--family'; it is --loss here."),
         (["best", "x.csv", "--must-have", "size"], "No such option '--must-have'; it is --force-in here."),
-        (["solve", "x.csv", "--summary"], "No such option '--summary'; it is an option of 'exactsel best' here."),
+        (["solve", "x.csv", "--confint"], "No such option '--confint'; it is --summary here."),
+        (["best", "houses.csv", "--target", "pirce"], "no column called 'pirce'; did you mean 'price'"),
+        (["path", "houses.csv", "--target", "price", "--criterion", "bic"], "use exactsel best --criterion bic for"),
+        (
+            ["solve", "houses.csv", "--target", "price", "--method", "omp", "--summary"],
+            "--summary is about one optimal model; leave out --method",
+        ),
         (
             ["certify", "houses.csv", "--target", "price", "--drop", "city", "--support", "sizes"],
             "called 'sizes'; did you mean 'size'; give a number",
@@ -168,6 +177,33 @@ def test_slips_on_the_command_line_are_answered(arguments, sentence, tmp_path, m
         main(arguments)
     assert ended.value.code == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_slip_in_a_short_name_is_answered():
+    assert did_you_mean("mgp", ["weight", "mpg"]) == "; did you mean 'mpg'"
+    assert did_you_mean("xyz", ["weight", "mpg"]) == ""
+
+
+def test_solve_shows_intervals_of_a_level(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    HOUSES.to_csv("houses.csv", index=False)
+    arguments = ["solve", "houses.csv", "--target", "price", "--drop", "city", "-k", "1", "--quiet", "--summary"]
+    with pytest.raises(SystemExit):
+        main([*arguments, "--level", "0.9"])
+    assert "90 % interval" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main([*arguments, "--json"])
+    assert json.loads(capsys.readouterr().out)["summary"]["level"] == 0.95
+
+
+def test_wide_data_are_told_to_limit_the_sizes_and_then_are_solved():
+    rng = np.random.default_rng(2)
+    A = rng.normal(size=(12, 20))
+    y = 3.0 * A[:, 4] + 0.1 * rng.normal(size=12)
+    with pytest.raises(InputError, match=r"a model of \d+ features fits .* exactly.* give k_max=\d+, say") as error:
+        exactsel.best_model(A, y)
+    limit = int(re.search(r"k_max=(\d+)", str(error.value))[1])
+    assert 4 in exactsel.best_model(A, y, k_max=limit).support
 
 
 def test_certify_compares_with_models_of_the_candidates_size(tmp_path, monkeypatch, capsys):

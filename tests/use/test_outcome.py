@@ -26,7 +26,7 @@ PLAIN = {"problem": "regression", "k": 5}
          "Optimal as far as rounding tells: no model with at most 5 features has an objective lower by more than "
          "1.1e-13 times the empty model's."),
         (Claim.OPTIMAL, (1.0, 1.0), {**PLAIN, "k": 1, "force_in": (0,)},
-         "Optimal: no model with at most 1 feature that meets the demands has a lower objective"),
+         "Optimal: no model with at most 1 feature that meets the constraints has a lower objective"),
         (Claim.OPTIMAL, (1.0, 1.0), {**PLAIN, "unit": "group"}, "no model with at most 5 groups has"),
         (Claim.OPTIMAL, (1.0, 1.0), {"problem": "css", "k": 2}, "no choice of at most 2 columns has a lower"),
         (Claim.WITHIN_EPS, (1.0, 1.0 - 1e-4), PLAIN,
@@ -63,4 +63,4 @@ def test_results_say_it():
     wanting = certify(Problem(A, y, 1), candidate=[4])
     assert "Not proven optimal: no model with at most 1 feature has" in str(wanting)
     assert wanting.result.claim_text in str(wanting)
-    assert "that meets the demands" in solve(A, y, 2, force_in=[4]).claim_text
+    assert "that meets the constraints" in solve(A, y, 2, force_in=[4]).claim_text

@@ -167,7 +167,7 @@ class TestExchanges:
         assert {exchange.column for exchange in around.exchanges} == {*result.support} - {5}
         assert all(exchange.replacement not in (0, None) for exchange in around.exchanges)
         shown = checked_page(run_page(result, problem)).shown
-        assert "that the demands allow" in shown
+        assert "that the constraints allow" in shown
         assert "in every model: 5; in no model: 0" in shown
 
     def test_every_column_chosen(self):
