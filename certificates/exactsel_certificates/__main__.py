@@ -47,6 +47,7 @@ from exactsel_certificates.estimate import Estimate
 from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.group_limits import Limits
+from exactsel_certificates.losses import has_threshold, loss_from
 from exactsel_certificates.sparse_files import ENDINGS, SparseFile, is_archive, of_archive, read_text
 from exactsel_certificates.unit_names import meant
 
@@ -92,6 +93,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--loss", help="quadratic, huber, logistic, squared_hinge or poisson")
     parser.add_argument("--lam", type=float, help="ridge weight of (lam/2)||x||^2")
     parser.add_argument("--delta", type=float, help="Huber threshold")
+    parser.add_argument("--loss-from", help="installed package whose formulas of --loss to trust; none is loaded else")
+    parser.add_argument("--loss-parameter", action="append", default=[], help="NAME=VALUE of such a loss; repeat it")
     parser.add_argument("--groups", type=_groups, help="columns chosen together, by number: 0,1,2;4,5")
     for name, (_, lines) in READERS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", help=f"text file, {lines}")
@@ -165,10 +168,11 @@ def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     if y is None or options.k is None:
         raise ValueError("the instance is a sparse matrix without y and k; give --target and --k.")
     loss = options.loss or "quadratic"
-    delta = np.inf if loss != "huber" else options.delta
+    delta = options.delta if has_threshold(loss) else np.inf
+    plugin = loss_from(options.loss_from, loss, options.loss_parameter)
     return SparseInstance(
         found.A, y, min(options.k, found.A.shape[1]), loss, 0.0 if options.lam is None else options.lam, delta,
-        options.force_in, options.force_out, options.intercept, _box(options, found.A.shape[1], named=False),
+        options.force_in, options.force_out, options.intercept, _box(options, found.A.shape[1], named=False), plugin,
     )  # fmt: skip
 
 
@@ -210,7 +214,8 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     if options.problem == "css":
         return ColumnInstance(A, k)
     loss = str(given("loss", "quadratic"))
-    delta = float(given("delta")) if loss == "huber" else np.inf
+    delta = float(given("delta")) if has_threshold(loss) else np.inf
+    plugin = loss_from(options.loss_from, loss, options.loss_parameter)
     lam = float(given("lam"))
     intercept = options.intercept or bool(stored.get("intercept", False))
     forced = (options.force_in, options.force_out)
@@ -223,9 +228,11 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     if intercept or scale or weights is not None or equalities is not None:
         return GivenInstance(
             A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale, equalities,
-            hierarchy=hierarchy, box=box,
+            hierarchy=hierarchy, box=box, plugin=plugin,
         )  # fmt: skip
-    return Instance(A, stored["y"], k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy, box=box)
+    return Instance(
+        A, stored["y"], k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy, box=box, plugin=plugin
+    )
 
 
 def _box(options: argparse.Namespace, d: int, named: bool = True) -> Box | None:

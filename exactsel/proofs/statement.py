@@ -59,7 +59,7 @@ class _Regression:
         self._taken = 0.0
         self._lower: dict[tuple[float, float, bool], float] = {}
         # What models cost, and most of what preparing the data can do, does not depend on how large they may be.
-        about = instance.loss, instance.lam, instance.delta, instance.force_out
+        about = instance.formulas, instance.lam, instance.force_out
         alike: dict[str, Any] = {"about": about, "preparation": objective.preparation, "uppers": {}}
         if instance.box is None:
             last = objective.shared.get("said", alike)

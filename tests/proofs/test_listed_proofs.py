@@ -23,6 +23,7 @@ from exactsel_certificates.container import CLOSE, COUNTED, MINORANT, USE, Malfo
 from exactsel_certificates.formula import objective
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.levels import find_levels
+from exactsel_certificates.losses import loss_of
 from exactsel_certificates.minorant import minorant
 from exactsel_certificates.minorant_regions import BelowMinorant, MinorantRegions
 from exactsel_certificates.points import Points
@@ -105,7 +106,8 @@ def test_curvatures_of_rows_hold_on_their_intervals():
     for _ in range(1500):
         loss, z, y, low, high = random_row(rng)
         delta = getattr(loss, "delta", np.inf)
-        w = float(curvatures(loss.name, delta, *(np.array([v]) for v in (z, y, low, high)))[0])
+        checked = loss_of(loss.name, delta)
+        w = float(curvatures(checked, *(np.array([v]) for v in (z, y, low, high)))[0])
         near = z + np.array([-1e-3, 1e-3])
         grid = [t for t in np.concatenate([np.linspace(low, high, 60), near]) if low <= t <= high]
         smallest = float(min((secant(loss, t, z, y) for t in grid if abs(t - z) > 1e-4), default=np.inf))
@@ -118,7 +120,7 @@ def test_curvatures_of_rows_hold_on_their_intervals():
         row = second.huber(Fraction(delta), *exactly) if loss.name == "huber" else second.logistic_row(*exactly)
         assert float(row[2]) <= smallest + 1e-10
         assert w <= float(row[2]) + 1e-9
-        value, slope = values_and_slopes(loss.name, delta, np.array([z]), np.array([y]))
+        value, slope = values_and_slopes(checked, np.array([z]), np.array([y]))
         assert float(row[0]) == pytest.approx(value[0], rel=1e-14)
         assert float(row[1]) == pytest.approx(slope[0], rel=1e-14)
 
@@ -178,7 +180,7 @@ def check_minorant(seed, folder, monkeypatch):
             x = coef
             if about.intercept:
                 z = (about.A @ coef)[None]
-                x = np.append(coef, find_levels(about.loss, about.delta, about.y, about.weights, z)[0])
+                x = np.append(coef, find_levels(about.formulas, about.y, about.weights, z)[0])
             true = objective(about, coef)
             assert true > level or value_of(q, x) <= true * (1 + 1e-11)
     return 1, accepted

@@ -119,6 +119,12 @@ def test_the_packages_are_found():
     assert len(SOURCES) > len(PACKAGES)
 
 
+def _is_formula(path: Path, name: str) -> bool:
+    """Whether it is a method that ``Loss`` and ``ExactLoss`` of the checker describe."""
+    interface = name.startswith(("Loss.", "ExactLoss."))
+    return name_of(path).startswith("certificates/exactsel_certificates/losses/") and "." in name and not interface
+
+
 @pytest.mark.smoke
 @in_sources
 def test_public_names_have_docstrings(path):
@@ -126,7 +132,7 @@ def test_public_names_have_docstrings(path):
     undocumented = [
         f"{name} (line {node.lineno})"
         for name, node in public_definitions(tree.body)
-        if not ast.get_docstring(node) and not node.name.startswith(("point_", "rows_"))
+        if not ast.get_docstring(node) and not node.name.startswith(("point_", "rows_")) and not _is_formula(path, name)
     ]
     if tree.body and not ast.get_docstring(tree):
         undocumented.insert(0, "the module itself")
@@ -201,7 +207,7 @@ def test_problems_are_asked_for_what_they_have(path):
 
 
 ANY_BY_ROOM = {
-    "certificates": 66, "dev": 17, "exactsel": 12, "exactsel/_jit": 198, "exactsel/algebra": 4, "exactsel/bounds": 20,
+    "certificates": 60, "dev": 17, "exactsel": 12, "exactsel/_jit": 198, "exactsel/algebra": 4, "exactsel/bounds": 20,
     "exactsel/cli": 54, "exactsel/data": 30, "exactsel/enumeration": 2, "exactsel/kernels": 414,
     "exactsel/losses": 78, "exactsel/nodes": 4, "exactsel/observers": 4, "exactsel/problem": 79,
     "exactsel/proofs": 8, "exactsel/report": 3, "exactsel/search": 11, "exactsel/sklearn": 41,
