@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from .bounds import column_called
 from .unit_names import Unclear
-
-SMALLEST, LARGEST = 1e-60, 1e60
+from .values import LARGEST, SMALLEST
 
 TOLERANCE = F(1, 10**12)
 """An equality holds up to this part of the sizes of its terms and of its right-hand side."""
