@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from .bounds import checked_bounds
 from .constraints import arguments_of, demands_of, is_asked
 from .demands import Demands
-from .equalities import Equalities, equalities_of
+from .equalities import Equalities, checked_equalities
 from .losses import LOSSES, Loss
 from .values import LARGEST, SMALLEST, Outside, choice, double, listed, refuse, shown, whole
 
@@ -82,18 +82,9 @@ def problem_of(
     return Problem(
         rows, target, limit, kind(delta), _ridge(lam), have, banned,
         None if weights is None else _row_weights(weights, n), level, scale, units, together,
-        [] if bounds is None else checked_bounds(bounds, d, scale), _equalities(equalities, kind, d),
+        [] if bounds is None else checked_bounds(bounds, d, scale),
+        None if equalities is None else checked_equalities(equalities, d, kind.by_products),
     )  # fmt: skip
-
-
-def _equalities(given: Any, loss: type[Loss], d: int) -> Equalities | None:
-    found = None if given is None else equalities_of(given, d)
-    if given is not None and (found is None or not loss.by_products):
-        raise Outside(
-            "the equalities are none, or the loss is not quadratic, but rows, right-hand sides and powers of two were "
-            "expected."
-        )
-    return found
 
 
 def _flags(level: object, scale: object) -> None:
@@ -159,20 +150,3 @@ def _partition(groups: object, d: int) -> list[list[int]]:
     if any(group != sorted(group) for group in held) or [g[0] for g in held] != sorted(g[0] for g in held):
         raise Outside("the groups or their columns are out of order, but the order of their columns was expected.")
     return held
-
-
-def checked_bounds(bounds: object, d: int, scale: bool) -> list[list[float]]:
-    """The limits of coefficients, lower ones and upper ones."""
-    sides = listed("the bounds", bounds)
-    if len(sides) != 2 or not all(isinstance(v, float) and v == v for side in sides for v in listed("bounds", side)):
-        raise Outside("the bounds hold something else than lower and upper doubles, but these were expected.")
-    lower, upper = ([v + 0.0 for v in side] for side in sides)  # 0 has no sign
-    if len(lower) != d or len(upper) != d:
-        raise Outside(f"there are {len(lower)} lower and {len(upper)} upper bounds, but {d} of each were expected.")
-    if not all(v <= 0 for v in lower) or not all(v >= 0 for v in upper):
-        raise Outside("0 does not lie between all bounds, but no coefficient may be kept away from it.")
-    if not any(math.isfinite(v) for v in [*lower, *upper]):
-        raise Outside("all bounds are infinite, but at least one that limits something was expected.")
-    if scale and any(v and math.isfinite(v) for v in [*lower, *upper]):
-        raise Outside("columns are scaled and have bounds other than 0, but only one of the two was expected.")
-    return [lower, upper]

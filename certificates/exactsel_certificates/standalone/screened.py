@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 from .algebra import dot
 from .arrays import MOST
+from .bounds import checked_bounds
 from .constraints import arguments_of, is_asked
-from .domain import checked_bounds, problem_of
+from .domain import problem_of
 from .losses import Loss
 from .regression import Regression
 from .sparse import Sparse, in_domain, of_table
