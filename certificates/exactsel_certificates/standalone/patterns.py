@@ -37,13 +37,8 @@ class Patterns:
     def __init__(self, r: Regression, level: F, demands: Demands | None = None) -> None:
         """``demands`` say which sets of columns may be chosen, where not all may."""
         self.r, self.level, self.demands = r, level, demands
-        self.usable = (
-            r.loss.pattern_logs is not None
-            and r.loss.by_leaves
-            and r.lam > 0
-            and all(len(group) == 1 for group in r.groups)
-        )
-        self.usable &= all(w.denominator == 1 for w in r.weights) and r.weight <= HEAVIEST
+        self.usable = r.loss.pattern_logs is not None and r.lam > 0 and all(len(group) == 1 for group in r.groups)
+        self.usable &= r.loss.by_leaves and all(w.denominator == 1 for w in r.weights) and r.weight <= HEAVIEST
         self.top = math.floor(level * UNIT) + 1
         self.f, self.many = r.loss.pattern_logs or {}, 1 + len(r.y) / ROWS_A_DIGIT
         self.planes = planes([int(w) for w in r.weights]) if self.usable else []
