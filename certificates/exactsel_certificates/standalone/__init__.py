@@ -18,13 +18,5 @@ from .selections import Selections
 from .work import Beyond, TooMuch
 
 __all__ = [
-    "LOSSES",
-    "Beyond",
-    "Malformed",
-    "Regression",
-    "Selections",
-    "TooMuch",
-    "check",
-    "problem_hash",
-    "semidefinite",
-]
+    "LOSSES", "Beyond", "Malformed", "Regression", "Selections", "TooMuch", "check", "problem_hash", "semidefinite",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The losses of the second checker, one file each: every class in this folder is found by its name."""
+"""The losses of the second checker: each is a file of this folder, whose name is that of the loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LOSSES", "Loss"]
 def _classes() -> Iterator[type[Loss]]:
     for module in iter_modules(__path__):
         for value in vars(import_module(f".{module.name}", __name__)).values():
-            if isinstance(value, type) and issubclass(value, Loss) and value is not Loss:
+            if isinstance(value, type) and issubclass(value, Loss) and vars(value).get("name") == module.name:
                 yield value
 
 
