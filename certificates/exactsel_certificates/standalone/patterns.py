@@ -40,7 +40,7 @@ class Patterns:
         self.usable = r.loss.pattern_logs is not None and r.lam > 0 and all(len(group) == 1 for group in r.groups)
         self.usable &= r.loss.by_leaves and all(w.denominator == 1 for w in r.weights) and r.weight <= HEAVIEST
         self.top = math.floor(level * UNIT) + 1
-        self.f, self.many = r.loss.pattern_logs or {}, 1 + len(r.y) / ROWS_A_DIGIT
+        self.f, self.many = {} if r.loss.pattern_logs is None else r.loss.pattern_logs, 1 + len(r.y) / ROWS_A_DIGIT
         self.planes = planes([int(w) for w in r.weights]) if self.usable else []
         self.bits: dict[int, int | None] = {}
         self.closed: dict[frozenset[int], bool] = {}
