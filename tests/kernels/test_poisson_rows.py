@@ -18,9 +18,9 @@ from exactsel.losses.adjusted import adjusted
 from exactsel_certificates.losses import exactly, loss_of
 from exactsel_certificates.losses.poisson import exp_less_line
 from exactsel_certificates.scaled import scaled
-from exactsel_certificates.standalone import rows as standalone
+from exactsel_certificates.standalone.losses.poisson import Poisson as ExactPoisson
 
-LOSS, CHECKED = Poisson(), exactly(loss_of("poisson"))
+LOSS, CHECKED, EXACT = Poisson(), exactly(loss_of("poisson")), ExactPoisson(1.0)
 ONE = scaled([1.0])
 U = F(1, 2**53)
 
@@ -68,7 +68,7 @@ def test_rows_against_fifty_digits(seed):
         assert true <= F(above[row]) <= true + 200 * U * (size + F(math.exp(p)) + F(abs(t * p)) + F(t)) + F(1, 10**290)
         exact = CHECKED.exact_value(scaled([p]), scaled([t]), ONE)
         assert true <= exact <= true + F(1, 10**40) * (F(math.exp(p)) + abs(F(t) * F(p)) + F(t) * 50) + F(1, 10**390)
-        assert true <= standalone.poisson(F(p), F(t))
+        assert true <= EXACT.value(F(p), F(t))
 
 
 @pytest.mark.parametrize("seed", sample(6, 300, smoke=2))
@@ -93,7 +93,7 @@ def test_dual_values_are_never_above_the_truth(seed):
         exact = CHECKED.exact_minus_conjugate(scaled([g]), scaled([t]), ONE)
         assert exact <= true
         assert true - exact <= F(1, 10**40) * (F(size) + F(t) + 1)
-        assert standalone.counted(F(g), F(t)) <= true
+        assert EXACT.minus_conjugate(F(g), F(t)) <= true
     base, _ = adjusted_dual(adjusted(LOSS, weights, False, z.size), z.copy(), y, b)
     slopes = [max(F(g) / F(w), -F(t)) for g, w, t in zip(b.tolist(), weights.tolist(), y.tolist(), strict=True)]
     each = (F(w) * minus_conjugate_of(g, F(t)) for g, w, t in zip(slopes, weights.tolist(), y.tolist(), strict=True))

@@ -28,9 +28,8 @@ from exactsel_certificates.minorant import minorant
 from exactsel_certificates.minorant_regions import BelowMinorant, MinorantRegions
 from exactsel_certificates.points import Points
 from exactsel_certificates.row_curvature import curvatures, values_and_slopes
-from exactsel_certificates.standalone import Beyond, Malformed, check
+from exactsel_certificates.standalone import LOSSES, Beyond, Malformed, check
 from exactsel_certificates.standalone import estimate as second_estimate
-from exactsel_certificates.standalone import minorant as second
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
 
 TINY = 1e-12
@@ -117,7 +116,8 @@ def test_curvatures_of_rows_hold_on_their_intervals():
         assert w >= 0.97 * min(smallest, bend) - 1e-9 or loss.name == "huber"
         # The second checker's, in fractions, which rounds less.
         exactly = [Fraction(v) for v in (z, low, high, y)]
-        row = second.huber(Fraction(delta), *exactly) if loss.name == "huber" else second.logistic_row(*exactly)
+        row = LOSSES[loss.name](delta).tangent(*exactly)
+        assert row is not None
         assert float(row[2]) <= smallest + 1e-10
         assert w <= float(row[2]) + 1e-9
         value, slope = values_and_slopes(checked, np.array([z]), np.array([y]))
