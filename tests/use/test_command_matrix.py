@@ -358,12 +358,15 @@ def cells() -> list[tuple[str, str]]:
 
 @cache
 def tried_each_time() -> set[tuple[str, str]]:
-    """All cases of ``solve``, what is refused, and of each other door a case for each option: all share one reader."""
-    found, seen = {*REFUSED_CASES}, set()
-    for door, name in cells():
-        if (new := {(door, option) for option in GIVEN[name]}) - seen or new & {*REFUSED} or door == "solve":
-            found.add((door, name))
-            seen |= new
+    """All cases of ``solve``, what is refused, and of each other door a few cases that have all its options."""
+    found = {*REFUSED_CASES, *(at for at in cells() if at[0] == "solve")}
+    found |= {(door, name) for door, name in cells() if {(door, option) for option in GIVEN[name]} & {*REFUSED}}
+    for door in DOORS:
+        names = [name for at, name in cells() if at == door]
+        seen = {option for at, name in found if at == door for option in GIVEN[name]}
+        while names and (best := max(names, key=lambda name: len({*GIVEN[name]} - seen))) and {*GIVEN[best]} - seen:
+            found.add((door, best))
+            seen |= {*GIVEN[best]}
     return found
 
 
