@@ -359,14 +359,12 @@ def cells() -> list[tuple[str, str]]:
 @cache
 def tried_each_time() -> set[tuple[str, str]]:
     """All cases of ``solve``, what is refused, and of each other door a few cases that have all its options."""
-    found = {*REFUSED_CASES, *(at for at in cells() if at[0] == "solve")}
-    found |= {(door, name) for door, name in cells() if {(door, option) for option in GIVEN[name]} & {*REFUSED}}
+    refused = {at for at in cells() if {(at[0], option) for option in GIVEN[at[1]]} & {*REFUSED}}
+    found = {*REFUSED_CASES, *refused, *(at for at in cells() if at[0] == "solve")}
     for door in DOORS:
-        names = [name for at, name in cells() if at == door]
-        seen = {option for at, name in found if at == door for option in GIVEN[name]}
-        while names and (best := max(names, key=lambda name: len({*GIVEN[name]} - seen))) and {*GIVEN[best]} - seen:
-            found.add((door, best))
-            seen |= {*GIVEN[best]}
+        names, seen = [name for at, name in cells() if at == door], set()
+        while (best := max(names, key=lambda name: len({*GIVEN[name]} - seen))) and {*GIVEN[best]} - seen:
+            found, seen = found | {(door, best)}, seen | {*GIVEN[best]}
     return found
 
 
