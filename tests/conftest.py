@@ -36,7 +36,7 @@ if os.environ["EXACTSEL_JIT"] == "1":
 for blas in ThreadpoolController().select(user_api="blas").lib_controllers:
     blas.set_num_threads(1)  # those of several workers take turns spinning: a tenth of all the time, for small matrices
 
-settings.register_profile("same", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("same", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("other", deadline=None, print_blob=True)
 settings.load_profile("same")
 

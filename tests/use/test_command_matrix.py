@@ -358,12 +358,13 @@ def cells() -> list[tuple[str, str]]:
 
 @cache
 def tried_each_time() -> set[tuple[str, str]]:
-    """All cases of ``solve``, what is refused, and of each other door a case for each option: all share one reader."""
-    found, seen = {*REFUSED_CASES}, set()
-    for door, name in cells():
-        if (new := {(door, option) for option in GIVEN[name]}) - seen or new & {*REFUSED} or door == "solve":
-            found.add((door, name))
-            seen |= new
+    """All cases of ``solve``, what is refused, and of each other door a few cases that have all its options."""
+    refused = {at for at in cells() if {(at[0], option) for option in GIVEN[at[1]]} & {*REFUSED}}
+    found = {*REFUSED_CASES, *refused, *(at for at in cells() if at[0] == "solve")}
+    for door in DOORS:
+        names, seen = [name for at, name in cells() if at == door], set()
+        while (best := max(names, key=lambda name: len({*GIVEN[name]} - seen))) and {*GIVEN[best]} - seen:
+            found, seen = found | {(door, best)}, seen | {*GIVEN[best]}
     return found
 
 
