@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -111,18 +112,22 @@ def tested(inside: Path, place: Path, arguments: Sequence[str], jobs: int) -> st
     return told.strip().splitlines()[-1].strip("= ")
 
 
-def readme_followed(inside: Path, place: Path, folder: Path) -> str:
-    """How many blocks of the README ran, on what is installed, in a new folder with the example data."""
-    folder.mkdir()
+def readme_followed(inside: Path, place: Path, folder: Path, wheel: Path) -> str:
+    """How many blocks of the README ran: commands with the wheel alone, Python with what it says to install."""
+    text = (place / "README.md").read_text(encoding="utf-8")
+    commands = [body for kind, body in BLOCK.findall(text) if kind == "bash"]
+    lines = [body for kind, body in BLOCK.findall(text) if kind == "python"]
     program = inside.with_name("exactsel")
+    folder.mkdir()
+    install(inside, wheel)
     must(program, "data", "instances", "--copy", "instances", cwd=folder)
-    blocks = BLOCK.findall((place / "README.md").read_text(encoding="utf-8"))
-    for kind, body in blocks:
-        if kind == "python":
-            must(inside, "-c", body, cwd=folder)
-        else:
-            must("bash", "-ec", body.replace("exactsel ", f"{program} "), cwd=folder)
-    return f"{len(blocks)} blocks of commands ran"
+    for body in commands:
+        must("bash", "-ec", body.replace("exactsel ", f"{program} "), cwd=folder)
+    asked = shlex.split(text.partition("    pip install ")[2].partition("\n")[0])
+    install(inside, *(word.replace("exactsel", str(wheel)) for word in asked))
+    for body in lines:
+        must(inside, "-c", body, cwd=folder)
+    return f"{len(commands)} blocks of commands and {len(lines)} of Python ran"
 
 
 def smoke_tests(place: Path) -> list[str]:
@@ -142,10 +147,11 @@ class Trial:
         self.lines: list[str] = []
         self.failed = False
 
-    def note(self, part: str, step: Callable[[], str]) -> None:
+    def note(self, part: str, step: Callable[..., str], *arguments: object) -> None:
         """Print what a step says, or how it fails; the steps after it are tried all the same."""
         try:
-            line = f"{self.python}, {part}: {step()}"
+            said = step(*arguments)
+            line = f"{self.python}, {part}: {said}"
         except click.ClickException as error:
             self.failed = True
             line = f"{self.python}, {part}: FAILED"
@@ -157,7 +163,7 @@ class Trial:
         """Make the environment; the version of its Python."""
         must(self.python, "-m", "venv", "--clear", self.folder / "venv")
         self.python = must(self.inside, "-c", "import platform; print('Python', platform.python_version())").strip()
-        return "a new environment"
+        return "made"
 
     def smoke(self, package: Path, *requirements: str | Path) -> str:
         """Install a package, with what the tests need, and run the smoke tier."""
@@ -167,9 +173,8 @@ class Trial:
         return tested(self.inside, self.place, smoke_tests(self.place), self.jobs)
 
     def readme(self, wheel: Path) -> str:
-        """Install the wheel without extras, and follow the README."""
-        install(self.inside, wheel)
-        return readme_followed(self.inside, self.place, self.folder / "readme")
+        """Follow the README with the wheel."""
+        return readme_followed(self.inside, self.place, self.folder / "readme", wheel)
 
     def estimators(self, wheel: Path, version: str) -> str:
         """Install the wheel beside a version of scikit-learn, and run the tests of the estimators."""
@@ -215,14 +220,13 @@ def main(
             if trial.failed:
                 continue
             for version in versions:
-                trial.note(f"scikit-learn {version}", lambda v=version: trial.estimators(packages[WHEEL], v))
+                trial.note(f"scikit-learn {version}", trial.estimators, packages[WHEEL], version)
             if old:
-                trial.note("oldest libraries", lambda: trial.smoke(packages[WHEEL], *oldest()))
+                trial.note("oldest libraries", trial.smoke, packages[WHEEL], *oldest())
             if not versions and not old:
-                if WHEEL in parts:
-                    trial.note("README with the wheel alone", lambda: trial.readme(packages[WHEEL]))
+                trial.note("README with the wheel", trial.readme, packages[WHEEL])
                 for part in parts:
-                    trial.note(f"smoke tier of the {part}", lambda p=part: trial.smoke(packages[p]))
+                    trial.note(f"smoke tier of the {part}", trial.smoke, packages[part])
             shutil.rmtree(trial.folder)
         failed = [trial.python for trial in trials if trial.failed]
         click.echo("\n".join(("", *(line for trial in trials for line in trial.lines))))
