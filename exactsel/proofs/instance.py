@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, either
 from exactsel.losses.base import curvature_known
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
@@ -108,9 +108,11 @@ def _formulas(objective: Objective) -> dict[str, Any]:
     if type(loss) in CHECKABLE:
         return {"loss": loss.name, "delta": parameters.get("delta", np.inf)}
     if not isinstance(loss, Checkable):
+        known = ", ".join(each.name for each in CHECKABLE)  # type: ignore[attr-defined]
         raise UnsupportedError(
-            f"a proof file cannot speak of '{loss.name}', which its checker does not know; leave the proof out, use a "
-            f"loss that comes with exactsel, or give the loss a method checked_by."
+            f"the checker does not know the loss '{loss.name}', and proofs, rechecks and workers rely on it; leave out "
+            f"{either('proof, recheck and executor', '--proof, --recheck and --executor')}, use one of {known}, or give "
+            f"the loss a method checked_by."
         )
     made = loss.checked_by()
     if made.name != loss.name or dict(made.parameters) != parameters:

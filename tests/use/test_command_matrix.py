@@ -36,7 +36,7 @@ OF_COMMANDS = {"k_max", "ks", "lams", "criterion", "gamma", "penalty"}
 REST = {
     "as_json", "recheck", "cap", "coef", "data", "dot", "every", "folds", "heuristics", "instance", "log_interval",
     "method", "most_bytes", "near", "options", "out", "page_file", "plot", "proof", "quiet", "report", "root", "seeds",
-    "shared", "style", "summary", "support", "top", "trace", "within", "work_limit",
+    "level", "shared", "style", "summary", "support", "top", "trace", "within", "work_limit",
     *OF_COMMANDS, *(name for title in ("Limits", "Workers", "Saving", "Search") for name in SECTIONS[title]),
 }  # fmt: skip
 """Parameters that say nothing of data and problem: what is done with them, limits, and what comes out."""
