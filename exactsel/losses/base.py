@@ -17,6 +17,9 @@ kernel, is derived from them, so one file is a complete loss::
 The first parameter of each ``point_*`` function must be called ``loss`` and the body must be plain scalar Python
 (``math`` is fine): numba compiles it into the kernels.
 
+A loss of the residual z - y says so by the constant ``of_residual = True``, and then takes offsets. The argument
+``delta`` sets a field of that name.
+
 A loss may say the same of all rows at once, in static methods ``rows_value``, ``rows_derivative``, ``rows_curvature``,
 ``rows_majorizer`` and ``rows_curvature_on`` of arrays (n,): with these, tables of many rows are solved without the
 compiler where there is little to search (:mod:`exactsel.kernels.in_arrays`).

@@ -28,6 +28,7 @@ class Huber(NamedTuple):
     delta: float
 
     name = "huber"
+    of_residual = True
     smoothness = 1.0
     infimum = 0.0
 

@@ -1,6 +1,6 @@
 """Offsets: what is known of a row's prediction beforehand, put into the data.
 
-A model then predicts z + o for a row with the offset o. For the losses that depend on z - y alone (quadratic, Huber)
+A model then predicts z + o for a row with the offset o. For losses of the residual z - y (quadratic, Huber)
 that is the target y - o. For Poisson loss, where o is the logarithm of an exposure E, it is the rate y / E with the
 weight E:
 
@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from exactsel import registry
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
+    from exactsel.losses.base import Loss
     from exactsel.problem.objective import Objective
     from exactsel.problem.regression import Problem
 
@@ -57,14 +59,14 @@ def knowing(problem: Problem, offset: ArrayLike | None) -> Problem:
 
 
 def with_offset(
-    loss: str, y: FloatArray, weights: FloatArray | None, offset: ArrayLike, scale: bool = False
+    loss: str | Loss, y: FloatArray, weights: FloatArray | None, offset: ArrayLike, scale: bool = False
 ) -> tuple[Any, Any, Any]:
     """The target, the weights and the exposures (None but for Poisson loss) that stand for an offset.
 
     Parameters
     ----------
-    loss : str
-        The loss's name.
+    loss : str or Loss
+        A name or an object. A loss of the residual z - y says so by ``of_residual = True``.
     y, weights : array (n,)
         As given; weights may be None.
     offset : array (n,)
@@ -80,12 +82,13 @@ def with_offset(
         For another loss, and for scaled columns with Poisson loss: exposures, as weights, would count in their sizes.
     """
     o = checked_offset(offset, y.size)
-    if loss in ("quadratic", "huber"):
+    kind = registry.load("losses", loss) if isinstance(loss, str) else type(loss)
+    if getattr(kind, "of_residual", False):
         return y - o, weights, None
-    if loss != "poisson":
+    if kind.name != "poisson":
         raise UnsupportedError(
-            f"{loss} loss takes no offset: it cannot be put into the target or the weights, and each row would need a "
-            f"loss of its own; leave it out, or give it as a column, which gets a coefficient."
+            f"{kind.name} loss takes no offset: it cannot be put into the target or the weights, and each row would need "
+            f"a loss of its own; leave it out, or give it as a column, which gets a coefficient."
         )
     if scale:
         raise UnsupportedError(

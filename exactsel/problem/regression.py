@@ -169,7 +169,7 @@ class Problem(FrozenRegression):
         counts = None if sample_weight is None else row_numbers(sample_weight, "the weights", refuse=False)
         known, exposure = None if counts is None else checked_weights(counts, target.size, loss), None
         if offset is not None:
-            target, known, exposure = with_offset(name, target, known, row_numbers(offset, "the offset"), scale)
+            target, known, exposure = with_offset(loss, target, known, row_numbers(offset, "the offset"), scale)
         if not (centre or scale or known is not None):
             return knowing(cls(AT.T, target, k, loss=loss, **options), offset)
         if loss == "huber" and known is not None and options.get("delta") is None:

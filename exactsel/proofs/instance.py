@@ -111,8 +111,8 @@ def _formulas(objective: Objective) -> dict[str, Any]:
         known = ", ".join(each.name for each in CHECKABLE)  # type: ignore[attr-defined]
         raise UnsupportedError(
             f"the checker does not know the loss '{loss.name}', and proofs, rechecks and workers rely on it; leave "
-            f"out {either('proof, recheck and executor', '--proof, --recheck and --executor')}, use one of {known}, or give "
-            f"the loss a method checked_by."
+            f"out {either('proof, recheck and executor', '--proof, --recheck and --executor')}, use one of {known}, or "
+            "give the loss a method checked_by."
         )
     made = loss.checked_by()
     if made.name != loss.name or dict(made.parameters) != parameters:
