@@ -87,8 +87,8 @@ def with_offset(
         return y - o, weights, None
     if kind.name != "poisson":
         raise UnsupportedError(
-            f"{kind.name} loss takes no offset: it cannot be put into the target or the weights, and each row would need "
-            f"a loss of its own; leave it out, or give it as a column, which gets a coefficient."
+            f"{kind.name} loss takes no offset: it cannot be put into the target or the weights, and each row would "
+            f"need a loss of its own; leave it out, or give it as a column, which gets a coefficient."
         )
     if scale:
         raise UnsupportedError(
