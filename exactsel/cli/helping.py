@@ -22,7 +22,7 @@ SECTIONS = {
     "Saving": ("checkpoint", "checkpoint_every", "resume", "status"),
     "Method": ("method", "options"),
     "Search": (
-        "heuristics", "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit", "subtrees",
+        "heuristics", "tree", "bound", "branching", "frontier", "closer", "batch", "warm_start", "force_quit", "subtrees",
         "recheck",
     ),
 }  # fmt: skip

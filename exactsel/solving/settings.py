@@ -57,7 +57,7 @@ _FROM_ONE = (lambda value: value >= 1, "it must be at least 1")
 class Settings:
     """Options of :func:`exactsel.solve`, under the names the command line uses.
 
-    ``tree``, ``bound``, ``branching``, ``frontier`` and the ``heuristics`` are names or objects; one text with
+    ``tree``, ``bound``, ``branching``, ``frontier``, ``closer`` and the ``heuristics`` are names or objects; one text with
     names separated by commas will do for the heuristics, ``"none"`` for none.
     """
 
@@ -102,6 +102,12 @@ class Settings:
     frontier: Any = field(
         default="best-first",
         metadata=_about(str, "Use this order of nodes: best-first, depth-first or weighted.", plug_ins="frontiers"),
+    )
+    closer: Any = field(
+        default="auto",
+        metadata=_about(
+            str, "Ask this plug-in first to close regions. Default: only those that are built in.", plug_ins="closers"
+        ),
     )
     heuristics: tuple[Any, ...] = field(
         default=AUTO,
