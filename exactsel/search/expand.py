@@ -1,9 +1,8 @@
 """One round's work: closers, in order, each of which settles the nodes it can (closers/base.py).
 
-:meth:`Expander.expand` is a pure function of (problem, nodes, upper, work_budget, settings): the same arguments bring the
-same outcome however often and to whomever they are given, so a thread, a process or a resumed run may do it, twice if
-need be. The engine commits what it returns. All an expander keeps are objectives of supports (closers/refits.py), to
-save time.
+:meth:`Expander.expand` is a pure function of (problem, nodes, upper, work_budget, settings): the same arguments bring
+the same outcome each time and in any thread, process or resumed run. The engine commits what it returns. All an
+expander keeps are objectives of supports (closers/refits.py), to save time.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ _FROM_ONE = (lambda value: value >= 1, "it must be at least 1")
 class Settings:
     """Options of :func:`exactsel.solve`, under the names the command line uses.
 
-    ``tree``, ``bound``, ``branching``, ``frontier``, ``closer`` and the ``heuristics`` are names or objects; one text with
-    names separated by commas will do for the heuristics, ``"none"`` for none.
+    ``tree``, ``bound``, ``branching``, ``frontier``, ``closer`` and the ``heuristics`` are names or objects; one
+    text with names separated by commas will do for the heuristics, ``"none"`` for none.
     """
 
     eps: float = field(default=0.0, metadata=_about(float, "Stop at this absolute gap.", *_TOLERANCE))

@@ -50,7 +50,8 @@ def check_closer(closer: str | Closer, *, nodes: int = 12, seed: int = 0) -> Non
         try:
             solver = plug_in.prepare(problem, CloserOptions(cutoff.tolerance, cutoff, 1, never_stop()))
         except UnsupportedError as refusal:
-            assert str(refusal), f"{where}: refused without a sentence"
+            sentence = str(refusal)
+            assert sentence, f"{where}: refused without a sentence"
             continue
         served += 1
         assert solver.name == plug_in.name, f"{where}: its results are named '{solver.name}'"
