@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral, Real
 from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel import registry
 from exactsel.arguments import shown
 from exactsel.errors import InputError, option
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.start.portfolio import AUTO
+
+if TYPE_CHECKING:
+    from exactsel.closers.base import Closer
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Settings:
         default="best-first",
         metadata=_about(str, "Use this order of nodes: best-first, depth-first or weighted.", plug_ins="frontiers"),
     )
-    closer: Any = field(
+    closer: str | Closer = field(
         default="auto",
         metadata=_about(
             str, "Ask this plug-in first to close regions. Default: only those that are built in.", plug_ins="closers"

@@ -141,9 +141,11 @@ def _check_search(plug_in: Closer, problem: SubsetProblem, best: float, where: s
     """A search from no model, with each bound recomputed and a proof."""
     with tempfile.TemporaryDirectory() as folder:
         proof = Path(folder) / "search.proof"
-        options = {"heuristics": (), "subtrees": False, "signals": (), "failures": None}
         try:
-            result = solve(problem, closer=plug_in, recheck=True, proof=proof, **options)
+            result = solve(
+                problem, closer=plug_in, recheck=True, proof=proof, heuristics=(), subtrees=False, signals=(),
+                failures=None,
+            )  # fmt: skip
         except InvariantError as error:
             raise AssertionError(f"{where}: {error}") from None
         verdict = verify(problem, proof)
