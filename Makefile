@@ -25,7 +25,7 @@ TESTING := $(VENV)/.installed-testing
 WRITING := $(VENV)/.installed-writing
 
 .DEFAULT_GOAL := help
-.PHONY: help demo smoke test test-all byte-code setup lint style types format bench docs notebooks changelog release clean
+.PHONY: help demo smoke test test-all setup lint style types format bench docs notebooks changelog release clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -39,18 +39,17 @@ smoke: $(TESTING)  ## a minute's tests, some from each folder: before each commi
 	  $$(grep -rlE --include='test_*.py' 'mark\.smoke$$|smoke=' tests)
 
 # Types and import rules take a core for a minute, for which the tests need not wait; what they say comes at the end.
-test: byte-code style  ## all checks: style, types, import rules, tests, their budgets of processor time
+# In a fresh checkout each process would make pytest's byte code of all tests, and Hypothesis' list of constants of all
+# modules, by itself: half of what collecting takes. One does it before they begin, and mypy has the other core. A
+# collection that fails fails again where it is seen.
+test: style  ## all checks: style, types, import rules, tests, their budgets of processor time
 	@mkdir -p build; ($(BIN)/python -m mypy && $(BIN)/lint-imports) > build/types.log 2>&1 & types=$$!; \
+	  test -d tests/__pycache__ || $(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1; \
 	  $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --budgets $(ARGS); tests=$$?; \
 	  wait $$types; types=$$?; tail -n 40 build/types.log; test $$types -eq 0 -a $$tests -eq 0
 
 test-all: lint  ## the same with the slow tests, and with examples that are new each time
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not long" --hypothesis-profile=other $(ARGS)
-
-# In a fresh checkout each process would make pytest's byte code of all tests by itself, ten seconds of its time. One
-# does it for all, while mypy works on another core; a collection that fails fails again where it is seen.
-byte-code: $(TESTING)
-	@test -d tests/__pycache__ || $(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 &
 
 setup: $(TESTING)  ## make .venv with everything needed to work on exactsel
 

@@ -70,3 +70,8 @@ def load(kind: str, name: str) -> Any:
 @cache
 def _loaded(kind: str, name: str) -> Any:
     return _entries(kind)[name].load()
+
+
+def has_delta(loss: str) -> bool:
+    """Whether the loss of that name, built in or a plug-in, has a threshold ``delta``."""
+    return loss in names("losses") and "delta" in getattr(load("losses", loss), "_fields", ())

@@ -63,7 +63,7 @@ class Case:
     def problem(self) -> Any:
         """The problem as exactsel takes it; InputError where it is refused."""
         from exactsel import ColumnSubsetProblem, Problem
-        from exactsel.problem.boxed import BoxedProblem
+        from exactsel.problem.boxed import with_bounds
         from exactsel.problem.grouped import GroupedProblem
 
         if self.loss == "css":
@@ -77,7 +77,7 @@ class Case:
             lam=self.lam, delta=self.delta, offset=self.offset, **limits, **({} if grouped else demands),
         )  # fmt: skip
         if self.lower is not None and self.upper is not None:
-            return BoxedProblem(plain, self.lower, self.upper)
+            return with_bounds(plain, self.lower, self.upper)
         return GroupedProblem(plain, self.labels, **demands) if grouped else plain
 
     def admits(self, support: tuple[int, ...]) -> bool:

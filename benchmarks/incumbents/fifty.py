@@ -15,7 +15,7 @@ from benchmarks.speed.instances import HARD_SEED, hardlogit
 from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, load
 from exactsel.data.generate import diabetes, hard, huber, quadratic
 from exactsel.data.instance import Instance
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray
 
@@ -82,7 +82,7 @@ def generated() -> Mapping[str, Make]:
         "counts, poisson, d = 80, k = 10": lambda: counts(),
         "clusters, css, d = 600, k = 30": lambda: ColumnSubsetProblem(clusters(200, 600, 40), 30),
         "spectra, css, d = 2000, k = 20": lambda: ColumnSubsetProblem(clusters(100, 2000, 60), 20),
-        "nonnegative, d = 200, k = 20": lambda: BoxedProblem(
+        "nonnegative, d = 200, k = 20": lambda: with_bounds(
             correlated(400, 200, 20), np.zeros(200), np.full(200, np.inf)
         ),
         "groups of 3, d = 300, k = 10": lambda: GroupedProblem(correlated(400, 300, 10), [j // 3 for j in range(300)]),

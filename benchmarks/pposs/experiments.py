@@ -148,7 +148,7 @@ class Evaluation:
         for case in self.cases:
             problem, rng = case.problem, np.random.default_rng(0)
             width = min(2 * problem.k - 1, problem.d)
-            supports = np.full((20_000 if problem.base.is_quadratic else 400, width), -1)
+            supports = np.full((20_000 if problem.objective.is_quadratic else 400, width), -1)
             for row in supports:
                 size = int(rng.integers(1, width + 1))
                 row[:size] = rng.choice(problem.d, size, replace=False)

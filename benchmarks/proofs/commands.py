@@ -65,7 +65,8 @@ def _exactly(problem: Any, optimum: Any) -> float:
         return float_above(
             ExactBounds(instance_of(problem)).objective(prepared_coef(problem, problem.fit(optimum.support).coef))
         )
-    regression = standalone.Regression(problem.A.tolist(), problem.y.tolist(), problem.k, "quadratic", problem.lam, 1.0)
+    loss = standalone.LOSSES[problem.loss.name](1.0)
+    regression = standalone.Regression(problem.A.tolist(), problem.y.tolist(), problem.k, loss, problem.lam)
     return float_above(regression.at_fit(set(optimum.support), set(), [], False))
 
 

@@ -30,6 +30,7 @@ from benchmarks.proofs.relations import RELATIONS
 MODULES = (
     "container", "walk", "constraint", "hierarchy", "unit_names", "admissible", "rigorous", "fits", "counting",
     "semidefinite", "exact", "points", "regions", "selections", "identity", "verdict", "checking",
+    "losses.base", "losses.quadratic", "losses.huber", "losses.logistic", "losses.squared_hinge", "losses.poisson",
 )  # fmt: skip
 
 NAMED = PROBES | EDGES | RELATIONS
@@ -307,4 +308,4 @@ def sources(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Modules of the checker with their source texts."""
     folder = Path(__file__).resolve().parents[2] / "certificates" / PACKAGE
     for name in names:
-        yield name, (folder / f"{name}.py").read_text(encoding="utf-8")
+        yield name, (folder / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")

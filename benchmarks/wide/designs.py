@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from exactsel import Problem, boxed
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.types import FloatArray
 
 
@@ -64,7 +63,7 @@ class Design:
         coef = np.linalg.solve(chosen.T @ chosen + self.lam * np.eye(self.k), chosen.T @ y)
         return self.times * float(np.abs(coef).max())
 
-    def problem(self) -> Problem | BoxedProblem:
+    def problem(self) -> Problem:
         """The problem to solve."""
         A, y = self.data()
         problem, largest = Problem(A, y, self.k, lam=self.lam), self.max_coef(A, y)

@@ -11,7 +11,7 @@ counts groups, and groups are forced in or out.
 A hierarchy is a text with a line ``child: parent, parent`` for each column that is chosen only together with others,
 ``weak`` in the first line where one parent is enough; ``#`` begins a comment. Columns are named by number from 0 or by
 the instance's feature_names; with groups these are groups, named by number, label or one of their columns.
-Pairs that exclude each other are a text with lines ``unit, unit``, units named in the same way.
+Pairs that exclude each other are a text with lines ``unit, unit``, units named in the same way; --not-both a,b is one.
 With --per-group k counts columns again: they are chosen one by one, at most so many from each group.
 Limits of coefficients are a text with lines ``column,lower,upper``, a side left empty where there is none, and columns
 named by number or by feature_names. Equalities of coefficients are texts such as ``a + b - 2*c = 1``.
@@ -27,6 +27,7 @@ import argparse
 import json
 import math
 import operator
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -47,6 +48,7 @@ from exactsel_certificates.estimate import Estimate
 from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.group_limits import Limits
+from exactsel_certificates.losses import has_threshold, loss_from
 from exactsel_certificates.sparse_files import ENDINGS, SparseFile, is_archive, of_archive, read_text
 from exactsel_certificates.unit_names import meant
 
@@ -92,9 +94,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--loss", help="quadratic, huber, logistic, squared_hinge or poisson")
     parser.add_argument("--lam", type=float, help="ridge weight of (lam/2)||x||^2")
     parser.add_argument("--delta", type=float, help="Huber threshold")
+    parser.add_argument("--loss-from", help="installed package whose formulas of --loss to trust; none is loaded else")
+    parser.add_argument("--loss-parameter", action="append", default=[], help="NAME=VALUE of such a loss; repeat it")
     parser.add_argument("--groups", type=_groups, help="columns chosen together, by number: 0,1,2;4,5")
     for name, (_, lines) in READERS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", help=f"text file, {lines}")
+        parser.add_argument(f"--{name.replace('_', '-')}", action="append", help=f"text file, or a line: {lines}")
     parser.add_argument("--per-group", type=int, help="choose columns one by one, at most so many from each group")
     parser.add_argument("--force-in", type=_columns, default=(), help="columns forced in, by number: 0,4")
     parser.add_argument("--force-out", type=_columns, default=(), help="columns forced out, by number: 1,2")
@@ -165,10 +169,11 @@ def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     if y is None or options.k is None:
         raise ValueError("the instance is a sparse matrix without y and k; give --target and --k.")
     loss = options.loss or "quadratic"
-    delta = np.inf if loss != "huber" else options.delta
+    delta = options.delta if has_threshold(loss) else np.inf
+    plugin = loss_from(options.loss_from, loss, options.loss_parameter)
     return SparseInstance(
         found.A, y, min(options.k, found.A.shape[1]), loss, 0.0 if options.lam is None else options.lam, delta,
-        options.force_in, options.force_out, options.intercept, _box(options, found.A.shape[1], named=False),
+        options.force_in, options.force_out, options.intercept, _box(options, found.A.shape[1], named=False), plugin,
     )  # fmt: skip
 
 
@@ -210,7 +215,8 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     if options.problem == "css":
         return ColumnInstance(A, k)
     loss = str(given("loss", "quadratic"))
-    delta = float(given("delta")) if loss == "huber" else np.inf
+    delta = float(given("delta")) if has_threshold(loss) else np.inf
+    plugin = loss_from(options.loss_from, loss, options.loss_parameter)
     lam = float(given("lam"))
     intercept = options.intercept or bool(stored.get("intercept", False))
     forced = (options.force_in, options.force_out)
@@ -223,9 +229,11 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     if intercept or scale or weights is not None or equalities is not None:
         return GivenInstance(
             A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale, equalities,
-            hierarchy=hierarchy, box=box,
+            hierarchy=hierarchy, box=box, plugin=plugin,
         )  # fmt: skip
-    return Instance(A, stored["y"], k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy, box=box)
+    return Instance(
+        A, stored["y"], k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy, box=box, plugin=plugin
+    )
 
 
 def _box(options: argparse.Namespace, d: int, named: bool = True) -> Box | None:
@@ -261,16 +269,23 @@ def _limits(options: argparse.Namespace, groups: Sequence[Sequence[int]], stored
     return Limits(options.per_group, tuple(tuple(group) for group in groups if len(group) > options.per_group))
 
 
+def _lines(text: str, most_bytes: int) -> list[str]:
+    """The lines of a file, or a text that is a line itself."""
+    if "," in text and not os.path.isfile(text):
+        return [text]
+    with open(text, encoding="utf-8-sig") as file:
+        return file.read(most_bytes).splitlines()
+
+
 def _constraint(
     options: argparse.Namespace, stored: dict[str, Any], groups: Sequence[Sequence[int]]
 ) -> Constraint | None:
     """The constraint of the lines in an option's file, or in the instance; None where there is none."""
     found: list[Constraint] = []
     for name, (read, _) in READERS.items():
-        path = getattr(options, name)
-        if path is not None:
-            with open(path, encoding="utf-8-sig") as file:
-                lines = file.read(options.most_bytes).splitlines()
+        texts = getattr(options, name)
+        if texts is not None:
+            lines = [line for text in texts for line in _lines(text, options.most_bytes)]
         elif name in stored:
             lines = [str(line) for line in np.atleast_1d(stored[name])]
         else:

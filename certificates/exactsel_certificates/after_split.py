@@ -22,7 +22,7 @@ def taken_after_split(instance: Instance, proof: Proof) -> FloatArray | None:
     """E (d, d) where the file names a split that leaves its curvature; None where it names none that does."""
     d = instance.A.shape[1]
     named, splits = proof.curvature_split, Points(proof)
-    if not named.size or instance.loss != "quadratic" or instance.groups or proof.curvature.size != d:
+    if not named.size or not instance.formulas.quadratic or instance.groups or proof.curvature.size != d:
         return None
     spend(of_fits(1, d) + 2.0 * instance.A.shape[0] * d * d)
     E = _matrix(splits.split(int(named[0])), d, instance.k)

@@ -312,7 +312,6 @@ class _About:
     def __init__(self, instance: AnyInstance) -> None:
         self.instance = instance
         self.n, self.d = instance.A.shape
-        self.css = isinstance(instance, ColumnInstance)
         self.groups = len(getattr(instance, "groups", ())) or None
         related = getattr(instance, "hierarchy", None)
         self.hierarchy = None if related is None else str(related.kind)
@@ -360,9 +359,9 @@ class _About:
         """The claim's restriction in words."""
         if not proof.valid_for:
             return ""
-        if self.css:
+        if isinstance(self.instance, ColumnInstance):
             return f"reconstructions with |x_jl| ||a_j|| <= {RECONSTRUCTION:g} ||a_l||"
-        radius = RADIUS if self.instance.loss == "quadratic" and not self.bounds else MODEL_RADIUS
+        radius = RADIUS if self.instance.formulas.quadratic and not self.bounds else MODEL_RADIUS
         return f"models with |x_j| ||a_j|| <= {radius:g} ||y||"
 
     def words(self) -> str:
@@ -371,9 +370,8 @@ class _About:
         size = f"n={self.n}, d={self.d}, k={instance.k}"
         if isinstance(instance, ColumnInstance):
             return f"||A - S S+ A||_F^2 over at most k columns S of A, {size}"
-        delta = f"(delta={instance.delta!r})" if instance.loss == "huber" else ""
         model = "Ax + c" if instance.intercept else "Ax"
-        loss = f"{'weighted ' if instance.weights is not None else ''}{instance.loss}{delta}, lam={instance.lam!r}"
+        loss = f"{'weighted ' if instance.weights is not None else ''}{instance.formulas.words()}, lam={instance.lam!r}"
         for name in ("force_in", "force_out"):
             columns = getattr(instance, name)
             loss += f", {name}={','.join(map(str, columns))}" if columns else ""
@@ -390,9 +388,11 @@ class _About:
 
     def assumed(self) -> tuple[str, ...]:
         """What is taken for granted about this machine's arithmetic."""
-        if self.css:
+        if isinstance(self.instance, ColumnInstance):
             return (ASSUMED, ASSUMED_SINGULAR_VALUES)
-        return (ASSUMED, ASSUMED_LOGARITHMS) if self.instance.loss in ("logistic", "poisson") else (ASSUMED,)
+        plugin = self.instance.plugin
+        rests = () if plugin is None else (f"the formulas of {plugin.name} loss in {type(plugin).__module__} hold",)
+        return (ASSUMED, *((ASSUMED_LOGARITHMS,) if self.instance.formulas.logarithms else ()), *rests)
 
 
 __all__ = ["AnyInstance", "MalformedError", "Verdict", "problem_hash", "verify"]

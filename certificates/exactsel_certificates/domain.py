@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,15 +17,8 @@ from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.constraint import Constraint
 from exactsel_certificates.constraints import KINDS
 from exactsel_certificates.entries import SparseInstance
-from exactsel_certificates.formula import (
-    CLASSES,
-    LOSSES,
-    WITHOUT_RIDGE,
-    Box,
-    FloatArray,
-    Instance,
-    check_box,
-)
+from exactsel_certificates.formula import Box, FloatArray, Instance, check_box
+from exactsel_certificates.losses import LOSSES, Loss
 from exactsel_mapped import column_blocks, is_kept
 
 AnyInstance: TypeAlias = Instance | ColumnInstance | SparseInstance
@@ -76,7 +69,7 @@ def _sparse(instance: SparseInstance) -> SparseInstance:
     if filled.size:
         largest[filled] = np.maximum.reduceat(np.abs(values), A.starts[filled])
     _check_sizes("A", largest[None])
-    y, lam, delta = _target(instance, A.n)
+    about = _target(instance, A.n)
     have, out, k = _numbers(instance.force_in), _numbers(instance.force_out), _limit(instance.k, d)
     forced = {*have, *out}
     _need(len(forced) == len(have) + len(out) and forced <= {*range(d)}, "force_in and force_out name a column twice.")
@@ -85,17 +78,17 @@ def _sparse(instance: SparseInstance) -> SparseInstance:
     if box is not None:
         check_box(box, d)
     return replace(
-        instance, A=replace(A, values=values), y=y, k=k, lam=lam, delta=delta, intercept=bool(instance.intercept),
-        force_in=have, force_out=out, box=box,
+        instance, A=replace(A, values=values), k=k, intercept=bool(instance.intercept), force_in=have, force_out=out,
+        box=box, **about._asdict(),
     )  # fmt: skip
 
 
 def _regression(instance: Instance) -> Instance:
     A = _table(instance.A)
     n, d = A.shape
-    y, lam, delta = _target(instance, n)
+    about = _target(instance, n)
     return replace(
-        instance, A=A, y=y, k=_limit(instance.k, d), lam=lam, delta=delta, intercept=bool(instance.intercept),
+        instance, A=A, k=_limit(instance.k, d), intercept=bool(instance.intercept), **about._asdict(),
         weights=None if instance.weights is None else _weights(instance.weights, n),
         force_in=_numbers(instance.force_in), force_out=_numbers(instance.force_out),
         groups=tuple(_numbers(group) for group in instance.groups), hierarchy=_constraint(instance.hierarchy),
@@ -103,26 +96,36 @@ def _regression(instance: Instance) -> Instance:
     )  # fmt: skip
 
 
-def _target(instance: Instance | SparseInstance, n: int) -> tuple[FloatArray, float, float]:
-    """The target, the ridge weight and the threshold of a regression problem with n rows."""
+class _Target(NamedTuple):
+    """The target, the ridge weight and the loss of a problem."""
+
+    y: FloatArray
+    lam: float
+    delta: float
+    plugin: Loss | None
+
+
+def _target(instance: Instance | SparseInstance, n: int) -> _Target:
+    """Those of a regression problem with n rows."""
     y = _doubles("y", instance.y)
-    _need(instance.loss in LOSSES, f"the loss is {instance.loss!r}, but {', '.join(LOSSES)} were expected.")
+    known = instance.plugin is not None or instance.loss in LOSSES
+    _need(known, f"the loss is {instance.loss!r}, but {', '.join(LOSSES)} were expected.")
+    loss = instance.formulas
     _need(y.shape == (n,), f"y has shape {y.shape}, but A has {n} rows.")
     _check_sizes("y", y[:, None])
-    if instance.loss in CLASSES:
-        _need(bool(np.all(np.abs(y) == 1.0)), f"y holds other values than -1 and 1, which {instance.loss} loss needs.")
-    if instance.loss == "poisson":
-        _need(bool(np.all(y >= 0.0)), "y holds numbers below 0, but poisson loss needs counts.")
+    refused = loss.refused_target(y)
+    _need(not refused, refused)
     lam = _number("lam", instance.lam)
     _need(lam == 0.0 or SMALLEST <= lam <= LARGEST, f"lam is {lam!r}, {_between} expected, or 0.")
-    _need(lam > 0.0 or instance.loss in WITHOUT_RIDGE, f"lam is 0, but {instance.loss} loss needs a ridge.")
-    # Only Huber loss has a threshold; what another problem carries must not reach a formula.
-    delta = math.inf
-    if instance.loss == "huber":
-        delta = _number("delta", instance.delta)
-        _need(SMALLEST <= delta <= LARGEST, f"delta is {delta!r}, {_between} expected.")
+    _need(lam > 0.0 or loss.without_ridge, f"lam is 0, but {instance.loss} loss needs a ridge.")
+    parameters = {name: _number(name, value) for name, value in loss.parameters.items()}
+    for name, value in parameters.items():
+        _need(SMALLEST <= value <= LARGEST, f"{name} is {value!r}, {_between} expected.")
+    # What a problem carries besides must not reach a formula.
+    delta = parameters.get("delta", math.inf) if instance.plugin is None else math.inf
+    plugin = None if instance.plugin is None else replace(instance.plugin, **parameters)
     _need(instance.intercept in (True, False), f"intercept is {instance.intercept!r}, neither true nor false.")
-    return y, lam, delta
+    return _Target(y, lam, delta, plugin)
 
 
 _between = f"but a finite number between {SMALLEST:g} and {LARGEST:g} was"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.formula import Box, FloatArray, Instance
+from exactsel_certificates.losses import Loss, loss_of
 
 Columns = NDArray[np.int64]
 
@@ -87,11 +89,17 @@ class SparseInstance:
     force_out: tuple[int, ...] = ()
     intercept: bool = False
     box: Box | None = None
+    plugin: Loss | None = None
 
     weights: ClassVar[None] = None
     groups: ClassVar[tuple[tuple[int, ...], ...]] = ()
     hierarchy: ClassVar[None] = None
     scale: ClassVar[bool] = False
+
+    @cached_property
+    def formulas(self) -> Loss:
+        """What is known of the loss."""
+        return loss_of(self.loss, self.delta, self.plugin)
 
 
 def sparse_of(instance: Instance) -> SparseInstance | None:
@@ -102,5 +110,5 @@ def sparse_of(instance: Instance) -> SparseInstance | None:
         return None
     return SparseInstance(
         Entries.of_table(instance.A), instance.y, instance.k, instance.loss, instance.lam, instance.delta,
-        instance.force_in, instance.force_out, instance.intercept, instance.box,
+        instance.force_in, instance.force_out, instance.intercept, instance.box, instance.plugin,
     )  # fmt: skip

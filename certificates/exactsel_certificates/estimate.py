@@ -17,6 +17,7 @@ from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIRST_STRO
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.group_counting import BY_NORMS_UP_TO
 from exactsel_certificates.leaf_regions import MOST_PLACES
+from exactsel_certificates.losses.base import LEAVES
 from exactsel_certificates.patterns import MOST_ENTRIES, by_patterns
 from exactsel_certificates.walk import BY_COUNTING, LEAF_CLOSED, first_region, region_sizes
 from exactsel_certificates.work import (
@@ -162,11 +163,12 @@ def estimate(proof: Proof, instance: AnyInstance) -> Estimate:
 def _closed(proof: Proof, instance: AnyInstance) -> tuple[int, int, Counter[_Closed]]:
     """How many regions there are, how often the point changes, and how many regions there are of each kind."""
     closed, changes, last = Counter[_Closed](), 0, INFIMUM
+    leaves = isinstance(instance, Instance) and LEAVES in instance.formulas.serves
     for witness, included, free in _regions(proof, instance):
         if FIRST_POINT <= witness != last:
             changes, last = changes + 1, witness
         by_strong = BY_COUNTING < witness <= ~FIRST_STRONG
-        itself = witness == BY_COUNTING or (witness == LEAF_CLOSED and proof.loss == "logistic")
+        itself = witness == BY_COUNTING or (witness == LEAF_CLOSED and leaves)
         kind = witness if itself else min(max(witness, ~FIRST_STRONG if by_strong else ~0), FIRST_POINT)
         closed[_Closed(kind, included, free)] += 1
     return sum(closed.values()), changes, closed
@@ -211,7 +213,7 @@ def default_limits(proof: Proof, instance: AnyInstance) -> WorkLimits:
     table = 2.0 * n * d * d
     table += 32.0 * (n + d) * d * min(d, USUAL_COLUMNS) if proof.minorant_point.size else 0.0
     table += 40.0 * n * d * d if proof.limit_point.size else 0.0
-    if isinstance(instance, Instance) and instance.loss == "logistic":
+    if isinstance(instance, Instance) and LEAVES in instance.formulas.serves:
         dense += of_leaves(int(n), int(k), d, MOST_PLACES) / MARGIN
     if isinstance(instance, Instance) and by_patterns(proof, instance):
         table += min(of_patterns(int(n), int(d), instance.k), MOST_PATTERNS) / MARGIN

@@ -16,18 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactsel_certificates.constraint import Constraint
-from exactsel_certificates.levels import find_levels, row_slices
+from exactsel_certificates.levels import find_levels
+from exactsel_certificates.losses import Loss, loss_of
+from exactsel_certificates.sums import row_slices
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Long: TypeAlias = NDArray[np.longdouble]
-
-LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
-
-CLASSES = ("logistic", "squared_hinge")
-"""Losses of labels -1 and +1."""
-
-WITHOUT_RIDGE = ("quadratic", "huber", "logistic", "poisson")
-"""Losses with which lam may be 0."""
 
 
 class Box(NamedTuple):
@@ -56,11 +50,11 @@ class Instance:
     A: FloatArray
     """(n, d), one row per observation."""
     y: FloatArray
-    """(n,) target; -1 and +1 for the losses of :data:`CLASSES`, none below 0 for Poisson loss."""
+    """(n,) target, as the loss takes it."""
     k: int
     """Largest number of non-zero coefficients."""
     loss: str
-    """One of :data:`LOSSES`."""
+    """One of :data:`.losses.LOSSES`, or that of ``plugin``."""
     lam: float
     """Ridge weight, >= 0."""
     delta: float = np.inf
@@ -81,10 +75,11 @@ class Instance:
     allows, and that holds what force_in and force_out ask. A hierarchy, or a constraint of another kind."""
     box: Box | None = field(default=None, kw_only=True)
     """Limits on coefficients; lam > 0. With scaled columns all of them are 0 or infinite."""
+    plugin: Loss | None = field(default=None, kw_only=True)
+    """The formulas of a loss that another package brings: what is established rests on them, too."""
 
     def __post_init__(self) -> None:
-        if self.loss not in LOSSES:
-            raise ValueError(f"the loss is '{self.loss}', but formulas are known for {', '.join(LOSSES)} only.")
+        loss_of(self.loss, self.delta, self.plugin)
         if self.A.ndim != 2 or self.y.shape != self.A.shape[:1]:
             raise ValueError(f"A has shape {self.A.shape} and y {self.y.shape}; expected (n, d) and (n,).")
         self._check_rows()
@@ -104,12 +99,17 @@ class Instance:
 
     def _check_rows(self) -> None:
         """:class:`ValueError` for weights, or an intercept, that the formulas do not know."""
-        if self.adjusted and self.loss == "quadratic":
+        if self.adjusted and self.formulas.quadratic:
             raise ValueError("weights and intercept of quadratic loss are worked into A and y, not stated besides.")
         if self.weights is not None and not (
             self.weights.shape == self.y.shape and np.all(self.weights > 0) and np.all(np.isfinite(self.weights))
         ):
             raise ValueError("the weights must be positive finite numbers, one for each row.")
+
+    @cached_property
+    def formulas(self) -> Loss:
+        """What is known of the loss."""
+        return loss_of(self.loss, self.delta, self.plugin)
 
     @property
     def adjusted(self) -> bool:
@@ -163,7 +163,7 @@ def predicted(instance: Instance, x: Any) -> tuple[Long, float]:
     if not instance.intercept:
         return z, 0.0
     row = np.asarray(z, dtype=np.float64)[None]
-    level = float(find_levels(instance.loss, instance.delta, instance.y, instance.weights, row)[0])
+    level = float(find_levels(instance.formulas, instance.y, instance.weights, row)[0])
     return long_doubles(z + level), level
 
 
@@ -182,23 +182,9 @@ def summed_loss(instance: Instance, z: Long) -> Any:
 
 def row_values(instance: Instance, z: Long) -> Long:
     """The loss of each row at z, both (n,), for any row weights."""
-    parts = (_some_values(instance, z[rows], long_doubles(instance.y[rows])) for rows in row_slices(len(z)))
-    return np.concatenate([*parts])
-
-
-def _some_values(instance: Instance, z: Long, y: Long) -> Long:
-    if instance.loss == "quadratic":
-        return 0.5 * (z - y) ** 2
-    if instance.loss == "huber":
-        r, delta = np.abs(z - y), instance.delta
-        return long_doubles(np.where(r <= delta, 0.5 * r * r, delta * (r - 0.5 * delta)))
-    if instance.loss == "squared_hinge":
-        return long_doubles(np.maximum(0, 1 - y * z) ** 2)
-    if instance.loss == "poisson":
-        with np.errstate(over="ignore"):
-            return long_doubles(np.exp(z) - y * (z + 1 - np.log(np.where(y > 0, y, 1))))
-    t = -y * z
-    return long_doubles(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
+    loss = instance.formulas
+    parts = (loss.values(z[rows], long_doubles(instance.y[rows])) for rows in row_slices(len(z)))
+    return long_doubles(np.concatenate([*parts]))
 
 
 def long_doubles(values: object) -> Long:

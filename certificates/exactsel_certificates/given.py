@@ -14,14 +14,15 @@ from functools import cached_property
 import numpy as np
 
 from exactsel_certificates.equalities import Equalities, appended, check_equalities
-from exactsel_certificates.exact import ExactBounds, float_above, hinge_loss, logistic_loss, nearest
-from exactsel_certificates.exact_poisson import poisson_loss
+from exactsel_certificates.exact import ExactBounds, float_above, nearest
 from exactsel_certificates.formula import Box, FloatArray, Instance, objective_at, predicted
 from exactsel_certificates.levels import find_levels
+from exactsel_certificates.losses import ExactLoss, exactly
+from exactsel_certificates.losses.base import residuals
 from exactsel_certificates.prepared import Prepared, prepare
 from exactsel_certificates.radii import Radii, of_allowed_columns
 from exactsel_certificates.rigorous import model_objective
-from exactsel_certificates.scaled import Scaled, scaled
+from exactsel_certificates.scaled import Scaled, scaled, weights_of
 from exactsel_certificates.transfer import Transfer
 from exactsel_certificates.work import EXACT, spend
 
@@ -53,7 +54,7 @@ class GivenInstance(Instance):
             raise ValueError("the weights must be finite numbers, one for each row, none negative and not all zero.")
         if self.equalities is not None:
             check_equalities(self.equalities, self.A.shape[1])
-            if self.loss != "quadratic":
+            if not self.formulas.quadratic:
                 raise ValueError("equalities go with quadratic loss.")
 
     @cached_property
@@ -73,7 +74,7 @@ class GivenInstance(Instance):
         box = None if box is None else Box(box.lower * made.scale, box.upper * made.scale)
         plain = Instance(
             made.AT.T, made.y, self.k, self.loss, self.lam, self.delta, self.force_in, self.force_out,
-            made.weights, made.intercept, self.groups, hierarchy=self.hierarchy, box=box,
+            made.weights, made.intercept, self.groups, hierarchy=self.hierarchy, box=box, plugin=self.plugin,
         )  # fmt: skip
         return of_allowed_columns(plain)
 
@@ -92,7 +93,7 @@ class GivenInstance(Instance):
         """
         if math.isinf(found.level):
             size, made = found.size.copy(), self.prepared
-            if self.loss == "quadratic":
+            if self.formulas.quadratic:
                 # A column that is zero as prepared, but not known to be, may have any coefficient.
                 unknown = ~np.any(made.AT, axis=1) & ((made.column_error > 0) | (made.column_rest > 0))
                 unknown[self.columns_of(self.force_out)] = False
@@ -110,7 +111,7 @@ class GivenInstance(Instance):
         Other losses take the best intercept that is found in doubles.
         """
         used = [j for j, value in enumerate(x) if value]
-        w = scaled(np.ones(self.y.size) if self.weights is None else self.weights)
+        w = weights_of(self.weights, self.y.size)
         total = int(sum(w.values.tolist()))
         A = scaled(np.asarray(self.A, dtype=np.float64)[:, used].reshape(self.y.size, len(used)))
         coef = scaled([float(x[j]) for j in used])
@@ -130,30 +131,18 @@ class GivenInstance(Instance):
         return square * Fraction(4) ** A.exponent if square else Fraction(1)
 
     def _exact_loss(self, z: Scaled, w: Scaled, total: int) -> Fraction:
-        weight = Fraction(2) ** w.exponent
-        if self.loss == "logistic":
-            return logistic_loss(self._levelled(z, 0), self.y, self.weights)
-        if self.loss == "poisson":
-            return poisson_loss(self._levelled(z, 0), self.y, self.weights)
-        if self.loss == "squared_hinge":
-            return hinge_loss(self._levelled(z, 0), self.y, self.weights)
-        y = scaled(self.y)
-        exponent = min(z.exponent, y.exponent)
-        r = Scaled(z.at(exponent) - y.at(exponent), exponent)
-        unit = Fraction(2) ** exponent
-        if self.loss == "quadratic":
-            loss = Fraction(int(sum(w.values * r.values * r.values)))
-            if self.intercept:
-                loss -= Fraction(int(sum(w.values * r.values)) ** 2, total)
-            return loss * unit * unit * weight / 2
-        r, delta = self._levelled(r, 1), Fraction(self.delta)
-        sizes = [abs(Fraction(int(value)) * Fraction(2) ** r.exponent) for value in r.values]
-        steep = [min(size, delta) for size in sizes]
-        rows = (s * (size - s / 2) for s, size in zip(steep, sizes, strict=True))
-        return sum((int(v) * row for v, row in zip(w.values, rows, strict=True)), Fraction(0)) * weight
+        loss, y, rows = exactly(self.formulas), scaled(self.y), z
+        if loss.of_residuals:
+            rows, y = residuals(z, y), Scaled(0 * y.values, 0)
+        if not loss.quadratic:
+            return loss.exact_value(self._levelled(rows, loss.of_residuals), y, w)
+        squares = Fraction(int(sum(w.values * rows.values * rows.values)))
+        if self.intercept:
+            squares -= Fraction(int(sum(w.values * rows.values)) ** 2, total)
+        return squares * Fraction(2) ** (2 * rows.exponent + w.exponent) / 2
 
-    def _levelled(self, rows: Scaled, residuals: int) -> Scaled:
-        """Predictions, or ``residuals``, with the intercept added that is best for them, up to rounding.
+    def _levelled(self, rows: Scaled, of_residuals: bool) -> Scaled:
+        """Predictions, or residuals, with the intercept added that is best for them, up to rounding.
 
         Their common part is subtracted first, exactly, so that doubles keep many digits.
         """
@@ -163,10 +152,10 @@ class GivenInstance(Instance):
         values = rows.values[counted]
         middle = sorted(values.tolist())[len(values) // 2]
         near = np.array([nearest(Fraction(int(v - middle)) * Fraction(2) ** rows.exponent) for v in values])
-        y = np.zeros(near.size) if residuals else self.y[counted]
+        y = np.zeros(near.size) if of_residuals else self.y[counted]
         w = None if self.weights is None else self.weights[counted]
         with np.errstate(all="ignore"):
-            level = scaled(find_levels(self.loss, self.delta, y, w, near[None])[:1])
+            level = scaled(find_levels(self.formulas, y, w, near[None])[:1])
         exponent = min(rows.exponent, level.exponent)
         at = Scaled(rows.values - middle, rows.exponent).at(exponent)
         return Scaled(at + level.at(exponent)[0], exponent)
@@ -191,20 +180,15 @@ def objective_above(instance: Instance, coef: FloatArray) -> float:
         return min(value, exactly_above(instance, x))
     alone = Instance(
         plain.A[:, used], plain.y, used.size, plain.loss, plain.lam, plain.delta,
-        weights=plain.weights, intercept=plain.intercept,
+        weights=plain.weights, intercept=plain.intercept, plugin=plain.plugin,
     )  # fmt: skip
     return min(value, exactly_above(alone, x[used]))
 
 
 def fitted_by_none(instance: Instance) -> bool:
-    """Whether the empty model costs nothing: Poisson loss, and all counts that count are exp(c).
-
-    Its best intercept, log y, is no double, so that sums of doubles, and of rational numbers, say a little more.
-    """
-    if instance.loss != "poisson":
-        return False
+    """Whether the empty model costs exactly nothing, which doubles would not show."""
     counts = instance.y if instance.weights is None else instance.y[instance.weights > 0]
-    return bool(np.all(counts == counts[0]) and (counts[0] > 0 if instance.intercept else counts[0] == 1))
+    return instance.formulas.costs_nothing(counts, instance.intercept)
 
 
 def _prepared(instance: Instance, x: FloatArray) -> tuple[Instance, FloatArray]:
@@ -215,7 +199,9 @@ def _prepared(instance: Instance, x: FloatArray) -> tuple[Instance, FloatArray]:
 
 
 def exactly_above(instance: Instance, coef: FloatArray) -> float:
-    """The same in exact arithmetic, at any cost."""
+    """The same in exact arithmetic, at any cost; infinite where the loss has no formulas for that."""
+    if not isinstance(instance.formulas, ExactLoss):
+        return math.inf
     if not np.any(coef) and fitted_by_none(instance):
         return 0.0
     spend(4.0 * EXACT * instance.y.size * (1 + np.count_nonzero(coef)))

@@ -22,7 +22,7 @@ def problem_hash(instance: AnyInstance) -> str:
     if isinstance(instance, ColumnInstance):
         header |= {"problem": "css"}
     else:
-        parameters = {"delta": float(instance.delta).hex()} if instance.loss == "huber" else {}
+        parameters = {name: float(value).hex() for name, value in instance.formulas.parameters.items()}
         header |= {"loss": instance.loss, "parameters": parameters, "lam": float(instance.lam).hex()}
         if instance.force_in or instance.force_out:
             header |= {"force_in": instance.force_in, "force_out": instance.force_out}

@@ -50,7 +50,7 @@ def left_out(instance: SparseInstance, levels: FloatArray, duals: FloatArray) ->
     allowed &= instance.k > 0
     best = LeftOut(0.0, np.where(allowed, 0.0, np.inf))
     with np.errstate(all="ignore"):
-        if instance.loss == "quadratic":
+        if instance.formulas.quadratic:
             best = best.better(_sound(lambda: touched_rows(instance, levels, allowed), best))
         if is_limited(instance):
             for dual in duals:
@@ -133,7 +133,7 @@ def at_dual(instance: SparseInstance, slopes: FloatArray, allowed: NDArray[np.bo
     """
     bounds = _Sparse(instance)
     slopes = bounds.projected(slopes[None])
-    if instance.loss == "quadratic" and instance.intercept:
+    if instance.formulas.quadratic and instance.intercept:
         base, V, error = bounds.without_mean(slopes[0])
     else:
         bases, products, errors = bounds.correlations(slopes)
@@ -150,13 +150,14 @@ class _Sparse(RigorousBounds):
 
     def __init__(self, instance: SparseInstance) -> None:
         self.entries, self.y = instance.A, instance.y
-        stated = instance.intercept and instance.loss != "quadratic"
+        stated = instance.intercept and not instance.formulas.quadratic
         self.instance = Instance(
-            np.zeros((instance.y.size, 1)), instance.y, 0, instance.loss, instance.lam, instance.delta, intercept=stated
-        )
+            np.zeros((instance.y.size, 1)), instance.y, 0, instance.loss, instance.lam, instance.delta,
+            intercept=stated, plugin=instance.plugin,
+        )  # fmt: skip
+        self.loss = instance.formulas
         self.n, self.d = instance.A.shape
         self.many = self.n + 4
-        self._bent = 0.25 if instance.loss == "squared_hinge" else 0.5
         scale = np.maximum(np.zeros(self.d), instance.A.counts > 0) * 1.0
         filled = np.flatnonzero(instance.A.counts)
         if filled.size:

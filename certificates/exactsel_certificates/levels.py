@@ -8,22 +8,16 @@ t = the smaller sum / the larger. As l* is convex and -l*(0) = inf l = 0, -l*(t 
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
+from exactsel_certificates.losses.base import FloatArray, Loss
+from exactsel_certificates.sums import row_slices
 from exactsel_certificates.work import spend
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 STEPS = 200
 
 BALANCED = 1e-15
 """Part of their total size at which the sum of the slopes counts as zero."""
-
-BLOCK = 65_536
-"""Rows processed together: what is made of them is small beside vectors of all rows."""
 
 TOO_SMALL = 1e-200
 """Where one side's slopes sum to less than this the dual vector is zero instead: underflow may be in the sum."""
@@ -32,25 +26,21 @@ SMALLEST_PART = 1e-60
 """The same where one side is less than this part of the other."""
 
 
-def row_slices(n: int) -> list[slice]:
-    """The rows, some at a time."""
-    return [slice(first, first + BLOCK) for first in range(0, max(1, n), BLOCK)]
-
-
-def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | None, Z: FloatArray) -> FloatArray:
+def find_levels(loss: Loss, y: FloatArray, weights: FloatArray | None, Z: FloatArray) -> FloatArray:
     """For each row of Z (P, n) about the c that makes the weighted slopes at Z + c sum to zero.
 
     In a bracket: Newton steps near the root; far from it Newton steps on log(plus / minus), the ratio of the two sides'
     sums, or, where that is flat, steps to the minimum of a quadratic above the loss.
     """
-    if loss == "poisson":
-        return _poisson_levels(y, weights, Z)
+    known = loss.levels(y, weights, Z)
+    if known is not None:
+        return known
     c, low, high = np.zeros(len(Z)), np.full(len(Z), -np.inf), np.full(len(Z), np.inf)
     scale = np.abs(Z).max(axis=1) + np.abs(y).max()
     previous, last, halved = np.full(len(Z), np.inf), np.zeros(len(Z)), np.zeros(len(Z), dtype=np.bool_)
     for _ in range(STEPS):
         spend(16.0 * Z.size)
-        plus, minus, bends_plus, bends_minus, bends, above = _sums(loss, delta, y, weights, Z, c)
+        plus, minus, bends_plus, bends_minus, bends, above = _sums(loss, y, weights, Z, c)
         rest = plus - minus
         moving = np.abs(rest) > BALANCED * (plus + minus)
         if not np.any(moving):
@@ -81,27 +71,14 @@ def find_levels(loss: str, delta: float, y: FloatArray, weights: FloatArray | No
     return c
 
 
-def _poisson_levels(y: FloatArray, weights: FloatArray | None, Z: FloatArray) -> FloatArray:
-    """The c at which the weighted sum of exp(z + c) is that of the counts; 0 where no c is."""
-    top, means, counts = np.max(Z, axis=1), np.zeros(len(Z)), 0.0
-    for rows in row_slices(y.size):
-        w = 1.0 if weights is None else weights[rows]
-        means += np.sum(w * np.exp(Z[:, rows] - top[:, None]), axis=1)
-        counts += float(np.sum(w * y[rows]))
-    with np.errstate(all="ignore"):
-        c = np.log(counts) - np.log(means) - top
-    return np.where(np.isfinite(c), c, 0.0)
-
-
-def _sums(
-    loss: str, delta: float, y: FloatArray, weights: FloatArray | None, Z: FloatArray, c: FloatArray
-) -> FloatArray:
+def _sums(loss: Loss, y: FloatArray, weights: FloatArray | None, Z: FloatArray, c: FloatArray) -> FloatArray:
     """Sums (6, P) over the rows at Z + c: of the slopes that are positive and of those that are negative, sizes only;
     of curvatures where slopes are positive, where they are negative, and of all; of curvatures from above.
     """
     total = np.zeros((6, len(Z)))
     for rows in row_slices(y.size):
-        parts = _derivatives(loss, delta, y[rows], Z[:, rows] + c[:, None])
+        at = Z[:, rows] + c[:, None]
+        parts = loss.slopes(at, y[rows]), *loss.bends(at, y[rows])
         slopes, bends, above = parts if weights is None else (part * weights[rows] for part in parts)
         up, down = slopes > 0, slopes < 0
         total += [
@@ -110,21 +87,6 @@ def _sums(
             np.sum(bends, axis=1), np.sum(above, axis=1),
         ]  # fmt: skip
     return total
-
-
-def _derivatives(loss: str, delta: float, y: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Slopes and curvatures of the rows, and curvatures of quadratics that touch the loss there and lie above it."""
-    if loss == "huber":
-        r = Z - y
-        size = np.maximum(np.abs(r), delta)
-        return np.clip(r, -delta, delta), np.where(np.abs(r) <= delta, 1.0, 0.0), delta / size
-    if loss == "squared_hinge":
-        short = np.maximum(0.0, 1.0 - y * Z)
-        return -2.0 * y * short, np.where(short > 0, 2.0, 0.0), np.full(Z.shape, 2.0)
-    e = np.exp(-np.abs(Z))
-    slopes = -y * np.where(y * Z <= 0, 1.0, e) / (1.0 + e)
-    half = np.maximum(np.abs(Z) / 2.0, 1e-4)
-    return slopes, e / (1.0 + e) ** 2, np.tanh(half) / (4.0 * half)
 
 
 def side_parts(plus: FloatArray, minus: FloatArray) -> tuple[FloatArray, FloatArray]:

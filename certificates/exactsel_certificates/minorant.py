@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.levels import find_levels
+from exactsel_certificates.losses.base import MINORANTS
 from exactsel_certificates.rigorous import TINY, U, gamma
 from exactsel_certificates.row_curvature import ROUNDED, curvatures, values_and_slopes
 from exactsel_certificates.work import look, spend
@@ -82,9 +83,9 @@ def minorant(
     """The minorant that touches P at the first of some models (B, d); None where it is not shown to hold.
 
     Intervals go from ``below`` less to ``above`` more than the predictions of the first one (n,). The others help to
-    show it. ``level`` is L. For Huber and logistic loss.
+    show it. ``level`` is L. For losses that serve minorants.
     """
-    if instance.loss not in ("huber", "logistic"):
+    if MINORANTS not in instance.formulas.serves:
         return None
     with np.errstate(all="ignore"):
         points = [_touching(instance, x) for x in models]
@@ -111,14 +112,14 @@ def _touching(instance: Instance, x: FloatArray) -> _Touching:
     A, y, d = np.asarray(instance.A), np.asarray(instance.y), len(x)
     z, sizes = A @ x, np.concatenate([np.abs(A[rows]) @ np.abs(x) for rows in _blocks(len(y))])
     if instance.intercept:
-        level = find_levels(instance.loss, instance.delta, y, instance.weights, z[None])[0]
+        level = find_levels(instance.formulas, y, instance.weights, z[None])[0]
         z, sizes = z + level, sizes + abs(level)
     return _Touching(x, z, gamma(d + 4) * sizes + d * TINY)
 
 
 def _objective(instance: Instance, at: _Touching) -> float:
     """P at the model x and the intercept that z was made with, rounded upwards: a point of B, as ``off`` is small."""
-    values, slopes = values_and_slopes(instance.loss, instance.delta, at.z, np.asarray(instance.y))
+    values, slopes = values_and_slopes(instance.formulas, at.z, np.asarray(instance.y))
     rows = values + (np.abs(slopes) * (1.0 + ROUNDED) + at.off) * at.off
     rows = rows if instance.weights is None else instance.weights * (rows + TINY)
     total = float(np.sum(rows) + 0.5 * instance.lam * np.sum(at.x * at.x))
@@ -127,8 +128,8 @@ def _objective(instance: Instance, at: _Touching) -> float:
 
 def _function(instance: Instance, at: _Touching, box: _Box) -> Minorant | None:
     y, n = np.asarray(instance.y), len(at.z)
-    values, slopes = values_and_slopes(instance.loss, instance.delta, at.z, y)
-    p = curvatures(instance.loss, instance.delta, at.z, y, box.low, box.high)
+    values, slopes = values_and_slopes(instance.formulas, at.z, y)
+    p = curvatures(instance.formulas, at.z, y, box.low, box.high)
     if instance.weights is not None:
         values, slopes, p = (part * instance.weights for part in (values, slopes, p * (1.0 - 4 * U)))
     size, lengths, ridge = _sizes(instance, p)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.container import Proof
 from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.losses.base import PATTERNS
 from exactsel_certificates.rigorous import U
 from exactsel_certificates.work import MATRIX, STEP, refuse, spend
 
@@ -42,7 +43,7 @@ Classes = tuple[int, ...]
 
 def by_patterns(proof: Proof, instance: Instance) -> bool:
     """Whether COUNTED is about covariate patterns in a proof."""
-    plain = instance.loss == "logistic" and instance.lam > 0 and not instance.groups
+    plain = PATTERNS in instance.formulas.serves and instance.lam > 0 and not instance.groups
     return plain and proof.minorant_point.size == 0
 
 

@@ -76,7 +76,7 @@ def shown_radii(instance: Instance, proof: Proof) -> Radii | None:
     None where it names none. Where a model has no columns there is nothing to limit. With quadratic loss and without a
     ridge those that the problem sets, and the scope.
     """
-    if instance.loss == "quadratic":
+    if instance.formulas.quadratic:
         limited = instance.box is not None and instance.lam == 0
         return within_box(instance, proof.valid_for != "") if limited else None
     points, named = Points(proof), proof.limit_point.astype(np.int64)
@@ -84,5 +84,5 @@ def shown_radii(instance: Instance, proof: Proof) -> Radii | None:
         return None
     if instance.k == 0:
         return Radii(np.inf, np.zeros(instance.A.shape[1]))
-    scoped = proof.valid_for and instance.lam == 0 and instance.loss != "poisson"
+    scoped = proof.valid_for and instance.lam == 0 and instance.formulas.scoped
     return within_scope(instance) if scoped else radii(instance, points.models(named)[0])

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel_certificates.exact import RADIUS, ExactBounds, chance, nearest, root_above, root_below
-from exactsel_certificates.exact_poisson import means_of, steepness
+from exactsel_certificates.exact import RADIUS, ExactBounds, nearest, root_above, root_below
 from exactsel_certificates.formula import FloatArray
 from exactsel_certificates.levels import find_levels
-from exactsel_certificates.scaled import BITS, Scaled, fraction_of, scaled
+from exactsel_certificates.scaled import Scaled, fraction_of
 from exactsel_certificates.work import look
 
 STEPS = 30
@@ -58,7 +57,7 @@ class Polisher:
         self.exact = exact
         self.instance = exact.instance
         self.n, self.d = self.instance.A.shape
-        self.w = scaled(np.ones(self.n) if self.instance.weights is None else self.instance.weights)
+        self.loss, self.w = exact.loss, exact.w
         # An exponent at which 1 is an integer too, for the intercept.
         self.e = min(exact.A.exponent, 0)
         self.A = exact.A.at(self.e)
@@ -76,11 +75,10 @@ class Polisher:
             before = x, level
             step = solved(*self._system(counting, x, pull, bends, curvature))
             x, level = self._moved(before, used, step)
-            if self.instance.loss in ("huber", "squared_hinge") and not self._objective(x, level) <= self._objective(
-                *before
-            ):
+            if self.loss.kinked and not self._objective(x, level) <= self._objective(*before):
                 # Newton's method has stepped over kinks; a quadratic above the loss leads down for certain.
-                step = solved(*self._system(counting, before[0], pull, self._majorising(*before), curvature))
+                above = dyadic([*map(shortened, self.loss.exact_majorizer(self._predictions(*before), self.exact.y))])
+                step = solved(*self._system(counting, before[0], pull, above, curvature))
                 x, level = self._moved(before, used, step)
             yield Polished(x, self._slopes(x, level)[0])
             if before == (x, level):
@@ -95,32 +93,10 @@ class Polisher:
             x[j] = shortened(point[0][j] - change)
         return x, shortened(point[1] - step[-1]) if self.instance.intercept else point[1]
 
-    def _sizes(self, x: Sequence[Fraction], level: Fraction) -> list[Fraction]:
-        """The sizes of the residuals."""
-        z = self._predictions(x, level)
-        exponent = min(z.exponent, self.exact.y.exponent)
-        residual = z.at(exponent) - self.exact.y.at(exponent)
-        return [abs(fraction_of(int(r), exponent)) for r in residual]
-
     def _objective(self, x: Sequence[Fraction], level: Fraction) -> Fraction:
-        """The objective of a model, of Huber or squared hinge loss."""
+        """The objective of a model."""
         ridge = self.exact.lam * sum((v * v for v in x), Fraction(0)) / 2
-        if self.instance.loss == "squared_hinge":
-            steep = self._slopes(x, level)[0]
-            squares = int(self.w.values @ (steep.values * steep.values))
-            return fraction_of(squares, self.w.exponent + 2 * steep.exponent) / 4 + ridge
-        delta, total = Fraction(self.instance.delta), Fraction(0)
-        for w, size in zip(self.w.values, self._sizes(x, level), strict=True):
-            total += int(w) * min(size, delta) * (size - min(size, delta) / 2)
-        return total * Fraction(2) ** self.w.exponent + ridge
-
-    def _majorising(self, x: Sequence[Fraction], level: Fraction) -> Scaled:
-        """Curvatures of quadratics that touch the rows' losses and lie above them, nearly."""
-        if self.instance.loss == "squared_hinge":
-            return Scaled(np.array([2] * self.n, dtype=object), 0)
-        delta = Fraction(self.instance.delta)
-        bends = [shortened(delta / max(size, delta)) for size in self._sizes(x, level)]
-        return dyadic(bends)
+        return ridge + self.loss.exact_value(self._predictions(x, level), self.exact.y, self.w)
 
     def _level(self, x: Sequence[Fraction]) -> Fraction:
         if not self.instance.intercept:
@@ -128,7 +104,7 @@ class Polisher:
         about, z = self.instance, self._predictions(x, Fraction(0))
         row = np.array([[nearest(fraction_of(v, z.exponent)) for v in z.values]])
         with np.errstate(all="ignore"):
-            return Fraction(float(find_levels(about.loss, about.delta, about.y, about.weights, row)[0]))
+            return Fraction(float(find_levels(self.loss, about.y, about.weights, row)[0]))
 
     def _predictions(self, x: Sequence[Fraction], level: Fraction) -> Scaled:
         used = [j for j, value in enumerate(x) if value]
@@ -138,26 +114,7 @@ class Polisher:
 
     def _slopes(self, x: Sequence[Fraction], level: Fraction) -> tuple[Scaled, Scaled]:
         """The slopes of the rows, and about their second derivatives."""
-        z = self._predictions(x, level)
-        if self.instance.loss == "logistic":
-            labels = [int(label) for label in self.instance.y.tolist()]
-            chances = [chance(fraction_of(v * t, z.exponent)) for v, t in zip(z.values, labels, strict=True)]
-            slopes = Scaled(np.array([-t * p for t, p in zip(labels, chances, strict=True)], dtype=object), -BITS)
-            return slopes, Scaled(np.array([p * (2**BITS - p) for p in chances], dtype=object), -2 * BITS)
-        if self.instance.loss == "poisson":
-            return steepness(z, self.exact.y), means_of(z)
-        if self.instance.loss == "squared_hinge":
-            steep = self.exact.hinged(z)
-            return steep, Scaled(np.array([2 * int(v != 0) for v in steep.values], dtype=object), 0)
-        exponent = min(z.exponent, self.exact.y.exponent)
-        residual = z.at(exponent) - self.exact.y.at(exponent)
-        if self.instance.loss == "quadratic":
-            return Scaled(residual, exponent), Scaled(np.array([1] * self.n, dtype=object), 0)
-        delta = scaled([self.instance.delta])
-        lowest = min(delta.exponent, exponent)
-        most, residual = delta.at(lowest)[0], Scaled(residual, exponent).at(lowest)
-        slopes = Scaled(np.array([min(max(r, -most), most) for r in residual], dtype=object), lowest)
-        return slopes, Scaled(np.array([int(abs(r) <= most) for r in residual], dtype=object), 0)
+        return self.loss.exact_slopes(self._predictions(x, level), self.exact.y)
 
     def _gradient(self, j: int, x: Sequence[Fraction], pull: Scaled, D: Fraction) -> Fraction:
         """The derivative by x_j of the loss and of what the curvature leaves of the ridge."""

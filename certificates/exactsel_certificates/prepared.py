@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactsel_certificates.formula import FloatArray
+from exactsel_certificates.losses import LOSSES, Loss
 from exactsel_certificates.rigorous import TINY, U, gamma
 from exactsel_certificates.sums import blocked_roundings, blocked_sums
 from exactsel_mapped import column_blocks, is_kept, room_like
@@ -82,7 +83,8 @@ def prepare(
     For quadratic loss rows of weight zero stay, as zeros; for the others they are removed. Of columns in a file the
     prepared ones are in another, or the same where nothing is done to them.
     """
-    quadratic, counted = loss == "quadratic", None
+    known, counted = LOSSES.get(loss), None
+    quadratic = known is not None and known.quadratic
     if weights is not None and not quadratic and not np.all(weights > 0):
         counted = weights > 0
         y, weights = y[counted], weights[counted]
@@ -102,7 +104,7 @@ def prepare(
         if quadratic and intercept:
             rest[block] = _along_intercept(made[block], weights)
     made.flags.writeable = False
-    target = _prepared_target(np.asarray(y, dtype=np.float64), loss, weights, intercept)
+    target = _prepared_target(np.asarray(y, dtype=np.float64), known, weights, intercept)
     values, target_error = _worked_in(target, weights, quadratic, np.ones(1))
     target_rest = _along_intercept(values, weights) if quadratic and intercept else np.zeros(1)
     return Prepared(
@@ -202,11 +204,11 @@ def _along_intercept(rows: FloatArray, weights: FloatArray | None) -> FloatArray
     return np.asarray(1.001 * np.abs(sums) / np.sqrt(total_weight(n, weights)) + room)
 
 
-def _prepared_target(y: FloatArray, loss: str, weights: FloatArray | None, intercept: bool) -> _Centred:
+def _prepared_target(y: FloatArray, loss: type[Loss] | None, weights: FloatArray | None, intercept: bool) -> _Centred:
     row = y[None]
-    if not intercept or loss not in ("quadratic", "huber"):  # only these two are known to depend on z - y alone
+    if not intercept or loss is None or not loss.of_residuals:
         return _untouched(row)
-    if loss == "quadratic":
+    if loss.quadratic:
         return _without_means(row, weights)
     middle = np.array([weighted_median(y, weights)])
     values, errors = _difference(row, middle)

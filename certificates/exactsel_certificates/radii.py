@@ -73,7 +73,7 @@ AT_ONCE = 4_000_000
 def of_allowed_columns(instance: Instance) -> Instance:
     """The instance with zeros for columns no model may hold, where there is no ridge; not for quadratic loss."""
     banned = instance.columns_of(instance.force_out)
-    if not banned or instance.lam > 0 or instance.loss == "quadratic":
+    if not banned or instance.lam > 0 or instance.formulas.quadratic:
         return instance
     A = np.array(instance.A, dtype=np.float64)
     A[:, banned] = 0.0
@@ -150,26 +150,15 @@ def radii(instance: Instance, x: FloatArray) -> Radii | None:
     return Radii(level, size) if instance.lam > 0 else None
 
 
-def _room(instance: Instance, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """h (n,), and how far each slope may move up or down."""
-    if instance.loss == "huber":
-        left = instance.delta - np.abs(g)
-        return left / instance.delta * (1.0 + np.abs(g) / instance.delta), left
-    if instance.loss == "poisson":
-        mean = instance.y + g
-        return mean, mean
-    p = np.abs(g)
-    if instance.loss == "squared_hinge":
-        return p, p
-    return p * (1.0 - p), np.minimum(p, 1.0 - p)
-
-
 def _around(
     plain: RigorousBounds, g: FloatArray, used: NDArray[np.intp], long: NDArray[np.intp], level: float
 ) -> tuple[FloatArray, FloatArray] | None:
     """a (l,) and E (l, l) for the long columns, which are some of the ``used`` ones (m,), divided by their lengths."""
     instance, norms, place = plain.instance, plain.norms[used], np.searchsorted(used, long)
-    h, left = _room(instance, g)
+    room = plain.loss.room(g, np.asarray(instance.y))
+    if room is None:
+        return None
+    h, left = room
     weighted = h if instance.weights is None else h * instance.weights
     B = plain.A[:, used] / norms
     if instance.intercept:

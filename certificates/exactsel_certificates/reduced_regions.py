@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from exactsel_certificates.container import FIRST_POINT, Proof
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.leaf_regions import LeafRegions
+from exactsel_certificates.losses.base import LEAVES
 from exactsel_certificates.minorant_regions import MinorantRegions
 from exactsel_certificates.near import DISTANCES, NearColumns
 from exactsel_certificates.pattern_regions import PatternRegions
@@ -36,11 +37,11 @@ class AllRegions:
         self._target, self._ways = proof.lower, list[_Way]()
         if by_patterns(proof, instance):
             self._ways = [PatternRegions(instance, proof, self._as_they_are.work)]
-        if proof.minorant_point.size and instance.loss != "quadratic":
+        if proof.minorant_point.size and not instance.formulas.quadratic:
             self._ways = [MinorantRegions(instance, proof, COUNTED_FOR_ONE * exact_limit)]
-        if instance.loss == "logistic" and not instance.groups:
+        if LEAVES in instance.formulas.serves and not instance.groups:
             self._ways.append(LeafRegions(self._as_they_are))
-        if proof.valid_for and instance.loss == "quadratic" and instance.lam == 0 and not instance.groups:
+        if proof.valid_for and instance.formulas.quadratic and instance.lam == 0 and not instance.groups:
             whole = self._as_they_are
             self._ways = [ReducedRegions(instance, proof, whole, SHARE * exact_limit, e) for e in DISTANCES]
             if instance.box is None:

@@ -21,6 +21,7 @@ from exactsel_certificates.exact import RADIUS, ExactBounds, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.group_counting import GroupCounting
+from exactsel_certificates.losses import ExactLoss
 from exactsel_certificates.points import Points, left_first, shown_radii
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import RigorousBounds, Rows, States, leaves_convex, model_objective
@@ -56,7 +57,8 @@ class RegressionRegions:
         self.plain = RigorousBounds(instance)
         # Limits on coefficients are about models up to a level, and so are bounds that rest on them.
         self.most, self.plain.sizes = shown_radii(instance, proof) or (math.inf, None)
-        self.quadratic = instance.loss == "quadratic"
+        self.quadratic = instance.formulas.quadratic
+        self._has_exact = isinstance(instance.formulas, ExactLoss)
         self.fits = Fits(instance, self.plain)
         usable = curvature is None and self._usable(proof)
         self.curvature = np.array(proof.curvature, dtype=np.float64) if usable else curvature
@@ -345,7 +347,7 @@ class RegressionRegions:
         start: Callable[[int], Sequence[Fraction]],
     ) -> FloatArray:  # fmt: skip
         """Improve what is a little below the target by points better than those of the file."""
-        for row in np.flatnonzero(result < self.target).tolist():
+        for row in np.flatnonzero(result < self.target).tolist() if self._has_exact else ():
             # Where all columns are given, the digits of a point may hide everything, and its own cost tells.
             given = not np.any(states[row] == FREE) or np.sum(states[row] == IN) >= self.k
             hidden = given and model_objective(self.instance, np.array(start(row), dtype=np.float64)) >= self.target
@@ -388,7 +390,7 @@ class RegressionRegions:
         method: Callable[[ExactBounds, list[int], list[int], int], Fraction],
     ) -> FloatArray:
         """Improve what is below the target by exact arithmetic, as long as the limit on its work allows."""
-        for row in np.flatnonzero(~(result >= self.target)).tolist():
+        for row in np.flatnonzero(~(result >= self.target)).tolist() if self._has_exact else ():
             work = 4.0 * self.plain.n * (1 + np.count_nonzero(states[row]))
             if not self.work.allows(work):
                 break

@@ -36,9 +36,15 @@ from numpy.typing import NDArray
 
 from exactsel_certificates.boxes import gains_above, within
 from exactsel_certificates.formula import FloatArray, Instance, row_blocks
-from exactsel_certificates.levels import find_levels, row_slices, side_parts
-from exactsel_certificates.poisson import FAR, minus_poisson_conjugate, poisson_values_above
-from exactsel_certificates.sums import blocked_roundings, blocked_sums, careful_products, product_roundings, products
+from exactsel_certificates.levels import find_levels, side_parts
+from exactsel_certificates.sums import (
+    blocked_roundings,
+    blocked_sums,
+    careful_products,
+    product_roundings,
+    products,
+    row_slices,
+)
 from exactsel_certificates.walk import FREE, IN, OUT
 from exactsel_mapped import column_blocks, is_kept
 
@@ -103,7 +109,7 @@ class RigorousBounds:
     """Bound to one instance: evaluates points, and bounds regions at them."""
 
     def __init__(self, instance: Instance) -> None:
-        self.instance = instance
+        self.instance, self.loss = instance, instance.formulas
         self.A = instance.A if is_kept(instance.A) else np.ascontiguousarray(instance.A, dtype=np.float64)
         self.y = np.asarray(instance.y, dtype=np.float64)
         self.n, self.d = self.A.shape
@@ -114,8 +120,6 @@ class RigorousBounds:
         """Upper estimates of the lengths of the columns (d,)."""
         self.ridge = np.full(self.d, instance.lam)
         self.unit = U
-        # The conjugate is this times b^2, and y b; but for logistic and Poisson loss.
-        self._bent = 0.25 if instance.loss == "squared_hinge" else 0.5
         self.sizes: FloatArray | None = None
         """(d,) how large coefficients can be (radii.py), where that is known: bounds speak of these models only."""
 
@@ -153,27 +157,12 @@ class RigorousBounds:
         with np.errstate(all="ignore"):
             Z = W @ self.A.T
             if self.instance.intercept:
-                Z = Z + find_levels(self.instance.loss, self.instance.delta, self.y, self.instance.weights, Z)[:, None]
-            if self.instance.loss == "squared_hinge":
-                return self.projected(-2.0 * self.y * np.maximum(0.0, 1.0 - self.y * Z))
-            if self.instance.loss == "poisson":
-                return self.projected(np.exp(np.minimum(Z, FAR)) - self.y)
-            if self.instance.loss != "logistic":
-                return self.projected(Z - self.y)
-            t = -self.y * Z
-            return self.projected(-self.y * np.exp(np.minimum(t, 0.0)) / (1.0 + np.exp(-np.abs(t))))
+                Z = Z + find_levels(self.loss, self.y, self.instance.weights, Z)[:, None]
+            return self.projected(self.loss.slopes(Z, self.y))
 
     def projected(self, B: FloatArray) -> FloatArray:
         """The nearest dual vectors in the domain of the conjugate; comparing floats is exact."""
-        if self.instance.loss == "huber":
-            return np.asarray(np.clip(B, -self.instance.delta, self.instance.delta))
-        if self.instance.loss == "logistic":
-            return np.asarray(-self.y * np.clip(-self.y * B, 0.0, 1.0))
-        if self.instance.loss == "squared_hinge":
-            return np.asarray(self.y * np.minimum(self.y * B, 0.0))
-        if self.instance.loss == "poisson":
-            return np.asarray(np.maximum(B, -self.y))
-        return B
+        return self.loss.projected(B, self.y)
 
     def at_duals(self, B: FloatArray) -> Evaluated:
         """For formula (2) at dual vectors B (P, n) in the domain of the conjugate; lam > 0, or sizes are known.
@@ -233,7 +222,7 @@ class RigorousBounds:
                 w = 1.0 if weights is None else weights[some]
                 shares = np.where(G[:, some] > 0, plus, minus)
                 B[:, some] = w * G[:, some] * shares
-                rows, sizes = self._conjugate_rows(G[:, some], self.y[some])
+                rows, sizes = self.loss.minus_conjugate(G[:, some], self.y[some])
                 value += blocked_sums(shares * w * rows)
                 size += blocked_sums(shares * w * sizes)
             total = float(self.n if weights is None else np.sum(weights))
@@ -251,30 +240,10 @@ class RigorousBounds:
             sums += [blocked_sums(np.where(rising, part, 0.0)), -blocked_sums(np.where(rising, 0.0, part))]
         return sums
 
-    def _conjugate_rows(self, G: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """-l* of some rows, and sizes of which a row's value is off by no more than 32 roundings."""
-        if self.instance.loss == "logistic":
-            p = -y * G
-            rows = np.where(p > 0, -p * np.log(p), 0.0) + np.where(p < 1, -(1.0 - p) * np.log1p(-p), 0.0)
-            return rows, rows
-        if self.instance.loss == "poisson":
-            return minus_poisson_conjugate(G, y)
-        squares, pulls = self._bent * G * G, y * G
-        return -(squares + pulls), squares + np.abs(pulls)
-
     def _minus_conjugate(self, B: FloatArray) -> FloatArray:
-        many = blocked_roundings(self.n)
-        if self.instance.loss == "logistic":
-            p = -self.y * B
-            left = np.where(p > 0, -p * np.log(p), 0.0)
-            right = np.where(p < 1, -(1.0 - p) * np.log1p(-p), 0.0)
-            return np.asarray(blocked_sums(left + right) * (1.0 - gamma(many + 32)))
-        if self.instance.loss == "poisson":
-            rows, sizes = minus_poisson_conjugate(B, self.y)
-            return np.asarray(blocked_sums(rows) - gamma(many + 32) * blocked_sums(sizes) - TINY * self.n)
-        squares, pulls = self._bent * B * B, self.y * B
-        error = gamma(many + 4) * blocked_sums(squares + np.abs(pulls))
-        return np.asarray(-blocked_sums(squares + pulls) - error)
+        rows, sizes = self.loss.minus_conjugate(B, self.y)
+        slack = gamma(blocked_roundings(self.n) + self.loss.roundings) * blocked_sums(sizes)
+        return np.asarray(blocked_sums(rows) - slack - TINY * self.n)
 
     def bounds(self, points: Evaluated, which: Rows, states: States) -> FloatArray:
         """Bounds of regions (B, units), each at the point ``which`` (B,) numbers; -inf where it is no number."""
@@ -348,26 +317,12 @@ def each_runs(stack: FloatArray) -> NDArray[np.bool_]:
     return np.array([len(stack) > 1 and runs_to_its_end(matrix) for matrix in stack])
 
 
-def _values_above(instance: Instance, z: FloatArray, y: FloatArray, error: FloatArray) -> FloatArray:
-    """The loss of some rows (m,), without their weights, at predictions that are off by ``error`` at most."""
-    if instance.loss == "logistic":
-        t = -y * z + error
-        return np.asarray(np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t))))
-    if instance.loss == "poisson":
-        return poisson_values_above(z, y, error)
-    if instance.loss == "squared_hinge":
-        return np.asarray(np.maximum(0.0, 1.0 - y * z + error) ** 2)
-    size = np.abs(z - y) + error
-    steep = np.minimum(size, instance.delta) if instance.loss == "huber" else size
-    return np.asarray(steep * (size - 0.5 * steep))
-
-
 def model_objective(instance: Instance, x: object, level: float | None = None) -> float:
     """An upper estimate of the objective of a model (d,), in doubles; inf where there is none.
 
     With an intercept the best one is looked for, where no ``level`` is given.
     """
-    y, x = np.asarray(instance.y), np.asarray(x, dtype=np.float64)
+    loss, y, x = instance.formulas, np.asarray(instance.y), np.asarray(x, dtype=np.float64)
     used = np.flatnonzero(x)
     x, d = x[used], used.size
     with np.errstate(all="ignore"):
@@ -377,10 +332,10 @@ def model_objective(instance: Instance, x: object, level: float | None = None) -
         error = gamma(d) * size + 2 * U * (np.abs(z) + np.abs(y))
         if instance.intercept:
             if level is None:
-                level = find_levels(instance.loss, instance.delta, y, instance.weights, z[None])[0]
+                level = find_levels(loss, y, instance.weights, z[None])[0]
             z = z + level
             error = error + 2 * U * (np.abs(z) + np.abs(level))
-        rows = np.concatenate([_values_above(instance, z[some], y[some], error[some]) for some in row_slices(len(y))])
+        rows = np.concatenate([loss.values_above(z[some], y[some], error[some]) for some in row_slices(len(y))])
         rows = rows if instance.weights is None else instance.weights * (rows + TINY)
         squares = np.sum(x * x) + TINY * np.count_nonzero(x)
         if not np.isfinite(np.sum(rows)):

@@ -44,6 +44,11 @@ def scaled(numbers: object) -> Scaled:
     return Scaled(values, lowest)
 
 
+def weights_of(weights: object | None, n: int) -> Scaled:
+    """Row weights (n,), or ones where there are none."""
+    return Scaled(np.array([1] * n, dtype=object), 0) if weights is None else scaled(weights)
+
+
 def fraction_of(integer: int, exponent: int) -> Fraction:
     """integer * 2^exponent."""
     return Fraction(integer, 1 << -exponent) if exponent < 0 else Fraction(integer << exponent)

@@ -105,7 +105,7 @@ def table_of(instance: SparseInstance, columns: np.ndarray[tuple[int], np.dtype[
         instance.A.table(columns), instance.y, min(instance.k, len(columns)), instance.loss, instance.lam,
         instance.delta, tuple(place[j] for j in instance.force_in),
         tuple(place[j] for j in instance.force_out if j in place), intercept=instance.intercept,
-        box=box,
+        box=box, plugin=instance.plugin,
     )  # fmt: skip
 
 

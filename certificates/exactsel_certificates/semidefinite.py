@@ -99,7 +99,7 @@ class Semidefinite:
             square = float(squares[0, 0])
             T = (square * (1.0 - gamma(many)) - 2.0 * level) * (1.0 - 8 * U)
             w = math.sqrt(square / T) * (1.0 + gamma(many)) if T > 0 else math.inf
-            self.usable = bounds.instance.loss == "quadratic" and w <= STEEPEST and (d <= max(TABLE_UP_TO, n))
+            self.usable = bounds.loss.quadratic and w <= STEEPEST and (d <= max(TABLE_UP_TO, n))
             if not self.usable:
                 return
             spend(1.0 * n * d * d)

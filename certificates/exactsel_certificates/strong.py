@@ -57,7 +57,7 @@ class StrongColumns:
             squares, many = products(bounds.y[None], bounds.y[:, None]), product_roundings(bounds.n)
             T = (float(squares[0, 0]) * (1.0 - gamma(many)) - 2.0 * level) * (1.0 - 8 * U)
             w = math.sqrt(float(squares[0, 0]) / T) * (1.0 + gamma(many)) if T > 0 else math.inf
-            self.usable = bounds.instance.loss == "quadratic" and not bounds.instance.groups and w <= STEEPEST
+            self.usable = bounds.loss.quadratic and not bounds.instance.groups and w <= STEEPEST
             if not self.usable:
                 return
             lam = bounds.instance.lam

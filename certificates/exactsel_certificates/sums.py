@@ -18,6 +18,14 @@ SHORTEST = 512
 SHORT, MOST_ENTRIES = 64, 1 << 20
 """Terms of a block of careful products, and entries of the result up to which there are any."""
 
+BLOCK = 65_536
+"""Rows processed together: what is made of them is small beside vectors of all rows."""
+
+
+def row_slices(n: int) -> list[slice]:
+    """The rows, some at a time."""
+    return [slice(first, first + BLOCK) for first in range(0, max(1, n), BLOCK)]
+
 
 def blocked_roundings(n: int) -> int:
     """Roundings any term meets in :func:`blocked_sums`, at most."""

@@ -87,12 +87,7 @@ class Transfer:
 
     def _steepness(self, cost: float, eta: float) -> float:
         """b, for models that cost no more than ``cost``, whose residuals differ by ``eta`` at most."""
-        if self.instance.loss != "poisson":
-            return {"logistic": 0.25, "squared_hinge": 2.0}.get(self.instance.loss, 1.0)
-        w = np.ones(1) if self.prepared.weights is None else self.prepared.weights
-        if not eta <= 0.01 * math.sqrt(float(np.min(w))):
-            return math.inf
-        return 1.03 * float(np.max(np.maximum(4.0 * self.prepared.y, 2.5 * cost / w)))
+        return self.instance.formulas.steepness(self.prepared.y, self.prepared.weights, cost, eta)
 
     @property
     def _shrunk(self) -> float:
@@ -189,13 +184,13 @@ class Transfer:
         if self.instance.lam > 0:
             size = 1.001 * math.sqrt(2.0 * grown / self.instance.lam)
             yield size * error + made.target_error, size * rest + made.target_rest
-        if self.instance.loss == "quadratic" and self._smallest > 0:
+        if self.instance.formulas.quadratic and self._smallest > 0:
             error, rest = self._off_even
             spread = 0.999 * math.sqrt(self._smallest) - error - rest
             if spread > 0:
                 size = 1.001 * (2.0 * math.sqrt(2.0 * grown) + self._target + made.target_error) / spread
                 yield size * error + made.target_error, size * rest + made.target_rest
-        if bounded and self.instance.loss == "quadratic":  # whose weights are in the prepared data; others have a ridge
+        if bounded and self.instance.formulas.quadratic:  # whose weights are in the prepared data; others have a ridge
             shares, rests = self._shares
             yield shares + made.target_error, rests + made.target_rest
 

@@ -1,17 +1,22 @@
 """``python -m exactsel_dev.release``: build wheel and sdist, install them elsewhere, and test what was installed.
 
 Tests are those of the sdist, from whose folder the packages have been removed: what they import is what was installed.
+Each Python gets one new environment. It holds the wheel alone at first, for the commands of the README; then what the
+tests need; and last the sdist in the place of the wheel. A failure ends neither the other parts nor the other versions.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -39,21 +44,23 @@ SKLEARN_TESTS = ("tests/use/test_sklearn.py", "tests/use/test_estimators.py")
 
 WHEEL, SDIST = "wheel", "sdist"
 
+IN_THE_WHEEL = {"exactsel", "exactsel_heuristics", "exactsel_certificates", "exactsel_mapped"}
 
-def run(*command: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The finished command, with stdout and stderr in one."""
+BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def must(*command: str | Path, cwd: Path | None = None, codes: Sequence[int] = (0,)) -> str:
+    """The output, stdout and stderr in one, of a command that has to end with one of these exit codes."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    return subprocess.run(
-        [str(word) for word in command], cwd=cwd, env=environment, check=False, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-
-
-def must(*command: str | Path, cwd: Path | None = None) -> str:
-    """The output of a command that has to succeed."""
-    done = run(*command, cwd=cwd)
-    if done.returncode:
-        raise click.ClickException(f"{' '.join(map(str, command))}\n{done.stdout[-4000:]}")
+    words = [str(word) for word in command]
+    try:
+        done = subprocess.run(
+            words, cwd=cwd, env=environment, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+    except FileNotFoundError:
+        raise click.ClickException(f"{words[0]} is no program here; name an interpreter that is.") from None
+    if done.returncode not in codes:
+        raise click.ClickException(f"{' '.join(words)[:400]} ended with {done.returncode}\n{done.stdout[-6000:]}")
     return done.stdout
 
 
@@ -61,7 +68,12 @@ def built(folder: Path) -> dict[str, Path]:
     """Wheel and sdist, made in the folder and checked; the wheel from the sdist, as installers do."""
     must(sys.executable, "-m", "build", "--outdir", folder, ROOT)
     must(sys.executable, "-m", "twine", "check", "--strict", *folder.iterdir())
-    return {WHEEL: next(folder.glob("*.whl")), SDIST: next(folder.glob("*.tar.gz"))}
+    packages = {WHEEL: next(folder.glob("*.whl")), SDIST: next(folder.glob("*.tar.gz"))}
+    with zipfile.ZipFile(packages[WHEEL]) as archive:
+        rooms = {name.partition("/")[0] for name in archive.namelist()}
+    if {room for room in rooms if not room.endswith(".dist-info")} != IN_THE_WHEEL:
+        raise click.ClickException(f"the wheel holds {sorted(rooms)}, but {sorted(IN_THE_WHEEL)} were expected.")
+    return packages
 
 
 def tests_of(sdist: Path, folder: Path) -> tuple[Path, Path]:
@@ -76,12 +88,9 @@ def tests_of(sdist: Path, folder: Path) -> tuple[Path, Path]:
     return place, tools
 
 
-def installed(python: str, folder: Path, *requirements: str) -> Path:
-    """The interpreter of a new environment that holds these requirements."""
-    must(python, "-m", "venv", folder)
-    inside = folder / "bin" / "python"
-    must(inside, "-m", "pip", "--quiet", "install", *requirements)
-    return inside
+def install(inside: Path, *words: str | Path) -> None:
+    """Hand the words to pip in an environment."""
+    must(inside, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *words)
 
 
 def oldest() -> list[str]:
@@ -98,11 +107,27 @@ def tested(inside: Path, place: Path, arguments: Sequence[str], jobs: int) -> st
     """The last line of pytest, after a run that has to succeed."""
     where = must(inside, "-c", "import exactsel; print(exactsel.__file__)", cwd=place).strip()
     if "site-packages" not in where:
-        raise click.ClickException(f"the tests would run on {where}, not on the installed package")
-    done = run(inside, "-m", "pytest", "-q", "-n", str(jobs), "--dist", "worksteal", *arguments, cwd=place)
-    if done.returncode:
-        raise click.ClickException(done.stdout[-6000:])
-    return done.stdout.strip().splitlines()[-1]
+        raise click.ClickException(f"the tests would run on {where}, not on the installed package.")
+    told = must(inside, "-m", "pytest", "-q", "-n", str(jobs), "--dist", "worksteal", *arguments, cwd=place)
+    return told.strip().splitlines()[-1].strip("= ")
+
+
+def readme_followed(inside: Path, place: Path, folder: Path, wheel: Path) -> str:
+    """How many blocks of the README ran: commands with the wheel alone, Python with what it says to install."""
+    text = (place / "README.md").read_text(encoding="utf-8")
+    commands = [body for kind, body in BLOCK.findall(text) if kind == "bash"]
+    lines = [body for kind, body in BLOCK.findall(text) if kind == "python"]
+    folder.mkdir()
+    install(inside, wheel)
+    must(inside.with_name("exactsel"), "data", "instances", "--copy", "instances", cwd=folder)
+    for line in "".join(commands).splitlines():
+        # A gap that is left ends a command with 1.
+        must(inside.with_name("exactsel"), *shlex.split(line, comments=True)[1:], cwd=folder, codes=(0, 1))
+    asked = shlex.split(text.partition("    pip install ")[2].partition("\n")[0])
+    install(inside, *(word.replace("exactsel", str(wheel)) for word in asked))
+    for body in lines:
+        must(inside, "-c", body, cwd=folder)
+    return f"{len(commands)} blocks of commands and {len(lines)} of Python ran"
 
 
 def smoke_tests(place: Path) -> list[str]:
@@ -111,6 +136,50 @@ def smoke_tests(place: Path) -> list[str]:
     named = [path.relative_to(place).as_posix() for path in files]
     left_out = [f"--deselect={name}" for name in OF_THE_REPOSITORY]
     return ["-m", "smoke and not slow and not long", *left_out, *named]
+
+
+class Trial:
+    """One Python in a new environment: what is said of each part, and whether all went well."""
+
+    def __init__(self, python: str, folder: Path, place: Path, tools: Path, jobs: int) -> None:
+        self.python, self.folder, self.place, self.tools, self.jobs = python, folder, place, tools, jobs
+        self.inside = folder / "venv" / "bin" / "python"
+        self.lines: list[str] = []
+        self.failed = False
+
+    def note(self, part: str, step: Callable[..., str], *arguments: object) -> None:
+        """Print what a step says, or how it fails; the steps after it are tried all the same."""
+        try:
+            said = step(*arguments)
+            line = f"{self.python}, {part}: {said}"
+        except click.ClickException as error:
+            self.failed = True
+            line = f"{self.python}, {part}: FAILED"
+            click.echo(error.message, err=True)
+        click.echo(line)
+        self.lines.append(line)
+
+    def begin(self) -> str:
+        """Make the environment; the version of its Python."""
+        must(self.python, "-m", "venv", "--clear", self.folder / "venv")
+        self.python = must(self.inside, "-c", "import platform; print('Python', platform.python_version())").strip()
+        return "made"
+
+    def smoke(self, package: Path, *requirements: str | Path) -> str:
+        """Install a package, with what the tests need, and run the smoke tier."""
+        install(self.inside, f"{package}[test]", *requirements)
+        install(self.inside, "--force-reinstall", "--no-deps", package)
+        install(self.inside, "--no-deps", self.tools)
+        return tested(self.inside, self.place, smoke_tests(self.place), self.jobs)
+
+    def readme(self, wheel: Path) -> str:
+        """Follow the README with the wheel."""
+        return readme_followed(self.inside, self.place, self.folder / "readme", wheel)
+
+    def estimators(self, wheel: Path, version: str) -> str:
+        """Install the wheel beside a version of scikit-learn, and run the tests of the estimators."""
+        install(self.inside, f"{wheel}[test]", f"scikit-learn=={version}.*", self.tools)
+        return tested(self.inside, self.place, SKLEARN_TESTS, self.jobs)
 
 
 @click.command(context_settings={"show_default": True})
@@ -133,32 +202,36 @@ def main(
 ) -> None:  # fmt: skip
     """Install the wheel and the sdist on each Python, and run the smoke tier on what was installed.
 
-    With --oldest it installs the wheel with the oldest libraries it accepts, with --sklearn the wheel with each of
-    those versions, for the tests of the estimators.
+    The wheel without extras runs the commands of the README before that. With --oldest the wheel is installed with the
+    oldest libraries it accepts, with --sklearn with each of those versions, for the tests of the estimators.
     """
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         packages = built(folder / "dist")
+        click.echo(f"{', '.join(path.name for path in packages.values())}: built, twine finds no fault")
         if out is not None:
             shutil.copytree(folder / "dist", out, dirs_exist_ok=True)
         place, tools = tests_of(packages[SDIST], folder / "tests")
-
-        def report(python: str, what: str, *requirements: str, arguments: Sequence[str]) -> None:
-            inside = installed(python, folder / "venv", *requirements)
-            must(inside, "-m", "pip", "--quiet", "install", "--no-deps", tools)
-            version = must(inside, "-c", "import platform; print(platform.python_version())").strip()
-            click.echo(f"Python {version}, {what}: {tested(inside, place, arguments, jobs)}")
-            shutil.rmtree(folder / "venv")
-
-        wheel = f"{packages[WHEEL]}[test]"
-        for python in pythons:
+        trials = []
+        for number, python in enumerate(pythons):
+            trial = Trial(python, folder / str(number), place, tools, jobs)
+            trials.append(trial)
+            trial.note("venv", trial.begin)
+            if trial.failed:
+                continue
             for version in versions:
-                asked = f"scikit-learn=={version}.*"
-                report(python, f"scikit-learn {version}", wheel, asked, arguments=SKLEARN_TESTS)
+                trial.note(f"scikit-learn {version}", trial.estimators, packages[WHEEL], version)
             if old:
-                report(python, "oldest libraries", wheel, *oldest(), arguments=smoke_tests(place))
-            for part in () if versions or old else parts:
-                report(python, part, f"{packages[part]}[test]", arguments=smoke_tests(place))
+                trial.note("oldest libraries", trial.smoke, packages[WHEEL], *oldest())
+            if not versions and not old:
+                trial.note("README with the wheel", trial.readme, packages[WHEEL])
+                for part in parts:
+                    trial.note(f"smoke tier of the {part}", trial.smoke, packages[part])
+            shutil.rmtree(trial.folder)
+        failed = [trial.python for trial in trials if trial.failed]
+        click.echo("\n".join(("", *(line for trial in trials for line in trial.lines))))
+        if failed:
+            raise click.ClickException(f"something failed on {', '.join(failed)}; the reasons stand above.")
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class AcceleratedGradientBound(BoundSolver):
         if thorough:
             iterations = max(self.max_iterations, THOROUGH_ITERATIONS)
             return Rules(lipschitz, iterations, max(self.accuracy, THOROUGH_ACCURACY), 0.0, 0.0, floor)
-        wide = problem.base.is_quadratic and problem.d > WIDE
+        wide = problem.objective.is_quadratic and problem.d > WIDE
         polish = min(self.polish, WIDE_POLISH) if wide else self.polish
         return Rules(lipschitz, self.max_iterations, self.accuracy, polish, self.progress, floor)
 
@@ -99,7 +99,8 @@ class AcceleratedGradientBound(BoundSolver):
 
     def known_curvature(self, problem: Problem, options: BoundOptions) -> FloatArray | None:
         """The curvature of all columns, where it can be used and is affordable."""
-        if not (self.curvature and problem.base.is_quadratic and affordable(problem.d, options.seconds) is not None):
+        served = self.curvature and problem.objective.is_quadratic
+        if not served or affordable(problem.d, options.seconds) is None:
             return None
         return curvature_of(problem, problem.hessian, options)
 
@@ -161,7 +162,7 @@ class PreparedPerspective(PreparedBound):
     ) -> None:  # fmt: skip
         """``hessian`` is what the curvature is of, where that is not all of the objective's (bounds/spectral.py)."""
         self.problem, self.options, self.curvature = problem, options, curvature
-        data: GramData | RawData = inner.gram if inner.base.is_quadratic else inner.raw
+        data: GramData | RawData = inner.gram if inner.objective.is_quadratic else inner.raw
         lam, scale, lipschitz = inner.lam, np.ones(inner.d), 0.0
         if curvature is None:
             lipschitz = inner.spectral_norm_squared * inner.objective.steepness

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,8 @@ from exactsel.kernels.node import (
     solved_columns,
     write_solved,
 )
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS
+from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
 
 SMALL_GRAM = 2000
@@ -70,10 +71,11 @@ class BoxedBound(BoundSolver):
     name = "boxed"
     needs = COEFFICIENTS | COEFFICIENT_BOUNDS
 
-    def prepare(self, problem: BoxedProblem, options: BoundOptions) -> PreparedBoxed:
+    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBoxed:
         """Bind to a problem with lam > 0, or of quadratic loss with independent columns or all coefficients limited."""
         curvature = _known_curvature(problem, options)
-        if curvature is None and problem.lam == 0 and not problem.coefficient_bounds.all_finite:
+        bounds = problem.coefficient_bounds
+        if curvature is None and problem.lam == 0 and not (bounds is not None and bounds.all_finite):
             raise UnsupportedError(
                 "lam is 0, the columns are (nearly) dependent, and not all coefficients are limited on both sides; "
                 f"limit all of them, give a small ridge ({option('lam', 1e-6)}), or leave features out."
@@ -81,10 +83,10 @@ class BoxedBound(BoundSolver):
         return PreparedBoxed(problem, options, curvature)
 
 
-def _known_curvature(problem: BoxedProblem, options: BoundOptions) -> FloatArray | None:
+def _known_curvature(problem: Problem, options: BoundOptions) -> FloatArray | None:
     """The curvature of all columns where it is more than the ridge's; None where there is none, or no time for it."""
     free = problem.without_coefficient_bounds
-    if not (free.base.is_quadratic and may_gain(free)) or free.objective.d > free.n:
+    if not (free.objective.is_quadratic and may_gain(free)) or free.objective.d > free.n:
         return None
     if affordable(free.objective.d, options.seconds) is None:
         return uniform_curvature(free.hessian, free.gram.roundings) if free.lam == 0 else None
@@ -101,15 +103,17 @@ def outwards(limits: FloatArray, scale: FloatArray, end: float) -> FloatArray:
 class PreparedBoxed(PreparedAcceleratedGradient):
     """Bound to one problem: its rows, or for quadratic loss the Gram matrix, with a curvature if there is one."""
 
-    def __init__(self, problem: BoxedProblem, options: BoundOptions, curvature: FloatArray | None) -> None:
-        self.problem, self.options, self.curvature = problem, options, curvature
-        self.quick, free = problem.coefficient_bounds.all_finite, problem.without_coefficient_bounds
+    def __init__(self, problem: Problem, options: BoundOptions, curvature: FloatArray | None) -> None:
+        bounds = problem.coefficient_bounds
+        assert bounds is not None
+        self.problem, self.bounds, self.options, self.curvature = problem, bounds, options, curvature
+        self.quick, free = bounds.all_finite, problem.without_coefficient_bounds
         wide = curvature is None and not problem.units.grouped and many_columns(free.n, free.d)
-        in_gram = free.base.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
+        in_gram = free.objective.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
         data: GramData | RawData = free.gram if in_gram else free.raw
         lam, scale = free.lam, np.ones(free.objective.d)
-        ridge, lam = 1.0 if lam > 0.0 else 0.0, problem.unit
-        by_parts = wide and free.base.is_quadratic
+        ridge, lam = 1.0 if lam > 0.0 else 0.0, bounds.unit
+        by_parts = wide and free.objective.is_quadratic
         lipschitz = 1.0 if by_parts else free.spectral_norm_squared * free.objective.steepness
         if curvature is not None:
             data, lipschitz = curved_data(free, curvature)
@@ -122,28 +126,30 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         self._begins_at_fit = (stretched or flat) and few
         self._flat_fit = PreparedBoxedFit(problem, options) if flat else None
         # Where there is next to no ridge proofs need more digits of models than kernels find.
-        from_rows = isinstance(data, RawData) and not free.base.is_quadratic
+        from_rows = isinstance(data, RawData) and not free.objective.is_quadratic
         self._solves = from_rows and free.objective.ridge_limits is None
         self._fits_all = from_rows and not self._solves and few
         self._root_fit: FloatArray | None = None
-        singles = free.base.is_quadratic and not problem.units.grouped
+        singles = free.objective.is_quadratic and not problem.units.grouped
         self._near = free.gram if stretched and few and singles else None
         if self._near is not None:
             self.rules = self.rules._replace(max_iterations=AFTER_FIT)
         self._decided = not (few and may_lead(free, data))
-        lower, upper = problem.lower, problem.upper
+        lower, upper = bounds.lower, bounds.upper
         if curvature is not None:
             lower, upper = outwards(lower, scale, -np.inf), outwards(upper, scale, np.inf)
-        box: Any = Box(lower, upper, lam, ridge, problem.base.at_zero)
+        box: Any = Box(lower, upper, lam, ridge, problem.objective.at_zero)
         if problem.units.grouped:
             spans = problem.units.spans
-            box = GroupedBox(lower, upper, lam, ridge, problem.base.at_zero, spans.members, spans.first)
+            box = GroupedBox(lower, upper, lam, ridge, problem.objective.at_zero, spans.members, spans.first)
         perspective = Perspective(free.row_loss, data, box, lam, problem.k, self.rules)
         self._form = KernelForm(perspective, scale)
         self._working: WorkingSet | None = None
         if wide:
-            products = KnownProducts(free.AT, free.y) if free.base.is_quadratic else None
-            self._working = WorkingSet(problem.base, problem.dual, perspective, options, products)
+            products = KnownProducts(free.AT, free.y) if free.objective.is_quadratic else None
+            self._working = WorkingSet(
+                problem.objective, partial(bounds.dual, units=problem.units), perspective, options, products
+            )
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None
@@ -165,11 +171,12 @@ class PreparedBoxed(PreparedAcceleratedGradient):
             starts = stack_points(begun, self._form.scale.size)
             leads = self.begins_at_fits()
             if self._near is not None:
-                lower, upper = self.problem.lower, self.problem.upper
-                move_to_fits(self._near.G, self._near.b, self.problem.lam, lower, upper, states[relaxed], starts)
+                near, lam, bounds = self._near, self.problem.lam, self.bounds
+                move_to_fits(near.G, near.b, lam, bounds.lower, bounds.upper, states[relaxed], starts)
             for at, row in enumerate(relaxed if self._near is None else ()):
                 if (self._fits_all or (begun[at] is None and self._begins_at_fit)) and not options.stop[0]:
-                    starts[at] = self.problem.fit_in_box(np.flatnonzero(states[row] != OUT)).coef
+                    included = self.problem.units.columns_of(np.flatnonzero(states[row] != OUT))
+                    starts[at] = self.bounds.fit_within(included).coef
                 elif leads and begun[at] is None:
                     starts[at] = self._root_fit
             target = cutoff if options.force_quit else np.inf
@@ -206,22 +213,23 @@ class PreparedBoxed(PreparedAcceleratedGradient):
 
     def _solve(self, chosen: IntArray, answers: Answers, row: int, cutoff: float) -> ModelPoint:
         """Bound a convex node by the fit on its units; the point that proves it."""
-        problem = self.problem
+        problem, bounds = self.problem, self.bounds
         if self._flat_fit is not None:
             return self._flat_fit.solve(chosen, answers, row)
-        coef = polished(problem, problem.fit_in_box(chosen).coef, problem.units.columns_of(chosen))
+        columns = problem.units.columns_of(chosen)
+        coef = polished(bounds, bounds.fit_within(columns).coef, columns)
         bound = -np.inf
         if problem.lam > 0.0:
-            base, q = problem.dual(coef, chosen)
-            bound = float(node_bound(base, q, chosen.size, 0, problem.base.lam, np.empty(1)))
-        point, columns = ModelPoint.from_dense(coef), problem.units.columns_of(chosen)
-        if problem.equalities is not None and problem.lam > 0.0:
-            bound = max(bound, bound_from_rows(problem, coef, columns, np.full(coef.size, problem.base.lam)))
+            base, q = bounds.dual(coef, chosen, problem.units)
+            bound = float(node_bound(base, q, chosen.size, 0, problem.objective.lam, np.empty(1)))
+        point = ModelPoint.from_dense(coef)
+        if bounds.equalities is not None and problem.lam > 0.0:
+            bound = max(bound, bound_from_rows(bounds, coef, columns, np.full(coef.size, problem.objective.lam)))
         if self.curvature is not None and bound < cutoff:
             loss, data, box, lam = self._form.perspective[:4]
             curved = solved_bound(loss, data, box, lam, chosen, coef * self._form.scale)
-            if problem.equalities is not None:
-                curved = max(curved, bound_from_rows(problem, coef, columns, self.curvature))
+            if bounds.equalities is not None:
+                curved = max(curved, bound_from_rows(bounds, coef, columns, self.curvature))
             if curved > bound:
                 bound, point = float(curved), self.as_point(coef)
         write_solved(answers, row, chosen, problem.units.sizes(coef)[chosen], bound)

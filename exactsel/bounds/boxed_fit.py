@@ -34,8 +34,8 @@ from exactsel.kernels.node import (
     write_relaxed,
     write_solved,
 )
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS
+from exactsel.problem.regression import Problem
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -55,15 +55,16 @@ class BoxedFitBound(BoundSolver):
     name = "boxed-fit"
     needs = COEFFICIENTS | COEFFICIENT_BOUNDS
 
-    def prepare(self, problem: BoxedProblem, options: BoundOptions) -> PreparedBoxedFit:
+    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBoxedFit:
         """Bind to a problem of quadratic loss."""
         return PreparedBoxedFit(problem, options)
 
 
-def known_limits(problem: BoxedProblem) -> tuple[FloatArray, FloatArray, str]:
+def known_limits(problem: Problem) -> tuple[FloatArray, FloatArray, str]:
     """What coefficients (columns,) can be, finite on both sides, and the scope in which that is so; empty for all."""
-    base = problem.base
-    lower, upper = problem.lower.copy(), problem.upper.copy()
+    base, bounds = problem.objective, problem.coefficient_bounds
+    assert bounds is not None
+    lower, upper = bounds.lower.copy(), bounds.upper.copy()
     lengths = np.sqrt(np.einsum("ij,ij->i", base.AT, base.AT))
     out = lengths == 0.0
     out[problem.units.columns_of(problem.force_out)] = True
@@ -78,8 +79,9 @@ def known_limits(problem: BoxedProblem) -> tuple[FloatArray, FloatArray, str]:
 class PreparedBoxedFit(PreparedBound):
     """Fits one node after the other, from the data."""
 
-    def __init__(self, problem: BoxedProblem, options: BoundOptions) -> None:
-        self.problem, self.options = problem, options
+    def __init__(self, problem: Problem, options: BoundOptions) -> None:
+        assert problem.coefficient_bounds is not None
+        self.problem, self.options, self._bounds = problem, options, problem.coefficient_bounds
         self._lower, self._upper, self._valid_for = known_limits(problem)
 
     def tighten(
@@ -112,16 +114,17 @@ class PreparedBoxedFit(PreparedBound):
     def _fitted(self, chosen: IntArray) -> tuple[ModelPoint, FloatArray, float, FloatArray]:
         """The fit on some units, how much it uses each, and what it says of what they take."""
         columns = self.problem.units.columns_of(chosen)
-        coef = polished(self.problem, self.problem.fit_in_box(chosen).coef, columns)
+        coef = polished(self._bounds, self._bounds.fit_within(columns).coef, columns)
         base, q = self._dual(coef, chosen)
-        return ModelPoint.from_dense(coef), self.problem.units.sizes(coef * self.problem.base.norms)[chosen], base, q
+        sizes = self.problem.units.sizes(coef * self.problem.objective.norms)[chosen]
+        return ModelPoint.from_dense(coef), sizes, base, q
 
     def _dual(self, coef: FloatArray, chosen: IntArray) -> tuple[float, FloatArray]:
         """-L*(b) at the residual b of a model, rounded downwards, and twice what units take, rounded upwards.
 
         What b itself is off by counts, too: a checker has another one.
         """
-        base, spans = self.problem.base, spans_of(self.problem.units.spans, chosen)
+        base, spans = self.problem.objective, spans_of(self.problem.units.spans, chosen)
         columns = spans.columns
         A, x, y = base.AT[columns].astype(LONG), coef[columns].astype(LONG), base.y.astype(LONG)
         b = x @ A - y

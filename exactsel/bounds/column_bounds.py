@@ -36,7 +36,7 @@ from exactsel.kernels.rows import dual_rows, loss_gradient
 from exactsel.problem.box_limits import gains_within
 from exactsel.problem.design import DesignColumns
 from exactsel.problem.objective import Objective
-from exactsel.problem.some_columns import AnyRegression
+from exactsel.problem.regression import Problem
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray
 
@@ -67,7 +67,7 @@ class ColumnBounds(NamedTuple):
 
 
 def column_bounds(
-    problem: AnyRegression, coef: FloatArray, should_stop: Callable[[], bool], value: float = math.inf,
+    problem: Problem, coef: FloatArray, should_stop: Callable[[], bool], value: float = math.inf,
     enough: int = -1,
 ) -> ColumnBounds:  # fmt: skip
     """The best of the bounds there are.
@@ -89,7 +89,7 @@ def column_bounds(
     # No loss is below zero anywhere.
     best = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     with suppress(TimeLimitError):  # in the middle of a pass: what was proven before holds
-        if problem.base.is_quadratic:
+        if problem.objective.is_quadratic:
             best = best.better(touched_rows(problem, allowed, should_stop))
         if Terms.of(problem, allowed).serve:
             # One pass, even where no step may be taken: without it nothing is known of the model.
@@ -101,7 +101,7 @@ def column_bounds(
 
 
 def _better_predictions(
-    problem: AnyRegression, known: ColumnBounds, coef: FloatArray, should_stop: Callable[[], bool]
+    problem: Problem, known: ColumnBounds, coef: FloatArray, should_stop: Callable[[], bool]
 ) -> Iterator[FloatArray]:
     """Predictions (n,) whose slopes are better dual vectors: those of relaxations."""
     if problem.coefficient_bounds is not None:
@@ -120,9 +120,9 @@ def _better_predictions(
         yield found
 
 
-def touched_rows(problem: AnyRegression, allowed: BoolArray, should_stop: Callable[[], bool]) -> ColumnBounds:
+def touched_rows(problem: Problem, allowed: BoolArray, should_stop: Callable[[], bool]) -> ColumnBounds:
     """The bound by touched rows (quadratic loss); ``allowed`` (d,) says which columns a model may use."""
-    AT, y, intercept = _given(problem.base)
+    AT, y, intercept = _given(problem.objective)
     k, n = min(problem.k, int(allowed.sum())), y.size
     nothing = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     r = y - np.float64(math.fsum(y) / n) if intercept else y
@@ -168,7 +168,7 @@ def touched_rows(problem: AnyRegression, allowed: BoolArray, should_stop: Callab
     return ColumnBounds(max(0.0, found.lower), np.maximum(0.0, found.with_column), tuple(levels))
 
 
-def at_predictions(problem: AnyRegression, allowed: BoolArray, z: FloatArray) -> ColumnBounds:
+def at_predictions(problem: Problem, allowed: BoolArray, z: FloatArray) -> ColumnBounds:
     """Formula (2) at the best multiple of the slopes of the rows at predictions z (n,), where it says something."""
     terms = Terms.of(problem, allowed)
     if terms.objective.is_quadratic:
@@ -195,11 +195,11 @@ class Terms(NamedTuple):
     """(d,), (d,) of the coefficients of these columns."""
 
     @classmethod
-    def of(cls, problem: AnyRegression, allowed: BoolArray) -> Terms:
+    def of(cls, problem: Problem, allowed: BoolArray) -> Terms:
         """Those of a problem; ``allowed`` (d,) says which columns a model may use."""
         known = problem.coefficient_bounds
         limits = None if known is None else (known.given_lower, known.given_upper)
-        objective, k = problem.base, min(problem.k, int(allowed.sum()))
+        objective, k = problem.objective, min(problem.k, int(allowed.sum()))
         return cls(objective, *_given(objective)[:2], k, allowed, _given(objective)[2], limits)
 
     @property

@@ -8,17 +8,14 @@ Where this ends only decides how good a bound is, for any dual vector gives one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from exactsel.bounds.base import BoundOptions, stack_points
 from exactsel.bounds.boxed import PreparedBoxed
-from exactsel.problem.some_columns import AnyRegression, on_some_columns
+from exactsel.problem.regression import Problem
+from exactsel.problem.some_columns import on_some_columns
 from exactsel.types import BoolArray, FloatArray
-
-if TYPE_CHECKING:
-    from exactsel.problem.boxed import BoxedProblem
 
 FIRST, PER_PLACE = 64, 8
 """Columns a working set begins with, and as many for each place."""
@@ -30,14 +27,14 @@ PASSES = 12
 
 
 def predictions_within_limits(
-    problem: AnyRegression, allowed: BoolArray, taken: Callable[[FloatArray], FloatArray], z: FloatArray, known: float,
+    problem: Problem, allowed: BoolArray, taken: Callable[[FloatArray], FloatArray], z: FloatArray, known: float,
     should_stop: Callable[[], bool],
 ) -> Iterator[FloatArray]:  # fmt: skip
     """Predictions (n,) of relaxations on more and more columns.
 
     Parameters
     ----------
-    problem : Problem or BoxedProblem
+    problem : Problem
         Over single columns; some have coefficient bounds.
     allowed : array (d,)
         The columns a model may use.
@@ -67,7 +64,7 @@ def predictions_within_limits(
             return
         chosen[outside[np.argsort(-gains[outside], kind="stable")[:more]]] = True
         columns = np.flatnonzero(chosen)
-        table = cast("BoxedProblem", on_some_columns(problem, columns))  # one of its columns is limited
+        table = on_some_columns(problem, columns)  # one of its columns is limited
         found = PreparedBoxed(table, BoundOptions(), None).tighten(table.root_state[None], [None], np.inf, np.inf)
         z = stack_points(found.warm, columns.size)[0] @ table.AT
         yield z

@@ -45,7 +45,7 @@ class FitBound(BoundSolver):
 
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedFit:
         """Bind to a problem with quadratic loss."""
-        if not problem.base.is_quadratic:
+        if not problem.objective.is_quadratic:
             raise UnsupportedError(
                 f"the bound 'fit' needs quadratic loss, but the loss is {problem.loss.name}; use "
                 f"{option('bound', 'apg')}."

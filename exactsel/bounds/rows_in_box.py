@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactsel.problem.box_limits import gains_within
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.coefficient_bounds import CoefficientBounds
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray
 
@@ -24,9 +24,9 @@ POLISHED = 2
 """Newton steps from a fit in doubles, with slopes in extended precision."""
 
 
-def bound_from_rows(problem: BoxedProblem, coef: FloatArray, columns: IntArray, curvature: FloatArray) -> float:
+def bound_from_rows(bounds: CoefficientBounds, coef: FloatArray, columns: IntArray, curvature: FloatArray) -> float:
     """The bound of all models on some columns that a model of them proves, quadratic loss; rounded downwards."""
-    base = problem.base
+    base = bounds.objective
     A, x, y = base.AT[columns].astype(LONG), coef[columns].astype(LONG), base.y.astype(LONG)
     D, lam = curvature[columns].astype(LONG), LONG(base.lam)
     b = x @ A - y
@@ -42,20 +42,20 @@ def bound_from_rows(problem: BoxedProblem, coef: FloatArray, columns: IntArray, 
     value -= unit * (sum(map(abs, parts), LONG(0.0)) + 2.0 * length * size) + np.abs(x) @ error
     slopes = (D * x - g).astype(np.float64)
     error = error + UNIT * np.abs(slopes)
-    lower, upper = problem.lower[columns], problem.upper[columns]
+    lower, upper = bounds.lower[columns], bounds.upper[columns]
     ends = [gains_within(lower, upper, curvature[columns], slopes + sign * error) for sign in (-1.0, 1.0)]
     taken = np.maximum(*ends) * (1.0 + 16 * UNIT)
     total = float(value) - 2 * UNIT * abs(float(value)) - float(np.sum(taken)) * (1.0 + (columns.size + 4) * UNIT)
     return total - 4 * UNIT * abs(total)
 
 
-def polished(problem: BoxedProblem, coef: FloatArray, columns: IntArray) -> FloatArray:
+def polished(bounds: CoefficientBounds, coef: FloatArray, columns: IntArray) -> FloatArray:
     """A model (columns,) near the fit on some columns whose slopes are smaller, where equalities have rows.
 
     Such a row multiplies the last digit of a large coefficient by much, so the smallest ones make up for the others.
     """
-    base = problem.base
-    inner = columns[(coef[columns] > problem.lower[columns]) & (coef[columns] < problem.upper[columns])]
+    base = bounds.objective
+    inner = columns[(coef[columns] > bounds.lower[columns]) & (coef[columns] < bounds.upper[columns])]
     if base.equalities is None or not inner.size:
         return coef
     made = base.preparation
@@ -81,7 +81,7 @@ def polished(problem: BoxedProblem, coef: FloatArray, columns: IntArray) -> Floa
             missed = np.linalg.lstsq((rows * weights[:, None] / squares).T, stretched, rcond=1e-12)[0]
             few = _finest(rows, np.abs(coef[inner]))
             moved[inner[few]] -= np.linalg.lstsq(rows[:, few], missed, rcond=1e-12)[0]
-        inside = (moved[inner] > problem.lower[inner]) & (moved[inner] < problem.upper[inner])
+        inside = (moved[inner] > bounds.lower[inner]) & (moved[inner] < bounds.upper[inner])
         if not inside.all() or not np.all(np.isfinite(moved)):
             break
         coef, used = moved, np.flatnonzero(moved)

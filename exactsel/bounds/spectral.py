@@ -36,7 +36,7 @@ from exactsel.bounds.wide import PreparedWide
 from exactsel.bounds.witness import ModelPoint, Proof, SpectralPoint, SplitPoint
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.node import is_convex, node_columns
-from exactsel.problem.boxed import independent
+from exactsel.problem.coefficient_bounds import independent
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, StateArray
 
@@ -86,7 +86,7 @@ class SpectralBound(BoundSolver):
 
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem of quadratic loss; without a split that leaves more than the ridge, the bound without."""
-        if not problem.base.is_quadratic:
+        if not problem.objective.is_quadratic:
             raise UnsupportedError(
                 f"the bound 'spectral' needs quadratic loss, but the loss is {problem.loss.name}; use "
                 f"{option('bound', 'apg')}."
@@ -199,7 +199,7 @@ class PreparedSpectral(PreparedPerspective):
         self._fit = FitBound().prepare(problem, options) if problem.lam == 0.0 else None
         # What centring and weights round says nothing of models of any size where no curvature limits them.
         limited = problem.lam == 0.0 and problem.preparation is not None and problem.preparation.asked
-        self._valid_for = BOUNDED_MODELS if limited and not independent(problem) else ""
+        self._valid_for = BOUNDED_MODELS if limited and not independent(problem.objective) else ""
 
     def tighten(
         self, states: StateArray, warm: Sequence[Any], cutoff: float, upper: float, known: FloatArray | None = None

@@ -91,7 +91,7 @@ class SplitBound(BoundSolver):
 
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem with quadratic loss."""
-        if not problem.base.is_quadratic:
+        if not problem.objective.is_quadratic:
             raise UnsupportedError(
                 f"the bound 'split' needs quadratic loss, but the loss is {problem.loss.name}; use "
                 f"{option('bound', 'apg')}."

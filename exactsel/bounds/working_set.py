@@ -125,7 +125,7 @@ class WorkingSet:
     base : objective
         Of all columns.
     dual : callable
-        What a model (d,) says of some columns, see :meth:`exactsel.problem.boxed.BoxedProblem.dual`.
+        What a model (d,) says of some columns, see :meth:`exactsel.problem.coefficient_bounds.CoefficientBounds.dual`.
     perspective : Perspective
         Of all columns, from their rows.
     options : BoundOptions

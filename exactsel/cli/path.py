@@ -181,10 +181,9 @@ def _check_folds(problem: Any, folds: str | None) -> int | str | None:
     if isinstance(cv, str) and cv not in LEAVE_ONE_OUT:
         raise InputError(f"--cv is {folds!r}, but a number of folds was expected, or loo for one of each row.")
     known = of_a_target(problem)
-    free = known.without_coefficient_bounds
-    if free.objective.tall is not None:
+    if known.objective.tall is not None:
         raise InputError("the rows of this instance have been reduced, so none can be held out; leave --cv out.")
-    folds_of(cv, free)
+    folds_of(cv, known)
     return cv
 
 

@@ -17,6 +17,7 @@ from exactsel.closers.refits import Refits
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, SOLVED, UNFINISHED, Answers
 from exactsel.nodes.node import is_convex
 from exactsel.nodes.regions import Fixings, NodeBounds, Region, RoundWork, Visit, constrained
+from exactsel.problem.capabilities import PLAIN_REGRESSION
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray, StateArray
 
@@ -136,7 +137,7 @@ class Visitor:
 
     def _sizes(self, answers: Answers, row: int) -> FloatArray:
         """How large the relaxed coefficients are; empty where no method begins from more than k units."""
-        some = self.problem.objective is not None and not self.problem.units.grouped
+        some = self.problem.has(PLAIN_REGRESSION)
         return np.abs(answers.x[row]) if some else np.zeros(0)
 
     def _with_bound(self, region: Region, tightened: Tightened, i: int, cutoff: float, estimate: float) -> Region:

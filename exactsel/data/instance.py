@@ -58,6 +58,7 @@ from exactsel.problem.reduction import KEYS as TALL
 from exactsel.problem.reduction import Reduction
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows, labels_of_rows
+from exactsel.registry import has_delta
 from exactsel_mapped import is_kept
 
 _KEYS = ("A", "y", "k", "lam", "loss", "delta", "feature_names", "weights", "intercept", "groups", *MEMBERS, *TALL)
@@ -197,7 +198,7 @@ class Instance:
         chosen: str | Loss = "quadratic" if self.loss is None else self.loss
         if loss is not None:
             chosen = loss
-        if delta is None and isinstance(chosen, str) and chosen == "huber":
+        if delta is None and isinstance(chosen, str) and has_delta(chosen):
             delta = self.delta
         if self.tall is not None:
             weighted = sample_weight is not None or self.weights is not None or offset is not None

@@ -48,7 +48,8 @@ class SizesListed(NamedTuple):
 
 def serves(problem: Problem) -> bool:
     """Whether sets of columns are fitted often enough in little time."""
-    return not problem.base.is_quadratic and problem.d <= MOST_COLUMNS and problem.n <= MOST_ROWS and problem.lam > 0.0
+    few = problem.d <= MOST_COLUMNS and problem.n <= MOST_ROWS
+    return few and not problem.objective.is_quadratic and problem.lam > 0.0
 
 
 def fitting_of(problem: Problem, rows: Rows) -> Fitting:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
 from exactsel.bounds.witness import FitPoint, Proof
 from exactsel.enumeration.work_budget import bound_work
+from exactsel.kernels.subtree_record import SubtreeLimits
 from exactsel.types import FloatArray, IntArray, StateArray
 
 
@@ -75,3 +77,34 @@ class SubtreeSolver(Protocol):
     def bound_work(self, columns: int, rows: int, iterations: int) -> float:
         """Multiplications of a bound call of a region of so many columns, which walks are held against."""
         return bound_work(columns, rows, iterations)
+
+
+class CombinedEnumeration(SubtreeSolver):
+    """One that explores node after node by others."""
+
+    def explore(
+        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
+        adopts: bool = True,
+    ) -> list[EnumerationResult | None] | None:  # fmt: skip
+        """As :meth:`SubtreeSolver.explore`."""
+        limits = SubtreeLimits(upper, tolerance, budget, work, adopts)
+        try:
+            return [self.explore_one(state, limits) for state in states]
+        except _Stopped:
+            return None
+
+    def explore_one(self, state: StateArray, limits: SubtreeLimits) -> EnumerationResult | None:
+        """The subtree of one node, which :meth:`of` explores."""
+        raise NotImplementedError
+
+    @staticmethod
+    def of(solver: SubtreeSolver, state: StateArray, limits: SubtreeLimits) -> EnumerationResult | None:
+        """What one of the others brings."""
+        results = solver.explore(state[None], *limits)
+        if results is None:
+            raise _Stopped
+        return results[0]
+
+
+class _Stopped(Exception):
+    """An enumeration was stopped."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -124,7 +124,7 @@ def fit_work_of(problem: Problem) -> float:
     return FIT_STEPS * problem.n * (row_work_of(problem) + problem.k**2)
 
 
-def listable(problem: SubsetProblem) -> bool:
+def listable(problem: SubsetProblem) -> TypeGuard[Problem]:
     """Whether a listing can be thought of: columns one by one, and a loss with a curvature on intervals."""
     objective = problem.objective
     return (

@@ -17,6 +17,7 @@ from exactsel.kernels.counting import SubtreeData
 from exactsel.kernels.subtree import scratch_space, walk_subtrees
 from exactsel.kernels.subtree_group_count import Grouping
 from exactsel.kernels.subtree_record import NOT_TRUSTED, STOPPED, SubtreeLimits, Walk, empty_walk
+from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.kept import kept
 from exactsel.problem.redundant_columns import only_bounded_models
@@ -67,7 +68,9 @@ class ClosedFormEnumeration(SubtreeSolver):
     def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
         """Whether subtrees of this problem can be walked at all: columns or groups of quadratic loss, freely chosen."""
         objective, units = problem.objective, problem.units
-        if objective is None or not objective.is_quadratic or units.constraint is not None or problem.k == 0:
+        if objective is None or not problem.has(FREE_COEFFICIENTS) or not objective.is_quadratic:
+            return False
+        if units.constraint is not None or problem.k == 0:
             return False
         if units.columns > (LARGEST if units.d == units.columns else LARGEST_GROUPED):
             return False

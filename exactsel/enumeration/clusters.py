@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 
@@ -102,7 +103,7 @@ class ClusterBound:
         return ClusterBound(problem, spans.curvature, options, left_out, spans.price(problem.k))
 
     @staticmethod
-    def serves(problem: SubsetProblem) -> bool:
+    def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
         """Whether this can be thought of: quadratic loss, columns one by one, all of them free."""
         objective, units = problem.objective, problem.units
         if objective is None or not objective.is_quadratic or not problem.has(PLAIN_REGRESSION):

@@ -13,7 +13,7 @@ import numpy as np
 
 from exactsel.algebra.column_dependencies import IntegerDependencies, basis_of, find_relations
 from exactsel.bounds.base import BoundOptions
-from exactsel.enumeration.base import EnumerationResult
+from exactsel.enumeration.base import EnumerationResult, SubtreeSolver
 from exactsel.enumeration.closed_form import walk_result
 from exactsel.kernels.dependent_basis import Start
 from exactsel.kernels.dependent_value import QuadraticData
@@ -52,10 +52,10 @@ class _Start:
     trusted: float
 
 
-class DependentEnumeration:
+class DependentEnumeration(SubtreeSolver):
     """Bound to one problem; a pure function of what :meth:`explore` is given."""
 
-    curvature: FloatArray | None = None
+    curvature = None
     """There is none where columns are dependent."""
 
     valid_for = f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
@@ -79,7 +79,7 @@ class DependentEnumeration:
     @staticmethod
     def of(problem: Problem, options: BoundOptions) -> DependentEnumeration | None:
         """The walker for a problem; None where there is nothing to gain or no exact relation."""
-        if problem.lam > 0 or not problem.base.is_quadratic or problem.k == 0 or problem.d > LARGEST:
+        if problem.lam > 0 or not problem.objective.is_quadratic or problem.k == 0 or problem.d > LARGEST:
             return None
         if "relations" not in problem.shared:
             problem.shared["relations"] = find_relations(problem.AT, problem.y)

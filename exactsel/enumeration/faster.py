@@ -8,23 +8,23 @@ neither has ended.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
-from exactsel.enumeration.base import EnumerationResult, SubtreeSolver
+from exactsel.enumeration.base import CombinedEnumeration, EnumerationResult
 from exactsel.enumeration.closed_form import ClosedFormEnumeration
 from exactsel.enumeration.dependent import DependentEnumeration
 from exactsel.enumeration.work_budget import supports
 from exactsel.kernels.node import FREE, IN
+from exactsel.kernels.subtree_record import SubtreeLimits
 from exactsel.types import StateArray
 
 SHARES = (1 / 16, 7 / 16)
 """Parts of the work that each may take, one after the other: together no more than one alone."""
 
 
-class FasterEnumeration(SubtreeSolver):
+class FasterEnumeration(CombinedEnumeration):
     """Bound to one problem; a pure function of what :meth:`explore` is given."""
 
     curvature = None
@@ -35,36 +35,19 @@ class FasterEnumeration(SubtreeSolver):
         self._k = one.k
         self.valid_for = other.valid_for
 
-    def explore(
-        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
-        adopts: bool = True,
-    ) -> list[EnumerationResult | None] | None:  # fmt: skip
-        """As :meth:`exactsel.enumeration.base.SubtreeSolver.explore`, one node after the other."""
-        results: list[EnumerationResult | None] = []
-        for state in states:
-            try:
-                results.append(self._sooner(state, upper, tolerance, budget, work, adopts))
-            except _Stopped:
-                return None
-        return results
-
-    def _sooner(
-        self, state: StateArray, upper: float, tolerance: float, budget: int, work: float, adopts: bool
-    ) -> EnumerationResult | None:
+    def explore_one(self, state: StateArray, limits: SubtreeLimits) -> EnumerationResult | None:
         """What the first walk that ends brings; else the one that leaves least open, with the work of all."""
         spent, found = 0.0, list[EnumerationResult]()
         for share in SHARES:
             for enumeration in self._both:
-                nodes = max(1, int(share * budget))
-                walked = enumeration.explore(state[None], upper, tolerance, nodes, share * work, adopts)
-                if walked is None:
-                    raise _Stopped
-                if walked[0] is None:
+                part = limits._replace(budget=max(1, int(share * limits.budget)), work=share * limits.work)
+                result = self.of(enumeration, state, part)
+                if result is None:
                     continue
-                spent += walked[0].work
-                if walked[0].finished:
-                    return replace(walked[0], work=spent)
-                found.append(walked[0])
+                spent += result.work
+                if result.finished:
+                    return replace(result, work=spent)
+                found.append(result)
         return replace(min(found, key=self._left), work=spent) if found else None
 
     def _left(self, walk: EnumerationResult) -> int:
@@ -73,7 +56,3 @@ class FasterEnumeration(SubtreeSolver):
             supports(self._k - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE)))
             for state in walk.open_states
         )
-
-
-class _Stopped(Exception):
-    """A walk was stopped."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import cast
+from typing import TypeGuard, cast
 
 import numpy as np
 
@@ -118,9 +118,9 @@ class MinorTest:
         """The restriction under which its bounds hold for the data as given."""
 
     @staticmethod
-    def serves(problem: SubsetProblem) -> bool:
+    def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
         """Whether regions of this problem can be counted: many columns of quadratic loss, one by one."""
-        objective, units = problem.base, without_restrictions(problem).units
+        objective, units = problem.objective, without_restrictions(problem).units
         free = objective is not None and objective.is_quadratic and units.free_columns
         bytes_needed = (2 if problem.k < ELIMINATED else 10) * problem.d**2
         fewest = FEWEST_BLIND if problem.k == MOST_PLACES else FEWEST

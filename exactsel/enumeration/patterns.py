@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 
@@ -86,7 +87,7 @@ class PatternEnumerator:
         self._problem, self._options, self._checkable, self._restricted = problem, options, checkable, restricted
 
     @staticmethod
-    def serves(problem: SubsetProblem) -> bool:
+    def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
         """Whether this can be thought of: logistic loss, rows of whole weight, two values in every free column."""
         objective = problem.objective
         if (

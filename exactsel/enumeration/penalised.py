@@ -28,7 +28,6 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT, node_columns
 from exactsel.kernels.penalised import evaluate, penalised_bound, relax_penalised
 from exactsel.kernels.penalised_descent import PenalisedGram, PenalisedRows, shares_of
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.design import is_design
 from exactsel.problem.regression import Problem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
@@ -43,9 +42,7 @@ ROUNDED = 0.5
 """Columns whose relaxed indicator is at least this make the model of a node."""
 
 
-def penalised_data(
-    problem: Problem | BoxedProblem, price: float, seconds: float | None
-) -> tuple[PenalisedGram | PenalisedRows, Any]:
+def penalised_data(problem: Problem, price: float, seconds: float | None) -> tuple[PenalisedGram | PenalisedRows, Any]:
     """A problem as the kernel takes it, and by what coefficients are multiplied there.
 
     Raises
@@ -60,7 +57,7 @@ def penalised_data(
     limits = problem.coefficient_bounds
     if limits is not None:
         lower, upper, limited = limits.lower, limits.upper, True
-    if free.base.is_quadratic and d <= free.n and may_gain(free) and not is_design(objective.AT):
+    if free.objective.is_quadratic and d <= free.n and may_gain(free) and not is_design(objective.AT):
         curvature = AcceleratedGradientBound().known_curvature(free, BoundOptions(seconds=seconds))
         if curvature is not None and gains(curvature, free.lam):
             gram, scale = curved_data(free, curvature)[0], np.sqrt(curvature)
@@ -100,7 +97,7 @@ class _Node:
 class PenalisedTree:
     """The tree for one problem and price; :meth:`run` continues it."""
 
-    problem: Problem | BoxedProblem
+    problem: Problem
     """Its k is the largest size."""
     price: float
     meet: Callable[[tuple[int, ...]], None]

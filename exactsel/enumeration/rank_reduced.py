@@ -7,21 +7,21 @@ times as dear.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
 from exactsel.bounds.base import BoundOptions
-from exactsel.enumeration.base import EnumerationResult, SubtreeSolver
+from exactsel.enumeration.base import CombinedEnumeration, EnumerationResult
 from exactsel.enumeration.closed_form import ClosedFormEnumeration
 from exactsel.kernels.node import FREE, IN, OUT
+from exactsel.kernels.subtree_record import SubtreeLimits
 from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel.problem.regression import Problem
 from exactsel.types import StateArray
 
 
-class RankReducedEnumeration(SubtreeSolver):
+class RankReducedEnumeration(CombinedEnumeration):
     """Bound to one problem; a pure function of what :meth:`explore` is given."""
 
     def __init__(self, problem: Problem, spans: RedundantColumns, options: BoundOptions) -> None:
@@ -31,36 +31,23 @@ class RankReducedEnumeration(SubtreeSolver):
         self.valid_for = self._bounded.valid_for
         self.k = problem.k
 
-    def explore(
-        self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,
-        adopts: bool = True,
-    ) -> list[EnumerationResult | None] | None:  # fmt: skip
-        """As :meth:`exactsel.enumeration.base.SubtreeSolver.explore`."""
-        results: list[EnumerationResult | None] = []
-        for state in states:
-            walked = self._explore_one(state, upper, tolerance, budget, work, adopts)
-            if walked is None:
-                return None
-            results += walked
-        return results
-
-    def _explore_one(
-        self, state: StateArray, upper: float, tolerance: float, budget: int, work: float, adopts: bool
-    ) -> list[EnumerationResult | None] | None:
+    def explore_one(self, state: StateArray, limits: SubtreeLimits) -> EnumerationResult | None:
+        """By the plain enumeration where what is left of the columns is independent."""
         included, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
         reduced = self._spans.reduce(included, candidates, self.k)
         price = self._spans.price(self.k)
         kept = np.concatenate([reduced.included, reduced.candidates])
-        if reduced.included.size < included.size or price > 0.25 * tolerance or not self._spans.independent(kept):
-            return self._bounded.explore(state[None], upper, tolerance, budget, work, adopts)
+        if (
+            reduced.included.size < included.size
+            or price > 0.25 * limits.tolerance
+            or not self._spans.independent(kept)
+        ):
+            return self.of(self._bounded, state, limits)
         smaller = state.copy()
         left_out = np.setdiff1d(candidates, reduced.candidates)
         smaller[left_out] = OUT
-        walked = self._plain.explore(smaller[None], upper, tolerance - 2.0 * price, budget, work, adopts)
-        if walked is None or walked[0] is None:
-            return walked
-        result = walked[0]
+        result = self.of(self._plain, smaller, limits._replace(tolerance=limits.tolerance - 2.0 * price))
+        if result is None:
+            return None
         result.open_states[:, left_out] = FREE
-        return [
-            replace(result, min_pruned_bound=result.min_pruned_bound - price, open_bounds=result.open_bounds - price)
-        ]
+        return replace(result, min_pruned_bound=result.min_pruned_bound - price, open_bounds=result.open_bounds - price)

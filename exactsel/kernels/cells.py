@@ -144,7 +144,11 @@ def fit_on_cells(
     for _ in range(MOST_STEPS):
         _newton_system(data, slopes, bends, lam, u, gradient, H)
         norm = dot(gradient, gradient) ** 0.5
-        if norm <= tolerance or stalled >= 2 or (not levelled and 2.0 * lam * (value - stop_above) >= norm * norm):
+        if (
+            norm <= tolerance
+            or stalled >= 2
+            or (not levelled and lam > 0.0 and 2.0 * lam * (value - stop_above) >= norm * norm)
+        ):
             break
         if not cholesky(H):
             return value, np.inf

@@ -77,7 +77,7 @@ def newton_refit(
         for i in range(m):
             gradient[i] += lam * x[i]
         norm = dot(gradient, gradient) ** 0.5
-        if norm <= tolerance or stalled >= 2 or 2.0 * lam * (value - stop_above) >= norm * norm:
+        if norm <= tolerance or stalled >= 2 or (lam > 0.0 and 2.0 * lam * (value - stop_above) >= norm * norm):
             break
         if majorise > 0:
             loss_majorizer(loss, z, y, weights)

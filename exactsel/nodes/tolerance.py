@@ -107,7 +107,7 @@ class Tolerance:
 
     def of(self, problem: SubsetProblem) -> Tolerance:
         """The same for a problem."""
-        objective = problem.base
+        objective = problem.objective
         return replace(self, null=problem.null_objective, loss="" if objective is None else objective.loss.name)
 
     @property

@@ -18,6 +18,7 @@ from exactsel.errors import escaped, option
 from exactsel.nodes.tolerance import relative_gap
 from exactsel.observers.history import closers_text
 from exactsel.observers.terminal import fitting, terminal_width
+from exactsel.problem.capabilities import PLAIN_REGRESSION
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text
 from exactsel.search.events import Event, Finished, IncumbentFound, Started, SubtreeClosed
@@ -124,7 +125,7 @@ def times_text(times: Mapping[str, float]) -> str:
 def lacks_intercept(problem: SubsetProblem) -> bool:
     """Whether this looks like a regression whose intercept has been forgotten."""
     objective = problem.objective
-    if objective is None or problem.units.grouped or not objective.is_quadratic or objective.on_demand:
+    if objective is None or not problem.has(PLAIN_REGRESSION) or not objective.is_quadratic or objective.on_demand:
         return False
     prepared = objective.preparation is not None and objective.preparation.centred
     constant = bool(np.any(np.ptp(objective.AT, axis=1) == 0))  # one of these may serve as an intercept

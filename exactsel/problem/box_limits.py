@@ -6,8 +6,6 @@ import math
 import numbers
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,47 +14,7 @@ from numpy.typing import ArrayLike
 from exactsel.arguments import entries, shown
 from exactsel.errors import InputError, option
 from exactsel.problem.units import Units
-from exactsel.types import BoolArray, FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class CoefficientBounds:
-    """Bounds of the coefficients of all columns; -inf and inf where there is none."""
-
-    given_lower: FloatArray
-    """(columns,) of the columns as they were given, read-only."""
-    given_upper: FloatArray
-    """(columns,) read-only."""
-    lower: FloatArray
-    """(columns,) of the columns as they are searched."""
-    upper: FloatArray
-    """(columns,)."""
-
-    @cached_property
-    def all_finite(self) -> bool:
-        """Whether every coefficient has finite bounds on both sides."""
-        return bool(np.all(np.isfinite(self.lower) & np.isfinite(self.upper)))
-
-    @cached_property
-    def none(self) -> bool:
-        """Whether no coefficient has a bound, so that equalities are all there is."""
-        return not bool(np.any(np.isfinite(self.given_lower) | np.isfinite(self.given_upper)))
-
-    def entry(self) -> list[list[str]]:
-        """What a problem's hash holds of them."""
-        return [[float(v).hex() for v in side] for side in (self.given_lower, self.given_upper)]
-
-    def describe(self) -> list[list[float | None]]:
-        """Lower and upper ones as plain data, None where there is no bound."""
-        return [[None if np.isinf(v) else float(v) for v in side] for side in (self.given_lower, self.given_upper)]
-
-    def violated(self, coef: FloatArray) -> BoolArray:
-        """Which coefficients (columns,) of the columns as they were given lie outside."""
-        return np.asarray((coef < self.given_lower) | (coef > self.given_upper))
-
-    def reached(self, coef: FloatArray) -> BoolArray:
-        """Which coefficients (columns,) of the columns as they were given are equal to a bound."""
-        return np.asarray((coef == self.given_lower) | (coef == self.given_upper))
+from exactsel.types import FloatArray
 
 
 def checked_limits(given: ArrayLike, d: int, side: str) -> FloatArray:

@@ -62,7 +62,6 @@ class ColumnSubsetProblem(FrozenProblem):
     """No selection leaves less than nothing unexplained."""
     objective: None = None
     """A selection has no coefficients."""
-    base: None = None
     _of_models = RECONSTRUCTION
 
     def __init__(self, A: ArrayLike, k: int, *, feature_names: Sequence[str] | None = None) -> None:

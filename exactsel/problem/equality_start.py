@@ -9,11 +9,11 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem.equality_fit import Constraints, admissible_point
+from exactsel.problem.equality_fit import Constraints, EqualityFits, admissible_point
 from exactsel.types import FloatArray, IntArray, StateArray
 
 if TYPE_CHECKING:
-    from exactsel.problem.boxed import BoxedProblem
+    from exactsel.problem.regression import Problem
 
 ROUNDS = 10
 """Corners evaluated, each with costs that make small coefficients of the last one expensive."""
@@ -28,7 +28,7 @@ SLACK = 1e-9
 """Part of the sizes of terms by which they may fall short of a right-hand side before a region is pruned."""
 
 
-def admissible_support(problem: BoxedProblem, k: int) -> tuple[int, ...]:
+def admissible_support(problem: Problem, k: int) -> tuple[int, ...]:
     """At most k units on which some model meets the equalities within the limits, with what every model must hold.
 
     Raises
@@ -36,10 +36,11 @@ def admissible_support(problem: BoxedProblem, k: int) -> tuple[int, ...]:
     InputError
         Where none was found.
     """
-    assert problem.equalities is not None
+    fits = None if problem.coefficient_bounds is None else problem.coefficient_bounds.equalities
+    assert fits is not None
     root = problem.units.region(k)
     if root is not None:
-        for support in _supports(problem, root, k):
+        for support in _supports(problem, fits, root, k):
             completed = problem.units.completed(support, k)
             if completed is None or len(completed) > k or np.any(root[list(completed)] == OUT):
                 continue
@@ -52,11 +53,10 @@ def admissible_support(problem: BoxedProblem, k: int) -> tuple[int, ...]:
     )
 
 
-def _supports(problem: BoxedProblem, root: StateArray, k: int) -> Iterator[tuple[int, ...]]:
+def _supports(problem: Problem, fits: EqualityFits, root: StateArray, k: int) -> Iterator[tuple[int, ...]]:
     """Sets of units to evaluate: those of force_in, those with the largest terms, and those of corners."""
-    units, fits, force_in = problem.units, problem.equalities, tuple(problem.force_in)
+    units, force_in = problem.units, tuple(problem.force_in)
     yield force_in
-    assert fits is not None
     columns = units.columns_of(np.flatnonzero(root != OUT))
     if not columns.size:
         return
@@ -79,13 +79,12 @@ def _supports(problem: BoxedProblem, root: StateArray, k: int) -> Iterator[tuple
         np.maximum.at(sizes, unit_of, np.abs(corner))
         least = SMALL * (float(sizes.max()) or 1.0)
         weights = costs * least / (sizes[unit_of] + least)
-    yield from _branched(problem, root, k)
+    yield from _branched(problem, fits, root, k)
 
 
-def _branched(problem: BoxedProblem, root: StateArray, k: int) -> Iterator[tuple[int, ...]]:
+def _branched(problem: Problem, fits: EqualityFits, root: StateArray, k: int) -> Iterator[tuple[int, ...]]:
     """Sets of units of corners of smaller and smaller regions: where all are pruned, no model is admissible."""
-    units, fits, open_regions = problem.units, problem.equalities, [root]
-    assert fits is not None
+    units, open_regions = problem.units, [root]
     for _ in range(REGIONS):
         if not open_regions:
             return

@@ -61,7 +61,7 @@ class GroupedProblem(Problem):
         units = GroupedUnits.of_columns(problem.units, groups, force_in, force_out)
         asked = {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "not_both": not_both}
         units = one_by_one(under(units, asked))
-        self._settle(problem.objective, units, units.limited(problem.k))
+        self._settle(problem.objective, units, units.limited(problem.k), problem.given_bounds)
 
     @property
     def unit_of(self) -> IntArray:

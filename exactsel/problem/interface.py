@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
-from exactsel.problem.box_limits import CoefficientBounds
 from exactsel.problem.capabilities import Capability
 from exactsel.problem.fit import Fit
 from exactsel.problem.objective import Objective
 from exactsel.problem.units import Units
 from exactsel.types import FloatArray, IntArray, StateArray
+
+if TYPE_CHECKING:
+    from exactsel.problem.coefficient_bounds import CoefficientBounds
 
 
 class SubsetProblem(Protocol):
@@ -36,14 +38,10 @@ class SubsetProblem(Protocol):
 
     @property
     def objective(self) -> Objective | None:
-        """What is minimised over free coefficients; None where they have bounds, or a model has none (column subset
-        selection).
-        """
-        ...
+        """What is minimised, over admissible coefficients; None where a model has none (column subset selection).
 
-    @property
-    def base(self) -> Objective | None:
-        """The same objective without coefficient bounds: it is minimised over all models, admissible or not."""
+        Formulas for free coefficients hold where the problem has FREE_COEFFICIENTS.
+        """
         ...
 
     @property

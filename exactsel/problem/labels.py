@@ -12,6 +12,8 @@ from exactsel.losses.base import CLASSES
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from exactsel.losses.base import Loss
 
 
@@ -34,7 +36,7 @@ def labels_for(loss: str | Loss | None, y: ArrayLike) -> Any:
     return labels_of(texts, "the target")
 
 
-def labels_of(texts: Any, what: str) -> FloatArray:
+def labels_of(texts: Sequence[str], what: str) -> FloatArray:
     """-1 and +1 for two texts, in alphabetical order, with a warning; ``what`` is the column's name in it."""
     low, high = sorted(set(texts))
     warn_of_data(f"{what} is text; '{low}' is read as -1 and '{high}' as +1.")

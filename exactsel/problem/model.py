@@ -46,7 +46,7 @@ class Model:
         """The model with these coefficients of the problem's columns; None where there are no coefficients."""
         if not coef.size:
             return None
-        objective = problem.base
+        objective = problem.objective
         preparation = None if objective is None else objective.preparation
         names, coding = problem.units.column_names, problem.units.coding
         tall = None if objective is None else objective.tall
@@ -206,7 +206,7 @@ class PreparedModel:
 
 def preparation_of(problem: SubsetProblem) -> Preparation | None:
     """The requested preparation of a problem's data; None where there is none."""
-    objective = problem.base
+    objective = problem.objective
     made = None if objective is None else objective.preparation
     return made if made is not None and made.asked else None
 
@@ -216,7 +216,7 @@ def column_ratio(problem: SubsetProblem) -> float:
 
     Without a ridge these are those of the columns that are searched, with one those of the problem as it was given.
     """
-    objective = problem.base
+    objective = problem.objective
     if objective is not None and objective.before is not None and objective.asked_lam > 0.0:
         objective = objective.before
     return 1.0 if objective is None else 1.0 / objective.shortest_share
@@ -236,7 +236,7 @@ def searched_coef(problem: SubsetProblem, coef: FloatArray) -> FloatArray:
 
 def _even(problem: SubsetProblem) -> FloatArray | None:
     """The powers of two that the columns searched have been divided by, (d,)."""
-    objective = problem.base
+    objective = problem.objective
     return None if objective is None else objective.even
 
 

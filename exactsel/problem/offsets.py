@@ -12,7 +12,7 @@ the same number. For losses of labels neither will do: each row would need a los
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.types import FloatArray
 
-Stated = TypeVar("Stated")
-"""A problem."""
+if TYPE_CHECKING:
+    from exactsel.problem.objective import Objective
+    from exactsel.problem.regression import Problem
 
 LARGEST = 60.0
 """Size of the offsets that Poisson loss takes: exposures are weights, which have limits."""
@@ -40,21 +41,19 @@ def checked_offset(offset: ArrayLike, rows: int) -> FloatArray:
     return o
 
 
-def has_offset(objective: Any) -> bool:
+def has_offset(objective: Objective) -> bool:
     """Whether predictions have an offset: one that is kept, or the exposures of Poisson loss."""
     made = objective.preparation
     return objective.offset is not None or (made is not None and made.exposure is not None)
 
 
-def knowing(problem: Stated, offset: ArrayLike | None) -> Stated:
+def knowing(problem: Problem, offset: ArrayLike | None) -> Problem:
     """The problem, which knows what has been taken off its target; itself where that is nothing."""
-    whole: Any = problem
-    if offset is None or whole.loss.name == "poisson":
+    if offset is None or problem.loss.name == "poisson":
         return problem
-    o, objective = checked_offset(offset, whole.n), whole.objective
+    o, objective = checked_offset(offset, problem.n), problem.objective
     before = None if objective.before is None else replace(objective.before, offset=o)
-    knowing_it: Stated = whole.of(replace(objective, offset=o, before=before), whole.units, whole.k)
-    return knowing_it
+    return problem.of(replace(objective, offset=o, before=before), problem.units, problem.k, problem.given_bounds)
 
 
 def with_offset(

@@ -2,7 +2,8 @@
 
     minimise  P(x) = L(Ax) + (lam/2) ||x||^2   subject to  ||x||_0 <= k
 
-The objective is :class:`exactsel.problem.objective.Objective`. What is chosen, columns or groups of them, and what is
+The objective is :class:`exactsel.problem.objective.Objective`, with coefficient bounds as a term where there are any
+(:class:`exactsel.problem.coefficient_bounds.CoefficientBounds`). What is chosen, columns or groups of them, and what is
 demanded of the choice are :class:`exactsel.problem.units.Units`.
 """
 
@@ -20,11 +21,11 @@ from exactsel.errors import InputError
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
-from exactsel.problem.capabilities import COEFFICIENTS, FREE_COEFFICIENTS
 from exactsel.problem.checks import checked_data, checked_k, default_delta, name_of_loss, row_numbers
 from exactsel.problem.constraints import under, units_of
+from exactsel.problem.equality_start import admissible_support
 from exactsel.problem.fit import Fit, fit_support
-from exactsel.problem.frozen import FrozenRegression
+from exactsel.problem.frozen import FrozenRegression, GivenBounds
 from exactsel.problem.groups import GroupSpec
 from exactsel.problem.labels import labels_for
 from exactsel.problem.minima import minima
@@ -90,8 +91,6 @@ class Problem(FrozenRegression):
         With one sentence that says what was found, what was expected and what to do.
     """
 
-    _of_models = COEFFICIENTS | FREE_COEFFICIENTS
-
     def __init__(
         self,
         A: ArrayLike,
@@ -120,17 +119,17 @@ class Problem(FrozenRegression):
         self._settle(objective, units, units.limited(k))
 
     @classmethod
-    def of(cls, objective: Objective, units: Units, k: int) -> Problem:
+    def of(cls, objective: Objective, units: Units, k: int, bounds: GivenBounds | None = None) -> Problem:
         """The problem of choosing at most k of these units, k being known to be no more than there are."""
         problem = object.__new__(cls)
-        problem._settle(objective, units, k)
+        problem._settle(objective, units, k, bounds)
         return problem
 
     @classmethod
-    def held(cls, objective: Objective, units: Units, k: int) -> Problem:
+    def held(cls, objective: Objective, units: Units, k: int, bounds: GivenBounds | None = None) -> Problem:
         """The same where the objective is the one to search with as it is."""
         problem: Problem = object.__new__(Problem)
-        problem._hold(objective, units, k)
+        problem._hold(objective, units, k, bounds)
         return problem
 
     @classmethod
@@ -184,7 +183,7 @@ class Problem(FrozenRegression):
 
     def limited(self, groups: GroupSpec | None, per_group: int) -> Problem:
         """The same problem with at most ``per_group`` columns from each of the groups, see the class."""
-        return self.of(self.objective, under(self.units, {"groups": groups, "per_group": per_group}), self.k)
+        return self.choosing(under(self.units, {"groups": groups, "per_group": per_group}), self.k)
 
     def standing_for(self, tall: Reduction) -> Problem:
         """The same problem, its rows known to stand for others (:mod:`exactsel.problem.reduction`)."""
@@ -193,30 +192,35 @@ class Problem(FrozenRegression):
                 f"what is known of the rows is about {tall.errors.size - 1} columns, but there are "
                 f"{self.units.columns}; write the file again with exactsel data gram."
             )
+        assert self.coefficient_bounds is None  # which need the rows themselves
         before_reduced = None if self.objective.before is None else replace(self.objective.before, tall=tall)
         return self.of(replace(self.objective, tall=tall, before=before_reduced), self.units, self.k)
 
-    def _settle(self, objective: Objective, units: Units, k: int) -> None:
-        """Store the three parts, and freeze; the objective is one to search with."""
+    def _settle(self, objective: Objective, units: Units, k: int, bounds: GivenBounds | None = None) -> None:
+        """Store the parts, and freeze; the objective is one to search with."""
         units.check(k)
-        self._hold(to_search_with(objective, units, k), units, k)
+        self._hold(to_search_with(objective, units, k), units, k, bounds)
 
-    def _hold(self, objective: Objective, units: Units, k: int) -> None:
-        """Store the three parts, with the names they have of old, and freeze."""
-        self._keep(objective, units, k)
-        self.objective = objective
-        """P; calling it with coefficients of all columns (columns,) gives its value."""
+    def _hold(self, objective: Objective, units: Units, k: int, bounds: GivenBounds | None) -> None:
+        """Store the parts, with the names they have of old, and freeze."""
+        self._keep(objective, units, k, bounds)
         self.y, self.loss, self.shared = objective.y, objective.loss, objective.shared
         self.weights, self.intercept = objective.weights, objective.intercept
+        if objective.equalities is not None and bounds is not None:
+            self.first_support = admissible_support(self, k)
         self._frozen = True
 
     def __repr__(self) -> str:
         about = f"{self.objective.loss_text}, n={self.n}, {self._size}, k={self.k}, lam={self.objective.asked_lam:g}"
-        return f"{type(self).__name__}({about})"
+        return f"{type(self).__name__}({about}{self._within})"
 
     @property
     def _size(self) -> str:
         return f"{self.d} {self.units.noun}s" + f" of {self.units.columns} columns" * self.units.grouped
+
+    @property
+    def _within(self) -> str:
+        return "" if self.coefficient_bounds is None else f", {self.coefficient_bounds.text}"
 
     def _repr_html_(self) -> str:
         rows = [("minimise", self.objective_text), ("data", f"{self.n} rows, {self._size}"), ("k", str(self.k))]
@@ -296,50 +300,74 @@ class Problem(FrozenRegression):
 
     @cached_property
     def inner(self) -> Problem:
-        """The problem of choosing among all columns, without a limit or demands."""
+        """The problem of choosing among all columns, without a limit, demands or coefficient bounds."""
         units = Units(self.units.columns, self.units.column_names, coding=self.units.coding)
         return Problem.held(self.objective, units, units.d)  # its ridge too, where a small one stands for none
 
+    @cached_property
+    def _free(self) -> Problem:
+        return Problem.held(self.objective, self.units, self.k)
+
     @property
     def without_coefficient_bounds(self) -> Problem:
-        """The problem itself."""
-        return self
+        """The problem with free coefficients, where every model costs the same; itself where there are no bounds."""
+        return self if self.coefficient_bounds is None else self._free
+
+    @cached_property
+    def fewest(self) -> int:
+        """The least number of units of an admissible model that is known."""
+        fewest = len(self.first_support or ())
+        while fewest > 0:
+            try:
+                fewest = len(admissible_support(self, fewest - 1))
+            except InputError:
+                break
+        return fewest
 
     def choosing(self, units: Units, k: int) -> Problem:
-        """The same objective, where at most k of other units on the same columns are chosen."""
-        return Problem.of(self.objective, units, k)
+        """The same objective and bounds, where at most k of other units on the same columns are chosen."""
+        return Problem.of(self.objective, units, k, self.given_bounds)
 
     @property
     def objective_text(self) -> str:
         """What is minimised, for people."""
         limit = f", x on at most k of {self.d} {self.units.noun}s of columns" if self.units.grouped else ""
-        return self.objective.text + limit
+        return self.objective.text + limit + self._within
 
     def fit(self, columns: Iterable[int]) -> Fit:
-        """The exact minimiser of P over models that use only ``columns``; where groups are chosen, these groups."""
-        chosen = ascending(columns)
-        return self.units.fitted(chosen, fit_support(self.objective, self.units.columns_of(chosen)))
+        """The best admissible model that uses only ``columns``; where groups are chosen, these groups."""
+        chosen, bounds = ascending(columns), self.coefficient_bounds
+        held = self.units.columns_of(chosen)
+        return self.units.fitted(chosen, fit_support(self.objective, held) if bounds is None else bounds.fit(held))
 
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
         """Minimal objective on each support (a row of numbers padded with -1), quick rather than exact.
 
         See :func:`exactsel.problem.minima.minima`; :meth:`fit` handles supports that are nan there.
         """
-        return minima(self.objective, self.units.in_columns(supports), threads)
+        sets, bounds = self.units.in_columns(supports), self.coefficient_bounds
+        return minima(self.objective, sets, threads) if bounds is None else bounds.minima(sets, threads)
 
     def bound_at(self, x: FloatArray, state: StateArray) -> float:
-        """The dual bound of the region ``state`` (d,) of single columns at the gradient of L at Ax, lam > 0."""
+        """The dual bound of the region ``state`` (d,) at the gradient of L at Ax; x is (columns,), any model.
+
+        With free coefficients the region is one of single columns, and lam > 0.
+        """
+        if self.coefficient_bounds is not None:
+            return self.coefficient_bounds.dual_bound(x, state, self.k, self.units)
         return self.objective.dual_bound(x, state, self.k)
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
         """A bound of a convex region, whose models may have the units ``allowed``, and the model that proves it.
 
-        It is sharper than that of the kernels where the data say more than their Gram matrix; None for lam = 0.
+        It is sharper than that of the kernels where the data say more than their Gram matrix. None for lam = 0, and for
+        quadratic loss within bounds, whose bound is worked out from the data anyway.
         """
-        if self.lam == 0:
+        bounded = self.coefficient_bounds is not None
+        if self.objective.is_quadratic if bounded else self.lam == 0:
             return None
         coef = self.fit(allowed).coef
-        return self.objective.dual_bound(coef, self.units.region_of_columns(state, allowed), self.k), coef
+        return self.bound_at(coef, state if bounded else self.units.region_of_columns(state, allowed)), coef
 
     def replace(self, **changes: Any) -> Problem:
         """A copy with some of k, lam, loss, delta, force_in, force_out changed, and of feature_names if not in groups.
@@ -349,4 +377,4 @@ class Problem(FrozenRegression):
         k = checked_k(changes.pop("k", self.k), self.units.columns)
         demanded = {name: changes.pop(name) for name in _OF_UNITS if name in changes}
         objective, units = self.objective.replace(**changes), self.units.replace(**demanded)
-        return self.of(objective, units, units.limited(k))
+        return self.of(objective, units, units.limited(k), self.given_bounds)

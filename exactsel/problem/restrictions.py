@@ -16,9 +16,9 @@ from exactsel.problem.regression import Problem
 
 def without_restrictions(problem: SubsetProblem) -> SubsetProblem:
     """The same objective and regions, every coefficient and every set of units being admissible; mostly itself."""
-    if problem.base is None or problem.units.constraint is None:
+    if problem.objective is None or problem.units.constraint is None:
         return problem.without_coefficient_bounds
-    return Problem.held(problem.base, problem.units.under(None), problem.k)
+    return Problem.held(problem.objective, problem.units.under(None), problem.k)
 
 
 def is_restricted(problem: SubsetProblem) -> bool:

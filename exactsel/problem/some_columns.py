@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from exactsel.errors import UnsupportedError, option
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray
@@ -15,27 +15,24 @@ from exactsel.types import IntArray
 if TYPE_CHECKING:
     from exactsel.problem.interface import SubsetProblem
 
-AnyRegression: TypeAlias = Problem | BoxedProblem
-"""A problem with coefficients, free or within limits."""
 
-
-def is_on_demand(problem: SubsetProblem) -> TypeGuard[AnyRegression]:
+def is_on_demand(problem: SubsetProblem) -> TypeGuard[Problem]:
     """Whether the data of a problem are not held as a table (:mod:`exactsel.problem.design`)."""
-    objective = problem.base
+    objective = problem.objective
     return objective is not None and objective.on_demand
 
 
-def is_regression(problem: SubsetProblem) -> TypeGuard[AnyRegression]:
+def is_regression(problem: SubsetProblem) -> TypeGuard[Problem]:
     """Whether its models have coefficients, and predict a target."""
     return problem.has(COEFFICIENTS)
 
 
-def refuse_unlimited(problem: AnyRegression) -> None:
+def refuse_unlimited(problem: Problem) -> None:
     """:class:`UnsupportedError` where neither a ridge nor limits let a loss but the quadratic one be bounded.
 
     For data that are not held as a table, of which no fit on all columns says how large coefficients are.
     """
-    objective, limits = problem.base, problem.coefficient_bounds
+    objective, limits = problem.objective, problem.coefficient_bounds
     limited = limits is not None and limits.all_finite
     if objective.on_demand and objective.asked_lam == 0.0 and not objective.is_quadratic and not limited:
         raise UnsupportedError(
@@ -45,27 +42,27 @@ def refuse_unlimited(problem: AnyRegression) -> None:
         )
 
 
-def on_some_columns(problem: AnyRegression, columns: IntArray, named: bool = False) -> AnyRegression:
+def on_some_columns(problem: Problem, columns: IntArray, named: bool = False) -> Problem:
     """The problem of choosing among the columns at these places (m,), ascending, those of force_in among them.
 
     Coefficients have the limits they had, and none where no limit is about these columns. ``named`` columns are called
     by their numbers where they have no names.
     """
-    free, limits = problem.without_coefficient_bounds, problem.coefficient_bounds
-    made, objective = free.preparation, free.objective
+    limits = problem.coefficient_bounds
+    made, objective = problem.preparation, problem.objective
     AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
     place = {int(j): i for i, j in enumerate(columns)}
-    names = free.units.column_names
+    names = problem.units.column_names
     if names is None and named:
-        names = tuple(map(str, range(free.d)))
+        names = tuple(map(str, range(problem.d)))
     table = Problem.prepared(
-        AT[columns].T, y, min(free.k, columns.size), fit_intercept=made is not None and made.centred,
-        loss=objective.loss, lam=objective.asked_lam, force_in=[place[j] for j in free.force_in],
-        force_out=[place[j] for j in free.force_out if j in place],
+        AT[columns].T, y, min(problem.k, columns.size), fit_intercept=made is not None and made.centred,
+        loss=objective.loss, lam=objective.asked_lam, force_in=[place[j] for j in problem.force_in],
+        force_out=[place[j] for j in problem.force_out if j in place],
         feature_names=None if names is None else [names[j] for j in columns],
     )  # fmt: skip
     if limits is None:
         return table
     lower, upper = limits.given_lower[columns], limits.given_upper[columns]
     limited = bool(np.any(np.isfinite(lower) | np.isfinite(upper)))
-    return BoxedProblem(table, lower, upper) if limited else table
+    return with_bounds(table, lower, upper) if limited else table

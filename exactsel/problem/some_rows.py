@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from exactsel.errors import UnsupportedError
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation, checked_weights
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray
 
 
-def on_rows(
-    problem: Problem | BoxedProblem, rows: IntArray, A: FloatArray | None = None, kept: IntArray | None = None
-) -> Problem | BoxedProblem:
+def on_rows(problem: Problem, rows: IntArray, A: FloatArray | None = None, kept: IntArray | None = None) -> Problem:
     """The same question of the rows at these places (m,): loss, lam, k, demands and limits are those of all rows.
 
     Intercept, scaling and weights are worked in anew. ``A`` (m, columns) stands for the rows' own table where gaps of
@@ -27,14 +25,14 @@ def on_rows(
     UnsupportedError
         Where the rows have been reduced from others.
     """
-    free, limits = problem.without_coefficient_bounds, problem.coefficient_bounds
-    given, before = free.objective, free.preparation
+    limits = problem.coefficient_bounds
+    given, before = problem.objective, problem.preparation
     if given.tall is not None:
         raise UnsupportedError("the rows of this instance have been reduced, so none can be held out; give all rows.")
-    units, AT = free.units, np.ascontiguousarray((free.A[rows] if A is None else A).T)
+    units, AT = problem.units, np.ascontiguousarray((problem.A[rows] if A is None else A).T)
     if kept is not None and kept.size < len(AT):
         units, AT = units.keeping(kept), np.ascontiguousarray(AT[kept])
-    y, loss, lam = np.ascontiguousarray(free.target[rows]), given.loss, given.asked_lam
+    y, loss, lam = np.ascontiguousarray(problem.target[rows]), given.loss, given.asked_lam
     if before is None or not before.asked:
         objective = Objective.of(AT, y, loss=loss, lam=lam)
     else:
@@ -44,13 +42,13 @@ def on_rows(
             AT.T, y, centre=before.centred, scale=before.scaled, weights=weights, loss=loss.name, exposure=exposure
         )
         objective = Objective.of(made.made.AT, made.made.y, loss=loss, lam=lam).prepared(made)
-    stated = Problem.of(objective, units, free.k)
+    stated = Problem.of(objective, units, problem.k)
     if limits is None:
         return stated
     within = slice(None) if kept is None else kept
     met = given.equalities
     if met is None:
-        return BoxedProblem(stated, limits.given_lower[within], limits.given_upper[within])
+        return with_bounds(stated, limits.given_lower[within], limits.given_upper[within])
     if kept is not None and kept.size < met.rows.shape[1]:
         raise UnsupportedError("an equality needs all of its terms; give features that are their own terms.")
-    return BoxedProblem(stated, limits.given_lower, limits.given_upper, met[:2])
+    return with_bounds(stated, limits.given_lower, limits.given_upper, met[:2])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from exactsel.errors import UnsupportedError
+from exactsel.errors import UnsupportedError, either
+from exactsel.losses.base import curvature_known
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.poisson import Poisson
@@ -24,15 +25,27 @@ from exactsel_certificates.constraints import constraint_of
 from exactsel_certificates.entries import Entries, SparseInstance
 from exactsel_certificates.formula import Box, Instance
 from exactsel_certificates.given import GivenInstance
+from exactsel_certificates.losses.base import MINORANTS, Loss
 from exactsel_certificates.radii import within_box
 
 CHECKABLE: tuple[type, ...] = (Quadratic, Huber, Logistic, SquaredHinge, Poisson)
 """Losses the checker knows."""
 
 
+@runtime_checkable
+class Checkable(Protocol):
+    """A loss that brings formulas for a checker of proofs, so that a proof file can speak of it."""
+
+    name: str
+
+    def checked_by(self) -> Loss:
+        """The formulas, with the same name and parameters (``certificates/exactsel_certificates/losses/base.py``)."""
+        ...
+
+
 def searched_instance_of(problem: SubsetProblem) -> SearchedInstance:
     """The problem on the numbers that are searched: prepared data, columns of even length, a vanishing ridge."""
-    instance, objective = instance_of(problem), problem.base
+    instance, objective = instance_of(problem), problem.objective
     if objective is None or objective.preparation is None or isinstance(instance, ColumnInstance):
         return instance
     if not isinstance(instance, GivenInstance):
@@ -68,20 +81,19 @@ def take_prepared(instance: GivenInstance, objective: Objective) -> None:
 
 def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
     """The same, sparse data that stay sparse by their entries; a table that stays in its file is refused."""
-    objective = problem.base
+    objective = problem.objective
     if objective is None or not objective.on_demand:
         return instance_of(problem)
     made, units = objective.preparation, problem.units
     AT: Any = objective.AT if made is None else made.AT
     if not isinstance(AT, SparseColumns):
         refuse_design(AT, "a table of the data")
-    _refuse_unknown(objective)
+    formulas = _formulas(objective)
     box = _given_box(problem)
     entries = Entries(AT.starts, AT.rows.astype(np.int64), AT.values, AT.shape[1])
     return SparseInstance(
-        entries, objective.y if made is None else made.y, problem.k, objective.loss.name, objective.asked_lam,
-        objective.loss_parameters.get("delta", np.inf), units.force_in, units.force_out,
-        made is not None and made.centred, box,
+        entries, objective.y if made is None else made.y, problem.k, lam=objective.asked_lam, force_in=units.force_in,
+        force_out=units.force_out, intercept=made is not None and made.centred, box=box, **formulas,
     )  # fmt: skip
 
 
@@ -90,13 +102,30 @@ def _given_box(problem: SubsetProblem) -> Box | None:
     return None if limits is None or limits.none else Box(limits.given_lower, limits.given_upper)
 
 
-def _refuse_unknown(objective: Objective) -> None:
-    """:class:`UnsupportedError` for a loss that the checker does not know."""
-    if type(objective.loss) not in CHECKABLE:
+def _formulas(objective: Objective) -> dict[str, Any]:
+    """The loss as the checker takes it; :class:`UnsupportedError` for one that it cannot know."""
+    loss, parameters = objective.loss, objective.loss_parameters
+    if type(loss) in CHECKABLE:
+        return {"loss": loss.name, "delta": parameters.get("delta", np.inf)}
+    if not isinstance(loss, Checkable):
+        known = ", ".join(each.name for each in CHECKABLE)  # type: ignore[attr-defined]
         raise UnsupportedError(
-            f"a proof file cannot speak of '{objective.loss.name}', which its checker does not know; leave the proof "
-            f"out, or use a loss that comes with exactsel."
+            f"the checker does not know the loss '{loss.name}', and proofs, rechecks and workers rely on it; leave "
+            f"out {either('proof, recheck and executor', '--proof, --recheck and --executor')}, use one of {known}, or give "
+            f"the loss a method checked_by."
         )
+    made = loss.checked_by()
+    if made.name != loss.name or dict(made.parameters) != parameters:
+        raise UnsupportedError(
+            f"checked_by of '{loss.name}' returns '{made.name}' with parameters {dict(made.parameters)}, but the name "
+            f"and the parameters {parameters} of the loss were expected; return formulas of the same loss."
+        )
+    if curvature_known(loss) and MINORANTS not in made.serves:
+        raise UnsupportedError(
+            f"'{loss.name}' has point_curvature_on, but its formulas for a checker serve no minorants; give "
+            f"them curvature_on and MINORANTS, or leave point_curvature_on out."
+        )
+    return {"loss": loss.name, "plugin": made}
 
 
 def _checked_constraint(units: Units) -> Constraint | None:
@@ -112,15 +141,14 @@ def _checked_constraint(units: Units) -> Constraint | None:
 def instance_of(problem: SubsetProblem) -> SearchedInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
     box = _given_box(problem)
-    objective = problem.base
+    objective = problem.objective
     if objective is None:
         return ColumnInstance(problem.A, problem.k)
-    _refuse_unknown(objective)
+    formulas = _formulas(objective)
     refuse_design(objective.AT, "a table of the data")
     units, made = problem.units, objective.preparation
     chosen: dict[str, Any] = {
-        "k": problem.k, "loss": objective.loss.name, "lam": objective.asked_lam,
-        "delta": objective.loss_parameters.get("delta", np.inf),
+        "k": problem.k, "lam": objective.asked_lam, **formulas,
         "force_in": units.force_in, "force_out": units.force_out, "groups": units.groups, "box": box,
         "hierarchy": _checked_constraint(units),
     }  # fmt: skip

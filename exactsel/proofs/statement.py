@@ -36,7 +36,7 @@ KEPT_UP_TO = 2000
 
 def statement_of(problem: SubsetProblem) -> Statement:
     """How to speak about a problem; bounds of coefficients only take models away, which all that is said allows for."""
-    objective = problem.base
+    objective = problem.objective
     # Without a ridge limits are what says how large models are where columns depend on each other.
     kept = objective is not None and objective.is_quadratic and objective.lam == 0
     problem = problem if kept else problem.without_coefficient_bounds
@@ -59,7 +59,7 @@ class _Regression:
         self._taken = 0.0
         self._lower: dict[tuple[float, float, bool], float] = {}
         # What models cost, and most of what preparing the data can do, does not depend on how large they may be.
-        about = instance.loss, instance.lam, instance.delta, instance.force_out
+        about = instance.formulas, instance.lam, instance.force_out
         alike: dict[str, Any] = {"about": about, "preparation": objective.preparation, "uppers": {}}
         if instance.box is None:
             last = objective.shared.get("said", alike)

@@ -78,7 +78,7 @@ class ProofWriter:
 
     Parameters
     ----------
-    problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
+    problem : Problem or ColumnSubsetProblem
     path : path
         The file to write.
 
@@ -97,7 +97,7 @@ class ProofWriter:
         self.seconds = 0.0
         self.failure: InputError | None = None
         self._instance = instance_of(problem)
-        objective = problem.base
+        objective = problem.objective
         if isinstance(self._instance, GivenInstance) and objective is not None:
             take_prepared(self._instance, objective)
         check_target(self.path)
@@ -319,7 +319,7 @@ class ProofWriter:
     @property
     def _equality_sizes(self) -> FloatArray:
         """What rows of equalities are multiplied by."""
-        known = None if self.problem.base is None else self.problem.base.equalities
+        known = None if self.problem.objective is None else self.problem.objective.equalities
         return np.zeros(0) if known is None else known.sizes.astype("<f8")
 
     def _note(self, node: int, use: int, *words: int) -> None:

@@ -33,7 +33,7 @@ def improve(state: SearchState, expander: Expander, improver: PrimalHeuristics) 
 def work_done(state: SearchState, problem: SubsetProblem) -> float:
     """The approximate number of multiplications so far; the same on every machine and for any number of threads."""
     n, d = float(problem.n), float(problem.d)
-    entries, objective = d * min(n, d), problem.base
+    entries, objective = d * min(n, d), problem.objective
     if objective is None:
         call, times, part = EIGENVALUES
         return state.bound_calls * (call + times * entries * min(n, d) + part * d**3)

@@ -102,6 +102,10 @@ class Watch:
             self._raise_flag("time_limit")
         return bool(self.flag[0])
 
+    def stop_reason(self) -> str:
+        """Why the flag is up; empty where it is not."""
+        return self.reason or "time_limit" if self.stopped else ""
+
     def _raise_flag(self, reason: str) -> None:
         if self.reason is None:
             self.reason = reason

@@ -21,7 +21,7 @@ def constrained(problem: Problem, groups: Any, asked: Mapping[str, Any]) -> Prob
         grouped = GroupedProblem(problem.replace(k=0), groups)
         problem = grouped.replace(k=min(problem.k, grouped.d))
     units = under(problem.units, {"groups": groups, **asked})
-    return problem if units is problem.units else Problem.of(problem.objective, units, problem.k)
+    return problem if units is problem.units else problem.choosing(units, problem.k)
 
 
 def within_limits(

@@ -20,7 +20,8 @@ from exactsel.errors import InputError
 from exactsel.observers.lines import teller
 from exactsel.observers.log import ProgressLog
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.some_columns import AnyRegression, is_on_demand
+from exactsel.problem.regression import Problem
+from exactsel.problem.some_columns import is_on_demand
 from exactsel.proofs.statement import statement_of
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.pool import SHARD, Executor
@@ -101,7 +102,7 @@ def solve(
 
 
 def _screened(
-    problem: AnyRegression, settings: dict[str, Any], files: Files, how: SearchMode, executor: Executor | None,
+    problem: Problem, settings: dict[str, Any], files: Files, how: SearchMode, executor: Executor | None,
     watching: Sequence[Any], start: Sequence[int] | None, signals: Sequence[int],
 ) -> Result:  # fmt: skip
     """Solve a problem whose data are not held as a table."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
@@ -37,29 +37,33 @@ from exactsel.enumeration.strong import StrongColumns
 from exactsel.errors import UnsupportedError, option
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.trees import Tree
-from exactsel.problem.boxed import independent
 from exactsel.problem.capabilities import (
     COEFFICIENT_BOUNDS,
     COEFFICIENTS,
     GROUPED_REGRESSION,
     PLAIN_REGRESSION,
     RECONSTRUCTION,
-    SINGLE_COLUMNS,
     Capability,
 )
+from exactsel.problem.coefficient_bounds import independent
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.redundant_columns import RedundantColumns
+from exactsel.problem.regression import Problem
 from exactsel.problem.restrictions import is_restricted, without_restrictions
+from exactsel.problem.some_columns import is_regression
 from exactsel.search.pool import SHARDS
 from exactsel.solving.settings import Settings
 from exactsel.types import FloatArray
 
+if TYPE_CHECKING:
+    from exactsel.problem.column_subset import ColumnSubsetProblem
 
-def _bound_for_columns(problem: Any, seconds: float | None) -> str:
+
+def _bound_for_columns(problem: Problem, seconds: float | None) -> str:
     """The split beside it, or the perspective relaxation; without any curvature for that, the fit."""
-    if problem.base.is_quadratic and problem.n < problem.d:
+    if problem.objective.is_quadratic and problem.n < problem.d:
         return "spectral"
-    if problem.base.is_quadratic and problem.d <= SPLIT_UP_TO:
+    if problem.objective.is_quadratic and problem.d <= SPLIT_UP_TO:
         return "split"
     if problem.lam > 0:
         return "apg"
@@ -67,12 +71,13 @@ def _bound_for_columns(problem: Any, seconds: float | None) -> str:
     return "apg" if may and has_curvature(problem.hessian, problem.gram.roundings) else "fit"
 
 
-def _bound_in_box(problem: Any) -> BoundSolver:
+def _bound_in_box(problem: Problem) -> BoundSolver:
     """The perspective relaxation; without any curvature, or limits on all coefficients, for that, the fit."""
     # Of groups the relaxation does not know finite limits, which are all there is without a ridge.
-    known = problem.coefficient_bounds.all_finite and not problem.units.grouped
-    flat = problem.lam == 0 and not known and not independent(problem.without_coefficient_bounds)
-    if flat and problem.coefficient_bounds.none and not problem.units.grouped:
+    bounds, grouped = problem.coefficient_bounds, problem.units.grouped
+    known = bounds is not None and bounds.all_finite and not grouped
+    flat = problem.lam == 0 and not known and not independent(problem.objective)
+    if flat and bounds is not None and bounds.none and not grouped:
         return RelaxedFitBound()
     return BoxedFitBound() if flat else BoxedBound()
 
@@ -178,42 +183,44 @@ class Methods:
     branching: Branching
     closer: Closer | None = None
 
-    def enumeration(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> SubtreeSolver | None:
+    def enumeration(
+        self, problem: SubsetProblem, prepared: PreparedBound, options: BoundOptions
+    ) -> SubtreeSolver | None:
         """Whole subtrees are for the default search: an explicitly chosen bound or tree is to be seen at work."""
         if not self._walks:
             return None
         if isinstance(prepared, PreparedEigenvalue):
-            return SelectionEnumeration(problem, prepared.residuals, options) if problem.k > 1 else None
-        restricted, problem = problem, without_restrictions(problem)
-        if not ClosedFormEnumeration.serves(problem):
+            selection = cast("ColumnSubsetProblem", problem)
+            return SelectionEnumeration(selection, prepared.residuals, options) if problem.k > 1 else None
+        free = without_restrictions(problem)
+        if not ClosedFormEnumeration.serves(free):
             return None
-        if problem.units.grouped:
-            known = problem.lam > 0 or prepared.curvature is not None
-            return ClosedFormEnumeration(problem, prepared.curvature, options) if known else None
-        counter = self.counter(restricted, prepared, options)
+        if free.units.grouped:
+            known = free.lam > 0 or prepared.curvature is not None
+            return ClosedFormEnumeration(free, prepared.curvature, options) if known else None
+        counter = self.counter(problem, prepared, options)
         if counter is not None and counter.first:
             return None
-        if problem.lam == 0 and prepared.curvature is None:
+        if free.lam == 0 and prepared.curvature is None:
             # Bounds in the box are about all models, or about smaller ones than a walk would say.
-            if restricted.coefficient_bounds is not None:
+            if problem.coefficient_bounds is not None:
                 return None
-            spans = RedundantColumns.of(problem)
+            spans = RedundantColumns.of(free)
             if spans is not None and spans.curvature is not None:
-                return RankReducedEnumeration(problem, spans, options)
-            dependent = DependentEnumeration.of(problem, options)
+                return RankReducedEnumeration(free, spans, options)
+            dependent = DependentEnumeration.of(free, options)
             if dependent is not None:
-                return FasterEnumeration(ClosedFormEnumeration(problem, None, options), dependent)
-        return ClosedFormEnumeration(problem, prepared.curvature, options)
+                return FasterEnumeration(ClosedFormEnumeration(free, None, options), dependent)
+        return ClosedFormEnumeration(free, prepared.curvature, options)
 
-    def counter(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> MinorTest | None:
+    def counter(self, problem: SubsetProblem, prepared: PreparedBound, options: BoundOptions) -> MinorTest | None:
         """For the default search too: many columns and few places, where they can be counted in the time there is.
 
         With five places where bounds have nothing to go by, or, with a ridge, once they have cost as much.
         """
         if not self._walks or not MinorTest.serves(problem):
             return None
-        objective = problem.base
-        no_curvature = objective is not None and objective.lam == 0 and prepared.curvature is None
+        no_curvature = problem.lam == 0 and prepared.curvature is None
         if no_curvature and problem.coefficient_bounds is not None:  # as with walks
             return None
         many = problem.d > FEWEST
@@ -229,37 +236,39 @@ class Methods:
         shard, batch = self.settings.shard, self.settings.batch
         return 1 if shard is None else SHARDS if batch is None else max(1, batch // shard)
 
-    def native(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> NativeBranchAndBound | None:
+    def native(
+        self, problem: SubsetProblem, prepared: PreparedBound, options: BoundOptions
+    ) -> NativeBranchAndBound | None:
         """For the default search with a loss that has no closed form."""
         if not self._default_search:
             return None
-        objective = problem.base
+        objective = problem.objective
         if objective is None or objective.is_quadratic or problem.units.grouped:
             return None
         if prepared.kernel_form is None:
             return None
         return NativeBranchAndBound(cast(Relaxation, prepared), options)
 
-    def cheaper(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> Cheaper | None:
+    def cheaper(self, problem: SubsetProblem, prepared: PreparedBound, options: BoundOptions) -> Cheaper | None:
         """For the default search, where neither nodes are counted nor the first bound is all that will be shown."""
         # A hierarchy's or limits' decisions leave regions that no chain of decisions of a search's own makes.
         apart = options.thorough or self.settings.node_limit is not None or problem.units.constraint is not None
         return prepared.cheaper if self._default_search and not apart else None
 
-    def strong(self, problem: Any, support: Sequence[int], options: BoundOptions) -> StrongColumns | None:
+    def strong(self, problem: SubsetProblem, support: Sequence[int], options: BoundOptions) -> StrongColumns | None:
         """For the default search with quadratic loss, from a good model's support, where it takes little to look."""
-        free: Any = without_restrictions(problem)
-        if not problem.has(COEFFICIENTS | SINGLE_COLUMNS) or not problem.base.is_quadratic:
+        free = without_restrictions(problem)
+        if not is_regression(free) or problem.units.grouped or not free.objective.is_quadratic:
             return None
         asked = self._walks and self.settings.node_limit is None and self.settings.batch is None
         quick = asked and StrongColumns.is_quick(free)
         return StrongColumns(free, support, options.stop, options.threads) if quick else None
 
     def enumerator(
-        self, problem: Any, prepared: PreparedBound, coef: FloatArray, options: BoundOptions, shown: bool
+        self, problem: SubsetProblem, prepared: PreparedBound, coef: FloatArray, options: BoundOptions, shown: bool
     ) -> MinorantEnumerator | None:
         """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""
-        free: Any = without_restrictions(problem)
+        free = without_restrictions(problem)
         # Where nothing limits coefficients no quadratic function from below is definite.
         if not self._unlimited or not listable(free) or free.objective.valid_for:
             return None
@@ -267,16 +276,16 @@ class Methods:
         return MinorantEnumerator(free, coef, options, shown, restricted)
 
     def cells(
-        self, problem: Any, prepared: PreparedBound, options: BoundOptions, checkable: Checkable | None
+        self, problem: SubsetProblem, prepared: PreparedBound, options: BoundOptions, checkable: Checkable | None
     ) -> PatternEnumerator | None:
         """For the default search with logistic loss: sets of columns of two values, counted by their cells."""
-        free: Any = without_restrictions(problem)
+        free = without_restrictions(problem)
         if not self._unlimited or not PatternEnumerator.serves(free):
             return None
         restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
         return PatternEnumerator(free, options, checkable, restricted)
 
-    def clusters(self, problem: Any, prepared: PreparedBound, options: BoundOptions) -> ClusterBound | None:
+    def clusters(self, problem: SubsetProblem, prepared: PreparedBound, options: BoundOptions) -> ClusterBound | None:
         """For the default search with quadratic loss where columns, or those that are independent, have curvature."""
         if not self._unlimited or not self._walks or self.settings.shard is not None:
             return None
@@ -320,7 +329,7 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
             f"or limits on groups; use {option('tree', 'binary')}."
         )
     bound = _bound_for(problem, settings)
-    company, objective = company_of(bound.name), problem.base
+    company, objective = company_of(bound.name), problem.objective
     quadratic = objective is not None and objective.is_quadratic
     usual = (company.quadratic_branching if quadratic else "") or company.branching
     branching = usual if settings.branching == "auto" else settings.branching
@@ -343,7 +352,7 @@ def _words_of(needs: Capability) -> str:
     return next((each.words for each in PROBLEM_CLASSES if each.needs == needs), "other problems")
 
 
-def _bound_for(problem: Any, settings: Settings) -> BoundSolver:
+def _bound_for(problem: SubsetProblem, settings: Settings) -> BoundSolver:
     """The bound solver: the one in the settings, if it serves the problem, or the default."""
     kind, choice = class_of(problem), settings.bound
     solver = bound_solver(make("bounds", kind.bound(problem, settings.time_limit) if choice == "auto" else choice))
@@ -352,7 +361,8 @@ def _bound_for(problem: Any, settings: Settings) -> BoundSolver:
             f"the bound '{solver.name}' is for {_words_of(solver.needs)}, but this is one of {kind.words}; "
             f"use {option('bound', 'auto')}."
         )
-    if problem.has(PLAIN_REGRESSION) and problem.row_loss is not problem.loss and not solver.adjusted_rows:
+    objective = problem.objective if problem.has(PLAIN_REGRESSION) else None
+    if objective is not None and objective.row_loss is not objective.loss and not solver.adjusted_rows:
         raise UnsupportedError(
             f"the bound '{solver.name}' knows neither row weights nor an intercept of this loss; use "
             f"{option('bound', 'apg')}."

@@ -61,7 +61,7 @@ def _seconds_needed(problem: SubsetProblem) -> float:
     if not problem.has(COEFFICIENTS):
         short, long = sorted((float(problem.n), float(problem.d)))
         return long * short**2 / PRODUCTS
-    objective = problem.base
+    objective = problem.objective
     if objective is None or not problem.has(PLAIN_REGRESSION):
         return math.inf
     entries = float(problem.n) * problem.d
@@ -81,7 +81,7 @@ def _steps_serve(problem: SubsetProblem) -> bool:
 def with_fallback_bound(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
     """The result of a search that did not come as far as its first bound, with one that takes no preparing."""
     valid_for = ""
-    objective = problem.base
+    objective = problem.objective
     if objective is None:
         bound = fallback_selection_bound(cast("ColumnSubsetProblem", problem))
     elif not problem.has(PLAIN_REGRESSION):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from exactsel.errors import InputError
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
+    from exactsel.problem.regression import Problem
     from exactsel.solving.result import Result
 
 
@@ -80,8 +81,7 @@ def _fitted(result: Result) -> tuple[FloatArray, FloatArray]:
             "this result comes without its data, as it is from a file or from another process; give the rows to "
             "result.predict."
         )
-    problem: Any = result._kept.problem
-    problem = problem.without_coefficient_bounds
+    problem = cast("Problem", result._kept.problem)  # of which predictions are asked
     z, target = result.predict(problem.A), np.asarray(problem.target)
     if problem.loss.name == "logistic":
         from scipy.special import expit

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from exactsel.errors import UnsupportedError
-from exactsel.problem.capabilities import COEFFICIENTS, FREE_COEFFICIENTS
+from exactsel.problem.capabilities import FREE_COEFFICIENTS
+from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.problem.some_columns import is_regression
 from exactsel.rounding import UNIT
 
 EXACT_FIT = 1e-11
@@ -49,7 +50,7 @@ class Likelihood:
     """An objective up to which a model fits exactly, but for rounding."""
 
     @classmethod
-    def of(cls, problem: Any) -> Likelihood:
+    def of(cls, problem: Problem) -> Likelihood:
         """The likelihood of a problem's rows.
 
         Raises
@@ -60,7 +61,7 @@ class Likelihood:
         if not problem.has(FREE_COEFFICIENTS):
             raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
         made, tall = problem.preparation, problem.objective.tall
-        base = problem.base
+        base = problem.objective
         rows, least = float(base.observations), base.observations
         if tall is not None:
             rows, least = float(tall.weight), int(tall.rows)
@@ -124,9 +125,9 @@ class Likelihood:
         return ROUNDING * (abs(deviance) + (4.0 * self.rows if self.gaussian else abs(self.constant)))
 
 
-def likelihood_of(problem: Any) -> Likelihood | None:
+def likelihood_of(problem: SubsetProblem) -> Likelihood | None:
     """The likelihood of a problem's rows, limits on coefficients aside; None for column subset selection."""
-    return Likelihood.of(problem.without_coefficient_bounds) if problem.has(COEFFICIENTS) else None
+    return Likelihood.of(problem.without_coefficient_bounds) if is_regression(problem) else None
 
 
 def _of_counts(problem: Problem) -> float:

@@ -25,12 +25,13 @@ def plain_search(problem: SubsetProblem) -> dict[str, Any]:
     return {"tree": tree, "bound": _bound(problem), "subtrees": False, "batch": 1}
 
 
-def _bound(problem: Any) -> str:
-    if not problem.has(PLAIN_REGRESSION):
+def _bound(problem: SubsetProblem) -> str:
+    objective = problem.objective
+    if objective is None or not problem.has(PLAIN_REGRESSION):
         return "auto"
-    if problem.lam > 0 and problem.row_loss is problem.loss and math.isfinite(problem.loss.smoothness):
+    if objective.lam > 0 and objective.row_loss is objective.loss and math.isfinite(objective.loss.smoothness):
         return PAPER_BOUND
-    return "fit" if problem.base.is_quadratic else "auto"
+    return "fit" if objective.is_quadratic else "auto"
 
 
 def search_words(settings: dict[str, Any]) -> str:

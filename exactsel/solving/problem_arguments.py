@@ -22,7 +22,6 @@ from exactsel.problem.boxed import boxed
 from exactsel.problem.interface import SubsetProblem, is_problem
 from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
-from exactsel.problem.some_columns import AnyRegression
 from exactsel.problem.targets import advice_on_copies, better_loss, copies_of
 from exactsel.solving.settings import settings_of
 from exactsel.types import FloatArray
@@ -142,7 +141,7 @@ def gaps_asked(data: object, y: ArrayLike | None, options: Mapping[str, Any]) ->
     return Gaps(instance.A, way.partition("-")[0])
 
 
-def _problem_of(data: object, y: ArrayLike | None, k: int | None, chosen: dict[str, Any]) -> AnyRegression:
+def _problem_of(data: object, y: ArrayLike | None, k: int | None, chosen: dict[str, Any]) -> Problem:
     """The problem for data, their columns encoded and imputed first where the options request it."""
     limits = {name: chosen.pop(name) for name in OF_COEFFICIENTS if name in chosen}
     problem = _unlimited(data, y, k, chosen)
@@ -159,7 +158,7 @@ def _unlimited(data: object, y: ArrayLike | None, k: int | None, chosen: dict[st
     return instance.problem(k=k, **{name: value for name, value in chosen.items() if name not in OF_GROUPS})
 
 
-def _copies_of_target(problem: AnyRegression, y: ArrayLike | None) -> list[str]:
+def _copies_of_target(problem: Problem, y: ArrayLike | None) -> list[str]:
     """The columns that are the target, by name: most often it was left among them."""
     before, names = problem.preparation, problem.units.column_names
     found = copies_of(problem.target if y is None else y, problem.AT if before is None else before.AT)

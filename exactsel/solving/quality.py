@@ -79,7 +79,7 @@ class Quality:
 
 def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     """How well a model fits; None for column subset selection, and for losses of other people's."""
-    objective = problem.base
+    objective = problem.objective
     if objective is None or model is None:
         return None
     if objective.loss.name not in ("quadratic", "huber", "poisson", *CLASSES):

@@ -11,7 +11,7 @@ import numpy as np
 from exactsel.bounds.column_bounds import ColumnBounds
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.files import check_target, replacing
-from exactsel.problem.some_columns import AnyRegression
+from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import checked_instance_of
 from exactsel.solving.result import Result
 from exactsel.types import IntArray
@@ -29,7 +29,7 @@ class ScreenedProof:
 
     Parameters
     ----------
-    problem : Problem or BoxedProblem
+    problem : Problem
         On data that stay sparse.
     path : path
         The file to write.
@@ -42,7 +42,7 @@ class ScreenedProof:
         When the folder cannot be written.
     """
 
-    def __init__(self, problem: AnyRegression, path: str | os.PathLike[str]) -> None:
+    def __init__(self, problem: Problem, path: str | os.PathLike[str]) -> None:
         instance = checked_instance_of(problem)
         if not isinstance(instance, SparseInstance):
             raise UnsupportedError("a proof of screened columns is about sparse data; leave the proof out.")

@@ -17,7 +17,7 @@ import numpy as np
 
 from exactsel.errors import InputError, option
 from exactsel.problem.fit import Fit
-from exactsel.problem.some_columns import AnyRegression
+from exactsel.problem.regression import Problem
 from exactsel.search.checkpoint import Checkpoint
 from exactsel.search.database import COMPANIONS
 from exactsel.search.memory import MEBIBYTE
@@ -39,7 +39,7 @@ VECTORS = 16
 """Vectors of a number for each column that bounds of columns take."""
 
 
-def memory_of_data(problem: AnyRegression) -> float:
+def memory_of_data(problem: Problem) -> float:
     """MiB that data which are held as no table, and a pass over them, take."""
     data: Any = problem.AT
     return float(data.bytes_in_memory + VECTORS * 8 * problem.d) / MEBIBYTE
@@ -50,7 +50,7 @@ class TableSearches:
 
     Parameters
     ----------
-    problem : Problem or BoxedProblem
+    problem : Problem
         The problem on all columns.
     files : Files
         To write, or to continue.
@@ -59,7 +59,7 @@ class TableSearches:
         The settings of the call, by name.
     """
 
-    def __init__(self, problem: AnyRegression, files: Files, how: SearchMode, given: Mapping[str, Any]) -> None:
+    def __init__(self, problem: Problem, files: Files, how: SearchMode, given: Mapping[str, Any]) -> None:
         self._problem, self._files, self._how = problem, files, how
         self._given = {name: value for name, value in given.items() if name != "heuristics"}
         self.columns: IntArray | None = None
@@ -91,7 +91,7 @@ class TableSearches:
         return self._files.trace is not None
 
     def run(
-        self, table: AnyRegression, columns: IntArray, size: int, support: Sequence[int], settings: Settings,
+        self, table: Problem, columns: IntArray, size: int, support: Sequence[int], settings: Settings,
         start: Sequence[int], signals: Sequence[int],
     ) -> Result:  # fmt: skip
         """The result of the search of a table; ``support`` is the model that bounds of columns are made from."""
@@ -106,7 +106,7 @@ class TableSearches:
         return run_in_time(search) if shown is None and files.trace is None else observed(search, (), files, False)
 
     def _saved(
-        self, table: AnyRegression, columns: IntArray, size: int, support: Sequence[int], settings: Settings,
+        self, table: Problem, columns: IntArray, size: int, support: Sequence[int], settings: Settings,
         start: Sequence[int], files: Files, more: dict[str, Any],
     ) -> Result:  # fmt: skip
         path = self._files.checkpoint if self._files.resume is None else self._files.resume

@@ -25,7 +25,8 @@ from exactsel.errors import InputError, TimeLimitError, UnsupportedError
 from exactsel.interrupts import dispensable
 from exactsel.problem.fit import Fit
 from exactsel.problem.model import Model, PreparedModel
-from exactsel.problem.some_columns import AnyRegression, on_some_columns, refuse_unlimited
+from exactsel.problem.regression import Problem
+from exactsel.problem.some_columns import on_some_columns, refuse_unlimited
 from exactsel.proofs.statement import statement_of
 from exactsel.search.memory import MEBIBYTE
 from exactsel.search.watch import Watch
@@ -78,7 +79,7 @@ class _Found(NamedTuple):
 
 
 def solve_screened(
-    problem: AnyRegression, settings: Settings, *, start: Sequence[int] | None, signals: Sequence[int],
+    problem: Problem, settings: Settings, *, start: Sequence[int] | None, signals: Sequence[int],
     searches: TableSearches | None = None,
 ) -> Result:  # fmt: skip
     """Solve a problem whose data are not held as a table; ``searches`` run what is to write files.
@@ -110,7 +111,7 @@ def solve_screened(
 
 
 def search_screened(
-    problem: AnyRegression, settings: Settings, fit: Fit, source: str, watch: Watch, seconds: dict[str, float],
+    problem: Problem, settings: Settings, fit: Fit, source: str, watch: Watch, seconds: dict[str, float],
     signals: Sequence[int], grows: bool = True, searches: TableSearches | None = None,
 ) -> Result:  # fmt: skip
     """Bounds, then searches of more and more columns, until they are closed or the watch has stopped.
@@ -151,14 +152,14 @@ def search_screened(
             return replace(best, termination=Termination.TIME_LIMIT)
 
 
-def _work_of(problem: AnyRegression, size: int) -> float:
+def _work_of(problem: Problem, size: int) -> float:
     """Multiplications that the search of a table of so many columns begins with, roughly."""
     if problem.coefficient_bounds is not None and many_columns(problem.n, size):
         return PASSES_WITHIN_LIMITS * size * problem.n
     return float(size) ** 2 * (problem.n + 4.0 * size)
 
 
-def _affordable(problem: AnyRegression, work: float) -> int:
+def _affordable(problem: Problem, work: float) -> int:
     """Columns of a table whose search begins with no more multiplications than that, roughly."""
     if _work_of(problem, problem.d) <= work:
         return problem.d
@@ -169,7 +170,7 @@ def _affordable(problem: AnyRegression, work: float) -> int:
     return low
 
 
-def most_columns(problem: AnyRegression, settings: Settings) -> int:
+def most_columns(problem: Problem, settings: Settings) -> int:
     """Columns of a table that a search may be given within its memory limit."""
     room = PART_FOR_TABLES * max(0.0, _memory_left(problem, settings)) * MEBIBYTE / (8.0 * TABLES)
     n = float(problem.n)
@@ -178,12 +179,12 @@ def most_columns(problem: AnyRegression, settings: Settings) -> int:
     return wide if problem.coefficient_bounds is not None and many_columns(problem.n, wide) else most
 
 
-def _memory_left(problem: AnyRegression, settings: Settings) -> float:
+def _memory_left(problem: Problem, settings: Settings) -> float:
     """MiB of the memory limit that the data, and a pass over them, leave."""
     return settings.memory_limit - memory_of_data(problem)
 
 
-def refuse_beyond(problem: AnyRegression, settings: Settings) -> None:
+def refuse_beyond(problem: Problem, settings: Settings) -> None:
     """:class:`InputError` where not even the columns of one model fit into the memory limit."""
     if most_columns(problem, settings) < max(problem.k, 1):
         raise InputError(
@@ -193,7 +194,7 @@ def refuse_beyond(problem: AnyRegression, settings: Settings) -> None:
         )
 
 
-def _chosen(problem: AnyRegression, settings: Settings, found: _Found, size: int) -> IntArray:
+def _chosen(problem: Problem, settings: Settings, found: _Found, size: int) -> IntArray:
     """The columns to search: the model's own, and up to ``size`` of those that may be in a better one."""
     allowed, order = found.bounds.with_column, np.argsort(found.bounds.with_column, kind="stable")
     tolerance = settings.tolerance.of(problem)
@@ -213,7 +214,7 @@ def _left_out(found: _Found, columns: IntArray) -> float:
 
 
 def _searched(
-    problem: AnyRegression, settings: Settings, found: _Found, columns: IntArray, size: int, watch: Watch,
+    problem: Problem, settings: Settings, found: _Found, columns: IntArray, size: int, watch: Watch,
     signals: Sequence[int], searches: TableSearches,
 ) -> Result:  # fmt: skip
     """The result of a search of some columns, said of all."""
@@ -235,7 +236,7 @@ def _searched(
 
 
 def _of_all(
-    problem: AnyRegression, found: _Found, columns: IntArray, result: Result, lower: float, seconds: float
+    problem: Problem, found: _Found, columns: IntArray, result: Result, lower: float, seconds: float
 ) -> Result:  # fmt: skip
     """A result on some of the columns as one on all of them."""
     upper, support = result.upper, tuple(int(j) for j in columns[list(result.support)])
@@ -257,7 +258,7 @@ def _of_all(
     )  # fmt: skip
 
 
-def _method(problem: AnyRegression, columns: IntArray, result: Result) -> str:
+def _method(problem: Problem, columns: IntArray, result: Result) -> str:
     return f"{columns.size} of {problem.d} columns by {result.settings['method']}, the others by bounds of their own"
 
 

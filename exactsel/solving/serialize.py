@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from exactsel.data.instance import Instance
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.constraints import asked_again
 from exactsel.problem.grouped import GroupedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
+from exactsel.registry import has_delta
 from exactsel.types import FloatArray
 from exactsel_certificates.equalities import Equalities
 
@@ -31,7 +32,7 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
             [v if math.isfinite(v) else None for v in side.tolist()]
             for side in (limits.given_lower, limits.given_upper)
         ]
-        met = problem.base.equalities if problem.base is not None else None
+        met = problem.objective.equalities if problem.objective is not None else None
         equality_entries = {} if met is None else {"equalities": [part.tolist() for part in met]}
         return instance, about | {"bounds": sides} | equality_entries
     objective, units = problem.objective, problem.units
@@ -51,7 +52,7 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
     entries |= {"intercept": bool(centred), "scale": bool(scaled)}
     held = Instance(
         np.asarray(A), np.asarray(y), k=problem.k, lam=objective.asked_lam, loss=objective.loss.name,
-        delta=delta if objective.loss.name == "huber" else None, weights=weights, intercept=bool(centred),
+        delta=delta if "delta" in objective.loss_parameters else None, weights=weights, intercept=bool(centred),
         groups=None if entries["groups"] is None else tuple(entries["groups"]),
     )  # fmt: skip
     return held, entries
@@ -84,7 +85,7 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
     grouped = entries["groups"] is not None
     plain = Problem.prepared(
         A, y, entries["k"], intercept=entries["intercept"], scale=entries["scale"], weights=weights,
-        loss=entries["loss"], lam=entries["lam"], delta=entries["delta"] if entries["loss"] == "huber" else None,
+        loss=entries["loss"], lam=entries["lam"], delta=entries["delta"] if has_delta(entries["loss"]) else None,
         **({} if grouped else demands),
     )  # fmt: skip
     if grouped:
@@ -93,7 +94,7 @@ def made_again(A: FloatArray, y: FloatArray, weights: FloatArray | None, entries
         return plain
     lower, upper = entries["bounds"]
     met = entries.get("equalities")
-    return BoxedProblem(
+    return with_bounds(
         plain, [-math.inf if v is None else v for v in lower], [math.inf if v is None else v for v in upper],
         None if met is None else Equalities(*(np.array(part, dtype=np.float64) for part in met)),
     )  # fmt: skip

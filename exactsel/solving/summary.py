@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.regression import Problem
 from exactsel.solving.likelihood import Likelihood
@@ -55,12 +54,12 @@ INTERCEPT = "(intercept)"
 class Summarised:
     """What a result says in the words of statistics."""
 
-    def summary(self, problem: Problem | BoxedProblem | None = None, *, level: float = 0.95) -> ModelSummary:
+    def summary(self, problem: Problem | None = None, *, level: float = 0.95) -> ModelSummary:
         """Deviances, R², standard errors and intervals of the model (:mod:`exactsel.solving.summary`).
 
         Parameters
         ----------
-        problem : Problem or BoxedProblem, optional
+        problem : Problem, optional
             What was solved; needed where the result comes from elsewhere and has no search that could continue.
         level : float
             Of the intervals.
@@ -74,7 +73,7 @@ class Summarised:
         """
         return summary_of(self, problem, level)  # type: ignore[arg-type]
 
-    def to_statsmodels(self, problem: Problem | BoxedProblem | None = None) -> Any:
+    def to_statsmodels(self, problem: Problem | None = None) -> Any:
         """The model fitted once more by statsmodels, without a ridge, on the chosen columns: its results object.
 
         Standard errors and tests of it do not account for the selection either.
@@ -109,7 +108,7 @@ class _Data:
     """Whether there are limits at all."""
 
 
-def summary_of(result: Result, problem: Problem | BoxedProblem | None, level: float) -> ModelSummary:
+def summary_of(result: Result, problem: Problem | None, level: float) -> ModelSummary:
     """See :meth:`Summarised.summary`."""
     from scipy.special import ndtr, ndtri, stdtr, stdtrit  # statistics are a quarter of a second of imports
 
@@ -159,7 +158,7 @@ def _warnings(data: _Data, errors: FloatArray, left: float) -> tuple[str, ...]:
     return (SELECTED, *([LIMITED] if data.limited and data.chosen else []), *held, *shrunk, *few)
 
 
-def _problem_behind(result: Result, problem: Problem | BoxedProblem | None) -> Problem | BoxedProblem:
+def _problem_behind(result: Result, problem: Problem | None) -> Problem:
     """What was solved, if it can be summed up."""
     if problem is None and result._kept is not None:
         problem = result._kept.problem  # type: ignore[assignment]
@@ -171,23 +170,23 @@ def _problem_behind(result: Result, problem: Problem | BoxedProblem | None) -> P
         raise InputError(
             f"the problem has {problem.units.columns} columns, but the result is of {result.coef.size}; give its own."
         )
-    if problem.base.tall is not None:
+    if problem.objective.tall is not None:
         raise UnsupportedError("the rows of this instance have been reduced; a summary needs the rows themselves.")
-    if problem.base.loss.name not in ("quadratic", "huber", "logistic", "poisson"):
+    if problem.objective.loss.name not in ("quadratic", "huber", "logistic", "poisson"):
         raise UnsupportedError(
-            f"no standard errors are known for {problem.base.loss.name} loss; use quadratic, huber, logistic or "
+            f"no standard errors are known for {problem.objective.loss.name} loss; use quadratic, huber, logistic or "
             f"poisson loss."
         )
     return problem
 
 
-def _held(problem: Problem | BoxedProblem, coef: FloatArray, chosen: Sequence[int]) -> BoolArray:
+def _held(problem: Problem, coef: FloatArray, chosen: Sequence[int]) -> BoolArray:
     """Which of the chosen coefficients, as shown, lie at a limit; scaled ones have no other limit than zero."""
     limits = problem.coefficient_bounds
     return np.zeros(len(chosen), dtype=np.bool_) if limits is None else limits.reached(coef)[list(chosen)]
 
 
-def _data(result: Result, given: Problem | BoxedProblem | None) -> _Data:
+def _data(result: Result, given: Problem | None) -> _Data:
     behind = _problem_behind(result, given)
     problem = behind.without_coefficient_bounds
     made, model, chosen = problem.preparation, result.model, result._shown
@@ -269,7 +268,7 @@ def _errors(data: _Data, fitted: FloatArray, dispersion: float, left: float) -> 
     return undefined
 
 
-def statsmodels_of(result: Result, problem: Problem | BoxedProblem | None) -> Any:
+def statsmodels_of(result: Result, problem: Problem | None) -> Any:
     """See :meth:`Summarised.to_statsmodels`."""
     data = _data(result, problem)
     if data.problem.loss.name == "huber":

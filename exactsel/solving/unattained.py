@@ -10,6 +10,7 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.losses.logistic import Logistic
+from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.separation import sentence, separation
@@ -41,7 +42,9 @@ def refuse_unattained(problem: SubsetProblem, fit: Fit, final: bool = True) -> N
     a search continues or was cut short, only columns count that do so completely: nothing is below their infimum, 0.
     """
     objective = problem.objective
-    if objective is None or not objective.valid_for or not isinstance(objective.loss, Logistic):
+    if objective is None or not problem.has(FREE_COEFFICIENTS):
+        return
+    if not objective.valid_for or not isinstance(objective.loss, Logistic):
         return
     if not final and not np.all(objective.y * objective.predicted(fit.coef) > 0.0) and not objective.intercept:
         return

@@ -29,12 +29,11 @@ from exactsel.problem.capabilities import COEFFICIENTS
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from exactsel.problem.boxed import BoxedProblem
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
 
-    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem | BoxedProblem
+    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem
 
 
 def never() -> bool:
@@ -144,7 +143,7 @@ class Heuristic(Protocol):
 
         Parameters
         ----------
-        problem : Problem, ColumnSubsetProblem, GroupedProblem or BoxedProblem
+        problem : Problem or ColumnSubsetProblem
             The instance; read, never changed. Call :func:`regression`, :func:`with_coefficients` (where limits of
             coefficients are known) or :func:`column_subset` first when not all families are served.
         context : Context
@@ -192,7 +191,7 @@ def regression(problem: AnyProblem, method: str) -> Problem:
     return problem  # type: ignore[return-value]
 
 
-def with_coefficients(problem: AnyProblem, method: str) -> Problem | BoxedProblem:
+def with_coefficients(problem: AnyProblem, method: str) -> Problem:
     """The problem, if it has a target to predict from single columns, with free coefficients or within limits."""
     if problem.coefficient_bounds is not None:
         _without_groups(problem, method)

@@ -100,7 +100,7 @@ def _filled(support: tuple[int, ...], problem: SubsetProblem) -> tuple[int, ...]
 
 def _larger(support: tuple[int, ...], fit: Fit, problem: SubsetProblem) -> Iterator[tuple[int, ...]]:
     """Admissible supports with another unit and what it needs, the steepest units for their length first."""
-    objective = problem.base
+    objective = problem.objective
     assert objective is not None  # column subset selection knows no demands
     slope, norms = objective.gradient(fit.coef), objective.norms
     state, steep = problem.root_state, problem.units.sizes(np.divide(slope, norms, out=0 * slope, where=norms > 0))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from exactsel.problem.capabilities import COEFFICIENTS
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.rows import Unusable, known_fit
 
@@ -85,8 +85,9 @@ def _suitable(problem: SubsetProblem) -> Portfolio:
         return SELECTIONS if problem.d <= MOST_SELECTED_FROM else WIDE_SELECTIONS
     if problem.units.grouped:
         return GROUPS
-    if problem.objective is None:
+    if problem.has(COEFFICIENT_BOUNDS):
         return LIMITS
+    assert problem.objective is not None  # models have coefficients
     if not problem.objective.is_quadratic:
         wide = problem.d > WIDE and problem.objective.n < ROWS_PER_COLUMN * problem.d
         return WIDE_LOSSES if wide else OTHER_LOSSES
@@ -100,7 +101,7 @@ def first_work(problem: SubsetProblem) -> float:
     if problem.coefficient_bounds is not None:
         if d > n:  # it is not formed then
             work = FIRST_WORK + PASSES_FIRST * n * d
-        work, objective = NODES_FIRST * work, problem.base
+        work *= NODES_FIRST
     if objective is not None and not objective.is_quadratic:
         most = max(LOSS_FIRST, LOSS_PASSES_FIRST * n * d) if d > n else math.inf
         work += min(MODELS_FIRST * n * d**2, most)

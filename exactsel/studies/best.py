@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,6 @@ from exactsel._jit import interpreted
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.observers.lines import Say, teller
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.problem.some_columns import is_regression
@@ -31,8 +30,8 @@ from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
 from exactsel.solving.small import is_small
 from exactsel.solving.unattained import infima_will_do, refuse_unattained
-from exactsel.studies.best_list import BestList, report_of
-from exactsel.studies.best_models import BestModels, claim_over_sizes, first_stop
+from exactsel.studies.best_list import ListRequest, SizePools, report_of
+from exactsel.studies.best_models import BestModels, first_stop
 from exactsel.studies.best_of_terms import best_of_terms
 from exactsel.studies.best_penalised import bound_all_sizes
 from exactsel.studies.best_search import AcrossSizes
@@ -40,15 +39,9 @@ from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.solution_pool import CAP, check_cap
 
-if TYPE_CHECKING:
-    pass
-
-MANY = 2**31
-"""More terms than there ever are."""
-
 
 def best_model(
-    problem: Problem | BoxedProblem | Any, y: ArrayLike | None = None, *, criterion: str = "bic",
+    problem: Problem | Any, y: ArrayLike | None = None, *, criterion: str = "bic",
     k_max: int | None = None, top: int = 1, within: float | None = None, gamma: float = 1.0,
     penalty: float | Callable[[int], float] | None = None,
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
@@ -60,7 +53,7 @@ def best_model(
 
     Parameters
     ----------
-    problem : Problem, GroupedProblem or BoxedProblem; or array, sparse matrix or data frame (n, d)
+    problem : Problem; or array, sparse matrix or data frame (n, d)
         Data come with ``y`` and options of :meth:`exactsel.Problem.prepared`. The k of a problem is ignored.
     y : array (n,), optional
     criterion : str
@@ -99,14 +92,14 @@ def best_model(
     settings |= {"signals": signals, "time_limit": time_limit}
     measure = SizeCriterion.of(asked.without_coefficient_bounds, criterion, gamma, penalty)
     if asked.units.grouped:
-        return _over_terms(asked, measure, settings, proof, k_max=k_max, top=top, within=within, cap=cap)
+        return _over_terms(asked, measure, settings, proof, k_max=k_max, request=_request(top, within, cap))
     sizes = every = sizes_of(asked, measure, k_max)
-    _check(top, within, cap)
-    if measure.name == "l0" and top == 1 and within is None:
+    request = _request(top, within, cap)
+    if measure.name == "l0" and not request.several:
         sizes = worth_their_price(asked, measure, every)
     across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
     across.on_size = None if (tell := teller(verbose)) is None else _Told(across, tell)
-    return replace(_searched(across, BestList(across, top, within, cap)), up_to=every[-1])
+    return replace(_searched(across, SizePools(across, request)), up_to=every[-1])
 
 
 class _Told:
@@ -132,40 +125,39 @@ class _Told:
                 self(size)
 
 
-def _searched(across: AcrossSizes, listing: BestList) -> BestModels:
+def _searched(across: AcrossSizes, pools: SizePools) -> BestModels:
     """Search, list the requested models, and return the outcome."""
     began = clock.now()
-    signals, asked = across.options.get("signals", ()), listing.top > 1 or listing.within is not None
+    signals, asked = across.options.get("signals", ()), pools.request.several
     with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
         with infima_will_do():
             across.note_first()
             proofs = bound_all_sizes(across)
             across.begin()
             if asked or not all(map(across.settled, across.sizes)):
-                listing.look()
+                pools.look()
             across.run()
             if isinstance(across.on_size, _Told):
                 across.on_size.rest()
             if asked:
-                listing.run()
+                pools.run()
             if proofs is not None:
                 proofs.write()
-        return replace(_best_models(across, listing), time=clock.now() - began)
+        return replace(_best_models(across, pools), time=clock.now() - began)
 
 
 def _over_terms(
-    problem: Problem | BoxedProblem, measure: SizeCriterion, options: dict[str, Any], proof: object, *,
-    k_max: int | None, top: int, within: float | None, cap: int,
+    problem: Problem, measure: SizeCriterion, options: dict[str, Any], proof: object, *,
+    k_max: int | None, request: ListRequest,
 ) -> BestModels:  # fmt: skip
     """The best model over all sets of terms of several columns."""
-    _check(top, within, cap)
     if proof is not None:
         raise UnsupportedError(
             "proofs of the best model over all sizes are about columns chosen one by one, but here terms of several "
             f"columns are chosen; leave {option('proof')} out, or prove one size with solve."
         )
     most = problem.d if k_max is None else largest_size(k_max, problem.d)
-    across = AcrossTerms(problem.replace(k=most), measure, options, top, within, cap)
+    across = AcrossTerms(problem.replace(k=most), measure, options, request)
     watch = Watch(None, options["signals"])
     with interpreted(is_small(problem)), one_thread(), watch as across.watch, infima_will_do():
         across.run()
@@ -174,7 +166,7 @@ def _over_terms(
     return found
 
 
-def largest_size(k_max: Any, most: int) -> int:
+def largest_size(k_max: SupportsIndex, most: int) -> int:
     """The largest requested size, at most the number of units.
 
     Raises
@@ -191,7 +183,7 @@ def largest_size(k_max: Any, most: int) -> int:
     return min(largest, most)
 
 
-def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
+def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
     """The sizes to examine, ascending.
 
     Raises
@@ -219,7 +211,7 @@ def sizes_of(problem: Problem | BoxedProblem, criterion: SizeCriterion, k_max: i
     return sizes
 
 
-def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion, sizes: list[int]) -> list[int]:
+def worth_their_price(problem: Problem, criterion: SizeCriterion, sizes: list[int]) -> list[int]:
     """The sizes whose columns alone do not cost as much as the smallest model, so that one of them may be the best."""
     smallest = problem.replace(k=sizes[0])
     support = smallest.first_support or smallest.units.completed(smallest.units.force_in, sizes[0]) or ()
@@ -229,7 +221,7 @@ def worth_their_price(problem: Problem | BoxedProblem, criterion: SizeCriterion,
 
 def _asked(
     problem: object, y: ArrayLike | None, options: dict[str, Any], k_max: int | None
-) -> tuple[Problem | BoxedProblem, dict[str, Any]]:  # fmt: skip
+) -> tuple[Problem, dict[str, Any]]:  # fmt: skip
     """The problem, for any k, and the options for the search."""
     # What larger models could do, such as separate classes, does no harm.
     most = EVERY_COLUMN if k_max is None else largest_size(k_max, EVERY_COLUMN)
@@ -239,7 +231,7 @@ def _asked(
     return asked, left
 
 
-def _check(top: int, within: float | None, cap: int) -> None:
+def _request(top: int, within: float | None, cap: int) -> ListRequest:
     if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
         raise InputError(f"top is {top!r}, but at least one model must be asked for; give {option('top', 1)}, say.")
     if within is not None and not (np.isfinite(within) and within >= 0):
@@ -247,6 +239,7 @@ def _check(top: int, within: float | None, cap: int) -> None:
             f"within is {within}, but it must be a number that is not negative; correct {option('within')}."
         )
     check_cap(cap)
+    return ListRequest(top, within, cap)
 
 
 def _folder(proof: str | os.PathLike[str] | None) -> Path | None:
@@ -261,45 +254,35 @@ def _folder(proof: str | os.PathLike[str] | None) -> Path | None:
     return folder
 
 
-def _best_models(across: AcrossSizes, listing: BestList) -> BestModels:
+def _best_models(across: AcrossSizes, pools: SizePools) -> BestModels:
     """What has been found, and what is proven of it."""
-    across.known.firm(1, to_the_end=True)
-    if listing.within is not None:
-        across.known.firm(listing.top, below=listing.threshold)
-    criterion, ranked = across.criterion, across.known.ranked()
-    best, asked_list = ranked[0], listing.top > 1 or listing.within is not None
+    pools.firm()
+    ranked, about = across.known.ranked(), across.known.about
+    support = ranked[0].support
     if across.valid_for:
-        refuse_unattained(across.problem, across.problem.fit(best.support))
-    result = _result(across, best.support)
-    threshold = listing.threshold if asked_list else best.criterion
-    kept = [model for model in ranked if model.criterion <= threshold]
-    if listing.within is None or len(kept) < listing.top:
-        kept = ranked[: listing.top]
-    about = across.known.about
-    reports = tuple(report_of(across, listing, size, asked_list, about) for size in across.sizes)
-    lower = min(best.criterion, *(report.lower for report in reports))
-    settled = all(report.settled for report in reports)
-    complete = listing.complete if asked_list else settled
-    return BestModels(
-        tuple(kept), criterion, reports, lower, threshold, complete,
-        claim_over_sizes(best.criterion, lower, settled, criterion, best.objective, best.df),
-        "complete" if settled and complete else first_stop(across.terminations, across.at_last), result,
-        across.valid_for or listing.valid_for, shared_nodes=across.shared_nodes,
+        refuse_unattained(across.problem, across.problem.fit(support))
+    result = _result(across, support)
+    reports = tuple(report_of(across, pools, size, about) for size in across.sizes)
+    answer = pools.request.answer(
+        ranked, across.criterion, reports, threshold=pools.threshold, result=result,
+        complete=pools.request.several and pools.complete, valid_for=across.valid_for or pools.valid_for,
+        stop=first_stop(across.terminations, across.at_last),
     )  # fmt: skip
+    return replace(answer, shared_nodes=across.shared_nodes)
 
 
 def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
     """The search for the best model's size, with the model on these columns."""
     size = len(support)
-    place = across.by_size[size]
-    result = place.result
+    search = across.by_size[size]
+    result = search.result
     # Under a constraint the best model of at most so many columns may have fewer, which a list of one size does not
     # contain.
-    free = place.problem.units.constraint is None
+    free = search.problem.units.constraint is None
     floor = min(across.lower_of(k)[0] for k in across.sizes if k == size or (k < size and not free))
     if result is None:
         options = {**across.options, "node_limit": 0, "heuristics": ()}
-        made = solve(place.problem, start=support or None, **options)
+        made = solve(search.problem, start=support or None, **options)
         if made._shown == support:
             settled = made._claiming(min(max(made.lower, floor), made.upper))
             how = Termination.GAP_CLOSED if settled.claim.reached else Termination(across.at_last)
@@ -307,11 +290,11 @@ def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
         result = replace(made, termination=Termination(across.at_last))
     if result._shown == support and not result.lower < floor:
         return result
-    fit = place.problem.fit(support)
-    model = Model.of(place.problem, fit.coef)
+    fit = search.problem.fit(support)
+    model = Model.of(search.problem, fit.coef)
     shown = replace(
         result, upper=across.known.statement.upper(fit), support=fit.support, model=model, source="list",
-        prepared=PreparedModel.of(place.problem, fit.coef), quality=quality_of(place.problem, model),
+        prepared=PreparedModel.of(search.problem, fit.coef), quality=quality_of(search.problem, model),
         valid_for=result.valid_for or across.valid_for,
     )  # fmt: skip
     return shown._claiming(min(max(result.lower, floor), shown.upper))

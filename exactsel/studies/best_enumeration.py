@@ -13,7 +13,7 @@ Where a fit takes little time all sizes are listed together before that, by fits
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -36,7 +36,7 @@ from exactsel.search.watch import Watch
 from exactsel.solving.outcome import Termination
 from exactsel.solving.small import is_small
 from exactsel.studies.best_search import AcrossSizes, meets
-from exactsel.studies.pool_search import MARGIN
+from exactsel.studies.pool_search import OpenRegion, RegionSolver, SolutionPool
 from exactsel.types import FloatArray, IntArray
 
 FEW_SETS = 3000
@@ -55,6 +55,9 @@ SHARE = 0.5
 FEW_LEFT = 50
 """So many are fitted as they are."""
 
+NO_MINORANT = "no_minorant"
+"""Why a pool is left as it is."""
+
 
 class _Sets(NamedTuple):
     """What minorants leave."""
@@ -66,12 +69,16 @@ class _Sets(NamedTuple):
 
 
 @dataclass
-class SizeEnumeration:
-    """How sizes are listed."""
+class SizeEnumeration(RegionSolver):
+    """Fills the pool of a size at once, and leaves it as it is where that cannot be done."""
 
     across: AcrossSizes
     cap: int
     """Models of one size after which the list is cut short."""
+    work: float = math.inf
+    """Multiplications that enumerating a size may take."""
+    valid_for: str = ""
+    """A restriction under which its threshold may be one, in words."""
 
     @cached_property
     def loaded(self) -> bool:
@@ -87,21 +94,17 @@ class SizeEnumeration:
         slots, free = size - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE))
         return self.loaded and 0 < slots < free and problem.d <= LARGEST
 
-    def list_all(self, sizes: list[int], threshold: Callable[[int], float], top: int, falling: bool) -> set[int]:
-        """Note every model of these sizes up to the ``threshold`` of each, and that no others are; of which that is so.
+    def fill_all(self, pools: Mapping[int, SolutionPool], top: int, falling: bool) -> set[int]:
+        """Fill the pools of these sizes together; those of which that can be done, none where it takes too long.
 
-        None of them where it takes too long. ``falling`` levels fall as better models, ``top`` of them, become known.
+        ``falling`` thresholds fall as better models, ``top`` of them, become known.
         """
         across, problem = self.across, with_free_coefficients(self.across.problem)
-        sizes = [size for size in sizes if self.possible(size)]
+        sizes = [size for size in pools if self.possible(size)]
         if not sizes or not serves(problem):
             return set()
-
-        def needed(size: int) -> float:
-            return float(across.known.statement.needed(math.nextafter(threshold(size), math.inf), ""))
-
         levels = np.full(problem.d + 1, -np.inf)
-        levels[sizes] = [needed(size) for size in sizes]
+        levels[sizes] = [self._needed(pools[size]) for size in sizes]
         # Sets are listed whether they meet a constraint or not, so those met are no models to go by.
         falling = falling and problem.units.constraint is None
         signals, left = across.options.get("signals", ()), across.time_left
@@ -117,69 +120,65 @@ class SizeEnumeration:
             if meets(problem.units, support):
                 across.known.guess(support, float(found.values[row]))
         across.known.firm(top)
-        listed = set()
+        filled = set()
         for size in sizes:
-            reached = needed(size)
-            own = (counts == size) & ~(found.bounds >= reached)
+            pools[size].renew()
+            needed = self._needed(pools[size])
+            own = (counts == size) & ~(found.bounds >= needed)
             sets = _Sets(np.ascontiguousarray(found.sets[own, : max(size, 1)]), found.bounds[own])
-            if reached <= found.levels[size] and self._note(size, sets, threshold(size), reached, ""):
-                listed.add(size)
-        return listed
+            if needed <= found.levels[size] and not self._take(pools[size], sets, needed):
+                filled.add(size)
+        return filled
 
-    def list(self, size: int, threshold: float, valid_for: str = "", work: float = math.inf) -> bool | None:
-        """Note every model of a size up to a level, and that no other is; None where there are no minorants that leave
-        few sets, or it would take more than so much ``work`` to take them apart.
-
-        False where there are more than the cap allows, of which the best are noted.
-        """
-        across = self.across
+    def empty(self, pool: SolutionPool, regions: list[OpenRegion]) -> str:
+        """Add every model of the size; ``no_minorant`` where no minorants leave few sets, or that takes too much."""
+        across, size = self.across, pool.problem.k
         if not self.possible(size):
-            return None
+            return NO_MINORANT
         problem = with_free_coefficients(across.by_size[size].problem)
-        statement = across.known.statement
-        needed = min(statement.needed(math.nextafter(threshold, math.inf), each) for each in {"", valid_for})
+        needed = self._needed(pool)
         threads, signals = across.threads, across.options.get("signals", ())
         with Watch(across.time_left, signals) as watch, one_thread(), interpreted(False):
             options = BoundOptions(threads, stop=watch.flag)
             coef = across.known.fitted(across.known.best_within(size)).coef
             below = minorant(problem.objective, needed, coef, 0.0, watch.flag, threads, NEARER, without_ridge=True)
-            found = None if below is None else _sets(problem, below, needed, work, options)
+            found = None if below is None else _sets(problem, below, needed, self.work, options)
             if watch.stopped:
                 across.terminations.append(watch.reason or Termination.TIME_LIMIT.value)
-        return None if found is None or watch.stopped else self._note(size, found, threshold, needed, valid_for)
+        return NO_MINORANT if found is None or watch.stopped else self._take(pool, found, needed)
 
-    def _note(self, size: int, found: _Sets, threshold: float, needed: float, valid_for: str) -> bool | None:
-        """Note the models of a list and the bound it proves for the size.
+    def _needed(self, pool: SolutionPool) -> float:
+        """The bound, for the numbers searched, that shows a model to be above the threshold."""
+        above, statement = math.nextafter(pool.threshold, math.inf), self.across.known.statement
+        return float(min(statement.needed(above, each) for each in {"", self.valid_for}))
 
-        The bound holds where the cap allows for all models; None where rounding leaves open whether a model reaches the
-        level.
+    def _take(self, pool: SolutionPool, found: _Sets, needed: float) -> str:
+        """Add the models of a list, and note the bound it proves for the size; why it proves none, if so.
+
+        It does where the cap allows for all models, and rounding leaves of none open whether it reaches the threshold.
         """
-        across, problem = self.across, with_free_coefficients(self.across.by_size[size].problem)
-        statement = across.known.statement
+        across, size = self.across, pool.problem.k
+        problem, statement = with_free_coefficients(across.by_size[size].problem), across.known.statement
         lowest, undecided = needed, len(found.sets) > self.cap
         order = np.argsort(found.bounds, kind="stable")
         for row in order[: self.cap].tolist():
-            if across.is_over():
-                return None
+            if reason := across.stop_reason():
+                return reason
             columns = found.sets[row][found.sets[row] >= 0]
             support = tuple(sorted(columns.tolist()))
             fit, bound = across.known.fitted(support), float(found.bounds[row])
-            if not problem.base.is_quadratic:
+            if not problem.objective.is_quadratic:
                 bound = max(bound, proven_at(problem, fit))
             lowest = min(lowest, bound)
             if len(support) == size and meets(problem.units, support):
                 value = across.known.models[support] if support in across.known.models else statement.upper(fit)
-                if value <= (1.0 + MARGIN) * threshold:
-                    across.known.note(support, value)
-                else:
-                    undecided = undecided or bound < needed
+                undecided = (not pool.add(support, value) and bound < needed) or undecided
         if undecided:
-            return False if len(order) > self.cap else None
-        floor = (
-            threshold if lowest >= needed else statement.lower(lowest, min(threshold, across.upper_of(size)), valid_for)
-        )
+            return "cap" if len(order) > self.cap else "precision"
+        most = min(pool.threshold, across.upper_of(size))
+        floor = pool.threshold if lowest >= needed else statement.lower(lowest, most, self.valid_for)
         across.floors[size] = max(floor, across.floors.get(size, -math.inf))
-        return True
+        return ""
 
 
 def _sets(problem: Problem, below: Minorant, needed: float, work: float, options: BoundOptions) -> _Sets | None:
@@ -190,7 +189,7 @@ def _sets(problem: Problem, below: Minorant, needed: float, work: float, options
     ).sets
     if sets is None:
         return None
-    if problem.base.is_quadratic:
+    if problem.objective.is_quadratic:
         bounds, models = np.full(len(sets), -np.inf), np.zeros((len(sets), sets.shape[1] + problem.objective.intercept))
         with parallel_section(options.threads):
             raise_bounds(

@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 
 from exactsel.kernels.node import IN, OUT
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import Statement
 from exactsel.problem.regression import Problem
@@ -27,7 +26,7 @@ DOUBT = 1e-8
 class KnownModels:
     """Every model met, by its columns."""
 
-    problem: Problem | BoxedProblem
+    problem: Problem
     """Of the largest size."""
     criterion: SizeCriterion
     sizes: list[int]

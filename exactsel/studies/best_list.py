@@ -1,31 +1,32 @@
 """The list of the best models over all sizes: every set of columns whose criterion is within a threshold.
 
-The threshold is the n-th best criterion known, or a distance from the best. For each size it is a level of the
-objective, up to which the sets of exactly so many columns are listed as :mod:`exactsel.studies.pool_search` does. What
-is found lowers the threshold for the sizes that follow; so many models are first looked for among the neighbours of
-those known, by exchanging, adding and dropping a column.
+The threshold is the n-th best criterion known, or a distance from the best. For each size it is a threshold of the
+objective, and the sets of exactly so many columns are a solution pool (:mod:`exactsel.studies.pool_search`). Its models
+lower the threshold of all sizes; so many models are first looked for among the neighbours of those known, by
+exchanging, adding and dropping a column.
 
-For most sizes one kernel enumerates all sets on a quadratic minorant of the objective
-(:mod:`exactsel.enumeration.below_minorant`; for quadratic loss that is the objective). Where there is none, as where
-columns depend on each other and lam = 0, or where there are very many, regions are bounded one by one, or searched
-(:mod:`exactsel.studies.best_partition`).
+Most pools are filled at once, by an enumeration of all sets on a quadratic minorant of the objective
+(:mod:`exactsel.studies.best_enumeration`). Where there is none, as where columns depend on each other and lam = 0, or
+where there are very many sets, regions are bounded one by one, or searched (:mod:`exactsel.studies.best_partition`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from exactsel.problem.design import is_design
-from exactsel.solving.settings import Settings, settings_of
+from exactsel.solving.result import Result
+from exactsel.solving.settings import Settings
 from exactsel.studies.best_enumeration import SizeEnumeration
-from exactsel.studies.best_models import SizeReport
+from exactsel.studies.best_models import BestModels, RankedModel, SizeReport, claim_over_sizes
 from exactsel.studies.best_neighbours import backward, grow
-from exactsel.studies.best_partition import Partition, searching
-from exactsel.studies.best_search import NO_BOUND, AcrossSizes, Place
-from exactsel.studies.pool_search import PoolState
-from exactsel.studies.solution_pool import list_on
+from exactsel.studies.best_partition import SearchedRegions
+from exactsel.studies.best_search import NO_BOUND, AcrossSizes, SizeSearch
+from exactsel.studies.pool_search import RegionSolver, SolutionPool, fill
+from exactsel.studies.sequence import settings_among
+from exactsel.studies.size_criterion import SizeCriterion
+from exactsel.studies.solution_pool import fill_by_bounds
 
 EASY = 5e8
 """Multiplications a size may take before anything is searched."""
@@ -41,33 +42,88 @@ MANY_SETS = 1_000_000
 
 
 @dataclass
-class LevelState(PoolState):
-    """An enumeration up to a fixed level, which better models do not change."""
+class SizePool(SolutionPool):
+    """The models of one size, up to a threshold that those of all sizes lower."""
 
-    level: float = math.inf
+    pools: SizePools = field(kw_only=True)
+    level: float = field(kw_only=True)
+    """The threshold when it was last looked at."""
 
     @property
     def threshold(self) -> float:
-        """The level."""
+        """The objective up to which models are listed."""
         return self.level
 
+    def renew(self) -> None:
+        """Lower the threshold to what the models of all sizes make of it."""
+        self.level = min(self.level, self.pools.level(self.problem.k))
 
-@dataclass
-class BestList:
-    """The request for a list of best models, and its state."""
+    def add(self, support: tuple[int, ...], value: float) -> bool:
+        """Add a model, and record it."""
+        added = super().add(support, value)
+        if added:
+            self.pools.across.known.note(support, value)
+        return added
 
-    across: AcrossSizes
+    def drop(self) -> list[tuple[int, ...]]:
+        """Drop the models beyond the threshold; whether their fits are doubted is judged in the end, of all sizes."""
+        super().drop()
+        return []
+
+
+@dataclass(frozen=True)
+class ListRequest:
+    """Which models are listed beside the best one."""
+
     top: int = 1
-    """So many models, ..."""
+    """So many, ..."""
     within: float | None = None
     """... and all whose criterion is at most this above the best."""
     cap: int = 1000
     """Models of one size after which the list is cut short."""
 
+    @property
+    def several(self) -> bool:
+        """Whether it is for more than the best model."""
+        return self.top > 1 or self.within is not None
+
+    def threshold(self, best: float, nth: float) -> float:
+        """The criterion up to which models are listed, by the best one known and the ``top``-th best."""
+        if self.within is None:
+            return nth
+        return max(nth if self.top > 1 else -math.inf, best + self.within)
+
+    def answer(
+        self, ranked: list[RankedModel], criterion: SizeCriterion, reports: tuple[SizeReport, ...], *,
+        threshold: float, complete: bool, stop: str, result: Result, valid_for: str,
+    ) -> BestModels:  # fmt: skip
+        """The models that were requested, of all that were found, and what the reports of the sizes prove of them."""
+        best = ranked[0]
+        lower = min(best.criterion, *(report.lower for report in reports))
+        settled = all(report.settled for report in reports)
+        if not self.several:
+            threshold, complete = best.criterion, settled
+        models = [model for model in ranked if model.criterion <= threshold]
+        if self.within is None or len(models) < self.top:
+            models = ranked[: self.top]
+        return BestModels(
+            tuple(models), criterion, reports, lower, threshold, complete,
+            claim_over_sizes(best.criterion, lower, settled, criterion, best.objective, best.df),
+            "complete" if settled and complete else stop, result, valid_for,
+        )  # fmt: skip
+
+
+@dataclass
+class SizePools:
+    """The pools of all sizes."""
+
+    across: AcrossSizes
+    request: ListRequest
+
     def __post_init__(self) -> None:
         self.listed: set[int] = set()
-        self.valid_for, self.looked = "", False
-        self.at_once = SizeEnumeration(self.across, self.cap)
+        self.valid_for, self.looked, self.top = "", False, self.request.top
+        self.at_once = SizeEnumeration(self.across, self.request.cap)
 
     @property
     def free(self) -> bool:
@@ -78,10 +134,13 @@ class BestList:
     @property
     def threshold(self) -> float:
         """The criterion up to which models are listed; inf where there are fewer models than requested."""
-        nth = self.across.known.nth_best(self.top)
-        if self.within is None:
-            return nth
-        return max(nth if self.top > 1 else -math.inf, self.across.known.best + self.within)
+        return self.request.threshold(self.across.known.best, self.across.known.nth_best(self.top))
+
+    def firm(self) -> None:
+        """Fit the models that are shown."""
+        self.across.known.firm(1, to_the_end=True)
+        if self.request.within is not None:
+            self.across.known.firm(self.top, below=self.threshold)
 
     def look(self) -> None:
         """Look for good models, and list what can be listed at once, before anything is searched."""
@@ -97,15 +156,13 @@ class BestList:
             return
         self.looked = True
         backward(across)
-        grow(across, self.top)
-        across.known.firm(self.top)
         self._list_all()
         failed = 0
         for size in across.by_promise():
             if across.is_over() or failed == FAILURES:
                 return
             if size not in self.listed and not self._closed(size) and self.at_once.possible(size):
-                if self.at_once.list(size, self._level(size), work=EASY):
+                if self._fill(self._pool(size), replace(self.at_once, work=EASY)) == "complete":
                     self.listed.add(size)
                 else:
                     failed += 1
@@ -114,8 +171,6 @@ class BestList:
         """List all sizes, the most promising first, or as many as the limits leave time for."""
         across = self.across
         if self.top > 1 and not self.looked and self.free:
-            grow(across, self.top)
-            across.known.firm(self.top)
             self._list_all()
         for size in across.by_promise():
             if size in self.listed or self._closed(size):
@@ -133,9 +188,11 @@ class BestList:
                 self.listed.add(size)
 
     def _list_all(self) -> None:
-        """List all sizes together, where that can be done."""
-        sizes = [size for size in self.across.sizes if not self._closed(size)]
-        self.listed |= self.at_once.list_all(sizes, self._level, self.top, self.within is None)
+        """Look for good models, and list all sizes together, where that can be done."""
+        grow(self.across, self.top)
+        self.across.known.firm(self.top)
+        pools = {size: self._pool(size) for size in self.across.sizes if not self._closed(size)}
+        self.listed |= self.at_once.fill_all(pools, self.top, self.request.within is None)
 
     @property
     def complete(self) -> bool:
@@ -143,9 +200,9 @@ class BestList:
         return self.listed >= {*self.across.sizes} and not self.across.known.doubted(self.threshold)
 
     def _closed(self, size: int) -> bool:
-        return self.across.lower_of(size)[0] > self._level(size)
+        return self.across.lower_of(size)[0] > self.level(size)
 
-    def _level(self, size: int) -> float:
+    def level(self, size: int) -> float:
         """The objective at which this size reaches the threshold; no set of columns is above the empty one."""
         return min(self.across.criterion.level(self.threshold, size), self.highest)
 
@@ -154,85 +211,62 @@ class BestList:
         """More than the objective of any set of columns."""
         return (1.0 + 1e-6) * self.across.problem.null_objective
 
-    def _list(self, size: int) -> None:
-        """List one size; where the list is cut short, continue with the lower threshold that its models make."""
-        across, place = self.across, self.across.by_size[size]
-        result = place.result
-        assert result is not None
-        result = replace(result, valid_for=result.valid_for or self.valid_for or across.valid_for)
-        level = self._level(size)
-        state = LevelState(min(result.upper, level), 0.0, [(place.problem.root_state, None)], level=level)
-        while True:
-            at_once = self.at_once.list(size, state.level, result.valid_for) if self.free else None
-            if across.is_over():
-                return
-            if at_once is not None:
-                lower = self._level(size)
-                if at_once:
-                    self.listed.add(size)
-                    return
-                if lower < state.level:
-                    state = replace(state, level=lower)
-                    continue
-            if self._many(place):
-                self._by_searches(place)
-                return
-            settings = Settings(**settings_among(across.options) | {"time_limit": across.time_left})
-            near = list_on(place.problem, result, state, self.cap, settings, across.options.get("signals", ()))
-            for model in near.models:
-                across.known.note(model.support, model.value)
-            if near.complete:
-                self.listed.add(size)
-                self.valid_for = self.valid_for or near.valid_for
-                return
-            lower = self._level(size)
-            if near.termination == "precision" and near.valid_for and not result.valid_for:
-                result = replace(result, valid_for=near.valid_for)
-                continue
-            if near.termination != "cap" or not lower < state.level:
-                across.terminations.append(near.termination)
-                return
-            state = replace(state, level=lower)
+    def _pool(self, size: int) -> SizePool:
+        """The pool of a size, with nothing in it yet."""
+        search, level = self.across.by_size[size], self.level(size)
+        root = [(search.problem.root_state, None)]
+        return SizePool(search.problem, min(search.upper, level), 0.0, root, pools=self, level=level)
 
-    def _many(self, place: Place) -> bool:
+    def _fill(self, pool: SizePool, solver: RegionSolver) -> str:
+        """Fill a pool; why that ended."""
+        return fill(pool, solver, self.request.cap, self.across.stop_reason)
+
+    def _list(self, size: int) -> None:
+        """Fill the pool of a size, by the first way that leaves nothing open."""
+        across, search = self.across, self.across.by_size[size]
+        assert search.result is not None
+        valid_for, pool = search.result.valid_for or self.valid_for or across.valid_for, self._pool(size)
+        if self.free and self._fill(pool, replace(self.at_once, valid_for=valid_for)) == "complete":
+            self.listed.add(size)
+        elif not across.is_over():
+            solver = SearchedRegions(search.problem, across.options, lambda: across.time_left)
+            ended = self._fill(pool, solver) if self._many(search) else self._bounded(pool, valid_for)
+            if ended == "complete":
+                self.listed.add(size)
+                self.valid_for = self.valid_for or valid_for or pool.restriction
+            else:
+                across.terminations.append(ended)
+
+    def _bounded(self, pool: SizePool, valid_for: str) -> str:
+        """Fill a pool by bounds of its regions; why that ended."""
+        across = self.across
+        settings = Settings(**settings_among(across.options) | {"time_limit": across.time_left})
+        signals = across.options.get("signals", ())
+        ended = fill_by_bounds(pool, valid_for, self.request.cap, settings, signals)
+        if ended == "precision" and pool.restriction and not valid_for:
+            return self._bounded(pool, pool.restriction)
+        return ended
+
+    def _many(self, search: SizeSearch) -> bool:
         """Whether a size has too many sets for a partition region by region, and no constraint on them."""
-        units = place.problem.units
+        units = search.problem.units
         free = units.d - len(units.force_in) - len(units.force_out)
-        slots = place.size - len(units.force_in)
+        slots = search.size - len(units.force_in)
         return units.constraint is None and slots > 0 and math.comb(free, slots) > MANY_SETS
 
-    def _by_searches(self, place: Place) -> None:
-        """List a size by searches of its parts."""
-        across, size = self.across, place.size
-        search = searching(across.options, lambda: across.time_left)
-        partition = Partition(place.problem, lambda: self._level(size), across.known.note, search, self.cap)
-        ended = partition.run()
-        self.valid_for = self.valid_for or partition.valid_for
-        if ended == "complete":
-            self.listed.add(size)
-        else:
-            across.terminations.append(ended)
 
-
-def settings_among(options: dict[str, Any]) -> dict[str, Any]:
-    """Those of the options that are settings."""
-    return {name: value for name, value in options.items() if name in settings_of()}
-
-
-def report_of(
-    across: AcrossSizes, listing: BestList, size: int, asked_list: bool, about: dict[tuple[int, ...], float]
-) -> SizeReport:
+def report_of(across: AcrossSizes, pools: SizePools, size: int, about: dict[tuple[int, ...], float]) -> SizeReport:
     """What is known of one size."""
-    place, (_, by) = across.by_size[size], across.lower_of(size)
-    known = min(
+    search, (_, by) = across.by_size[size], across.lower_of(size)
+    best = min(
         ((across.criterion.value(value, size), s) for s, value in about.items() if len(s) == size),
         default=(float("inf"), None),
     )
-    lower = min(across.criterion_below(size), known[0])
+    lower = min(across.criterion_below(size), best[0])
     source = across.by_size.get(size if by is None else by)
     proof = None if source is None or source.result is None else source.result.proof
     return SizeReport(
-        size, known[0], lower, known[1], 0 if place.result is None else place.result.nodes, by, across.settled(size),
-        asked_list and size in listing.listed,
+        size, best[0], lower, best[1], 0 if search.result is None else search.result.nodes, by, across.settled(size),
+        pools.request.several and size in pools.listed,
         across.floor_proofs.get(size, proof) if by == size else proof,
     )  # fmt: skip

@@ -79,7 +79,7 @@ def _about(across: AcrossSizes, top: int) -> tuple[float, list[tuple[float, tupl
 def _promising(across: AcrossSizes, support: tuple[int, ...], value: float, near: Sets, top: int) -> Sets:
     """Those neighbours of a model whose criterion is likely to be small; all where that would save nothing."""
     count, problem = FITTED + top, with_free_coefficients(across.problem)
-    if problem.base.is_quadratic or len(near) <= count:
+    if problem.objective.is_quadratic or len(near) <= count:
         return near
     most = value + LIKELY * max(0.0, _about(across, top)[0] - value)  # 0 for inf - inf
     by_size = _of_sizes(near)

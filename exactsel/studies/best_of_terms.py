@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from exactsel import clock
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -16,7 +15,7 @@ from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
-from exactsel.studies.best_models import BestModels, RankedModel, SizeReport, claim_over_sizes, first_stop
+from exactsel.studies.best_models import BestModels, RankedModel, SizeReport, first_stop
 from exactsel.studies.best_terms import AcrossTerms, Terms
 
 
@@ -50,24 +49,15 @@ def best_of_terms(across: AcrossTerms) -> BestModels:
             f"no model of at most {across.problem.k} terms meets what is demanded, or has a {across.criterion.title}; "
             f"raise k_max, or demand less."
         )
-    best = ranked[0]
-    threshold = across.threshold if across.asked_list else best.criterion
-    kept = [model for model in ranked if model.criterion <= threshold]
-    if across.within is None or len(kept) < across.top:
-        kept = ranked[: across.top]
-    lower = min(best.criterion, *(report.lower for report in reports))
-    settled = all(report.settled for report in reports)
-    complete = across.complete if across.asked_list else settled
-    claim = claim_over_sizes(best.criterion, lower, settled, across.criterion, best.objective, best.df)
-    stop = first_stop(across.terminations, Termination.PRECISION_LIMIT.value)
-    return BestModels(
-        tuple(kept), across.criterion, reports, lower, threshold, complete, claim,
-        "complete" if settled and complete else stop, _result(across, best), across.valid_for,
-        clock.now() - across.began,
+    answer = across.request.answer(
+        ranked, across.criterion, reports, threshold=across.threshold, complete=across.complete,
+        stop=first_stop(across.terminations, Termination.PRECISION_LIMIT.value), result=_result(across, ranked[0]),
+        valid_for=across.valid_for,
     )  # fmt: skip
+    return replace(answer, time=clock.now() - across.began)
 
 
-def _alone(across: AcrossTerms, terms: Terms) -> Problem | BoxedProblem:
+def _alone(across: AcrossTerms, terms: Terms) -> Problem:
     """The problem of the one model on the columns of some terms."""
     columns = tuple(across.units.columns_of(terms).tolist())
     made = Units(across.units.columns, across.units.column_names, columns, coding=across.units.coding)

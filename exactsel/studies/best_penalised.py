@@ -87,7 +87,7 @@ class _Run:
         self.across, self.price = across, across.criterion.lam0
         problem = across.by_size[max(across.sizes)].problem
         self.problem = problem
-        objective = problem.base
+        objective = problem.objective
         assert objective is not None
         self.objective = objective
         self._cutoff: float | None = None

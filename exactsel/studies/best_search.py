@@ -28,7 +28,8 @@ import numpy as np
 from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.errors import InputError
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.capabilities import FREE_COEFFICIENTS
+from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.search.watch import Watch
@@ -70,10 +71,10 @@ ROUNDS = 50
 
 
 @dataclass
-class Place:
+class SizeSearch:
     """One size, and how far its search has come."""
 
-    problem: Problem | BoxedProblem
+    problem: Problem
     result: Result | None = None
 
     @property
@@ -96,14 +97,14 @@ class Place:
 class AcrossSizes:
     """The search over all sizes; ``known`` holds every model met."""
 
-    problem: Problem | BoxedProblem
+    problem: Problem
     criterion: SizeCriterion
     sizes: list[int]
     options: dict[str, Any]
     """As :func:`exactsel.solve` takes them; the time limit is for all sizes together."""
     proofs: Path | None = None
     """Folder for one proof a size."""
-    by_size: dict[int, Place] = field(default_factory=dict)
+    by_size: dict[int, SizeSearch] = field(default_factory=dict)
     floors: dict[int, float] = field(default_factory=dict)
     """No model of exactly this size has a smaller objective: what lists have shown, or one tree over all sizes."""
     floor_proofs: dict[int, str] = field(default_factory=dict)
@@ -125,11 +126,11 @@ class AcrossSizes:
         # What limits models of the largest size, where a condition does, serves all of them.
         problem = self.problem.replace(k=max(self.sizes))
         for size in self.sizes:
-            self.by_size[size] = Place(problem.replace(k=size))
+            self.by_size[size] = SizeSearch(problem.replace(k=size))
         d, fitted = problem.units.d, self.problem.lam > 0 and not self.valid_for
         if d not in self.by_size and d <= self.most_columns and (d + 1 < self.problem.n or fitted):
             with suppress(InputError):  # columns of none of the sizes may leave no best model, as separated classes do
-                self.by_size[d] = Place(problem.replace(k=d))
+                self.by_size[d] = SizeSearch(problem.replace(k=d))
         # However many columns a model has: those of more are rounded more.
         largest = self.problem.replace(k=max(self.by_size))
         self.known = KnownModels(largest, self.criterion, self.sizes, self.is_over)
@@ -150,39 +151,43 @@ class AcrossSizes:
         return None if self.time_left is None else self._share * self.time_left
 
     def is_over(self) -> bool:
-        """Whether time is over or a stop was requested; then that is noted."""
+        """Whether time is over or a stop was requested, which is recorded."""
         if self.watch is not None and self.watch.stopped and self.watch.reason not in self.terminations:
             self.terminations.append(self.watch.reason or Termination.INTERRUPTED.value)
         return Termination.INTERRUPTED.value in self.terminations or self.time_left == 0.0
+
+    def stop_reason(self) -> str:
+        """Why nothing more is begun; empty where that is not so."""
+        if not self.is_over():
+            return ""
+        interrupted = Termination.INTERRUPTED.value
+        return interrupted if interrupted in self.terminations else Termination.TIME_LIMIT.value
 
     @property
     def at_last(self) -> str:
         """Why it ended where no search and no list says so."""
         return Termination.TIME_LIMIT.value if self.time_left == 0.0 else Termination.PRECISION_LIMIT.value
 
-    def _note_shown(self, place: Place, result: Result) -> None:
+    def _note_shown(self, search: SizeSearch, result: Result) -> None:
         """The model of a search; with the parent where that is not shown, as its coefficient is 0."""
-        units = place.problem.units
+        units = search.problem.units
         if meets(units, result._shown):
             self.known.note(result._shown, result.upper)
-        elif (whole := units.completed(result._shown, place.size)) is not None:
-            self.known.note(whole, self.known.statement.upper(self.known.fitted(tuple(sorted(whole)))))
+        elif (columns := units.completed(result._shown, search.size)) is not None:
+            self.known.note(columns, self.known.statement.upper(self.known.fitted(tuple(sorted(columns)))))
 
-    def _note_whole(self, place: Place, result: Result) -> None:
+    def _note_whole(self, search: SizeSearch, result: Result) -> None:
         """The same model on a set of as many columns as the size has: where columns depend on each other it may need
         fewer, and a criterion whose price falls with the size prefers the larger set.
         """
-        units, included = place.problem.units, set(result._shown)
-        missing = place.size - len(included)
-        others = [j for j in range(units.d) if j not in included and j not in units.force_out][:missing]
-        whole = tuple(sorted(included.union(others)))
-        if missing > 0 and len(whole) == place.size and meets(units, whole):
-            self.known.guess(whole, result.upper)  # the best model on all of them may cost less
+        columns = whole(search.problem, result)
+        if len(result._shown) < search.size == len(columns) and meets(search.problem.units, columns):
+            self.known.guess(columns, result.upper)  # the best model on all of them may cost less
             self.known.firm(1)
 
     def lower_of(self, size: int) -> tuple[float, int | None]:
         """The largest lower bound of the objective of models of this size, and the size whose search it is from."""
-        bounds = [(place.lower, -k) for k, place in self.by_size.items() if k >= size and place.result is not None]
+        bounds = [(search.lower, -k) for k, search in self.by_size.items() if k >= size and search.result is not None]
         if size in self.floors:
             bounds.append((self.floors[size], -size))
         lower, k = max(bounds, default=(-math.inf, 0))
@@ -250,8 +255,8 @@ class AcrossSizes:
         # Again where time was left, or a restriction was met that says more of the others.
         for part in (FIRST_SHARE, 1.0):
             left = [size for size in order if not self.settled(size)]
-            for place, size in enumerate(left):
-                self._share = part / (len(left) - place)
+            for number, size in enumerate(left):
+                self._share = part / (len(left) - number)
                 self.settle(size)
                 if self.on_size is not None:
                     self.on_size(size)
@@ -259,20 +264,20 @@ class AcrossSizes:
 
     def settle(self, size: int) -> None:
         """Search a size until no model of it can be better than the best known, or is the best to the tolerance."""
-        place = self.by_size[size]
+        search = self.by_size[size]
         for _ in range(ROUNDS):
             threshold = self.threshold(size)
             if self.is_over() or self.lower_of(size)[0] >= threshold:
                 return
-            if place.result is None:
+            if search.result is None:
                 self.search(size, eps=NO_BOUND)
                 continue
-            wins = place.upper <= threshold
-            distance = 0.0 if wins else place.upper - threshold
-            before = place.upper
+            wins = search.upper <= threshold
+            distance = 0.0 if wins else search.upper - threshold
+            before = search.upper
             self.search(size, eps=max(self.tolerance["eps"], SLIGHTLY_LESS * distance))
-            stopped = place.result is None or not place.result.reached
-            if self.is_over() or stopped or place.upper == before:
+            stopped = search.result is None or not search.result.reached
+            if self.is_over() or stopped or search.upper == before:
                 return
 
     def finest(self, upper: float) -> float:
@@ -300,26 +305,26 @@ class AcrossSizes:
         """
         if self.is_over():
             return
-        place = self.by_size[size]
+        search = self.by_size[size]
         limits = {"eps": eps, "rel_eps": FINER * self.tolerance["rel_eps"], "time_limit": self._seconds}
-        if self.proofs is None and place.result is not None and place.result._kept is not None:
+        if self.proofs is None and search.result is not None and search.result._kept is not None:
             of_run = {name: self.options[name] for name in OF_EACH if name in self.options}
-            result = place.result.resume(**limits, **of_run)
+            result = search.result.resume(**limits, **of_run)
         else:
             proof = None if self.proofs is None or eps == NO_BOUND else proof_file(self.proofs, size)
-            result = solve(place.problem, start=self._start(size), proof=proof, **(self.options | limits | others))
-        if size == 0 and eps < NO_BOUND and result.absolute_gap > self.finest(place.upper):
+            result = solve(search.problem, start=self._start(size), proof=proof, **(self.options | limits | others))
+        if size == 0 and eps < NO_BOUND and result.absolute_gap > self.finest(search.upper):
             result = self._of_no_column(result, limits)
-        place.result = result = self._in_scope(place, result)
-        self._note_shown(place, result)
-        self._note_whole(place, result)
-        if not result.reached and result.absolute_gap > self.finest(place.upper):
+        search.result = result = self._in_scope(search, result)
+        self._note_shown(search, result)
+        self._note_whole(search, result)
+        if not result.reached and result.absolute_gap > self.finest(search.upper):
             self.terminations.append(result.termination.value)
 
-    def _in_scope(self, place: Place, result: Result) -> Result:
+    def _in_scope(self, search: SizeSearch, result: Result) -> Result:
         """The result, said of the models in the scope of other searches where without one nothing can be said."""
         if (
-            result.absolute_gap <= self.finest(place.upper)
+            result.absolute_gap <= self.finest(search.upper)
             or result.valid_for
             or not self.valid_for
             or result._kept is None
@@ -331,7 +336,9 @@ class AcrossSizes:
     def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
         """The result for size 0, of which columns that depend on each other say nothing: they make no difference."""
         objective = self.problem.objective
-        if objective is None or not objective.is_quadratic or objective.tall is not None or self.proofs is not None:
+        if not self.problem.has(FREE_COEFFICIENTS) or not objective.is_quadratic:
+            return result
+        if objective.tall is not None or self.proofs is not None:
             return result
         made = objective.preparation
         y, weights = (objective.y, None) if made is None else (made.y, made.weights)
@@ -362,9 +369,16 @@ class AcrossSizes:
     def valid_for(self) -> str:
         """A restriction, in words, of what the searches have proven."""
         searched = (
-            place.result.valid_for for place in self.by_size.values() if place.result and place.result.valid_for
+            search.result.valid_for for search in self.by_size.values() if search.result and search.result.valid_for
         )
         return next(searched, self.problem.valid_for)
+
+
+def whole(problem: SubsetProblem, result: Result) -> tuple[int, ...]:
+    """The columns of a result and, where these are fewer than k, others that may be in."""
+    units, included = problem.units, {*result._shown}
+    others = [j for j in range(units.d) if j not in included and j not in units.force_out]
+    return tuple(sorted(included.union(others[: problem.k - len(included)])))
 
 
 def meets(units: Units, support: tuple[int, ...]) -> bool:

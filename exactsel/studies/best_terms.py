@@ -23,14 +23,13 @@ from typing import Any
 from exactsel import clock
 from exactsel.errors import InputError
 from exactsel.kernels.node import IN, OUT
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
-from exactsel.studies.best_list import BestList, report_of
+from exactsel.studies.best_list import ListRequest, SizePools, report_of
 from exactsel.studies.best_models import SizeReport
 from exactsel.studies.best_search import AcrossSizes, meets
 from exactsel.studies.size_criterion import SizeCriterion
@@ -65,14 +64,12 @@ class Part:
 class AcrossTerms:
     """The search over all sets of terms."""
 
-    problem: Problem | BoxedProblem
+    problem: Problem
     """Its k is the largest number of terms."""
     criterion: SizeCriterion
     options: dict[str, Any]
     """As for :class:`exactsel.studies.best_search.AcrossSizes`."""
-    top: int
-    within: float | None
-    cap: int
+    request: ListRequest
     models: dict[Terms, float] = field(default_factory=dict)
     """The objective of every model that was met, by its terms."""
     values: list[float] = field(default_factory=list)
@@ -92,11 +89,6 @@ class AcrossTerms:
         self.statement = statement_of(self.problem)
         self.watch: Watch | None = None
         self.parts = 0
-
-    @property
-    def asked_list(self) -> bool:
-        """Whether the request is for more than the best model."""
-        return self.top > 1 or self.within is not None
 
     @property
     def time_left(self) -> float | None:
@@ -122,13 +114,8 @@ class AcrossTerms:
     @property
     def threshold(self) -> float:
         """The criterion up to which models are looked for."""
-        values = self.values
-        if not self.asked_list:
-            return values[0] if values else math.inf
-        nth = values[self.top - 1] if len(values) >= self.top else math.inf
-        if self.within is None:
-            return nth
-        return max(nth if self.top > 1 else -math.inf, (values[0] if values else math.inf) + self.within)
+        values, top = [*self.values, math.inf], self.request.top
+        return self.request.threshold(values[0], values[top - 1] if len(values) > top else math.inf)
 
     # --- the parts ---
 
@@ -144,7 +131,7 @@ class AcrossTerms:
                 self._tell_of(part)
                 continue
             undecided = [g for g in order if g not in part.included and g not in part.outside]
-            if len(undecided) >= MANY_OPEN and not self.asked_list:
+            if len(undecided) >= MANY_OPEN and not self.request.several:
                 undecided = self._one_by_one(part, undecided)
                 if self._closed(part):
                     self._tell_of(part)
@@ -174,7 +161,7 @@ class AcrossTerms:
         bound = max(min(self._below(lower, size) for size in sizes), -math.inf if above is None else above.bound)
         heappush(parts, Part(bound, self.parts, included, outside, lower, sizes, terms))
 
-    def _fit_on_all(self, columns: Problem | BoxedProblem, most: int) -> float:
+    def _fit_on_all(self, columns: Problem, most: int) -> float:
         """An objective that no model of a part is below; -inf where its columns could fit every row."""
         if self.is_over() or not (most + 1 < columns.n or columns.lam > 0.0):
             return -math.inf
@@ -190,11 +177,11 @@ class AcrossTerms:
 
     def _closed(self, part: Part) -> bool:
         threshold = self.threshold
-        if part.bound > threshold or (part.bound == threshold and not self.asked_list):
+        if part.bound > threshold or (part.bound == threshold and not self.request.several):
             return True
         measure = replace(self.criterion, gamma=0.0)
         levels = (measure.level(threshold, size) for size in part.sizes)
-        return all(part.lower > level or (part.lower == level and not self.asked_list) for level in levels)
+        return all(part.lower > level or (part.lower == level and not self.request.several) for level in levels)
 
     def _one_by_one(self, part: Part, undecided: list[int]) -> list[int]:
         """Raise a part's bound: the columns of its open terms chosen one by one, which every set of terms is, too.
@@ -227,7 +214,7 @@ class AcrossTerms:
         in_part = [g for g in undecided if g in terms and not {*self.units.groups[g]} <= {*best}]
         return in_part + [g for g in undecided if g not in in_part]
 
-    def columns_problem(self, included: Terms, outside: Terms) -> Problem | BoxedProblem | None:
+    def columns_problem(self, included: Terms, outside: Terms) -> Problem | None:
         """The problem of choosing columns one by one beside the wide terms ``included``, without those ``outside``."""
         units = self.units
         made = Units(
@@ -286,33 +273,31 @@ class AcrossTerms:
             return
         measure = replace(self.criterion, beyond=beyond)
         # Good models are looked for in the first part, and serve all others.
-        look = self.asked_list or not self.reports
+        look = self.request.several or not self.reports
         options = {**({} if look else {"heuristics": ()}), **self.options, "time_limit": self.time_left}
         across = AcrossSizes(columns, measure, sizes, options)
         across.known.elsewhere, across.watch = tuple(self.values), self.watch
         if part.lower > -math.inf and not self.valid_for:
             across.floors = dict.fromkeys(sizes, part.lower)
-        listing = BestList(across, self.top, self.within, self.cap)
+        pools = SizePools(across, self.request)
         across.note_first()
         across.begin()
         if look:
-            listing.look()
+            pools.look()
         across.run()
-        if self.asked_list:
-            listing.run()
-        across.known.firm(1, to_the_end=True)
-        if self.within is not None:
-            across.known.firm(self.top, below=listing.threshold)
-        self._take(across, listing, part, beyond)
+        if self.request.several:
+            pools.run()
+        pools.firm()
+        self._take(across, pools, part, beyond)
 
-    def _take(self, across: AcrossSizes, listing: BestList, part: Part, beyond: int) -> None:
+    def _take(self, across: AcrossSizes, pools: SizePools, part: Part, beyond: int) -> None:
         """Keep what was learned of a part."""
         about = across.known.about
         for support, objective in across.known.models.items():
             if len(support) in across.sizes:
                 self._note(tuple(self.units.units_of(support)), objective)
         for size in across.sizes:
-            report = report_of(across, listing, size, self.asked_list, about)
+            report = report_of(across, pools, size, about)
             terms = None if report.support is None else tuple(self.units.units_of(report.support))
             # Where columns depend on each other, or time was short, the fit on all columns may say more.
             lower = max(report.lower, min(report.criterion, self._below(part.lower, size)))
@@ -323,8 +308,8 @@ class AcrossTerms:
         self.terminations += across.terminations
         if across.is_over():
             self.terminations.append(across.at_last)
-        self.valid_for = self.valid_for or across.valid_for or listing.valid_for
-        self.complete = self.complete and (listing.complete if self.asked_list else True)
+        self.valid_for = self.valid_for or across.valid_for or pools.valid_for
+        self.complete = self.complete and (pools.complete if self.request.several else True)
 
     def _tell_of(self, part: Part) -> None:
         """Keep what is known of a part that is not searched."""

@@ -205,7 +205,7 @@ def _model_of(
         fit = problem.fit(columns)
         refuse_unattained(problem, fit)
         return columns, fit.coef, statement_of(problem).upper(fit), fit.converged
-    objective = problem.base
+    objective = problem.objective
     if objective is None:
         raise InputError("column subset selection has no coefficients; give the candidate as a support.")
     given, made = checked_coef(problem, coef), objective.preparation
@@ -380,7 +380,7 @@ def checked_coef(problem: SubsetProblem, coef: ArrayLike) -> FloatArray:
             f"the coefficient of column {j} is {vector[j]:g}, but between {limits.given_lower[j]:g} and "
             f"{limits.given_upper[j]:g} was expected; give a model within the bounds, or a support to be fitted."
         )
-    equalities = None if problem.base is None else problem.base.equalities
+    equalities = None if problem.objective is None else problem.objective.equalities
     if equalities is not None and (missed := violated(equalities, vector)):
         raise InputError(f"{missed.removesuffix('.')}; give a model that meets it, or a support to be fitted.")
     return vector

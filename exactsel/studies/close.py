@@ -10,9 +10,11 @@ from exactsel import clock
 from exactsel.problem.interface import SubsetProblem
 from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
+from exactsel.solving.settings import Settings
 from exactsel.solving.small import begun_without_compiler
 from exactsel.studies.exchange import NEAR
-from exactsel.studies.solution_pool import NearOptimal, list_near
+from exactsel.studies.pool_search import SolutionPool
+from exactsel.studies.solution_pool import NearOptimal, list_on
 
 SHARES = (NEAR, NEAR / 10)
 """How close to the best objective; the first that can be listed completely is shown."""
@@ -48,10 +50,9 @@ def close_models(problem: SubsetProblem, result: Result, signals: Sequence[int] 
     for share in SHARES:
         began = clock.now()
         allowed = rest if share == SHARES[-1] else rest / 2
-        near = list_near(
-            problem, result, share * abs(result.upper), cap=CAP, time_limit=allowed, signals=signals,
-            threads=result.settings["threads"],
-        )  # fmt: skip
+        pool = SolutionPool.begun(problem, result.upper, share * abs(result.upper))
+        settings = Settings(time_limit=allowed, threads=result.settings["threads"])
+        near = list_on(result, pool, CAP, settings, signals)
         if near.complete:
             return Close(near, share)
         rest -= clock.now() - began

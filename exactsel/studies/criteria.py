@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel.problem.model import listed
 from exactsel.solving.result import Result
-from exactsel.studies.crossval import ValidationErrors
-from exactsel.studies.path import SolutionPath
 from exactsel.to_plain import Json, finite, html_line, html_table, html_view
+
+if TYPE_CHECKING:
+    from exactsel.studies.crossval import ValidationErrors
+    from exactsel.studies.path import SolutionPath
 
 NAMES = ("aic", "bic", "ebic", "cv_error")
 """The criteria, all of them better when smaller."""

@@ -17,7 +17,6 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.observers.lines import Say, teller
-from exactsel.problem.boxed import BoxedProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.some_columns import is_regression
@@ -136,7 +135,7 @@ Progress = Callable[[int, SolutionPath, float], None]
 class _Data(NamedTuple):
     """All rows: the problem of them, and their table where entries are missing."""
 
-    problem: Problem | BoxedProblem
+    problem: Problem
     gaps: Gaps | None
 
     @property
@@ -144,7 +143,7 @@ class _Data(NamedTuple):
         """The problem without limits of coefficients, which do not change what a model costs."""
         return self.problem.without_coefficient_bounds
 
-    def fold(self, rows: IntArray, kept: IntArray) -> Problem | BoxedProblem:
+    def fold(self, rows: IntArray, kept: IntArray) -> Problem:
         """The problem on these rows, of the columns ``kept``."""
         return on_rows(self.problem, rows, self._filled(rows, rows), kept)
 
@@ -270,14 +269,14 @@ def fold_lines(tell: Say, folds: int) -> Progress:
     return done
 
 
-def of_a_target(problem: SubsetProblem) -> Problem | BoxedProblem:
+def of_a_target(problem: SubsetProblem) -> Problem:
     """The problem; :class:`UnsupportedError` where there is no target to predict."""
     if not is_regression(problem):
         raise UnsupportedError("column subset selection has no target to predict; give a regression.")
     return problem
 
 
-def folds_of(cv: Any, problem: Problem | BoxedProblem, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
+def folds_of(cv: Any, problem: Problem, seed: int = 0) -> list[tuple[IntArray, IntArray]]:
     """(training rows, held-out rows) for each fold that ``cv`` (as :func:`cross_validate` has it) stands for.
 
     Raises

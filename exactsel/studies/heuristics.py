@@ -28,6 +28,7 @@ from exactsel.errors import InputError, TimeLimitError
 from exactsel.interrupts import dispensable
 from exactsel.nodes.tolerance import resolution
 from exactsel.observers.lines import teller
+from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem, is_problem
 from exactsel.problem.model import Model, PreparedModel
@@ -290,7 +291,9 @@ def _bounded(
 def _prepares_for(problem: SubsetProblem) -> float:
     """Seconds, roughly, for the Gram matrix without which a search of quadratic loss does not begin."""
     objective = problem.objective
-    if objective is None or not objective.is_quadratic or "gram" in vars(objective):
+    if objective is None or not problem.has(FREE_COEFFICIENTS) or not objective.is_quadratic:
+        return 0.0
+    if "gram" in vars(objective):
         return 0.0
     return problem.n * objective.d**2 / MULTIPLICATIONS
 

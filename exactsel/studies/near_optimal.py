@@ -22,8 +22,8 @@ from exactsel.solving.checkpointing import EVERY
 from exactsel.solving.executors import Workers, in_shards
 from exactsel.solving.problem_arguments import problem_asked
 from exactsel.solving.run import Files
-from exactsel.studies.sequence import ProblemSequence, Reach, Step, list_at, walk_in_memory
-from exactsel.studies.sequence_checkpoint import Asked, walk_saved
+from exactsel.studies.sequence import ProblemSequence, Reach, Step, list_at, run_in_memory
+from exactsel.studies.sequence_checkpoint import Asked, run_saved
 from exactsel.studies.solution_pool import CAP, NearOptimal, ResumablePool, check_cap, check_near
 
 
@@ -85,8 +85,8 @@ def near_optimal(
     reach = Reach(tau=tau, cap=cap)
     sequence = ProblemSequence(problem, [Step({})], options, reach, together=True, log=log, workers=hired)
     if checkpoint is None:
-        return list_at(walk_in_memory(sequence), 0)
-    return _in_file(walk_saved(sequence, files, "near"), checkpoint)
+        return list_at(run_in_memory(sequence), 0)
+    return _in_file(run_saved(sequence, files, "near"), checkpoint)
 
 
 def _resumed(sequence: ProblemSequence, files: Files, tau: float | None, cap: int | None) -> NearOptimal:
@@ -96,15 +96,15 @@ def _resumed(sequence: ProblemSequence, files: Files, tau: float | None, cap: in
     if cap is not None:
         check_cap(cap)
     assert files.resume is not None
-    return _in_file(walk_saved(sequence, files, "near", Asked(tau=tau, cap=cap)), files.resume)
+    return _in_file(run_saved(sequence, files, "near", Asked(tau=tau, cap=cap)), files.resume)
 
 
 def _in_file(sequence: ProblemSequence, file: str | os.PathLike[str]) -> NearOptimal:
-    """The list of a course whose searches are in a file."""
+    """The list of a sequence whose searches are in a file."""
     near, file = list_at(sequence, 0), os.path.abspath(file)
     assert near._kept is not None
 
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:
         return near_optimal(sequence.problem, resume=file, **limits)
 
-    return replace(near, _kept=ResumablePool(near._kept.state, go_on))
+    return replace(near, _kept=ResumablePool(near._kept.pool, go_on))

@@ -21,17 +21,18 @@ from exactsel.solving.api import OPTIONS
 from exactsel.solving.checkpointing import EVERY
 from exactsel.solving.executors import Workers, in_shards
 from exactsel.solving.outcome import Termination
-from exactsel.solving.problem_arguments import gaps_asked, problem_asked
+from exactsel.solving.problem_arguments import Gaps, gaps_asked, problem_asked
 from exactsel.solving.result import Result
 from exactsel.solving.run import Files
+from exactsel.studies.criteria import Compared
 from exactsel.studies.penalty_path import PenaltyRange, penalty_ranges
-from exactsel.studies.sequence import ProblemSequence, Reach, Step, key_of, limit, list_at, walk_in_memory
-from exactsel.studies.sequence_checkpoint import Asked, walk_saved
+from exactsel.studies.sequence import ProblemSequence, Reach, Step, key_of, limit, list_at, run_in_memory
+from exactsel.studies.sequence_checkpoint import Asked, run_saved
 from exactsel.studies.solution_pool import CAP, NearOptimal, check_near
 from exactsel.to_plain import Readable, html_line, html_table, html_view
+from exactsel.types import IntArray
 
 if TYPE_CHECKING:
-    from exactsel.studies.criteria import Compared
     from exactsel.studies.crossval import ValidationErrors
 
 USUAL_SIZES = 10
@@ -186,8 +187,6 @@ class SolutionPath(Readable):
 
     @property
     def _compared(self) -> Compared:
-        from exactsel.studies.criteria import Compared  # which is about paths
-
         return Compared(self, self.validation)
 
     def as_dict(self) -> dict[str, Any]:
@@ -259,29 +258,29 @@ def solve_path(
     settings = {"signals": signals, **in_shards(left, hired, resume is not None)}
     sequence = ProblemSequence(asked, [], settings, log=sizes_said(verbose), workers=hired)
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
-    _walk(sequence, files, Asked(None, near, cap, partial(_added, asked, resume, ks, lams)), ks, lams)
+    _run(sequence, files, Asked(None, near, cap, partial(_added, asked, resume, ks, lams)), ks, lams)
     path = _path(sequence, checkpoint if resume is None else resume)
     return path if folds is None else _with_held_out(path, asked, gaps, folds, hired, teller(verbose))
 
 
-def _walk(
+def _run(
     sequence: ProblemSequence, files: Files, asked: Asked, ks: Iterable[int] | None, lams: Iterable[float] | None
 ) -> None:
     """Solve the problems of a path, from the beginning or from where a file stands."""
     if files.resume is not None:
-        walk_saved(sequence, files, "path", asked)
+        run_saved(sequence, files, "path", asked)
         return
     sequence.reach = (
         None if asked.share is None else Reach(share=asked.share, cap=CAP if asked.cap is None else asked.cap)
     )
     sequence.steps = [Step(changes) for changes in _steps(sequence.problem, ks, lams)]
     if files.checkpoint is None:
-        walk_in_memory(sequence)
+        run_in_memory(sequence)
     else:
-        walk_saved(sequence, files, "path")
+        run_saved(sequence, files, "path")
 
 
-def _folds(cv: object, problem: SubsetProblem, options: dict[str, Any]) -> list[Any]:
+def _folds(cv: object, problem: SubsetProblem, options: dict[str, Any]) -> list[tuple[IntArray, IntArray]]:
     """The folds, found to be possible before anything is solved."""
     from exactsel.studies.crossval import folds_of, of_a_target  # which solves paths
 
@@ -289,8 +288,9 @@ def _folds(cv: object, problem: SubsetProblem, options: dict[str, Any]) -> list[
 
 
 def _with_held_out(
-    path: SolutionPath, problem: SubsetProblem, gaps: Any, folds: Any, hired: Workers, tell: Say | None
-) -> SolutionPath:
+    path: SolutionPath, problem: SubsetProblem, gaps: Gaps | None, folds: list[tuple[IntArray, IntArray]],
+    hired: Workers, tell: Say | None,
+) -> SolutionPath:  # fmt: skip
     """The path, with the held-out error of each of its models."""
     from exactsel.studies.crossval import fold_lines, validated
 
@@ -331,11 +331,11 @@ def _go_on(kept: ResumablePath, k: int | None, limits: dict[str, Any]) -> Soluti
         return solve_path(sequence.problem, ks=None if k is None else sizes, resume=kept.file, **limits)
     limit(sequence, limits)
     sequence.extend(_steps(sequence.problem, sizes, lams or None))
-    return _path(walk_in_memory(sequence))
+    return _path(run_in_memory(sequence))
 
 
 def _path(sequence: ProblemSequence, file: str | os.PathLike[str] | None = None) -> SolutionPath:
-    """The path as far as a course has come."""
+    """The path as far as a sequence has come."""
     begun = [place for place, step in enumerate(sequence.steps) if step.result is not None]
     results = tuple(result for step in sequence.steps if (result := step.result) is not None)
     near = None

@@ -55,7 +55,7 @@ class TreeProofs:
         support = known.best_within(size)
         fit = known.fitted(support)
         upper = known.statement.upper(fit)
-        objective = problem.base
+        objective = problem.objective
         assert objective is not None
         with closing(ProofWriter(problem, file)) as writer:
             for event in self._events(size, floor):

@@ -1,9 +1,9 @@
-"""A course of problems on the same data: each is solved from the models of those before, and what comes close to its
+"""A sequence of problems on the same data: each is solved from the models of those before, and what comes close to its
 best may be listed.
 
 A path is one of many steps, a list of close models one of a single step. It can be interrupted anywhere and resumed:
-searches continue from their open nodes, listings from their open regions, and steps that are done stay as they are. A
-:class:`Keeper` solves and stores: the one here keeps all in memory, the one in sequence_checkpoint.py in a file.
+searches continue from their open nodes, pools from their open regions, and steps that are done stay as they are. A
+:class:`StepSolver` solves and stores: the one here keeps all in memory, the one in sequence_checkpoint.py in a file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from exactsel.solving.outcome import Termination, claim_of
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
-from exactsel.studies.pool_search import PoolState
+from exactsel.studies.pool_search import SolutionPool
 from exactsel.studies.solution_pool import CAP, NearOptimal, ResumablePool, check_cap, list_of, list_on
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Reach:
 
 @dataclass
 class Step:
-    """One problem of a course."""
+    """One problem of a sequence."""
 
     changes: dict[str, Any]
     """The arguments of ``replace`` on the previous problem."""
@@ -70,7 +70,7 @@ class ProblemSequence:
     """As :func:`exactsel.solve` takes them: settings, and its other arguments."""
     reach: Reach | None = None
     together: bool = False
-    """Whether a time limit is for search and listing of a step together, and not for each."""
+    """Whether a time limit is for search and pool of a step together, and not for each."""
     log: Callable[[Result], None] | None = None
     """Called with every result."""
     workers: Workers = field(default_factory=Workers)
@@ -101,21 +101,21 @@ class ProblemSequence:
         self.steps = [there.get(key_of(changes), Step(changes)) for changes in steps]
 
 
-class Keeper(Protocol):
+class StepSolver(Protocol):
     """Solver and lister of the steps of a sequence, with storage for the states of both."""
 
     signals: Sequence[int]
 
-    def searched(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
+    def solve(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search, which is begun from a support or resumed."""
         ...
 
-    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
-        """The list of a step, continued from ``state``."""
+    def fill(self, place: int, result: Result, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
+        """The list of a step, continued from its ``pool``."""
         ...
 
 
-def walk(sequence: ProblemSequence, keeper: Keeper) -> None:
+def run(sequence: ProblemSequence, solver: StepSolver) -> None:
     """Bring every step to its end, or to its limits; broken off, it leaves the steps that follow as they are."""
     problem, settings = sequence.problem, Settings(**sequence.settings)
     before: dict[int, tuple[int, ...]] = {}
@@ -125,9 +125,9 @@ def walk(sequence: ProblemSequence, keeper: Keeper) -> None:
         problem, began = problem.replace(**step.changes) if step.changes else problem, clock.now()
         result = step.result
         if result is not None and finished(result, settings):
-            result = retold(result, settings)
+            result = restated(result, settings)
         else:
-            result = keeper.searched(place, problem, before.get(problem.k, smaller), _settings_at(sequence, place))
+            result = solver.solve(place, problem, before.get(problem.k, smaller), _settings_at(sequence, place))
         step.result = result
         if sequence.log is not None:
             sequence.log(result)
@@ -135,7 +135,7 @@ def walk(sequence: ProblemSequence, keeper: Keeper) -> None:
             return
         if sequence.reach is not None:
             spent = clock.now() - began if sequence.together else 0.0
-            step.near = _listed(sequence.reach, step, keeper, place, problem, _rest(settings, spent))
+            step.near = _filled(sequence.reach, step, solver, place, problem, _rest(settings, spent))
             if step.near.termination == "interrupted":
                 return
         before[problem.k] = smaller = result.support
@@ -153,22 +153,22 @@ def _rest(settings: Settings, spent: float) -> Settings:
     return replace(settings, time_limit=None if limit is None else max(0.0, limit - spent))
 
 
-def _listed(
-    reach: Reach, step: Step, keeper: Keeper, place: int, problem: SubsetProblem, settings: Settings
+def _filled(
+    reach: Reach, step: Step, solver: StepSolver, place: int, problem: SubsetProblem, settings: Settings
 ) -> NearOptimal:
     """The list of a step, from where it stands."""
     result, near = step.result, step.near
     assert result is not None
     tau = reach.tau_of(result.upper)
     if near is None or near._kept is None:
-        state = PoolState.begun(problem, result.upper, tau)
+        pool = SolutionPool.begun(problem, result.upper, tau)
     else:
-        state = near._kept.state
-        same = near.tau == tau and state.best <= result.upper
+        pool = near._kept.pool
+        same = near.tau == tau and pool.best <= result.upper
         if near.termination in ("complete", "precision") and same:
             return replace(near, result=result)
-        state = state.lowered(problem, result.upper, tau)
-    return keeper.listed(place, problem, state, reach.cap, settings)
+        pool = pool.lowered(result.upper, tau)
+    return solver.fill(place, result, pool, reach.cap, settings)
 
 
 def finished(result: Result, settings: Settings) -> bool:
@@ -182,7 +182,7 @@ def finished(result: Result, settings: Settings) -> bool:
     return result.termination is Termination.PRECISION_LIMIT and not finer
 
 
-def retold(result: Result, settings: Settings) -> Result:
+def restated(result: Result, settings: Settings) -> Result:
     """A finished result by the words of another tolerance."""
     asked = {"eps": settings.eps, "rel_eps": settings.rel_eps}
     if asked == {name: result.settings[name] for name in asked}:
@@ -194,12 +194,12 @@ class InMemory:
     """Keeps everything in memory, as results do."""
 
     def __init__(self, sequence: ProblemSequence, executor: object = None) -> None:
-        self._course, self._executor = sequence, executor
+        self._sequence, self._executor = sequence, executor
         self.signals: Sequence[int] = sequence.options.get("signals", (signal.SIGINT,))
 
-    def searched(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
+    def solve(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search."""
-        before, options = self._course.steps[place].result, self._course.options
+        before, options = self._sequence.steps[place].result, self._sequence.options
         if before is not None and before._kept is not None:
             of_run = {name: options[name] for name in OF_A_RUN if name in options}
             return before.resume(**{name: getattr(settings, name) for name in LIMITS}, **of_run)
@@ -207,19 +207,16 @@ class InMemory:
         more = {"start": start or None, "heuristics": settings.heuristics, "executor": self._executor}
         return solve(problem, **{**more, **options})
 
-    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
+    def fill(self, place: int, result: Result, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step."""
-        result = self._course.steps[place].result
-        assert result is not None
-        near = list_on(problem, result, state, cap, settings, self.signals)
-        return replace(near, _kept=ResumablePool(state, partial(go_on_alone, problem, cap, self._course.settings)))
+        return resumable(list_on(result, pool, cap, settings, self.signals), pool, cap, self._sequence.settings)
 
 
-def walk_in_memory(sequence: ProblemSequence) -> ProblemSequence:
-    """:func:`walk` a course without a file, and return it; small problems are begun without the compiler."""
+def run_in_memory(sequence: ProblemSequence) -> ProblemSequence:
+    """:func:`run` a sequence without a file, and return it; small problems are begun without the compiler."""
     small = is_small(sequence.problem) and not sequence.workers.asked
     with sequence.workers.engaged() as executor, interpreted(small), one_thread():
-        walk(sequence, InMemory(sequence, executor))
+        run(sequence, InMemory(sequence, executor))
     return sequence
 
 
@@ -253,7 +250,7 @@ def go_on_alone(
     step = Step({}, near.result, near)
     sequence = ProblemSequence(problem, [step], settings, Reach(tau=near.tau, cap=cap), together=True)
     limit(sequence, limits)
-    return list_at(walk_in_memory(sequence), 0)
+    return list_at(run_in_memory(sequence), 0)
 
 
 def list_at(sequence: ProblemSequence, place: int) -> NearOptimal:
@@ -264,9 +261,13 @@ def list_at(sequence: ProblemSequence, place: int) -> NearOptimal:
     if step.near is not None:
         return step.near
     problem = sequence.problem.replace(**step.changes) if step.changes else sequence.problem
-    state = PoolState.begun(problem, step.result.upper, reach.tau_of(step.result.upper))
-    near = list_of(problem, step.result, state, "interrupted")
-    return replace(near, _kept=ResumablePool(state, partial(go_on_alone, problem, reach.cap, sequence.settings)))
+    pool = SolutionPool.begun(problem, step.result.upper, reach.tau_of(step.result.upper))
+    return resumable(list_of(step.result, pool, "interrupted"), pool, reach.cap, sequence.settings)
+
+
+def resumable(near: NearOptimal, pool: SolutionPool, cap: int, settings: dict[str, Any]) -> NearOptimal:
+    """The list with its pool, which belongs to no file."""
+    return replace(near, _kept=ResumablePool(pool, partial(go_on_alone, pool.problem, cap, settings)))
 
 
 def settings_among(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs of a problem sequence with a checkpoint, begun or resumed: :func:`walk_saved`."""
+"""Runs of a problem sequence with a checkpoint, begun or resumed: :func:`run_saved`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from exactsel.solving.run import Callback, Files, only
 from exactsel.solving.sequence_status import COURSE_PROGRESS
 from exactsel.solving.settings import Settings
 from exactsel.solving.stored import from_stored
-from exactsel.studies.pool_search import PoolState
-from exactsel.studies.sequence import ProblemSequence, Reach, Step, key_of, walk
-from exactsel.studies.sequence_file import LISTING, SequenceFile, check_values, listing_parts, listing_plain, record_of
+from exactsel.studies.pool_search import SolutionPool
+from exactsel.studies.sequence import ProblemSequence, Reach, Step, key_of, run
+from exactsel.studies.sequence_file import LISTING, SequenceFile, check_values, pool_parts, pool_plain, record_of
 from exactsel.studies.sequence_shapes import COURSE, check_records
 from exactsel.studies.solution_pool import NearOptimal, ResumablePool, list_of, list_on
 from exactsel.to_plain import finite
@@ -53,7 +53,7 @@ class Asked:
     """From the steps it has to those it shall have."""
 
 
-def walk_saved(sequence: ProblemSequence, files: Files, what: str, asked: Asked | None = None) -> ProblemSequence:
+def run_saved(sequence: ProblemSequence, files: Files, what: str, asked: Asked | None = None) -> ProblemSequence:
     """Run a sequence with a checkpoint, and return it; with ``asked`` it continues that of ``files.resume``.
 
     Parameters
@@ -64,17 +64,17 @@ def walk_saved(sequence: ProblemSequence, files: Files, what: str, asked: Asked 
     Raises
     ------
     InputError
-        For options no file can keep, and a file that cannot be written, or is not that of this course.
+        For options no file can keep, and a file that cannot be written, or is not that of this sequence.
     """
     _check_options(sequence, files)
     file = _begun(sequence, files, what) if asked is None else _taken_up(sequence, files, what, asked)
     try:
         with sequence.workers.engaged() as executor:
-            walk(sequence, _InFile(sequence, file, files, None if executor == "serial" else executor))
+            run(sequence, _InFile(sequence, file, files, None if executor == "serial" else executor))
         done = all(step.result is not None and step.result.reached for step in sequence.steps)
         listed = sequence.reach is None or all(step.near is not None and step.near.complete for step in sequence.steps)
         if not file.lost:
-            with _told_if_lost():
+            with _warning_if_lost():
                 file.end("interrupted" if sequence.interrupted else "complete" if done and listed else "limits")
     finally:
         file.close()
@@ -94,7 +94,7 @@ def _check_options(sequence: ProblemSequence, files: Files) -> None:
 
 
 def _begun(sequence: ProblemSequence, files: Files, what: str) -> SequenceFile:
-    """A new file for a course."""
+    """A new file for a sequence."""
     assert files.checkpoint is not None
     records = [record_of(step.changes) for step in sequence.steps]
     problem = sequence.problem.replace(**sequence.steps[0].changes) if sequence.steps[0].changes else sequence.problem
@@ -172,37 +172,37 @@ def _reach_now(path: Path, before: Mapping[str, Any], asked: Asked) -> Reach | N
 
 
 def _steps_now(sequence: ProblemSequence, file: SequenceFile, asked: Asked) -> None:
-    """Make the steps of a file, and those that are added to them, the steps of the course."""
+    """Make the steps of a file, and those that are added to them, the steps of the sequence."""
     records, problem = {key_of(record["changes"]): record for record in file.records}, sequence.problem
     steps = asked.steps([record["changes"] for record in file.records])
     file.records[:] = [records.get(key_of(changes)) or record_of(changes) for changes in steps]
     sequence.steps = [Step(record["changes"]) for record in file.records]
     for place, (step, record) in enumerate(zip(sequence.steps, file.records, strict=True)):
         problem = problem.replace(**step.changes) if step.changes else problem
-        listing = file.listing_at(place, problem)
+        saved = file.pool_at(place, problem)
         if record["result"] is None:
             continue
         step.result = from_stored(record["result"], problem)
-        if listing is not None:
-            state, termination = listing
-            check_values(state, step.result, problem)
-            step.near = _kept(list_of(problem, step.result, state, termination), state)
+        if saved is not None:
+            pool, termination = saved
+            check_values(pool, step.result, problem)
+            step.near = _kept(list_of(step.result, pool, termination), pool)
 
 
-def _kept(near: NearOptimal, state: PoolState) -> NearOptimal:
+def _kept(near: NearOptimal, pool: SolutionPool) -> NearOptimal:
     """The list with its state, which belongs to the file it is saved in."""
 
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:
         raise InputError("this list is part of a path that is saved in a file; resume the path instead.")
 
-    return replace(near, _kept=ResumablePool(state, go_on))
+    return replace(near, _kept=ResumablePool(pool, go_on))
 
 
 class _InFile:
     """Keeps results and states in a file, and in memory only those of the current step."""
 
     def __init__(self, sequence: ProblemSequence, file: SequenceFile, files: Files, executor: Executor | None) -> None:
-        self._course, self._file, self._every, self._executor = sequence, file, files.every, executor
+        self._file, self._every, self._executor = file, files.every, executor
         options = sequence.options
         self.signals: Sequence[int] = options.get("signals", (signal.SIGINT,))
         callbacks = [options.get(name) for name in WATCHING]
@@ -210,7 +210,7 @@ class _InFile:
             callbacks[0], only(IncumbentFound, callbacks[1]), only(LowerBoundRaised, callbacks[2]),
         ]  # fmt: skip
 
-    def searched(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
+    def solve(self, place: int, problem: SubsetProblem, start: Sequence[int], settings: Settings) -> Result:
         """The result of a step's search."""
         file = self._file
         file.place = place
@@ -220,48 +220,46 @@ class _InFile:
             state=state, start=start, signals=self.signals, executor=self._executor,
         )  # fmt: skip
         if not file.lost:
-            with _told_if_lost():
+            with _warning_if_lost():
                 file.settle(result)
         return result
 
-    def listed(self, place: int, problem: SubsetProblem, state: PoolState, cap: int, settings: Settings) -> NearOptimal:
+    def fill(self, place: int, result: Result, pool: SolutionPool, cap: int, settings: Settings) -> NearOptimal:
         """The list of a step, which is saved every so often."""
         file, pace = self._file, Pace(self._every)
         file.place = place
-        result = self._course.steps[place].result
-        assert result is not None
 
         def save() -> None:
             if file.lost or not (pace.save_due or pace.note_due):
                 return
-            with _told_if_lost():
+            with _warning_if_lost():
                 if pace.save_due:
                     began = clock.now()
-                    _save(file, state, "interrupted", ended=False)
+                    _save(file, pool, "interrupted", ended=False)
                     pace.saved(began)
                 else:
-                    file.note(_progress(state))
+                    file.note(_progress(pool))
                     pace.noted()
 
-        near = list_on(problem, result, state, cap, settings, self.signals, save)
+        near = list_on(result, pool, cap, settings, self.signals, save)
         if not file.lost:
-            with _told_if_lost():
-                _save(file, state, near.termination, ended=True)
-        return _kept(near, state)
+            with _warning_if_lost():
+                _save(file, pool, near.termination, ended=True)
+        return _kept(near, pool)
 
 
-def _save(file: SequenceFile, state: PoolState, termination: str, ended: bool) -> None:
-    plain = listing_plain(state, termination)
-    file.keep(LISTING, listing_parts(state), _progress(state), ended, plain=plain)
+def _save(file: SequenceFile, pool: SolutionPool, termination: str, ended: bool) -> None:
+    plain = pool_plain(pool, termination)
+    file.keep(LISTING, pool_parts(pool), _progress(pool), ended, plain=plain)
 
 
-def _progress(state: PoolState) -> dict[str, Any]:
-    """The progress of a listing, for reports."""
-    return {"regions": state.regions, "open": len(state.open), "found": len(state.found), "best": finite(state.best)}
+def _progress(pool: SolutionPool) -> dict[str, Any]:
+    """The progress of a pool, for reports."""
+    return {"regions": pool.regions, "open": len(pool.open), "found": len(pool.found), "best": finite(pool.best)}
 
 
 @contextmanager
-def _told_if_lost() -> Iterator[None]:
+def _warning_if_lost() -> Iterator[None]:
     """Where the disk is full, the sequence continues unsaved, and a warning says so."""
     try:
         yield

@@ -1,6 +1,6 @@
-"""A checkpoint of a problem sequence: the results of its steps, and the state of the current search or listing.
+"""A checkpoint of a problem sequence: the results of its steps, and the state of the current search or solution pool.
 
-Of each step the file holds a record, plain data: its result, and where the states of its search and its listing are.
+Of each step the file holds a record, plain data: its result, and where the states of its search and its pool are.
 The state of the current step is the file's own. The state of a step that has ended is moved into chunks, where it stays
 until the step is resumed.
 """
@@ -28,7 +28,7 @@ from exactsel.search.saved import NODES_IN_PART, state_from_parts
 from exactsel.search.state import SearchState
 from exactsel.solving.result import Result
 from exactsel.solving.stored import CLOSE_ENOUGH, as_stored
-from exactsel.studies.pool_search import NearModel, PoolState
+from exactsel.studies.pool_search import NearModel, SolutionPool
 from exactsel.to_plain import finite
 
 SEARCH, LISTING = "search", "listing"
@@ -39,7 +39,7 @@ where they are the file's own), ``spilled`` (chunks of open nodes) and ``plain``
 
 
 class SequenceFile:
-    """An open checkpoint of a course, a :class:`exactsel.solving.checkpointing.Store` for the step at ``place``.
+    """An open checkpoint of a sequence, a :class:`exactsel.solving.checkpointing.Store` for the step at ``place``.
 
     Parameters
     ----------
@@ -88,15 +88,15 @@ class SequenceFile:
 
     def note(self, progress: Mapping[str, Any]) -> None:
         """Write the progress."""
-        self.file.note(self._told(progress, None))
+        self.file.note(self._status(progress, None))
 
-    # --- the course ---
+    # --- the sequence ---
 
     def keep(
         self, kind: str, parts: Iterable[bytes | Lasting], progress: Mapping[str, Any], ended: bool, *,
         spilled: Iterable[int] = (), plain: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        """Save the state of the step's search or listing; :class:`OutputError` as the file has it."""
+        """Save the state of the step's search or pool; :class:`OutputError` as the file has it."""
         try:
             numbers = [self.file.add_chunk(bytes(part), b"") for part in parts] if ended else None
         except InputError:
@@ -111,12 +111,12 @@ class SequenceFile:
         self._write((), self._last)
 
     def end(self, how: str) -> None:
-        """Save that the course is over, in a word."""
+        """Save that the sequence is over, in a word."""
         self._write((), self._last, how)
 
     def _write(self, parts: Iterable[bytes | Lasting], progress: Mapping[str, Any], ended: str | None = None) -> None:
         self._last = dict(progress)
-        reported, sequence = self._told(progress, ended), {"records": self.records, "asked": self.asked}
+        reported, sequence = self._status(progress, ended), {"records": self.records, "asked": self.asked}
         try:
             self.file.save(parts, {}, {"proof": None, "progress": reported, "course": sequence}, self._chunks())
             self.file.note(reported)
@@ -131,7 +131,7 @@ class SequenceFile:
                     yield from record[kind]["parts"] or ()
                     yield from record[kind]["spilled"]
 
-    def _told(self, progress: Mapping[str, Any], ended: str | None) -> dict[str, Any]:
+    def _status(self, progress: Mapping[str, Any], ended: str | None) -> dict[str, Any]:
         steps = [
             {**record["changes"], **_said(record["result"]), **_listed(record[LISTING])} for record in self.records
         ]
@@ -153,12 +153,12 @@ class SequenceFile:
         parts = map(self.file.chunk, kept["parts"])
         return state_from_parts(parts, problem, frontier, statement_of(problem), self, kept["spilled"])
 
-    def listing_at(self, place: int, problem: SubsetProblem) -> tuple[PoolState, str] | None:
-        """The state of a step's listing, and why it ended; None where it has not begun."""
+    def pool_at(self, place: int, problem: SubsetProblem) -> tuple[SolutionPool, str] | None:
+        """The state of a step's pool, and why it ended; None where it has not begun."""
         kept = self.records[place][LISTING]
         if kept is None:
             return None
-        return listing_from(map(self.file.chunk, kept["parts"]), kept["plain"], problem), kept["plain"]["termination"]
+        return pool_from(map(self.file.chunk, kept["parts"]), kept["plain"], problem), kept["plain"]["termination"]
 
     def close(self) -> None:
         """Close the file to writing."""
@@ -170,26 +170,26 @@ def record_of(changes: Mapping[str, Any]) -> Record:
     return {"changes": dict(changes), "result": None, SEARCH: None, LISTING: None}
 
 
-def listing_parts(state: PoolState) -> Iterator[bytes]:
-    """The open regions of a listing, as nodes, in parts none of which is large."""
+def pool_parts(pool: SolutionPool) -> Iterator[bytes]:
+    """The open regions of a pool, as nodes, in parts none of which is large."""
     nobody = InfimumPoint()
-    for first in range(0, len(state.open), NODES_IN_PART):
-        part = enumerate(state.open[first : first + NODES_IN_PART], first)
+    for first in range(0, len(pool.open), NODES_IN_PART):
+        part = enumerate(pool.open[first : first + NODES_IN_PART], first)
         nodes = [Node(at, -1, 0, region, -math.inf, nobody, warm) for at, (region, warm) in part]
         yield to_bytes(packed_nodes(NodeTable.of(nodes, nodes[0].state.size)))
 
 
-def listing_plain(state: PoolState, termination: str) -> dict[str, Any]:
+def pool_plain(pool: SolutionPool, termination: str) -> dict[str, Any]:
     """The rest of it, as JSON holds it."""
     return {
-        "best": state.best.hex(), "tau": float(state.tau).hex(), "regions": state.regions, "termination": termination,
-        "found": [[list(model.support), float(model.value).hex()] for model in state.found],
-        "undecided": [list(support) for support in state.undecided], "restriction": state.restriction,
+        "best": pool.best.hex(), "tau": float(pool.tau).hex(), "regions": pool.regions, "termination": termination,
+        "found": [[list(model.support), float(model.value).hex()] for model in pool.found],
+        "undecided": [list(support) for support in pool.undecided], "restriction": pool.restriction,
     }  # fmt: skip
 
 
-def listing_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: SubsetProblem) -> PoolState:
-    """The listing again.
+def pool_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: SubsetProblem) -> SolutionPool:
+    """The pool again.
 
     Raises
     ------
@@ -202,18 +202,18 @@ def listing_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: Subs
         undecided = [_set(support, problem) for support in plain["undecided"]]
         best, tau = float.fromhex(plain["best"]), float.fromhex(plain["tau"])
         require(math.isfinite(tau) and not math.isnan(best), "a bound or a count that is nan")
-        return PoolState(
-            best, tau, [(node.state, node.warm) for node in nodes], found, int(plain["regions"]), undecided,
+        return SolutionPool(
+            problem, best, tau, [(node.state, node.warm) for node in nodes], found, int(plain["regions"]), undecided,
             str(plain["restriction"]),
         )  # fmt: skip
 
 
-def check_values(state: PoolState, result: Result, problem: SubsetProblem) -> None:
+def check_values(pool: SolutionPool, result: Result, problem: SubsetProblem) -> None:
     """Refuse a list whose models cost something else than it says, or whose best one does not go with the result."""
-    scale = CLOSE_ENOUGH * max(abs(state.best), 1e-3 * abs(problem.null_objective))
-    if math.isfinite(state.best):
-        require(result.lower - scale <= state.best <= result.upper + scale, "another best model than that of its list")
-    for model in state.found:
+    scale = CLOSE_ENOUGH * max(abs(pool.best), 1e-3 * abs(problem.null_objective))
+    if math.isfinite(pool.best):
+        require(result.lower - scale <= pool.best <= result.upper + scale, "another best model than that of its list")
+    for model in pool.found:
         off = abs(problem.fit(model.support).value - model.value)
         require(off <= CLOSE_ENOUGH * max(abs(model.value), 1e-3 * abs(problem.null_objective)), "another objective")
 

@@ -23,7 +23,7 @@ from exactsel.solving.checkpoint_shapes import require_shape
 from exactsel.solving.stored import STORED
 
 ENDS = ("complete", "cap", "time_limit", "node_limit", "interrupted", "precision")
-"""Why a listing ended."""
+"""Why the filling of a pool ended."""
 
 _SUPPORT = several(whole(), different=True)
 _LISTING = entries({
@@ -33,7 +33,7 @@ _LISTING = entries({
 
 
 def _kept(about: Shape) -> Shape:
-    """Where the state of a search or a listing is, and what else belongs to it."""
+    """Where the state of a search or a pool is, and what else belongs to it."""
     chunks = several(whole(), different=True)
     return maybe(entries({"parts": maybe(chunks), "spilled": chunks, "plain": about}))
 

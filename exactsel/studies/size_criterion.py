@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Any
 
 from exactsel.arguments import shown
 from exactsel.errors import InputError, UnsupportedError, did_you_mean, option
-from exactsel.problem.boxed import independent
+from exactsel.problem.coefficient_bounds import independent
 from exactsel.solving.likelihood import EXACT_FIT, ROUNDING, Likelihood
 
 if TYPE_CHECKING:
-    from exactsel.problem.some_columns import AnyRegression
+    from exactsel.problem.regression import Problem
 
 OF_LEAST_SQUARES = ("cp", "adjr2")
 """Criteria of the residual sum of squares itself."""
@@ -93,7 +93,7 @@ def unit_of(problem: Any, name: str) -> float:
         For any loss but the quadratic one.
     """
     title, objective = TITLES[name], problem.objective
-    if not problem.base.is_quadratic:
+    if not problem.objective.is_quadratic:
         raise UnsupportedError(f"{title} is of least squares, but the loss is {problem.loss.name}; take aic or bic.")
     if objective.asked_lam > 0.0:
         raise InputError(
@@ -108,7 +108,7 @@ def unit_of(problem: Any, name: str) -> float:
         rss = 2.0 * float(problem.fit(()).value)
     else:
         left = likelihood.rows - fixed - columns
-        if not (left > 1e-9 and likelihood.least_rows > columns + fixed and independent(problem)):
+        if not (left > 1e-9 and likelihood.least_rows > columns + fixed and independent(problem.objective)):
             raise InputError(
                 f"Cp takes the variance from the model of all columns, but {columns} columns of {likelihood.rows:g} "
                 f"rows leave none over or depend on each other; take {option('criterion', 'bic')}, or drop columns."
@@ -137,7 +137,7 @@ class SizeCriterion:
     """Columns beyond one for each term, of terms that every model compared here has."""
 
     @classmethod
-    def of(cls, problem: AnyRegression, name: str, gamma: float = 1.0, price: Penalty | None = None) -> SizeCriterion:
+    def of(cls, problem: Problem, name: str, gamma: float = 1.0, price: Penalty | None = None) -> SizeCriterion:
         """The criterion of this name for a problem.
 
         Raises

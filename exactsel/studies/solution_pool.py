@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,15 +13,13 @@ from exactsel.algebra.threads import one_thread
 from exactsel.bounds.base import BoundOptions
 from exactsel.errors import InputError, option
 from exactsel.interrupts import CompilationStopped
-from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import demands_text, listed
 from exactsel.search.watch import Watch
 from exactsel.solving.choose import methods_for
 from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
-from exactsel.solving.small import begun_without_compiler
-from exactsel.studies.pool_search import NearModel, PoolSearch, PoolState
+from exactsel.studies.pool_search import BoundedRegions, NearModel, SolutionPool, fill
 from exactsel.to_plain import Readable, finite, html_line, html_table, html_view
 
 NUMBER_FIRST = "{number} {name}"
@@ -36,7 +33,7 @@ CAP = 1000
 class ResumablePool:
     """The state from which a list is resumed."""
 
-    state: PoolState
+    pool: SolutionPool
     go_on: Callable[[NearOptimal, dict[str, Any]], NearOptimal]
     """Called with the list and the limits :meth:`NearOptimal.resume` is given."""
 
@@ -181,46 +178,37 @@ def advice_lines(result: Result, termination: str) -> list[str]:
     return [f"advice       {advice}"] if advice else []
 
 
-@begun_without_compiler
-def list_near(
-    problem: SubsetProblem,
-    result: Result,
-    tau: float,
-    *,
-    cap: int = CAP,
-    time_limit: float | None = None,
-    signals: Sequence[int] = (signal.SIGINT,),
-    **options: Any,
-) -> NearOptimal:
-    """As :func:`exactsel.near_optimal`, from a ``result`` of the same problem; limits are for the listing alone."""
-    settings = Settings(**{**options, "time_limit": time_limit})
-    return list_on(problem, result, PoolState.begun(problem, result.upper, tau), cap, settings, signals)
-
-
 def list_on(
-    problem: SubsetProblem, result: Result, state: PoolState, cap: int, settings: Settings,
-    signals: Sequence[int], after: Callable[[], None] | None = None,
+    result: Result, pool: SolutionPool, cap: int, settings: Settings, signals: Sequence[int],
+    after: Callable[[], None] | None = None,
 ) -> NearOptimal:  # fmt: skip
-    """Continue a listing, which changes its ``state``; ``after`` is called after every batch of regions."""
+    """Fill a pool, and return its models; ``after`` is called after every batch of regions."""
+    return list_of(result, pool, fill_by_bounds(pool, result.valid_for, cap, settings, signals, after))
+
+
+def fill_by_bounds(
+    pool: SolutionPool, valid_for: str, cap: int, settings: Settings, signals: Sequence[int],
+    after: Callable[[], None] | None = None,
+) -> str:  # fmt: skip
+    """Fill a pool by bounds of its regions; why that ended."""
     with Watch(settings.time_limit, signals, gives_up=True) as watch, one_thread():
         watch.keep_result()
-        methods = methods_for(problem, replace(settings, time_limit=None))  # the same bound for any limit
+        methods = methods_for(pool.problem, replace(settings, time_limit=None))  # the same bound for any limit
         options = BoundOptions(settings.threads or available_threads(), stop=watch.flag)
-        bound = methods.bound.prepare(problem, options)
-        listing = PoolSearch(problem, bound, methods.branching, state, cap, result.valid_for)
+        bound = methods.bound.prepare(pool.problem, options)
+        solver = BoundedRegions(pool.problem, bound, methods.branching, valid_for)
         try:
-            termination = listing.run(watch, settings.node_limit, after)
+            return fill(pool, solver, cap, watch.stop_reason, settings.node_limit, after)
         except CompilationStopped:
-            termination = watch.reason or "interrupted"
-    return list_of(problem, result, state, termination)
+            return watch.reason or "interrupted"
 
 
-def list_of(problem: SubsetProblem, result: Result, state: PoolState, termination: str) -> NearOptimal:
-    """The list as far as it has come."""
-    models = tuple(sorted(state.within(problem), key=lambda model: (model.value, model.support)))
+def list_of(result: Result, pool: SolutionPool, termination: str) -> NearOptimal:
+    """The models of a pool, as far as it is filled."""
+    models = tuple(sorted(pool.within, key=lambda model: (model.value, model.support)))
     return NearOptimal(
-        models, termination == "complete", state.threshold, state.tau, termination, state.regions, result,
-        problem.feature_names, result.valid_for or state.restriction,
+        models, termination == "complete", pool.threshold, pool.tau, termination, pool.regions, result,
+        pool.problem.feature_names, result.valid_for or pool.restriction,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactsel import registry
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.problem.capabilities import PLAIN_REGRESSION, Capability
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.grouped import GroupedProblem
@@ -48,8 +48,8 @@ def awkward_problems() -> Iterator[tuple[str, SubsetProblem]]:
                 yield f"{loss} loss, columns in pairs, {size}", GroupedProblem(plain, groups)
                 lower, upper = limits[:, :d]
                 free = Problem(A, target, k, loss=loss, lam=0.1)
-                yield f"{loss} loss, signs and bounds, {size}", BoxedProblem(free, lower, upper)
-                paired = BoxedProblem(GroupedProblem(plain, groups), lower, upper)
+                yield f"{loss} loss, signs and bounds, {size}", with_bounds(free, lower, upper)
+                paired = with_bounds(GroupedProblem(plain, groups), lower, upper)
                 yield f"{loss} loss, columns in pairs, signs and bounds, {size}", paired
 
 

@@ -117,6 +117,7 @@ def _check_derivatives(loss: Loss, y: float) -> None:
         curvature, majorizer = loss.point_curvature(loss, z, y), loss.point_majorizer(loss, z, y)
         top = loss.smoothness * (1 + 1e-12)
         assert 0.0 <= curvature <= top, f"{here}: the curvature {curvature} is not between 0 and {loss.smoothness}"
+        _check_curvature(loss, z, y, here)
         for t in POINTS:
             if np.isinf(loss.smoothness) and slope * (t - z) >= 0.0:
                 continue  # up the hill, where no parabola need hold
@@ -125,7 +126,9 @@ def _check_derivatives(loss: Loss, y: float) -> None:
             parabola = value + slope * (t - z) + 0.5 * majorizer * (t - z) ** 2
             other = loss.point_value(loss, t, y)
             room = 1e-11 * (1.0 + abs(parabola) + abs(value))
-            assert other <= parabola + room, f"{here}: the majorizer {majorizer} is too small for t = {t:g}"
+            assert other <= parabola + room, (
+                f"{here}: the majorizer {majorizer} is too small for t = {t:g}, or the derivative is slightly off"
+            )
         slopes.append(slope)
     for i in range(1, len(POINTS)):
         rise, run = slopes[i] - slopes[i - 1], POINTS[i] - POINTS[i - 1]
@@ -134,6 +137,17 @@ def _check_derivatives(loss: Loss, y: float) -> None:
         assert rise <= loss.smoothness * run + room or np.isinf(loss.smoothness), (
             f"{loss.name}: the derivative rises faster than the smoothness {loss.smoothness} before z = {POINTS[i]:g}"
         )
+
+
+def _check_curvature(loss: Loss, z: float, y: float, here: str) -> None:
+    """Compare the curvature with difference quotients of the derivative; at a kink it lies between both sides."""
+    below, slope, above_ = (loss.point_derivative(loss, z + side * STEP, y) for side in (-1, 0, 1))
+    least, largest = sorted(((slope - below) / STEP, (above_ - slope) / STEP))
+    curvature = loss.point_curvature(loss, z, y)
+    room = 1e-6 * largest + 1e-9 * (1.0 + abs(z) + abs(y) + abs(slope))
+    assert least - room <= curvature <= largest + room, (
+        f"{here}: the curvature is {curvature}, but differences of the derivative give {least:.9g} to {largest:.9g}"
+    )
 
 
 def _check_prox(loss: Loss, y: float) -> None:
@@ -154,7 +168,12 @@ def _check_conjugate(loss: Loss, y: float) -> None:
         conjugate = loss.point_conjugate(loss, b, y)
         room = 1e-9 * (1.0 + abs(b * z) + abs(value))
         assert abs(conjugate - (b * z - value)) <= room, f"{here}: the conjugate {conjugate} fails Fenchel's equality"
-        assert np.isfinite(loss.point_conjugate_derivative(loss, b, y)), f"{here}: the conjugate's derivative overflows"
+        attained = loss.point_conjugate_derivative(loss, b, y)
+        assert np.isfinite(attained), f"{here}: the conjugate's derivative overflows"
+        excess = loss.point_value(loss, attained, y) + conjugate - b * attained
+        assert excess <= 1e-6 * (1.0 + abs(b * attained) + abs(value)), (
+            f"{here}: the conjugate's derivative {attained} does not attain the conjugate"
+        )
         projected = loss.point_project(loss, b, y)
         assert abs(projected - b) <= 1e-12 * (1.0 + abs(b)), f"{here}: a slope is in the domain, but projected away"
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from exactsel.data.instance import Instance, read_instance
 from exactsel.errors import InputError
+from exactsel.registry import has_delta
 from exactsel.solving.reproducer import FORMAT, write_files
 from exactsel.testing.instances import CSS, TinyInstance
 
@@ -58,7 +59,7 @@ def write_reproducer(folder: Path, reproducer: Reproducer, name: str = "") -> Pa
         file,
         Instance(
             instance.A, instance.y, k=instance.k, lam=None if css else instance.lam,
-            loss=None if css else instance.loss, delta=instance.delta if instance.loss == "huber" else None,
+            loss=None if css else instance.loss, delta=instance.delta if has_delta(instance.loss) else None,
             weights=instance.weights, intercept=instance.intercept, groups=instance.groups,
         ),
         text,

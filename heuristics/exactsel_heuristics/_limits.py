@@ -6,27 +6,23 @@ from zero falls most, u_j² - (u_j - c_j)² with c_j the limited u_j, and limiti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from exactsel.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
-    from exactsel.problem.boxed import BoxedProblem
     from exactsel.problem.regression import Problem
 
-    Limited: TypeAlias = Problem | BoxedProblem
-    """A problem with coefficients, free or within limits."""
 
-
-def within(problem: Limited, point: FloatArray) -> FloatArray:
+def within(problem: Problem, point: FloatArray) -> FloatArray:
     """The nearest point (d,) within the limits."""
     limits = problem.coefficient_bounds
     return point if limits is None else np.clip(point, limits.lower, limits.upper)
 
 
-def sizes(problem: Limited, point: FloatArray) -> FloatArray:
+def sizes(problem: Problem, point: FloatArray) -> FloatArray:
     """By how much each entry counts when k are to be kept, (d,)."""
     if problem.coefficient_bounds is None:
         return np.abs(point)
@@ -35,7 +31,7 @@ def sizes(problem: Limited, point: FloatArray) -> FloatArray:
     return worth
 
 
-def open_downhill(problem: Limited, gradient: FloatArray) -> BoolArray:
+def open_downhill(problem: Problem, gradient: FloatArray) -> BoolArray:
     """Which coefficients (d,) may leave zero in the direction in which the objective falls."""
     limits = problem.coefficient_bounds
     if limits is None:

@@ -15,7 +15,7 @@ from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIR
 from exactsel_heuristics._pareto_quadratic import gram_rows
 
 if TYPE_CHECKING:
-    from exactsel.problem.boxed import BoxedProblem
+    from exactsel.problem.regression import Problem
 
 
 class BoxedQuadraticObjective(NamedTuple):
@@ -102,25 +102,27 @@ class BoxedLossObjective(NamedTuple):
         """Nothing to prepare."""
 
 
-def boxed_quadratic_objective(problem: BoxedProblem) -> BoxedQuadraticObjective:
+def boxed_quadratic_objective(problem: Problem) -> BoxedQuadraticObjective:
     """The objective of a problem with quadratic loss whose Gram matrix is made."""
-    gram = problem.base.gram
-    return BoxedQuadraticObjective(
-        gram.G, gram.b, gram.constant, problem.lam, np.array(problem.lower), np.array(problem.upper)
-    )
+    gram = problem.objective.gram
+    return BoxedQuadraticObjective(gram.G, gram.b, gram.constant, problem.lam, *_sides(problem))
 
 
-def boxed_rows_objective(problem: BoxedProblem) -> BoxedRowsObjective:
+def boxed_rows_objective(problem: Problem) -> BoxedRowsObjective:
     """The objective of a problem with quadratic loss whose Gram matrix is not made."""
-    lower, upper = np.array(problem.lower), np.array(problem.upper)
-    return BoxedRowsObjective(*gram_rows(problem.base), problem.lam, lower, upper)
+    return BoxedRowsObjective(*gram_rows(problem.objective), problem.lam, *_sides(problem))
 
 
-def boxed_loss_objective(problem: BoxedProblem) -> BoxedLossObjective:
+def boxed_loss_objective(problem: Problem) -> BoxedLossObjective:
     """The objective of a problem with any loss."""
-    base = problem.base
-    lower, upper = np.array(problem.lower), np.array(problem.upper)
-    return BoxedLossObjective(base.row_loss, base.raw.AT, base.y, base.lam, lower, upper)
+    objective = problem.objective
+    return BoxedLossObjective(objective.row_loss, objective.raw.AT, objective.y, objective.lam, *_sides(problem))
+
+
+def _sides(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    bounds = problem.coefficient_bounds
+    assert bounds is not None
+    return np.array(bounds.lower), np.array(bounds.upper)
 
 
 @njit

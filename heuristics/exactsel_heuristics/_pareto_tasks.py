@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,10 +16,8 @@ from exactsel_heuristics._pareto_quadratic import quadratic_objective
 from exactsel_heuristics._pareto_search import Task
 
 if TYPE_CHECKING:
-    from exactsel.problem.boxed import BoxedProblem
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.regression import Problem
-    from exactsel_heuristics._limits import Limited
 
 OVERHEAD = 300.0
 """Rough number of operations of an iteration besides evaluation."""
@@ -39,16 +37,16 @@ LOSS_STEPS = 4.0
 NO_ROWS = np.zeros((3, 0))
 
 
-def regression_task(problem: Limited) -> Task:
+def regression_task(problem: Problem) -> Task:
     """The minimal P of a support, in Gram form for quadratic loss and from the data for others."""
     if problem.coefficient_bounds is not None:
-        return _task_within_limits(cast("BoxedProblem", problem))
-    return _task_of_free_coefficients(problem.without_coefficient_bounds)
+        return _task_within_limits(problem)
+    return _task_of_free_coefficients(problem)
 
 
 def _task_of_free_coefficients(problem: Problem) -> Task:
     width = max(1, min(2 * problem.k - 1, problem.d))
-    if problem.base.is_quadratic:
+    if problem.objective.is_quadratic:
         work = OVERHEAD + 4.0 * width**2
         reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0
         return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work, reading)
@@ -57,12 +55,12 @@ def _task_of_free_coefficients(problem: Problem) -> Task:
     return Task(loss_objective(problem), problem.loss, problem.d, problem.k, rows, work, steps=LOSS_STEPS)
 
 
-def _task_within_limits(problem: BoxedProblem) -> Task:
-    width, loss = max(1, min(2 * problem.k - 1, problem.d)), problem.base.loss
-    if in_closed_form(problem.base):
+def _task_within_limits(problem: Problem) -> Task:
+    width, loss = max(1, min(2 * problem.k - 1, problem.d)), problem.objective.loss
+    if in_closed_form(problem.objective):
         work = OVERHEAD + 2.0 * width**3
         return Task(boxed_quadratic_objective(problem), loss, problem.d, problem.k, NO_ROWS, work)
-    if problem.base.is_quadratic:
+    if problem.objective.is_quadratic:
         # Of sparse columns entries are made one by one; others wait for rows of members.
         work = OVERHEAD + 2.0 * width**3
         reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0

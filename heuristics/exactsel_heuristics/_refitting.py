@@ -24,7 +24,7 @@ from exactsel_heuristics._scoring import IMPROVEMENT, guaranteed_decrease, large
 from exactsel_heuristics.base import Context, Proposal
 
 if TYPE_CHECKING:
-    from exactsel_heuristics._limits import Limited
+    from exactsel.problem.regression import Problem
 
 REFITS_AT_ONCE = 64
 """Refits between two questions whether to stop; ..."""
@@ -55,7 +55,7 @@ class Shortlist:
     """Refits up to which all are, for all that may stay together."""
 
 
-def forward_by_refits(problem: Limited, context: Context, shortlist: Shortlist) -> Proposal:
+def forward_by_refits(problem: Problem, context: Context, shortlist: Shortlist) -> Proposal:
     """Starting from the empty model, add the unit whose refit lowers the objective most, up to k times."""
     chosen: list[int] = []
     decrease, value, refits = smallest_decrease(problem), problem.fit(()).value, _Refits(problem, context.should_stop)
@@ -71,7 +71,7 @@ def forward_by_refits(problem: Limited, context: Context, shortlist: Shortlist) 
     return Proposal.of(chosen, refits.done)
 
 
-def swap_by_refits(problem: Limited, context: Context, max_passes: int, shortlist: Shortlist) -> Proposal:
+def swap_by_refits(problem: Problem, context: Context, max_passes: int, shortlist: Shortlist) -> Proposal:
     """Exchange one unit for another, or add one while there is room, as long as a refit confirms a gain.
 
     With groups that refit is exact; within limits, where quick ones are as good, they are all there is.
@@ -106,7 +106,7 @@ def swap_by_refits(problem: Limited, context: Context, max_passes: int, shortlis
 class _Refits:
     """Refits done, and how much work they may take."""
 
-    problem: Limited
+    problem: Problem
     should_stop: Callable[[], bool]
     limit: float = math.inf
     done: int = 0
@@ -154,7 +154,7 @@ class _Refits:
 
 
 def _local_optimum(
-    problem: Limited, chosen: tuple[int, ...], refits: _Refits, max_passes: int, shortlist: Shortlist
+    problem: Problem, chosen: tuple[int, ...], refits: _Refits, max_passes: int, shortlist: Shortlist
 ) -> tuple[tuple[int, ...], float]:
     """Where no single exchange or addition of a unit improves, or the refits are over, with its objective."""
     value, decrease = refits.value(chosen), smallest_decrease(problem)
@@ -193,7 +193,7 @@ def _with_each(stay: Sequence[int], entering: IntArray, width: int) -> IntArray:
 
 
 def _entering(
-    problem: Limited, stay: Sequence[int], refits: _Refits, shortlist: Shortlist, moves: int
+    problem: Problem, stay: Sequence[int], refits: _Refits, shortlist: Shortlist, moves: int
 ) -> IntArray:  # fmt: skip
     """The units to try beside what stays: all, or those that are sure to gain most by themselves."""
     free = np.ones(problem.d, dtype=np.bool_)
@@ -201,7 +201,7 @@ def _entering(
     outside = np.flatnonzero(free)
     if problem.coefficient_bounds is None or _quick(problem) or moves <= shortlist.exhaustive:
         return outside
-    objective = problem.base
+    objective = problem.objective
     refits.work += objective.n * objective.d
     gradient = objective.gradient(refits.fit(stay).coef)
     scores = np.zeros(problem.d)
@@ -210,12 +210,12 @@ def _entering(
     return largest(scores, min(shortlist.count, len(outside)))
 
 
-def _quick(problem: Limited) -> bool:
+def _quick(problem: Problem) -> bool:
     """Whether refits are read off the Gram matrix, within limits."""
-    return problem.coefficient_bounds is not None and in_closed_form(problem.base)
+    return problem.coefficient_bounds is not None and in_closed_form(problem.objective)
 
 
-def _costs(problem: Limited) -> tuple[float, float]:
+def _costs(problem: Problem) -> tuple[float, float]:
     """Multiplications of a quick refit of k units and of an exact one, about."""
     columns = problem.k * max(1.0, problem.units.columns / problem.d)
     refit = FIT_WORK * problem.n * (columns + 1.0) ** 2 + CALL_WORK

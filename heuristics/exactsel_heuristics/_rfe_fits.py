@@ -51,7 +51,7 @@ class ColumnFits(Protocol):
 
 def fits_of(problem: Problem, should_stop: Ask) -> ColumnFits:
     """Fits of a problem, on all its columns to begin with."""
-    if not problem.base.is_quadratic:
+    if not problem.objective.is_quadratic:
         return NewtonFits(problem, should_stop)
     wide = problem.d > problem.n and is_well_posed(problem)
     return WideFits(problem, should_stop) if wide else TriangleFits(problem, should_stop)

@@ -12,7 +12,6 @@ from exactsel_heuristics._limits import within
 
 if TYPE_CHECKING:
     from exactsel.problem.regression import Problem
-    from exactsel_heuristics._limits import Limited
 
 BATCH_WORK = 2e8
 """Rough number of floating-point operations between two questions whether to stop (about a tenth of a second)."""
@@ -36,18 +35,18 @@ def largest(scores: FloatArray, count: int) -> IntArray:
     return np.sort(np.argsort(-scores, kind="stable")[:count])
 
 
-def smallest_decrease(problem: Limited) -> float:
+def smallest_decrease(problem: Problem) -> float:
     """The least decrease of the objective that counts as an improvement."""
-    return IMPROVEMENT * problem.base.at_zero
+    return IMPROVEMENT * problem.objective.at_zero
 
 
-def smoothness(problem: Limited) -> float:
+def smoothness(problem: Problem) -> float:
     """About a Lipschitz constant of the gradient of L in the predictions, for any row weights."""
-    objective = problem.base
+    objective = problem.objective
     return float(objective.steepness * (1.0 if objective.weights is None else objective.weights.max()))
 
 
-def guaranteed_decrease(problem: Limited, gradient: FloatArray) -> FloatArray:
+def guaranteed_decrease(problem: Problem, gradient: FloatArray) -> FloatArray:
     """What changing one coefficient alone is sure to gain, g_j^2 / (2 (smoothness ||a_j||^2 + lam)).
 
     Within limits a coefficient that is zero goes as far as they let it.
@@ -62,7 +61,7 @@ def guaranteed_decrease(problem: Limited, gradient: FloatArray) -> FloatArray:
     array (d,)
         By the descent lemma a lower bound on the decrease; 0 for a column that is zero when lam = 0.
     """
-    objective = problem.base
+    objective = problem.objective
     curvature = smoothness(problem) * objective.norms**2 + objective.lam
     if problem.coefficient_bounds is not None:
         step = within(problem, -np.divide(gradient, curvature, out=np.zeros(objective.d), where=curvature > 0.0))
@@ -115,5 +114,5 @@ def evaluate(problem: Problem, supports: IntArray, should_stop: Callable[[], boo
 def _batch_size(problem: Problem, width: int) -> int:
     """Supports per batch such that a batch takes about :data:`BATCH_WORK` operations."""
     # About ten Newton steps per refit, each forming a weighted Gram matrix from the data.
-    work = width**3 + 1 if problem.base.is_quadratic else 10 * problem.n * (width + 1) ** 2
+    work = width**3 + 1 if problem.objective.is_quadratic else 10 * problem.n * (width + 1) ** 2
     return int(np.clip(BATCH_WORK / work, 16, 4096))

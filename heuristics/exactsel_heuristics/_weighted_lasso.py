@@ -56,7 +56,7 @@ class WeightedLasso:
     @classmethod
     def of(cls, problem: Problem) -> WeightedLasso:
         """The solver for a problem; quadratic loss is the same on at most d + 1 rows, but for a constant."""
-        if not problem.base.is_quadratic:
+        if not problem.objective.is_quadratic:
             return cls(problem.row_loss, problem.AT, problem.y, problem.lam)
         A, y = problem.reduced
         return cls(problem.loss, np.ascontiguousarray(A.T), np.ascontiguousarray(y), problem.lam)

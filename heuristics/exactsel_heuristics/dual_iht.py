@@ -74,9 +74,8 @@ class DualIterativeHardThresholding:
         problem = regression(problem, self.name)
         _check_applies(problem)
         seen: dict[tuple[int, ...], None] = {}
-        ascent = (
-            _GramAscent(problem) if problem.base.is_quadratic and problem.d <= GRAM_COLUMNS else _DataAscent(problem)
-        )
+        in_gram = problem.objective.is_quadratic and problem.d <= GRAM_COLUMNS
+        ascent = _GramAscent(problem) if in_gram else _DataAscent(problem)
         # The dual is strongly concave with modulus 1/smoothness, so steps smoothness/t suffice; starting at this t
         # instead of 1 keeps the first steps below the curvature ||A||^2/lam of the quadratic part.
         first = 1.0 + problem.loss.smoothness * problem.spectral_norm_squared / problem.lam
@@ -93,7 +92,7 @@ def _best(problem: Problem, supports: list[tuple[int, ...]], context: Context) -
     """The support of the best model on one of these; none where there is nothing to choose from."""
     if not supports:
         return ()
-    if not problem.base.is_quadratic or problem.d > GRAM_COLUMNS:
+    if not problem.objective.is_quadratic or problem.d > GRAM_COLUMNS:
         fits = [problem.fit(())]
         for columns in supports:
             fits.append(problem.fit(columns))

@@ -125,7 +125,7 @@ class ExchangeDescent:
         with one_thread():
             if not problem.has(COEFFICIENTS):
                 search = _Search(reconstruction_descents(problem), context, left)  # type: ignore[arg-type]
-            elif problem.base.is_quadratic:  # type: ignore[union-attr]
+            elif problem.objective.is_quadratic:  # type: ignore[union-attr]
                 search = _Search(least_squares_descents(problem), context, left)  # type: ignore[arg-type]
             else:
                 return self._on_models(problem, best, context, left)  # type: ignore[arg-type]

@@ -82,7 +82,7 @@ class ForwardBackward:
         """
         problem = regression(problem, self.name)
         small = problem.n * problem.d**2 <= ROTATED and not problem.objective.on_demand
-        if problem.base.is_quadratic and problem.n > problem.d + 1 and small:
+        if problem.objective.is_quadratic and problem.n > problem.d + 1 and small:
             # The same problem on d + 1 rows, on which the many refits are cheap.
             problem = Problem(*problem.reduced, problem.k, lam=problem.lam)
         decrease = smallest_decrease(problem)
@@ -117,7 +117,7 @@ class ForwardBackward:
         if not self.refit:
             zeroed = [problem.objective(np.where(np.arange(problem.d) == j, 0.0, fit.coef)) for j in fit.columns]
             return np.array(zeroed) - fit.value, 0
-        if problem.base.is_quadratic:
+        if problem.objective.is_quadratic:
             columns = problem.AT[fit.columns]
             inverse = _inverse_diagonal(columns @ columns.T + problem.lam * np.eye(coef.size))
             return coef**2 / (2.0 * inverse), coef.size

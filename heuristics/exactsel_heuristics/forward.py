@@ -61,7 +61,7 @@ class ForwardSelection:
 
         Parameters
         ----------
-        problem : Problem, GroupedProblem or BoxedProblem
+        problem : Problem
             With groups every group is tried by a refit in every step.
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
@@ -75,7 +75,9 @@ class ForwardSelection:
             shortlist = Shortlist(self.shortlist, self.exhaustive)
             return forward_by_refits(problem, context, shortlist)  # type: ignore[arg-type]
         problem = regression(problem, self.name)
-        return _by_elimination(problem, context) if problem.base.is_quadratic else self._by_refits(problem, context)
+        if problem.objective.is_quadratic:
+            return _by_elimination(problem, context)
+        return self._by_refits(problem, context)
 
     def _by_refits(self, problem: Problem, context: Context) -> Proposal:
         decrease = smallest_decrease(problem)

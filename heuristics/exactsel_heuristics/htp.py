@@ -56,7 +56,7 @@ class HardThresholdingPursuit:
 
         Parameters
         ----------
-        problem : Problem or BoxedProblem
+        problem : Problem
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
 
@@ -65,7 +65,7 @@ class HardThresholdingPursuit:
         Proposal
         """
         served = with_coefficients(problem, self.name)
-        objective = served.base
+        objective = served.objective
         lam = objective.lam
         length = 1.0 / (objective.steepness * objective.spectral_norm_squared + lam)
         longest = LONGEST / max(steepest(served) * float(objective.norms.max()) ** 2 + lam, 1e-300)

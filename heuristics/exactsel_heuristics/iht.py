@@ -14,7 +14,7 @@ from exactsel_heuristics._scoring import largest, smoothness
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
-    from exactsel_heuristics._limits import Limited
+    from exactsel.problem.regression import Problem
     from exactsel_heuristics.base import AnyProblem
 
 SHRINK = 2.0
@@ -75,7 +75,7 @@ class IterativeHardThresholding:
 
         Parameters
         ----------
-        problem : Problem or BoxedProblem
+        problem : Problem
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
 
@@ -85,7 +85,7 @@ class IterativeHardThresholding:
             No support is evaluated on the way.
         """
         served = with_coefficients(problem, self.name)
-        objective, point = served.base, np.zeros(served.d)
+        objective, point = served.objective, np.zeros(served.d)
         for _ in range(self.max_steps):
             if context.should_stop():
                 break
@@ -100,7 +100,7 @@ class IterativeHardThresholding:
         return Proposal.of(np.flatnonzero(point), 0)
 
 
-def _threshold(problem: Limited, point: FloatArray) -> FloatArray:
+def _threshold(problem: Problem, point: FloatArray) -> FloatArray:
     """The k entries of largest absolute value, all others zero (H_k of the papers), or the projection within limits."""
     kept = largest(sizes(problem, point), problem.k)
     result = np.zeros_like(point)
@@ -108,18 +108,18 @@ def _threshold(problem: Limited, point: FloatArray) -> FloatArray:
     return result
 
 
-def _sure_length(problem: Limited) -> float:
-    objective = problem.base
+def _sure_length(problem: Problem) -> float:
+    objective = problem.objective
     return 1.0 / (objective.steepness * objective.spectral_norm_squared + objective.lam)
 
 
-def _sure_step(problem: Limited, point: FloatArray, gradient: FloatArray) -> FloatArray:
+def _sure_step(problem: Problem, point: FloatArray, gradient: FloatArray) -> FloatArray:
     return _threshold(problem, point - _sure_length(problem) * gradient)
 
 
-def _shortened(problem: Limited, point: FloatArray, gradient: FloatArray, new: FloatArray) -> FloatArray:
+def _shortened(problem: Problem, point: FloatArray, gradient: FloatArray, new: FloatArray) -> FloatArray:
     """``new``, or where the curvature is not bounded and the objective rose the first shorter step that descends."""
-    objective, length = problem.base, _sure_length(problem)
+    objective, length = problem.objective, _sure_length(problem)
     value = objective(point)
     for _ in range(HALVINGS):
         if objective(new) <= value:
@@ -128,7 +128,7 @@ def _shortened(problem: Limited, point: FloatArray, gradient: FloatArray, new: F
     return point
 
 
-def _normalised_step(problem: Limited, point: FloatArray, gradient: FloatArray) -> FloatArray:
+def _normalised_step(problem: Problem, point: FloatArray, gradient: FloatArray) -> FloatArray:
     """A step of the length that minimises the quadratic majoriser along the gradient on the support (eq. 13).
 
     A length mu is sure for the move it makes when mu <= ||move||^2 / curvature(move) (eq. 14).
@@ -154,7 +154,7 @@ def _normalised_step(problem: Limited, point: FloatArray, gradient: FloatArray) 
         length /= SHRINK
 
 
-def _curvature(problem: Limited, move: FloatArray, used: IntArray) -> float:
+def _curvature(problem: Problem, move: FloatArray, used: IntArray) -> float:
     """Upper bound on how far the objective bends along ``move``: smoothness ||A move||^2 + lam ||move||^2."""
     image = move[used] @ problem.AT[used]
     return float(smoothness(problem) * (image @ image) + problem.lam * (move @ move))

@@ -67,7 +67,7 @@ class NewtonSwap:
             return self._search(problem, context)
 
     def _search(self, problem: Problem, context: Context) -> Proposal:
-        if problem.base.is_quadratic:  # which is its own second-order model
+        if problem.objective.is_quadratic:  # which is its own second-order model
             return Proposal.of(_selected(problem, (), context), 1)
         if problem.d > MOST_COLUMNS:
             raise UnsupportedError(

@@ -44,7 +44,7 @@ class OrthogonalMatchingPursuit:
 
         Parameters
         ----------
-        problem : Problem or BoxedProblem
+        problem : Problem
         context : Context
             Only ``should_stop`` is used; the method is deterministic.
 
@@ -54,7 +54,7 @@ class OrthogonalMatchingPursuit:
             Fewer than k columns when the gradient vanishes on all others.
         """
         served = with_coefficients(problem, self.name)
-        objective = served.base
+        objective = served.objective
         norms = np.where(objective.norms > 0.0, objective.norms, 1.0)
         support: list[int] = []
         gradient = objective.gradient(np.zeros(objective.d))

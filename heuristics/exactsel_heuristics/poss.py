@@ -11,7 +11,7 @@ from exactsel_heuristics._pareto_tasks import regression_task
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
-    from exactsel_heuristics._limits import Limited
+    from exactsel.problem.regression import Problem
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class ParetoOptimization:
         check_options(self.name, self.iterations)
         check_isolation(self.isolation)
 
-    def run(self, problem: Limited, context: Context) -> Proposal:
+    def run(self, problem: Problem, context: Context) -> Proposal:
         """Search for ``iterations`` iterations.
 
         Parameters
         ----------
-        problem : Problem or BoxedProblem
+        problem : Problem
         context : Context
             ``seed`` and ``should_stop`` are used; where its ``work`` is limited, iterations end with that, and the
             archive begins with its supports.

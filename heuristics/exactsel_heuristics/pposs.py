@@ -18,7 +18,7 @@ from exactsel_heuristics._pareto_tasks import regression_task
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
-    from exactsel_heuristics._limits import Limited
+    from exactsel.problem.regression import Problem
 
 
 MOST_PROCESSORS = 10_000
@@ -74,12 +74,12 @@ class ParallelParetoOptimization:
             )
         check_isolation(self.isolation)
 
-    def run(self, problem: Limited, context: Context) -> Proposal:
+    def run(self, problem: Problem, context: Context) -> Proposal:
         """Search for ``iterations`` iterations.
 
         Parameters
         ----------
-        problem : Problem or BoxedProblem
+        problem : Problem
         context : Context
             ``seed`` and ``should_stop`` are used.
 
@@ -133,12 +133,12 @@ class AsynchronousParetoOptimization:
         check_batch(self.name, self.batch, self.isolation)
         check_isolation(self.isolation)
 
-    def run(self, problem: Limited, context: Context) -> Proposal:
+    def run(self, problem: Problem, context: Context) -> Proposal:
         """Search for ``iterations`` iterations.
 
         Parameters
         ----------
-        problem : Problem or BoxedProblem
+        problem : Problem
         context : Context
             ``seed`` and ``should_stop`` are used.
 

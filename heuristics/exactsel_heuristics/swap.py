@@ -86,7 +86,7 @@ class SwapLocalSearch:
 
         Parameters
         ----------
-        problem : Problem, GroupedProblem or BoxedProblem
+        problem : Problem
             With groups every exchange of one group for another is tried by a refit in every pass.
         context : Context
             ``start`` and ``should_stop`` are used; the method is deterministic.
@@ -129,11 +129,11 @@ class SwapLocalSearch:
         """Search from the start, and from perturbations of the current supports until the work is done."""
         rng, work, evaluations = context.rng(), context.work, 0
         evaluation = FIT_WORK * problem.n * (problem.k + 1) ** 2 + CALL_WORK
-        if problem.base.is_quadratic:  # in closed form, a row of moves at a time
+        if problem.objective.is_quadratic:  # in closed form, a row of moves at a time
             evaluation = FIT_WORK * problem.k
         pool = np.flatnonzero(problem.root_state == FREE)
         small = replace(self, shortlist=min(self.shortlist, PORTION_SHORTLIST), exhaustive=0)
-        if not problem.base.is_quadratic:  # a shortlist takes a gradient on all columns
+        if not problem.objective.is_quadratic:  # a shortlist takes a gradient on all columns
             evaluation += problem.n * problem.d / (small.shortlist + 1)
         known = [*([context.start] if context.start else []), *context.supports]
         best: tuple[int, ...] = context.start or ()
@@ -151,7 +151,7 @@ class SwapLocalSearch:
         return Proposal.of(best, evaluations, others=[support for support in known[-KEPT:] if support != best])
 
     def _neighbours(self, problem: Problem, support: tuple[int, ...], value: float, context: Context) -> Neighbours:
-        if problem.base.is_quadratic:
+        if problem.objective.is_quadratic:
             return quadratic_neighbours(problem, support, value)
         supports, fits = self._supports(problem, support, context)
         values, count = evaluate(problem, supports, context.should_stop)

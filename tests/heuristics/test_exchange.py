@@ -95,7 +95,7 @@ def test_awkward_problems_are_descended_to_a_support_no_exchange_improves(label,
     """Copies, constants, zeros, scales: nothing is certain of the way, but the end is a local optimum."""
     if problem.kind in ("grouped", "boxed") or problem.units.constraint is not None:
         return
-    if problem.kind == "regression" and not problem.base.is_quadratic:
+    if problem.kind == "regression" and not problem.objective.is_quadratic:
         return
     proposal = ExchangeDescent(starts=20).run(problem, Context(seed=1))
     value, state = problem.fit(proposal.support).value, problem.root_state

@@ -11,7 +11,8 @@ from boxed_cases import LOSSES, allowed_sets, other_case, quadratic_case, smalle
 
 from exactsel import Problem, boxed, registry
 from exactsel.errors import WrongFamilyError
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS
 from exactsel.start.models import starting_models
 from exactsel.start.portfolio import AUTO
 from exactsel.testing.cases import awkward_problems
@@ -79,7 +80,7 @@ def test_proposals_are_models_within_the_limits_and_none_is_better_than_the_best
             support = method.run(problem, Context(seed=seed)).support
             assert len(support) <= problem.k
             fit = problem.fit(support)
-            assert problem.admits(fit.coef)
+            assert problem.coefficient_bounds.admit(fit.coef)
             assert best - room(problem) <= fit.value <= problem.null_objective + room(problem), (seed, method)
 
 
@@ -94,25 +95,25 @@ def test_a_projection_is_the_nearest_point_of_few_columns_within_the_limits():
     for seed, problem in cases(30):
         point = np.random.default_rng(seed).normal(size=problem.d) * 2.0
         kept = largest(sizes(problem, point), problem.k)
-        near = np.zeros(problem.d)
+        near, bounds = np.zeros(problem.d), problem.coefficient_bounds
         near[kept] = within(problem, point)[kept]
         distances = []
         for chosen in itertools.combinations(range(problem.d), problem.k):
             other = np.zeros(problem.d)
-            other[list(chosen)] = np.clip(point, problem.lower, problem.upper)[list(chosen)]
+            other[list(chosen)] = np.clip(point, bounds.lower, bounds.upper)[list(chosen)]
             distances.append(np.sum((other - point) ** 2))
         assert np.sum((near - point) ** 2) <= min(distances) * (1.0 + 1e-12), seed
 
 
 def test_a_decrease_that_is_guaranteed_is_there():
     for seed, problem in cases(30):
-        if problem.base.loss.name == "poisson":
+        if problem.objective.loss.name == "poisson":
             continue  # its curvature has no limit, and what is said of it is a guess
         zero = np.zeros(problem.d)
-        gained = guaranteed_decrease(problem, problem.base.gradient(zero))
+        gained = guaranteed_decrease(problem, problem.objective.gradient(zero))
         assert np.all(gained >= 0.0)
         for j in range(problem.d):
-            assert problem.fit([j]).value <= problem.base(zero) - gained[j] + room(problem), seed
+            assert problem.fit([j]).value <= problem.objective(zero) - gained[j] + room(problem), seed
 
 
 @pytest.mark.parametrize("loss", ["quadratic", *LOSSES])
@@ -122,7 +123,7 @@ def test_limits_that_limit_nothing_change_no_answer(loss):
     z += A[:, 0] - A[:, 3]
     y = {"quadratic": z, "huber": z, "poisson": rng.poisson(np.exp(np.clip(z, -2, 2))).astype(float)}
     problem = Problem(A, y.get(loss, np.sign(z)), 3, loss=loss, lam=0.1)
-    wide = BoxedProblem(problem, np.full(9, -1e12), np.full(9, 1e12))
+    wide = with_bounds(problem, np.full(9, -1e12), np.full(9, 1e12))
     for method in SERVING:
         if "pposs" in method.name:
             continue
@@ -151,8 +152,8 @@ def test_a_portion_of_work_begins_no_oftener_than_there_are_supports(d, k):
 
 def test_the_conformance_kit_knows_limits():
     """All registered methods are tried on them (tests/use/test_methods.py); those that know limits refuse none."""
-    bounded = [problem for _, problem in awkward_problems() if isinstance(problem, BoxedProblem)]
-    assert {problem.base.loss.name for problem in bounded} == {"quadratic", "logistic"}
+    bounded = [problem for _, problem in awkward_problems() if problem.has(COEFFICIENT_BOUNDS)]
+    assert {problem.objective.loss.name for problem in bounded} == {"quadratic", "logistic"}
     assert {problem.units.grouped for problem in bounded} == {False, True}
     for name in ("forward", "swap", "omp", "htp", "iht", "poss", "pposs"):
         method = registry.load("heuristics", name)()

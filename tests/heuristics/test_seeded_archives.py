@@ -8,7 +8,7 @@ from pareto_cases import problem_of
 from samples import sample
 
 from exactsel import ColumnSubsetProblem, Problem
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel_heuristics import Context
 from exactsel_heuristics._pareto_portions import ENTERING, LARGER, portion_of
 from exactsel_heuristics._pareto_tasks import regression_task
@@ -30,7 +30,7 @@ def _drawn(seed, kind):
     if kind == "css":
         problem = ColumnSubsetProblem(A, k)
     elif kind == "boxed":
-        problem = BoxedProblem(base, np.zeros(d), np.full(d, np.inf))
+        problem = with_bounds(base, np.zeros(d), np.full(d, np.inf))
     supports = [tuple(sorted(rng.permutation(d)[: rng.integers(1, k + 1)].tolist())) for _ in range(3)]
     orders = tuple(tuple(rng.permutation(d)[: 2 * k - 1].tolist()) for _ in range(2))
     start, *others = supports

@@ -342,7 +342,7 @@ def test_an_edited_leaf_is_compiled_into_its_callers_anew_and_into_nothing_else(
     environment = {**os.environ, "EXACTSEL_JIT": "1", "EXACTSEL_CACHE_DIR": str(tmp_path / "cache")}
     environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     told = []
-    for text in (leaf, "# a comment\n" + leaf, leaf.replace("SIZE * x", "SIZE - x"), leaf.replace("2.0", "5.0"), leaf):
+    for text in (leaf, leaf.replace("SIZE * x", "SIZE - x"), leaf.replace("2.0", "5.0"), "# a comment\n" + leaf):
         (tmp_path / "leaf_kernels.py").write_text(text)
         done = subprocess.run(
             [sys.executable, "-B", "-c", CALLS],
@@ -354,7 +354,7 @@ def test_an_edited_leaf_is_compiled_into_its_callers_anew_and_into_nothing_else(
         )
         told.append(done.stdout.splitlines())
     assert told == [
-        ["3.0 -1.0", "0 0"], ["3.0 -1.0", "1 1"], ["2.0 -1.0", "0 1"], ["6.0 -1.0", "0 1"], ["3.0 -1.0", "1 1"]
+        ["3.0 -1.0", "0 0"], ["2.0 -1.0", "0 1"], ["6.0 -1.0", "0 1"], ["3.0 -1.0", "1 1"]
     ]  # fmt: skip
 
 
@@ -377,13 +377,13 @@ def test_an_edited_loss_is_never_served_by_the_kernel_of_the_old_one(tmp_path):
     environment = {**os.environ, "EXACTSEL_JIT": "1", "EXACTSEL_CACHE_DIR": str(tmp_path / "cache")}
     environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     told = []
-    for source in (text, text, linear, text):
+    for source in (text, linear, text):
         (tmp_path / "my_loss.py").write_text(source)
         done = subprocess.run(
             [sys.executable, "-B", "-c", USE], env=environment, capture_output=True, text=True, check=True, timeout=300
         )
         told.append(done.stdout.split())
     smooth = 2**0.5 + 10**0.5 - 2
-    assert [float(words[0]) for words in told] == pytest.approx([smooth, smooth, 4.0, smooth])
+    assert [float(words[0]) for words in told] == pytest.approx([smooth, 4.0, smooth])
     assert {words[1] for words in told} == {"3.0"}
-    assert [int(words[2]) for words in told] == [0, 2, 1, 2]
+    assert [int(words[2]) for words in told] == [0, 1, 2]

@@ -15,12 +15,13 @@ from exactsel.kernels.levels import adjusted_dual
 from exactsel.kernels.rows import dual_rows
 from exactsel.losses import Poisson
 from exactsel.losses.adjusted import adjusted
-from exactsel_certificates.exact_poisson import minus_conjugate, poisson_loss
-from exactsel_certificates.poisson import exp_less_line, minus_poisson_conjugate, poisson_values_above
+from exactsel_certificates.losses import exactly, loss_of
+from exactsel_certificates.losses.poisson import exp_less_line
 from exactsel_certificates.scaled import scaled
-from exactsel_certificates.standalone import rows as standalone
+from exactsel_certificates.standalone.losses.poisson import Poisson as ExactPoisson
 
-LOSS = Poisson()
+LOSS, CHECKED, EXACT = Poisson(), exactly(loss_of("poisson")), ExactPoisson(1.0)
+ONE = scaled([1.0])
 U = F(1, 2**53)
 
 
@@ -57,7 +58,7 @@ def rows_of(seed, n=40):
 @pytest.mark.parametrize("seed", sample(6, 300, smoke=2))
 def test_rows_against_fifty_digits(seed):
     y, z = rows_of(seed)
-    above = poisson_values_above(z, y, np.zeros(z.size))
+    above = CHECKED.values_above(z, y, np.zeros(z.size))
     for row, (p, t) in enumerate(zip(z.tolist(), y.tolist(), strict=True)):
         true, value, slope = value_of(p, t), LOSS.point_value(LOSS, p, t), LOSS.point_derivative(LOSS, p, t)
         size = F(value) + F(abs(slope)) * F(abs(p) + abs(t) + abs(slope))
@@ -65,9 +66,9 @@ def test_rows_against_fifty_digits(seed):
         moved = F(math.exp(p) + t) * (8 * U * F(abs(p) + 50)) ** 2
         assert abs(F(value) - true) <= 32 * U * size + moved + F(1, 10**290), (p, t)
         assert true <= F(above[row]) <= true + 200 * U * (size + F(math.exp(p)) + F(abs(t * p)) + F(t)) + F(1, 10**290)
-        exact = poisson_loss(scaled([p]), np.array([t]), None)
+        exact = CHECKED.exact_value(scaled([p]), scaled([t]), ONE)
         assert true <= exact <= true + F(1, 10**40) * (F(math.exp(p)) + abs(F(t) * F(p)) + F(t) * 50) + F(1, 10**390)
-        assert true <= standalone.poisson(F(p), F(t))
+        assert true <= EXACT.value(F(p), F(t))
 
 
 @pytest.mark.parametrize("seed", sample(6, 300, smoke=2))
@@ -85,14 +86,14 @@ def test_dual_values_are_never_above_the_truth(seed):
         size = value + F(abs(b[chosen])) * F(abs(z[chosen]) + y[chosen] + 1)
         assert F(base) >= true - 200 * U * (size + F(b[chosen]) ** 2) - F(1, 10**290)
     G = np.maximum(b, -y)[None]
-    rows, sizes = minus_poisson_conjugate(G, y)
+    rows, sizes = CHECKED.minus_conjugate(G, y)
     for g, t, row, size in zip(G[0].tolist(), y.tolist(), rows[0], sizes[0], strict=True):
         true = minus_conjugate_of(F(g), F(t))
         assert F(row) - 32 * U * F(size) <= true + F(1, 10**290), (g, t)
-        exact = minus_conjugate(F(g), t)
+        exact = CHECKED.exact_minus_conjugate(scaled([g]), scaled([t]), ONE)
         assert exact <= true
         assert true - exact <= F(1, 10**40) * (F(size) + F(t) + 1)
-        assert standalone.counted(F(g), F(t)) <= true
+        assert EXACT.minus_conjugate(F(g), F(t)) <= true
     base, _ = adjusted_dual(adjusted(LOSS, weights, False, z.size), z.copy(), y, b)
     slopes = [max(F(g) / F(w), -F(t)) for g, w, t in zip(b.tolist(), weights.tolist(), y.tolist(), strict=True)]
     each = (F(w) * minus_conjugate_of(g, F(t)) for g, w, t in zip(slopes, weights.tolist(), y.tolist(), strict=True))

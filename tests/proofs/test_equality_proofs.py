@@ -80,7 +80,8 @@ def test_models_that_miss_an_equality_are_rejected(tmp_path):
 def test_the_relaxed_optimum_is_no_model(tmp_path):
     """What costs least without the equalities may not be shown for what meets them."""
     problem, _, proof = proven(portfolio(), tmp_path / "p.exsel")
-    free = problem.fit_in_box(range(6)).coef[proof.model_index] / problem.preparation.made.scale[proof.model_index]
+    free, scale = problem.coefficient_bounds.fit_within(np.arange(6)).coef, problem.preparation.made.scale
+    free = free[proof.model_index] / scale[proof.model_index]
     assert rejected(problem, replace(proof, model_value=free * 0.9, upper=1.0))
 
 

@@ -25,7 +25,8 @@ from exactsel_certificates.formula import Instance
 from exactsel_certificates.group_counting import GroupCounting, _doubtful, _norms, _not_run
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.semidefinite import Semidefinite
-from exactsel_certificates.standalone.counting import eliminated, whole
+from exactsel_certificates.standalone.algebra import whole
+from exactsel_certificates.standalone.counting import eliminated
 from exactsel_certificates.standalone.group_counting import holds
 
 SEEDS = st.integers(0, 10**7)

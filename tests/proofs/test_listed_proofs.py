@@ -23,13 +23,13 @@ from exactsel_certificates.container import CLOSE, COUNTED, MINORANT, USE, Malfo
 from exactsel_certificates.formula import objective
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.levels import find_levels
+from exactsel_certificates.losses import loss_of
 from exactsel_certificates.minorant import minorant
 from exactsel_certificates.minorant_regions import BelowMinorant, MinorantRegions
 from exactsel_certificates.points import Points
 from exactsel_certificates.row_curvature import curvatures, values_and_slopes
-from exactsel_certificates.standalone import Beyond, Malformed, check
+from exactsel_certificates.standalone import LOSSES, Beyond, Malformed, check
 from exactsel_certificates.standalone import estimate as second_estimate
-from exactsel_certificates.standalone import minorant as second
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves
 
 TINY = 1e-12
@@ -105,7 +105,8 @@ def test_curvatures_of_rows_hold_on_their_intervals():
     for _ in range(1500):
         loss, z, y, low, high = random_row(rng)
         delta = getattr(loss, "delta", np.inf)
-        w = float(curvatures(loss.name, delta, *(np.array([v]) for v in (z, y, low, high)))[0])
+        checked = loss_of(loss.name, delta)
+        w = float(curvatures(checked, *(np.array([v]) for v in (z, y, low, high)))[0])
         near = z + np.array([-1e-3, 1e-3])
         grid = [t for t in np.concatenate([np.linspace(low, high, 60), near]) if low <= t <= high]
         smallest = float(min((secant(loss, t, z, y) for t in grid if abs(t - z) > 1e-4), default=np.inf))
@@ -115,10 +116,11 @@ def test_curvatures_of_rows_hold_on_their_intervals():
         assert w >= 0.97 * min(smallest, bend) - 1e-9 or loss.name == "huber"
         # The second checker's, in fractions, which rounds less.
         exactly = [Fraction(v) for v in (z, low, high, y)]
-        row = second.huber(Fraction(delta), *exactly) if loss.name == "huber" else second.logistic_row(*exactly)
+        row = LOSSES[loss.name](delta).tangent(*exactly)
+        assert row is not None
         assert float(row[2]) <= smallest + 1e-10
         assert w <= float(row[2]) + 1e-9
-        value, slope = values_and_slopes(loss.name, delta, np.array([z]), np.array([y]))
+        value, slope = values_and_slopes(checked, np.array([z]), np.array([y]))
         assert float(row[0]) == pytest.approx(value[0], rel=1e-14)
         assert float(row[1]) == pytest.approx(slope[0], rel=1e-14)
 
@@ -178,7 +180,7 @@ def check_minorant(seed, folder, monkeypatch):
             x = coef
             if about.intercept:
                 z = (about.A @ coef)[None]
-                x = np.append(coef, find_levels(about.loss, about.delta, about.y, about.weights, z)[0])
+                x = np.append(coef, find_levels(about.formulas, about.y, about.weights, z)[0])
             true = objective(about, coef)
             assert true > level or value_of(q, x) <= true * (1 + 1e-11)
     return 1, accepted

@@ -31,6 +31,7 @@ from exactsel_certificates.near import FARTHEST, NearColumns
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.standalone import check
 from exactsel_certificates.standalone import near as standalone_near
+from exactsel_certificates.standalone.losses import LOSSES
 from exactsel_certificates.standalone.regression import Regression
 from exactsel_certificates.walk import IN
 
@@ -125,7 +126,7 @@ def test_both_checkers_call_the_same_columns_near(seed):
     rng, problem = np.random.default_rng(seed), nearly_independent(seed)
     instance = Instance(problem.A, problem.y, problem.k, "quadratic", 0.0)
     first = NearColumns(instance, RigorousBounds(instance), np.zeros(0))
-    r = Regression(problem.A.tolist(), problem.y.tolist(), problem.k, "quadratic", 0.0, 1.0)
+    r = Regression(problem.A.tolist(), problem.y.tolist(), problem.k, LOSSES["quadratic"](1.0), 0.0)
     second = standalone_near.NearColumns(r, Fraction(0), [])
     columns = rng.permutation(problem.d)[: rng.integers(1, problem.d + 1)].tolist()
     others, j = columns[:-1], columns[-1]

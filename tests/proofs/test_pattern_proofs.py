@@ -16,6 +16,8 @@ from exactsel_certificates.container import CLOSE, COUNTED, FIRST_POINT, MINORAN
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.patterns import patterns_of
 from exactsel_certificates.standalone import patterns as second_patterns
+from exactsel_certificates.standalone.losses.logistic import Logarithms
+from exactsel_certificates.standalone.rows import UNIT
 from exactsel_certificates.standalone.work import TooMuch
 
 RESTRICTED = ("", *(kind for kind in KINDS if "groups" not in kind))
@@ -159,8 +161,8 @@ def test_a_set_left_out_and_a_table_too_high_are_found(monkeypatch):
         return None if made is None else replace(made, table=made.table * 1.5 + 0.1 * (made.table > 0))
 
     monkeypatch.setattr("exactsel_certificates.pattern_regions.patterns_of", higher)
-    logarithm = second_patterns.Logarithms.__missing__
-    monkeypatch.setattr(second_patterns.Logarithms, "__missing__", lambda self, x: 3 * logarithm(self, x) // 2)
+    logarithm = Logarithms.__missing__
+    monkeypatch.setattr(Logarithms, "__missing__", lambda self, x: 3 * logarithm(self, x) // 2)
     for instance, best in known:
         found.update({f"table {i}": said for i, said in enumerate(wrong(instance, best))})
     assert min(found[what] for what in ("left out 0", "left out 1", "table 0", "table 1")) > 0
@@ -171,10 +173,10 @@ def test_room_for_rounding_holds_sums_of_any_order():
     A = (rng.random((4000, 6)) < 0.4).astype(float)
     instance = Instance(A, np.where(rng.random(4000) < 0.5, 1.0, -1.0), 3, "logistic", 1.0)
     made = patterns_of(instance, [], list(range(6)))
-    exact = second_patterns.Logarithms()
+    exact = Logarithms()
     for chosen in combinations(range(6), 3):
         weights = np.bincount(made.codes(chosen), made.weights, 16).astype(int).reshape(-1, 2).tolist()
-        total = sum(exact[p + m] - exact[p] - exact[m] for p, m in weights) / second_patterns.UNIT
+        total = sum(exact[p + m] - exact[p] - exact[m] for p, m in weights) / UNIT
         assert abs(made.sum_of(chosen) - total) <= made._room(3)
         assert made._room(3) < 1e-9
 

@@ -62,7 +62,7 @@ CASES = {
     "counts with an intercept": ((5, 9, 12), {"k": 2, "lam": 1e-3, "intercept": True, "weighted": True}, "counted"),
     "a walk over groups": ((6, 20, 10), {"k": 2, "lam": 0.05, "paired": True}, "explored"),
     "no ridge, another loss": ((7, 40, 6, "logistic"), {"k": 2, "lam": 0.0, "loss": "logistic"}, Discarded),
-    "a search inside the kernel": ((1, 40, 14, "logistic"), {"k": 5, "lam": 0.3, "loss": "logistic"}, "below"),
+    "a search inside the kernel": ((1, 30, 11, "logistic"), {"k": 4, "lam": 0.3, "loss": "logistic"}, "below"),
 }
 
 

@@ -78,7 +78,8 @@ def test_a_curvature_is_accepted_only_if_the_rest_is_convex(seed):
     direction = rng.uniform(0.1, 1.0, d)
     scale = 1.0 / np.sqrt(direction)
     largest = float(np.linalg.eigvalsh(H * np.outer(scale, scale))[0])
-    other = standalone.Regression(instance.A.tolist(), instance.y.tolist(), 1, "quadratic", instance.lam, 1.0)
+    quadratic = standalone.LOSSES["quadratic"](1.0)
+    other = standalone.Regression(instance.A.tolist(), instance.y.tolist(), 1, quadratic, instance.lam)
     for factor in (0.5, 1 - 1e-6, 1 - 1e-13, 1 - 1e-15, 1.0, 1 + 1e-15, 1 + 1e-13, 1 + 1e-6):
         D = factor * largest * direction
         if not leaves_convex(instance, D):

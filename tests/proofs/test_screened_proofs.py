@@ -15,7 +15,7 @@ from sparse_cases import brute_force, drawn, drawn_limits, on_demand
 from exactsel import Problem, solve, verify
 from exactsel.bounds.column_bounds import column_bounds
 from exactsel.cli.main import cli
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.proofs.instance import checked_instance_of
 from exactsel.solving import screening
 from exactsel_certificates import __main__ as command
@@ -40,7 +40,7 @@ ROOM, ROOM_WITHIN_LIMITS = 1e-12, 1e-9
 def problems(A, y, k, options, limits):
     """The problem on sparse columns, and on a table."""
     sparse, table = (Problem.prepared(data, y, k, **options) for data in (scipy.sparse.csc_matrix(A), A))
-    return (sparse, table) if limits is None else (BoxedProblem(sparse, *limits), BoxedProblem(table, *limits))
+    return (sparse, table) if limits is None else (with_bounds(sparse, *limits), with_bounds(table, *limits))
 
 
 def sides_of(limits):
@@ -65,7 +65,7 @@ def drawn_problem(request):
     return draw
 
 
-@pytest.mark.parametrize("seed", sample(150, 3000, smoke=10))
+@pytest.mark.parametrize("seed", sample(100, 3000, smoke=10))
 def test_bounds_of_both_checkers_hold_and_are_those_of_the_reference(seed, drawn_problem, on_demand):
     A, y, k, options, limits = drawn_problem(seed)
     rng = np.random.default_rng(seed)
@@ -105,7 +105,7 @@ def test_bounds_of_both_checkers_hold_and_are_those_of_the_reference(seed, drawn
             assert float(exact[1]) == pytest.approx(min(each, default=np.inf), **near)
 
 
-@pytest.mark.parametrize("seed", sample(60, 1500, smoke=6))
+@pytest.mark.parametrize("seed", sample(40, 1500, smoke=6))
 def test_both_checkers_verify_what_a_search_proves_and_nothing_more(
     seed, drawn_problem, on_demand, tmp_path, monkeypatch
 ):

@@ -12,9 +12,9 @@ from hand_written import CLOSE, EIGENVALUES, SPLIT_IN, USE, written
 from standalone_says import HUGE, established
 from tiny_problems import Case, fitted, random_case
 
-from exactsel_certificates.standalone import Regression, rows, semidefinite
+from exactsel_certificates.standalone import LOSSES, Regression, semidefinite
 from exactsel_certificates.standalone.algebra import as_float, inverse_root, near, positives, root
-from exactsel_certificates.standalone.rows import entropy, logistic
+from exactsel_certificates.standalone.losses.logistic import entropy, softplus
 
 
 def test_roots_and_roundings():
@@ -36,15 +36,15 @@ def test_logarithms_are_rounded_outwards():
     assert half - F(1, 10**39) <= entropy(F(1, 2)) <= half + F(1, 10**40)
     assert -F(1, 10**40) <= entropy(F(0)) <= 0
     for t in (F(0), F(1), F(-1), F(300), F(-300), F(10) ** 400, -(F(10) ** 400), F(1, 3)):
-        value = logistic(t)
+        value = softplus(t)
         assert value >= max(t, 0)
         assert abs(float(value - max(t, 0)) - math.log1p(math.exp(-min(float(min(abs(t), F(10**4))), 700)))) <= 1e-15
-    assert half <= logistic(F(0)) <= half + F(1, 10**39)
+    assert half <= softplus(F(0)) <= half + F(1, 10**39)
 
 
 def test_the_fit_is_the_least_of_all():
     case = random_case(random.Random("fit"), "quadratic")._replace(k=2, groups=[], force_in=[], force_out=[])
-    r = Regression(case.A, case.y, 2, "quadratic", case.lam, 1.0, case.weights, case.level, (), case.scale)
+    r = Regression(case.A, case.y, 2, LOSSES["quadratic"](1.0), case.lam, case.weights, case.level, (), case.scale)
     everything = {*range(len(case.A[0]))}
     assert r.at_fit(everything, set(), [], False) == fitted(case, sorted(everything)).value
 
@@ -102,5 +102,5 @@ def test_signs_of_eigenvalues():
 def test_predictions_beyond_doubles_have_some_intercept(loss, far):
     y = {"huber": [1, 2, 3], "poisson": [0, 2, 3]}.get(loss, [1, 1, -1])
     z = [F(far) * F(v) for v in (11, 23, 37)]
-    found = rows.intercept(loss, F(1), z, [F(v) for v in y], [F(1), F(10) ** 30, F(1, 10**30)])
+    found = LOSSES[loss](1.0).intercept(z, [F(v) for v in y], [F(1), F(10) ** 30, F(1, 10**30)])
     assert isinstance(found, F)

@@ -19,6 +19,7 @@ from tiny_problems import Case, optimum
 from exactsel_certificates.standalone import arrays
 from exactsel_certificates.standalone.__main__ import main
 from exactsel_certificates.standalone.arrays import Unreadable, numbers_of, read_instance
+from exactsel_certificates.standalone.constraints import READERS
 
 ORDERS = "<>"
 REALS = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
@@ -290,7 +291,7 @@ ODD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", arrays.KNOWN)
+@pytest.mark.parametrize("name", [*arrays.KNOWN, *READERS])
 @pytest.mark.parametrize("problem", ["regression", "css"])
 def test_any_array_under_any_name(files, capfd, name, problem):
     codes = []

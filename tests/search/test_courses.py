@@ -148,11 +148,11 @@ def test_time_that_runs_out_inside_a_batch_leaves_no_trace(clock):
     stopped = 0
     for calls in (1, 2, 4):
         bound = Stopping(calls, clock)
-        state = pool_search.PoolState.begun(problem, result.upper, wide_tau(problem))
-        near = list_on(problem, result, state, 1000, Settings(bound=bound, time_limit=5.0), ())
+        state = pool_search.SolutionPool.begun(problem, result.upper, wide_tau(problem))
+        near = list_on(result, state, 1000, Settings(bound=bound, time_limit=5.0), ())
         assert near.termination == "time_limit"
         stopped += near.regions > 0
-        again = list_on(problem, result, state, 1000, Settings(bound="apg"), ())
+        again = list_on(result, state, 1000, Settings(bound="apg"), ())
         assert listed(again) == listed(whole)
     assert stopped > 0
 

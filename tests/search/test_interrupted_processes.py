@@ -91,10 +91,10 @@ sys.meta_path.insert(0, Waiting())
 
 @posix
 class TestProcesses:
-    @pytest.mark.parametrize(
-        "module", ["exactsel.cli.output", "exactsel.cli.solve", "numpy", "numba", "exactsel.solving.solver"]
-    )
-    @pytest.mark.parametrize("stay", ["stay_in_python", "stay_in_c"])
+    @pytest.mark.parametrize(("module", "stay"), [
+        ("exactsel.cli.output", "stay_in_python"), ("exactsel.cli.solve", "stay_in_c"), ("numpy", "stay_in_python"),
+        ("numba", "stay_in_python"), ("numba", "stay_in_c"), ("exactsel.solving.solver", "stay_in_python"),
+    ])  # fmt: skip
     def test_while_a_module_is_imported(self, module, stay):
         process = Process("solve", TRAP, "--quiet", before=IMPORTING.format(module=module, stay=stay))
         assert process.interrupted() == ENDED

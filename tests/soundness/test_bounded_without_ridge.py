@@ -24,7 +24,7 @@ from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import verify
 from exactsel_certificates.container import read_proof
 from exactsel_certificates.radii import MODEL_RADIUS, within_scope
-from exactsel_certificates.standalone import limits, regression
+from exactsel_certificates.standalone import LOSSES, limits, regression
 
 
 def separate(A, y, intercept):
@@ -185,7 +185,7 @@ def test_both_checkers_speak_of_no_fewer_models_than_they_say(seed):
     prepared = instance_of(problem).plain
     first = within_scope(replace(prepared, lam=0.0)).size
     second = limits.sizes_in_scope(
-        regression.Regression(A.tolist(), y.tolist(), d, loss, 0.0, 1.0, weights.tolist(), level)
+        regression.Regression(A.tolist(), y.tolist(), d, LOSSES[loss](1.0), 0.0, weights.tolist(), level)
     )
     for j in range(d):
         w, a, t = ([F(float(v)) for v in values] for values in (weights, A[:, j], y))

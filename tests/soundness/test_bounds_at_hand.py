@@ -170,12 +170,19 @@ def test_a_search_without_time_has_one(loss, tmp_path):
     assert above > tried // 2
 
 
-def test_time_is_kept_for_it_while_kernels_are_compiled():
-    with Watch(3600.0, gives_up=True, early=3600.0) as watch:
+def test_time_is_kept_for_it_while_kernels_are_compiled(clock):
+    """Each watch is begun well before its early end: its thread would raise the flag at once after it."""
+    with Watch(3600.0, gives_up=True, early=600.0) as watch:
+        assert not watch.over
+        clock.jump(3100.0)
         assert watch.over
         assert watch.reason == "time_limit"
-    with Watch(3600.0, gives_up=True, early=3600.0) as watch:
+    with Watch(3600.0, gives_up=True, early=600.0) as watch:
         watch.keep_result()
+        clock.jump(3100.0)
         assert not watch.over
-    with Watch(3600.0, early=3600.0) as watch:
+        clock.jump(600.0)
+        assert watch.stopped
+    with Watch(3600.0, early=600.0) as watch:
+        clock.jump(3100.0)
         assert not watch.over

@@ -15,6 +15,7 @@ from scipy.optimize import minimize, nnls
 from scipy.special import xlogy
 
 from exactsel import (
+    GroupedProblem,
     InputError,
     Problem,
     UnsupportedError,
@@ -26,6 +27,7 @@ from exactsel import (
 from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.boxed import BoxedBound, outwards
 from exactsel.cli.main import cli
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS, FREE_COEFFICIENTS
 from exactsel.sklearn import BestSubsetCV
 from exactsel.studies.compare import compare
 from exactsel.studies.crossval import cross_validate, random_folds
@@ -37,17 +39,19 @@ def test_what_a_column_gains(seed):
     problem, rng = quadratic_case(seed), np.random.default_rng([seed, 47])
     columns = np.arange(problem.d)
     slopes = 3.0 * rng.standard_normal(problem.d)
-    gains, lam = problem.gains(slopes, columns), problem.base.lam
+    bounds, lam = problem.coefficient_bounds, problem.objective.lam
+    gains = bounds.gains(slopes, columns)
     for j in columns:
         far = (1.0 + abs(slopes[j])) / lam  # no coefficient beyond this gains anything more
-        low, high = max(problem.lower[j], -far), min(problem.upper[j], far)
+        low, high = max(bounds.lower[j], -far), min(bounds.upper[j], far)
         w = np.linspace(low, high, 20001)
         most = np.max(slopes[j] * w - 0.5 * lam * w * w)
         assert most <= gains[j] * (1.0 + 1e-12) + 1e-300
         assert gains[j] <= most + 1e-4 * (1.0 + abs(most))
     x = rng.standard_normal(problem.d)
-    _, q = problem.dual(x, columns)
-    assert np.all(q >= 2.0 * lam * problem.gains(-(problem.AT.T.T @ (problem.AT.T @ x - problem.base.y)), columns))
+    _, q = bounds.dual(x, columns, problem.units)
+    slopes = -(problem.AT @ (problem.AT.T @ x - problem.objective.y))
+    assert np.all(q >= 2.0 * lam * bounds.gains(slopes, columns))
 
 
 @pytest.mark.parametrize("seed", sample(30, 1000, smoke=3))
@@ -111,8 +115,8 @@ def test_signs_make_a_difference():
     assert 1 not in signed.support
     assert np.all(signed.coef >= 0.0)
     some = boxed(free, ["dose_*"], [("x_7", -0.1, 0.1)])
-    assert some.lower.tolist() == [0.0] * 6 + [-np.inf, -0.1] + [-np.inf] * 4
-    assert some.upper[7] == 0.1
+    assert some.coefficient_bounds.lower.tolist() == [0.0] * 6 + [-np.inf, -0.1] + [-np.inf] * 4
+    assert some.coefficient_bounds.upper[7] == 0.1
     assert len({free.hash, some.hash, boxed(free, "all").hash}) == 3
     assert some.replace(k=2).k == 2
 
@@ -137,9 +141,9 @@ def test_what_does_not_go_together_is_said(tmp_path):
         with pytest.raises(InputError, match=words):
             boxed(plain, **options)
     problem = boxed(plain, "all")
-    with pytest.raises(InputError, match="a BoxedProblem was given"):
+    with pytest.raises(InputError, match="a Problem with bounds was given"):
         boxed(problem, "all")
-    assert boxed(plain, 2).lower.tolist() == [-np.inf, -np.inf, 0.0, -np.inf]
+    assert boxed(plain, 2).coefficient_bounds.lower.tolist() == [-np.inf, -np.inf, 0.0, -np.inf]
     with pytest.raises(UnsupportedError):
         solve(problem, bound="apg", signals=())
     with pytest.raises(UnsupportedError, match="signs or bounds"):
@@ -317,3 +321,21 @@ def test_limits_in_the_units_of_the_curvature_are_never_narrower(size, scale):
     assert low[1] == high[1] == 0.0
     assert high[0] == -low[0] > 0.0
     assert high[0] == np.inf or Fraction(high[0]) >= Fraction(size) * Fraction(scale)
+
+
+def test_bounds_stay_with_the_problem():
+    """Whatever else of it changes: a copy without them would admit models that they exclude."""
+    rng = np.random.default_rng(7)
+    A, y = rng.standard_normal((30, 6)), rng.standard_normal(30)
+    plain = Problem(A, y, 3, lam=0.5)
+    bounded = boxed(plain, "all")
+    grouped = GroupedProblem(bounded, [0, 0, 1, 1, 2, 2])
+    others = [bounded.replace(k=2), bounded.replace(lam=1.0), bounded.choosing(plain.units, 2), grouped]
+    for problem in [*others, bounded.limited([0, 0, 1, 1, 2, 2], 1), grouped.replace(k=1)]:
+        assert problem.has(COEFFICIENTS | COEFFICIENT_BOUNDS)
+        assert not problem.has(FREE_COEFFICIENTS)
+        assert np.all(problem.fit(range(problem.d)).coef >= 0.0)
+        assert problem.hash != problem.without_coefficient_bounds.hash
+        assert problem.without_coefficient_bounds.has(FREE_COEFFICIENTS)
+        assert problem.objective is problem.without_coefficient_bounds.objective
+    assert plain.without_coefficient_bounds is plain

@@ -75,8 +75,9 @@ def test_names_of_groups_stand_for_their_columns():
     A, y = np.random.default_rng(6).standard_normal((20, 5)), np.arange(20.0)
     names = ["u", "v", "w", "x", "z"]
     groups = GroupedProblem(Problem(A, y, 2, lam=0.5, feature_names=names), {"first": ["u", "w"], "last": ["v"]})
-    assert boxed(groups, ["first", "z"]).lower.tolist() == [0.0, -np.inf, 0.0, -np.inf, 0.0]
-    assert boxed(groups, [1], [("x", -1.0, 2.0)]).lower.tolist() == [-np.inf, 0.0, -np.inf, -1.0, -np.inf]
+    assert boxed(groups, ["first", "z"]).coefficient_bounds.lower.tolist() == [0.0, -np.inf, 0.0, -np.inf, 0.0]
+    bounds = boxed(groups, [1], [("x", -1.0, 2.0)]).coefficient_bounds
+    assert bounds.lower.tolist() == [-np.inf, 0.0, -np.inf, -1.0, -np.inf]
     assert "at most k of 4 groups" in boxed(groups, "all").objective_text
     again = boxed(groups, "all").replace(k=1)
     assert (again.k, again.hash != boxed(groups, "all").hash) == (1, True)

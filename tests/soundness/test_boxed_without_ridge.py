@@ -17,7 +17,7 @@ from scipy.optimize import lsq_linear, nnls
 
 from exactsel import GroupedProblem, Problem, boxed, solve
 from exactsel.bounds.boxed_fit import BOUNDED_MODELS
-from exactsel.problem.boxed import independent
+from exactsel.problem.coefficient_bounds import independent
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import problem_hash, verify
 from exactsel_certificates.container import parse_proof, read_proof
@@ -60,7 +60,7 @@ def test_intercept_weights_and_scaling(seed, tmp_path):
         matrix = centred[:, chosen] / length[chosen]
         if not finite:
             return 0.5 * float(nnls(matrix, off)[1]) ** 2
-        limits = (problem.given_lower[chosen] * length[chosen], problem.given_upper[chosen] * length[chosen])
+        limits = [side[chosen] * length[chosen] for side in problem.given_bounds]
         return float(lsq_linear(matrix, off, limits, method="bvls", tol=1e-14).cost)
 
     best = min(least([*chosen]) for chosen in itertools.combinations(range(5), k))
@@ -90,7 +90,7 @@ def test_groups_that_depend_on_each_other(seed, tmp_path):
     assert result.reached
     assert result.lower <= best + 1e-10 * problem.null_objective
     assert result.upper == pytest.approx(best, rel=1e-7)
-    assert (result.valid_for == "") == (seed % 2 == 0) or independent(problem.without_coefficient_bounds)
+    assert (result.valid_for == "") == (seed % 2 == 0) or independent(problem.objective)
     check_proofs(problem, tmp_path / "run.exsel", best, problem.null_objective)
 
 

@@ -281,7 +281,7 @@ def test_places_are_filled_within_signs():
     problem = boxed(Problem(A, y, 2, lam=1.0, force_out=[0]), "all")
     found = run("swap", problem)
     assert 1 in found.support
-    assert problem.admits(found.prepared.coef)
+    assert problem.coefficient_bounds.admit(found.prepared.coef)
 
 
 def test_what_is_proposed_stays_where_demands_allow_it():

@@ -68,7 +68,7 @@ def test_equalities_name_features():
 def test_equalities_that_follow_from_others_are_left_out():
     twice = [({"a": 2, "b": 2}, 1.0), ({"a": 1, "b": 1}, 0.5)]
     problem = boxed(portfolio(), equalities=twice)
-    assert problem.base.equalities.rows.shape == (1, 8)
+    assert problem.objective.equalities.rows.shape == (1, 8)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.rigorous import RigorousBounds
+from exactsel_certificates.standalone.losses import LOSSES
 from exactsel_certificates.standalone.regression import Regression
 from exactsel_certificates.standalone.strong import StrongColumns as Exactly
 from exactsel_certificates.strong import StrongColumns as Checked
@@ -271,7 +272,9 @@ def test_no_region_with_a_better_model_is_closed_here_or_by_a_checker(cases):
             continue
         instance = instance_of(problem)
         S, C = ({*np.flatnonzero(state == kind).tolist()} for kind in (IN, FREE))
-        regression = Regression(instance.A.tolist(), instance.y.tolist(), problem.k, "quadratic", problem.lam, 1.0)
+        regression = Regression(
+            instance.A.tolist(), instance.y.tolist(), problem.k, LOSSES["quadratic"](1.0), problem.lam
+        )
 
         def said(at, problem=problem, state=state, strong=strong, tau=tau, instance=instance, S=S, C=C, r=regression):
             return (

@@ -22,6 +22,7 @@ from exactsel_certificates.formula import Instance, objective
 from exactsel_certificates.radii import LONG, radii
 from exactsel_certificates.regions import FIRST_POINT, RegressionRegions
 from exactsel_certificates.standalone.limits import sizes
+from exactsel_certificates.standalone.losses import LOSSES as EXACT
 from exactsel_certificates.standalone.regression import Regression
 from exactsel_certificates.walk import Leaves
 
@@ -100,7 +101,7 @@ def test_no_model_that_counts_has_larger_coefficients(attacks, seed):
     instance = Instance(A, y, A.shape[1], case.loss, case.lam, delta, intercept=case.intercept)
     found = radii(instance, np.zeros(A.shape[1]))
     units = np.maximum(np.linalg.norm(A, axis=0), 1e-9)
-    slow = Regression(A.tolist(), y.tolist(), A.shape[1], case.loss, case.lam, delta, level=case.intercept)
+    slow = Regression(A.tolist(), y.tolist(), A.shape[1], EXACT[case.loss](delta), case.lam, level=case.intercept)
     limits = found.size, np.array([float(size) for size in sizes(slow, {})])
     for size in limits:
         for j in np.flatnonzero(size):
@@ -141,7 +142,7 @@ def test_one_of_two_long_columns_that_say_the_same_is_proven(attacks, loss, rati
 @pytest.mark.parametrize("size", [1e100, 1e200, 1e300, -1e300])
 def test_limits_around_a_point_beyond_doubles_are_those_of_the_ridge(size):
     A, y = [[1e6, 1.0], [1e6, -2.0], [-2e6, 0.5], [3e6, 0.1]], [1.0, -1.0, 1.0, -1.0]
-    found = sizes(Regression(A, y, 2, "squared_hinge", 1e-3, 1.0), {0: Fraction(size)})
+    found = sizes(Regression(A, y, 2, EXACT["squared_hinge"](1.0), 1e-3), {0: Fraction(size)})
     assert all(bool(v * v >= 2 * 4 / Fraction(1e-3)) for v in found)
 
 

@@ -85,7 +85,7 @@ def check_minorant(seed):
         assert np.all(z >= below.low - room)
         assert np.all(z <= below.high + room)
         scaled = x / below.scale
-        assert 0.5 * scaled @ q.H @ scaled - q.h @ scaled <= below.level + 1e-9 * upper
+        assert 0.5 * scaled @ q.H @ scaled - q.h @ scaled <= below.threshold + 1e-9 * upper
         if problem.intercept and rng.random() < 0.5:
             # Any intercept with which P is not above the level will do, not the best alone.
             moved = z + (below.high - below.low).max() * rng.normal(size=1)

@@ -187,8 +187,15 @@ class TestProofs:
         stored = dict(np.load(file)) | {"not_both": np.array(["b, a", "b, c", "e,d"])}
         np.savez(tmp_path / "held.npz", **stored)
         proof = str(tmp_path / "run.exsel")
-        for words in ([proof, file, "--not-both", str(tmp_path / "names.txt")], [proof, str(tmp_path / "held.npz")]):
-            assert first_checker(words) == second_checker(words) == 0
+        named = ["--not-both", "a,b", "--not-both", "c, b", "--not-both", "4,3"]
+        for words in (["--not-both", str(tmp_path / "names.txt")], named):
+            assert first_checker([proof, file, *words]) == second_checker([proof, file, *words]) == 0
+        assert first_checker([proof, str(tmp_path / "held.npz")]) == 0
+        assert second_checker([proof, str(tmp_path / "held.npz")]) == 0
+        for words in (named[:-2], ["--not-both", "a,b,c", *named[-2:]]):
+            assert first_checker([proof, file, *words]) == second_checker([proof, file, *words]) == 3
+        for words in (["--not-both", "a,nobody"], ["--not-both", "a"], ["--not-both", "a,"]):
+            assert first_checker([proof, file, *words]) == second_checker([proof, file, *words]) == 2
         for lines in ("a\n", "a, a\n", "a, nobody\n", "a, 99\n"):
             (tmp_path / "wrong.txt").write_text(lines)
             words = [proof, file, "--not-both", str(tmp_path / "wrong.txt")]

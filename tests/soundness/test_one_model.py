@@ -11,6 +11,7 @@ from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import verify
 from exactsel_certificates.container import read_proof
 from exactsel_certificates.given import GivenInstance, fitted_by_none, objective_above
+from exactsel_certificates.standalone.losses import LOSSES
 from exactsel_certificates.standalone.regression import Regression
 
 N = 12
@@ -122,7 +123,7 @@ def test_counts_it_does_not_fit_cost_something():
         assert not fitted_by_none(instance)
         if any(y):
             assert objective_above(instance, np.zeros(1)) > 0.0
-            assert Regression(A.tolist(), y, 1, "poisson", 1.0, 1.0, weights, intercept).objective({}) > 0
+            assert Regression(A.tolist(), y, 1, LOSSES["poisson"](1.0), 1.0, weights, intercept).objective({}) > 0
     ignored = GivenInstance(
         A, np.array([2.0, 2.0, 2.0, 5.0]), 1, "poisson", 1.0, intercept=True, weights=np.array([1.0, 2.0, 3.0, 0.0])
     )

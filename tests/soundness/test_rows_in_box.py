@@ -40,7 +40,7 @@ def objective(base, coef):
 
 def models(rng, problem, columns):
     """Models of the region, the best one as far as another solver finds it among them."""
-    base, lower, upper = problem.base, problem.lower, problem.upper
+    base, lower, upper = problem.objective, problem.coefficient_bounds.lower, problem.coefficient_bounds.upper
     matrix = np.vstack([base.AT[columns].T, np.sqrt(base.lam) * np.eye(columns.size)])
     target = np.concatenate([base.y, np.zeros(columns.size)])
     tight = lower[columns] == upper[columns]
@@ -62,15 +62,13 @@ def test_no_model_of_the_region_is_below_it(monkeypatch, part, kind):
     rng, near = np.random.default_rng(50 + part), 0
     for _ in range(300):
         problem = drawn(rng)
-        base = problem.base
+        base, bounds = problem.objective, problem.coefficient_bounds
         columns = np.flatnonzero(rng.random(base.d) < 0.8)
         region = [*models(rng, problem, columns)]
         truth = min(objective(base, coef) for coef in region)
         for curvature in (np.zeros(base.d), np.full(base.d, base.lam)):
-            for coef in (*region, polished(problem, region[0], columns), rng.standard_normal(base.d)):
-                bound = bound_from_rows(problem, coef, columns, curvature)
+            for coef in (*region, polished(bounds, region[0], columns), rng.standard_normal(base.d)):
+                bound = bound_from_rows(bounds, coef, columns, curvature)
                 assert not np.isfinite(bound) or Fraction(bound) <= truth
-        near += bound_from_rows(problem, polished(problem, region[0], columns), columns, curvature) >= truth * (
-            1 - 1e-6
-        )
+        near += bound_from_rows(bounds, polished(bounds, region[0], columns), columns, curvature) >= truth * (1 - 1e-6)
     assert near > (150 if kind is np.longdouble else 100), "the bound of a fit is worth something"

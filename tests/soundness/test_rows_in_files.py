@@ -143,7 +143,7 @@ def test_a_minorant_sums_all_rows(monkeypatch):
     parts = minorants.minorant(problem.objective, 1e3, np.zeros(4))
     assert whole is not None
     assert parts is not None
-    assert parts.level == pytest.approx(whole.level, rel=1e-9)
+    assert parts.threshold == pytest.approx(whole.threshold, rel=1e-9)
     assert pytest.approx(whole.quadratic.H, rel=1e-9) == parts.quadratic.H
 
 

@@ -11,7 +11,7 @@ from sparse_cases import brute_force, drawn, drawn_limits, on_demand
 
 from exactsel import Problem, UnsupportedError, best_model, boxed, certify, solve, solve_path, verify
 from exactsel.bounds.column_bounds import column_bounds
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.sklearn import BestSubsetRegressor
 from exactsel.solving import screening
 from exactsel.studies import heuristics
@@ -30,7 +30,7 @@ def limited(seed):
     limits = drawn_limits(seed, A.shape[1])
     table, sparse = (Problem.prepared(data, y, k, **options) for data in (A, scipy.sparse.csc_matrix(A)))
     assert sparse.objective.on_demand
-    return BoxedProblem(table, *limits), BoxedProblem(sparse, *limits), k
+    return with_bounds(table, *limits), with_bounds(sparse, *limits), k
 
 
 @pytest.mark.parametrize("seed", sample(150, 3000, smoke=10))
@@ -55,7 +55,7 @@ def test_fits_are_those_on_the_table(seed, on_demand):
     quick = problem.objectives(supports)
     for support, value in zip(supports, quick, strict=True):
         fit = problem.fit(support[support >= 0])
-        assert problem.admits(fit.coef)
+        assert problem.coefficient_bounds.admit(fit.coef)
         assert fit.value == pytest.approx(table.fit(support[support >= 0]).value, abs=100 * room)
         assert np.isnan(value) or value >= fit.value - 100 * room
 

@@ -32,6 +32,7 @@ from exactsel.problem.regression import Problem
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.container import CLOSE, FIRST_LIKE, FIRST_STRONG, read_proof, written
 from exactsel_certificates.rigorous import RigorousBounds
+from exactsel_certificates.standalone.losses import LOSSES
 from exactsel_certificates.standalone.regression import Regression
 from exactsel_certificates.standalone.strong import StrongColumns as Exactly
 from exactsel_certificates.strong import StrongColumns as Checked
@@ -128,7 +129,7 @@ def _sets(state):
 
 def _regression(problem):
     instance = instance_of(problem)
-    return Regression(instance.A.tolist(), instance.y.tolist(), problem.k, "quadratic", problem.lam, 1.0)
+    return Regression(instance.A.tolist(), instance.y.tolist(), problem.k, LOSSES["quadratic"](1.0), problem.lam)
 
 
 def dominance(problem, strong, weak, slots):

@@ -14,6 +14,7 @@ from exactsel.kernels.levels import find_level
 from exactsel.problem import row_newton
 from exactsel.problem.fit import fit_support
 from exactsel_certificates.levels import find_levels
+from exactsel_certificates.losses import loss_of
 
 DELTA = 0.1
 
@@ -151,7 +152,7 @@ def test_levels_of_heavy_rows_that_pull_at_nothing(seed):
     moved = z.copy()
     found = float(find_level(made.row_loss, moved, y, np.empty(n), np.empty(n)))
     assert value(found) <= best * (1 + 1e-9)
-    other = float(find_levels("squared_hinge", np.inf, y, weights, z[None])[0])
+    other = float(find_levels(loss_of("squared_hinge"), y, weights, z[None])[0])
     assert value(other) <= best * (1 + 1e-9)
 
 

@@ -24,6 +24,7 @@ from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.radii import radii
 from exactsel_certificates.standalone.checking import check
 from exactsel_certificates.standalone.limits import sizes
+from exactsel_certificates.standalone.losses import LOSSES
 from exactsel_certificates.standalone.regression import Regression
 
 
@@ -137,7 +138,7 @@ def test_limits_at_the_edges_of_the_domain(loss: str, weights: list[float] | Non
     for columns in ([[1e60, 1e-60], [-1e60, 0.0], [3.0, -1e-60], [-2.0, 1e-60]], [[1.0, 2.0]] * 4, [[0.0, 0.0]] * 4):
         y = labels if loss == "logistic" else [1e60, -1e60, 1e-60, 0.0]
         for delta in (1e-60, 1.0, 1e60):
-            r = Regression(columns, y, 1, loss, 0.0, delta, weights, True)
+            r = Regression(columns, y, 1, LOSSES[loss](delta), 0.0, weights, True)
             assert len(sizes(r, {})) in (0, 2)
             made = None if weights is None else np.array(weights)
             given = GivenInstance(np.array(columns), np.array(y), 1, loss, 0.0, delta, weights=made, intercept=True)

@@ -18,7 +18,7 @@ from exactsel.bounds.wide import PreparedWide
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE, IN, OUT, UNFINISHED
 from exactsel.problem import minima
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.proofs.instance import instance_of
 from exactsel_certificates.checking import verify
 from exactsel_certificates.container import read_proof
@@ -53,7 +53,7 @@ def wide_case(seed, loss):
     if not flat and seed % 7 == 0:
         upper[rng.random(d) < 0.5] = np.inf
     lam = 0.0 if flat else float(rng.choice([0.01, 0.3, 2.0]))
-    return BoxedProblem(
+    return with_bounds(
         Problem(A, y, k, loss=loss, lam=lam, **({"delta": 0.7} if loss == "huber" else {})), lower, upper
     )
 
@@ -234,7 +234,7 @@ def test_wide_data_within_limits_close_without_a_product_of_all_columns():
     result = solve(problem, signals=(), time_limit=60.0)
     assert result.reached
     assert result.support == (0, 1)
-    assert "gram" not in vars(problem.base)
+    assert "gram" not in vars(problem.objective)
 
 
 def test_an_infinite_size_of_coefficients_is_refused_in_words_that_are_true():

@@ -60,6 +60,8 @@ class TestSolve:
             "equality",
             "options",
             "shared",
+            "summary",
+            "level",
         }  # limits, bounds
         talk |= {"instance", "target", "drop", "factors", "formula", "missing", "decimal", "encoding", "offset"}
         assert {p.name for p in COMMAND["solve"].params} - talk - {"max_coef"} <= known
@@ -241,7 +243,7 @@ class TestCertify:
     def test_a_worse_model_is_exit_code_1(self, run):
         shown = run("certify", TWINS, "--support", "2")
         assert shown.code == 1
-        assert "candidate    2   objective" in shown.out
+        assert "candidate    2 unrelated   objective" in shown.out
         assert "compared     with all models of at most k = 2 features (the candidate has 1)" in shown.out
         assert "a better model is known, see below" in shown.out
         assert "signal" in shown.out

@@ -36,7 +36,7 @@ OF_COMMANDS = {"k_max", "ks", "lams", "criterion", "gamma", "penalty"}
 REST = {
     "as_json", "recheck", "cap", "coef", "data", "dot", "every", "folds", "heuristics", "instance", "log_interval",
     "method", "most_bytes", "near", "options", "out", "page_file", "plot", "proof", "quiet", "report", "root", "seeds",
-    "shared", "style", "summary", "support", "top", "trace", "within", "work_limit",
+    "level", "shared", "style", "summary", "support", "top", "trace", "within", "work_limit",
     *OF_COMMANDS, *(name for title in ("Limits", "Workers", "Saving", "Search") for name in SECTIONS[title]),
 }  # fmt: skip
 """Parameters that say nothing of data and problem: what is done with them, limits, and what comes out."""
@@ -358,12 +358,13 @@ def cells() -> list[tuple[str, str]]:
 
 @cache
 def tried_each_time() -> set[tuple[str, str]]:
-    """All cases of ``solve``, what is refused, and of each other door a case for each option: all share one reader."""
-    found, seen = {*REFUSED_CASES}, set()
-    for door, name in cells():
-        if (new := {(door, option) for option in GIVEN[name]}) - seen or new & {*REFUSED} or door == "solve":
-            found.add((door, name))
-            seen |= new
+    """All cases of ``solve``, what is refused, and of each other door a few cases that have all its options."""
+    refused = {at for at in cells() if {(at[0], option) for option in GIVEN[at[1]]} & {*REFUSED}}
+    found = {*REFUSED_CASES, *refused, *(at for at in cells() if at[0] == "solve")}
+    for door in DOORS:
+        names, seen = [name for at, name in cells() if at == door], set()
+        while (best := max(names, key=lambda name: len({*GIVEN[name]} - seen))) and {*GIVEN[best]} - seen:
+            found, seen = found | {(door, best)}, seen | {*GIVEN[best]}
     return found
 
 

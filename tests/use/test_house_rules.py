@@ -119,6 +119,12 @@ def test_the_packages_are_found():
     assert len(SOURCES) > len(PACKAGES)
 
 
+def _is_formula(path: Path, name: str) -> bool:
+    """Whether it is a method that ``Loss`` and ``ExactLoss`` of the checker describe."""
+    interface = name.startswith(("Loss.", "ExactLoss."))
+    return name_of(path).startswith("certificates/exactsel_certificates/losses/") and "." in name and not interface
+
+
 @pytest.mark.smoke
 @in_sources
 def test_public_names_have_docstrings(path):
@@ -126,7 +132,7 @@ def test_public_names_have_docstrings(path):
     undocumented = [
         f"{name} (line {node.lineno})"
         for name, node in public_definitions(tree.body)
-        if not ast.get_docstring(node) and not node.name.startswith(("point_", "rows_"))
+        if not ast.get_docstring(node) and not node.name.startswith(("point_", "rows_")) and not _is_formula(path, name)
     ]
     if tree.body and not ast.get_docstring(tree):
         undocumented.insert(0, "the module itself")
@@ -187,9 +193,7 @@ def test_the_solver_shares_with_the_checker_only_what_prepares_data(path):
     assert {name.partition(".")[2] for name in modules} <= SHARED_WITH_THE_CHECKER
 
 
-PROBLEM_CLASSES = {"Problem", "BoxedProblem", "GroupedProblem", "ColumnSubsetProblem"}
-CLASSES_ASKED_FOR = {"exactsel/problem/boxed.py": 1}
-"""Files that ask for the class of a problem, and how often: a constructor. This may only become less."""
+PROBLEM_CLASSES = {"Problem", "GroupedProblem", "ColumnSubsetProblem"}
 
 
 @in_sources
@@ -199,15 +203,15 @@ def test_problems_are_asked_for_what_they_have(path):
         call for call in parsed(path, ast.Call) if isinstance(call.func, ast.Name) and call.func.id == "isinstance"
     ]
     names = [{node.id for node in ast.walk(call.args[1]) if isinstance(node, ast.Name)} for call in calls]
-    assert sum(bool(each & PROBLEM_CLASSES) for each in names) == CLASSES_ASKED_FOR.get(name_of(path), 0)
+    assert not any(each & PROBLEM_CLASSES for each in names)
 
 
 ANY_BY_ROOM = {
-    "certificates": 66, "dev": 17, "exactsel": 12, "exactsel/_jit": 198, "exactsel/algebra": 4, "exactsel/bounds": 20,
+    "certificates": 60, "dev": 17, "exactsel": 12, "exactsel/_jit": 198, "exactsel/algebra": 4, "exactsel/bounds": 20,
     "exactsel/cli": 54, "exactsel/data": 30, "exactsel/enumeration": 2, "exactsel/kernels": 414,
-    "exactsel/losses": 78, "exactsel/nodes": 4, "exactsel/observers": 4, "exactsel/problem": 85,
+    "exactsel/losses": 78, "exactsel/nodes": 4, "exactsel/observers": 4, "exactsel/problem": 79,
     "exactsel/proofs": 8, "exactsel/report": 3, "exactsel/search": 11, "exactsel/sklearn": 41,
-    "exactsel/solving": 64, "exactsel/studies": 39, "exactsel/testing": 23, "heuristics": 12, "mapped": 7,
+    "exactsel/solving": 46, "exactsel/studies": 35, "exactsel/testing": 23, "heuristics": 12, "mapped": 7,
 }  # fmt: skip
 """Arguments, results and fields without a type, by room: as many as there are, and never more.
 

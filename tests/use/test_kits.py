@@ -75,6 +75,18 @@ class Wavy(Quadratic):
         return (z - y) * 1.001
 
 
+class Flat(Quadratic):
+    @staticmethod
+    def point_curvature(loss, z, y):
+        return 0.7
+
+
+class Mirrored(Quadratic):
+    @staticmethod
+    def point_conjugate_derivative(loss, b, y):
+        return -(b + y)
+
+
 class BelowZero(Quadratic):
     infimum = -np.inf
 
@@ -118,6 +130,8 @@ def test_broken_plug_ins_are_told():
         (check_bound, Lifted(), r"lifted on .* bound .*, but a model has"),
         (check_loss, Steep(), "rises faster than the smoothness|not between 0 and 0.5"),
         (check_loss, Wavy(), "but differences give"),
+        (check_loss, Flat(), "the curvature is 0.7, but differences of the derivative give 1 to 1"),
+        (check_loss, Mirrored(), "the conjugate's derivative .* does not attain the conjugate"),
         (check_loss, BelowZero(), "is below zero, so the loss must not be declared to take an intercept"),
         (check_branching, LastCandidate(), "picked differently the second time"),
         (check_frontier, Forgetful, "forgetful: "),

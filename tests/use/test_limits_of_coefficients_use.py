@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from exactsel import Problem, best_model, boxed, heuristics, solve
 from exactsel.cli.main import cli
 from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem.boxed import BoxedProblem
+from exactsel.problem.boxed import with_bounds
 from exactsel.studies.compare import compare
 
 QUIET = {"signals": (), "threads": 1}
@@ -41,7 +41,7 @@ def test_methods_that_know_limits_are_compared_with_certified_gaps():
     for row in compared.rows:
         assert row.lower <= row.value
         assert row.value >= compared.result.upper - 1e-9
-        assert problem.admits(problem.fit(row.support).coef)
+        assert problem.coefficient_bounds.admit(problem.fit(row.support).coef)
     assert methods["swap"].value <= methods["forward"].value
     with pytest.raises(UnsupportedError, match="'exchange' does not know signs or bounds of coefficients; use forward"):
         compare(problem, methods="exchange", **QUIET)
@@ -66,7 +66,7 @@ def test_limits_are_a_list_of_triples_and_no_mapping():
 def test_where_no_limit_is_met_a_summary_is_that_of_the_textbook(loss, intercept, sm):
     A, y = data(loss)
     problem = Problem.prepared(A, y, 3, loss=loss, lam=TINY, intercept=intercept)
-    within = BoxedProblem(problem, np.full(6, -10.0), np.full(6, 10.0))
+    within = with_bounds(problem, np.full(6, -10.0), np.full(6, 10.0))
     result = solve(within, **QUIET)
     told, free = result.summary(), solve(problem, **QUIET).summary()
     exog = A[:, list(result.support)]

@@ -12,8 +12,11 @@ from __future__ import annotations
 from .algebra import semidefinite
 from .checking import check, problem_hash
 from .file import Malformed
+from .losses import LOSSES
 from .regression import Regression
 from .selections import Selections
 from .work import Beyond, TooMuch
 
-__all__ = ["Beyond", "Malformed", "Regression", "Selections", "TooMuch", "check", "problem_hash", "semidefinite"]
+__all__ = [
+    "LOSSES", "Beyond", "Malformed", "Regression", "Selections", "TooMuch", "check", "problem_hash", "semidefinite",
+]  # fmt: skip

@@ -2,7 +2,7 @@
 
     python -m exactsel_certificates.standalone PROOF INSTANCE.npz [-k K] [--lam LAM] [--loss LOSS] [--delta DELTA]
         [--intercept] [--scale] [--weights FILE] [--hierarchy FILE] [--force-in 0,4] [--force-out 1] [--per-group N]
-        [--not-both FILE] [--nonnegative all|0,4] [--bounds FILE] [--max-coef M] [--sum-to S] [--equality TEXT]
+        [--not-both a,b|FILE] [--nonnegative all|0,4] [--bounds FILE] [--max-coef M] [--sum-to S] [--equality TEXT]
         [--problem css]
 
 INSTANCE may be a sparse matrix: an .npz file of scipy.sparse, .mtx or .svm, with y in the file that --target names.
@@ -10,8 +10,9 @@ Else INSTANCE.npz holds the data as they are given: A, y and, as far as no optio
 weights, intercept, scale, groups (a label for each column, empty for a column on its own), hierarchy and not_both (the
 lines of a text, as below). Weights are also read from .npy or a text with one number a line; a hierarchy from a text
 with lines ``child: parent, parent``, the first of which may be ``weak`` or ``strong``, where units are named by number,
-by label, or by a name among feature_names; ``#`` begins a comment. --not-both takes a text with lines ``unit, unit``:
-pairs of which a model holds one unit at most. With --per-group columns are chosen one by one, at most N of each group.
+by label, or by a name among feature_names; ``#`` begins a comment. --not-both takes a pair ``unit,unit``, or a text
+with such lines: a model holds one unit of each pair at most. It may be repeated. With --per-group columns are chosen
+one by one, at most N of each group.
 Bounds of coefficients are a text with lines ``column,lower,upper``, an empty side has none. Equalities of coefficients
 are texts such as ``a + b - 2*c = 1``.
 
@@ -26,10 +27,11 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from typing import Any
 
-from .arrays import Unreadable, read_bytes, read_instance, read_lines, read_weights
+from .arrays import KNOWN, Unreadable, read_bytes, read_instance, read_lines, read_weights
 from .bounds import bounds
 from .checking import check
 from .constraints import READERS
@@ -97,8 +99,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-coef", type=_operations)
     parser.add_argument("--sum-to", type=float)
     parser.add_argument("--equality", action="append")
-    for name in ("loss", "weights", *READERS, "bounds", "nonnegative"):
-        parser.add_argument(f"--{name.replace('_', '-')}")
+    for name in ("loss", "weights", "bounds", "nonnegative"):
+        parser.add_argument(f"--{name}")
+    for name in READERS:
+        parser.add_argument(f"--{name.replace('_', '-')}", action="append")
     parser.add_argument("--per-group", type=int)
     parser.add_argument("--problem", choices=["regression", "css"])
     for name in ("--intercept", "--scale"):
@@ -118,7 +122,7 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of ``check``, from the instance file and the options."""
     sparse = read_sparse(options.instance)
     known: dict[str, Any] = {"y": [], "loss": "quadratic", "lam": 0.0, "delta": 1.0}
-    known |= read_instance(options.instance) if sparse is None else sparse
+    known |= read_instance(options.instance, (*KNOWN, *READERS)) if sparse is None else sparse
     if options.target is not None:
         known["y"] = read_weights(options.target)
     known |= {name: value for name, value in vars(options).items() if value is not None}
@@ -144,9 +148,9 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
         known["k"] = min(known["k"], len(held))
     for name, read in READERS.items():
         if name in known:
-            path = vars(options)[name]
+            texts = vars(options)[name]
             named = {} if sparse is not None else read_instance(options.instance, ["feature_names"])
-            said = known[name] if path is None else read_lines(path)
+            said = known[name] if texts is None else [line for text in texts for line in _lines(text)]
             demands |= read(said, labels, named.get("feature_names", []), _width(known["A"]))
     if not all(vars(options)[name] is None for name in LIMITS):
         lines = [] if options.bounds is None else read_lines(options.bounds)
@@ -171,6 +175,12 @@ def _equalities(options: argparse.Namespace, known: dict[str, Any], bounds: Any)
     limits = implied(rows, right, [*bounds] if bounds else free)
     unlimited = limits == free or _flag(known, "scale") is True
     return {"equalities": [rows, right], "bounds": bounds if unlimited else limits}
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a file, or a text that is a line itself."""
+    itself = "," in text and not os.path.isfile(text)
+    return [text] if itself else read_lines(text)
 
 
 def _width(A: object) -> int:

@@ -1,4 +1,4 @@
-"""Linear algebra in fractions, for the second checker."""
+"""Exact linear algebra, for the second checker."""
 
 from __future__ import annotations
 
@@ -9,41 +9,63 @@ from fractions import Fraction as F
 from .work import tally
 
 Matrix = list[list[F]]
+Whole = list[list[int]]
+
+
+def whole(M: Matrix) -> Whole:
+    """The same matrix times a positive number, in whole numbers."""
+    unit = math.lcm(*(v.denominator for row in M for v in row))
+    tally(len(M) ** 2, unit.bit_length())
+    return [[v.numerator * (unit // v.denominator) for v in row] for row in M]
 
 
 def solve(H: Matrix, sides: list[list[F]]) -> tuple[list[list[F]], list[int]]:
-    """Solutions of Hx = side (H semidefinite, exact) with dependent columns at zero, and the independent columns."""
-    m = len(H)
-    rows = [H[i][:] + [side[i] for side in sides] for i in range(m)]
-    kept = []
-    for j in range(m):
-        if rows[j][j] == 0:
+    """Solutions of Hx = side (H semidefinite, exact) with dependent columns at zero, and the independent columns.
+
+    In whole numbers, since common divisors take most of the time of fractions.
+    """
+    m, unit = len(H), math.lcm(*(v.denominator for row in H for v in row))
+    units = [math.lcm(*(v.denominator for v in side)) for side in sides]
+    columns = zip(*(whole([side])[0] for side in sides), strict=True) if sides else ((),) * m
+    rows = [[*row[j:], *right] for j, (row, right) in enumerate(zip(whole(H), columns, strict=True))]
+    kept, last = list[int](), 1
+    for j, row in enumerate(rows):
+        if row[0] == 0:
             continue
         kept.append(j)
-        tally(m * (m + len(sides)) + 1, rows[j][j].denominator.bit_length() + rows[j][j].numerator.bit_length())
-        for i in range(m):
-            if i != j and rows[i][j] != 0:
-                factor = rows[i][j] / rows[j][j]
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[j], strict=True)]
-    answers = [[rows[j][m + s] / rows[j][j] if j in kept else F(0) for j in range(m)] for s in range(len(sides))]
+        tally(m * (m + len(sides)) + 1, row[0].bit_length())
+        eliminate(rows, j, last)
+        last = row[0]
+    answers = []
+    for s, scale in enumerate(units):
+        x = [0] * m  # times the determinant, which is the last pivot, they are whole
+        for j in reversed(kept):
+            row = rows[j]
+            x[j] = (last * row[m - j + s] - sum(map(int.__mul__, row[1 : m - j], x[j + 1 :]))) // row[0]
+        answers.append([F(unit * v, last * scale) for v in x])
     return answers, kept
+
+
+def eliminate(rows: Whole, j: int, last: int) -> None:
+    """One step of Bareiss's elimination, in place: each row begins at its diagonal, and ``last`` is the last pivot."""
+    top = rows[j]
+    for i in range(j + 1, len(rows)):
+        pairs = zip(rows[i], top[i - j :], strict=True)
+        rows[i] = [(top[0] * v - top[i - j] * w) // last for v, w in pairs]
 
 
 def positives(M: Matrix) -> int:
     """How many eigenvalues of a symmetric matrix are positive; -1 where elimination meets a zero it cannot pass."""
-    rows, count = [row[:] for row in M], 0
-    for j in range(len(rows)):
-        pivot = rows[j][j]
-        if pivot == 0:
-            if any(rows[i][j] for i in range(j + 1, len(rows))):
+    rows, count, last = [row[j:] for j, row in enumerate(whole(M))], 0, 1
+    for j, row in enumerate(rows):
+        if row[0] == 0:
+            if any(row):
                 return -1
             continue
-        count += pivot > 0
-        tally((len(rows) - j) ** 2, pivot.denominator.bit_length() + pivot.numerator.bit_length())
-        for i in range(j + 1, len(rows)):
-            factor = rows[i][j] / pivot
-            if factor:
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[j], strict=True)]
+        count += (row[0] > 0) == (last > 0)
+        tally((len(rows) - j) ** 2, row[0].bit_length())
+        eliminate(rows, j, last)
+        last = row[0]
     return count
 
 

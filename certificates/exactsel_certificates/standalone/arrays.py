@@ -17,7 +17,8 @@ LIMIT = 2**26
 MOST = 2**22
 """Numbers in an array."""
 
-KNOWN = ("A", "y", "k", "lam", "loss", "delta", "weights", "intercept", "scale", "groups", "hierarchy", "not_both")
+KNOWN = ("A", "y", "k", "lam", "loss", "delta", "weights", "intercept", "scale", "groups")
+"""Besides the constraints."""
 
 _MAGIC = b"\x93NUMPY"
 _CODES = {"f2": "e", "f4": "f", "f8": "d", "b1": "B"} | {

@@ -1,11 +1,13 @@
-"""Bounds of coefficients as people write them, for the second checker: lines ``column,lower,upper``."""
+"""Bounds of coefficients, for the second checker: checked, and as people write them, lines ``column,lower,upper``."""
 
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
 
 from .unit_names import Unclear
+from .values import Outside, listed
 
 FREE = (float("-inf"), float("inf"))
 
@@ -56,3 +58,20 @@ def column_called(name: str, names: Sequence[str], d: int) -> int:
     if name not in names and name.isascii() and name.isdecimal() and len(name) < 10 and int(name) < d:
         return int(name)
     raise Unclear(f"an option names {name!a}, but no single column is called that; give its number.")
+
+
+def checked_bounds(bounds: object, d: int, scale: bool) -> list[list[float]]:
+    """The limits of coefficients, lower ones and upper ones."""
+    sides = listed("the bounds", bounds)
+    if len(sides) != 2 or not all(isinstance(v, float) and v == v for side in sides for v in listed("bounds", side)):
+        raise Outside("the bounds hold something else than lower and upper doubles, but these were expected.")
+    lower, upper = ([v + 0.0 for v in side] for side in sides)  # 0 has no sign
+    if len(lower) != d or len(upper) != d:
+        raise Outside(f"there are {len(lower)} lower and {len(upper)} upper bounds, but {d} of each were expected.")
+    if not all(v <= 0 for v in lower) or not all(v >= 0 for v in upper):
+        raise Outside("0 does not lie between all bounds, but no coefficient may be kept away from it.")
+    if not any(math.isfinite(v) for v in [*lower, *upper]):
+        raise Outside("all bounds are infinite, but at least one that limits something was expected.")
+    if scale and any(v and math.isfinite(v) for v in [*lower, *upper]):
+        raise Outside("columns are scaled and have bounds other than 0, but only one of the two was expected.")
+    return [lower, upper]

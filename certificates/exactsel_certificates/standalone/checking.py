@@ -44,8 +44,7 @@ def problem_hash(problem: Problem) -> str:
     """sha256 over everything that defines the problem."""
     about: dict[str, Any] = {"n": len(problem.A), "d": len(problem.A[0]), "k": problem.k}
     if problem.loss:
-        parameters = {"delta": problem.delta.hex()} if problem.loss == "huber" else {}
-        about |= {"loss": problem.loss, "lam": problem.lam.hex(), "parameters": parameters}
+        about |= {"loss": problem.loss.name, "lam": problem.lam.hex(), "parameters": problem.loss.parameters}
     else:
         about |= {"problem": "css"}
     if problem.force_in or problem.force_out:
@@ -78,8 +77,9 @@ def kind_of(problem: Problem) -> str | None:
 def mismatch(p: dict[str, Any], problem: Problem) -> str:
     """Why a proof is not about this problem; empty when it is."""
     flags = flags_of(problem)
+    family, loss = ("regression", problem.loss.name) if problem.loss else ("css", "")
     ours = [
-        "regression" if problem.loss else "css", problem.loss, len(problem.A), len(problem.A[0]), problem.k,
+        family, loss, len(problem.A), len(problem.A[0]), problem.k,
         problem_hash(problem), len(problem.groups) or None, kind_of(problem), *flags.values(),
     ]  # fmt: skip
     names = ("family", "loss", "n", "d", "k", "problem_hash", "groups", "hierarchy", *flags)
@@ -204,8 +204,9 @@ def selection(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tuple
 
 def regression_of(problem: Problem) -> Regression:
     """The exact bounds of a problem."""
+    assert problem.loss is not None
     return Regression(
-        allowed(problem), problem.y, problem.k, problem.loss, problem.lam, problem.delta, problem.weights,
+        allowed(problem), problem.y, problem.k, problem.loss, problem.lam, problem.weights,
         problem.level, problem.groups, problem.scale, problem.bounds,
         problem.equalities.appended() if problem.equalities else (),
     )  # fmt: skip
@@ -220,7 +221,7 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     """The bounds a proof establishes for a regression problem."""
     r = regression_of(problem)
     D = [F(v) for v in p["curvature"]]
-    own = bool(D) and problem.loss == "quadratic" and not p["curvature_split"]
+    own = bool(D) and r.loss.by_products and not p["curvature_split"]
     curvatures = [D] if own and semidefinite(r.left(D)) else []
     r.after_split = after_split(p, r, D)
     curvatures += [[r.lam] * len(r.columns)] if r.lam > 0 else []
@@ -231,12 +232,12 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     polished, level, last = 0, None, None
     near: list[NearColumns] = []
     # A ridge is paid for every coefficient, so with one a column cannot do the work of its copy.
-    nearly = p["valid_for"] != "" and r.lam == 0 and problem.loss == "quadratic" and claim > 0 and not problem.groups
+    nearly = p["valid_for"] != "" and r.lam == 0 and r.loss.by_products and claim > 0 and not problem.groups
     for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.force_in, problem.force_out, problem.hierarchy):
         bounds = [F(0)]
-        if w == 1 and problem.loss == "quadratic":
+        if w == 1 and r.loss.by_products:
             bounds.append(r.at_fit(S, C, curvatures, p["valid_for"] != ""))
-        elif w == LEAF and problem.loss == "logistic" and claim > 0:
+        elif w == LEAF and r.loss.by_leaves and claim > 0:
             last = last or LeafRegions(r, claim)
             bounds += [claim] if last.closes(S, C) else []
         elif w < 0 and claim > 0:
@@ -264,8 +265,8 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
 
 
 def allowed(problem: Problem) -> list[list[float]]:
-    """The data; without a ridge (Huber, logistic loss) with zeros for columns no model may hold."""
-    if problem.lam or problem.loss == "quadratic" or not problem.force_out:
+    """The data; without a ridge, where coefficients have limits, with zeros for columns no model may hold."""
+    if problem.lam or not problem.loss or problem.loss.by_products or not problem.force_out:
         return problem.A
     units = problem.groups or [[j] for j in range(len(problem.A[0]))]
     banned = {j for g in problem.force_out for j in units[g]}
@@ -278,22 +279,22 @@ def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
     Columns in ``out`` are in no model.
     """
     named = [*p["limit_point"]]
-    if r.loss == "quadratic":
+    if r.loss.by_products:
         r.sizes = sizes_in_bounds(r, p["valid_for"] != "", out) if r.bounds and not r.lam else []
         return bool(r.sizes) and not p["curvature"]
     known = bool(named and 0 <= named[0] < len(p["points"]) - 1)
     if known:
-        scoped = p["valid_for"] and not r.lam and r.loss != "poisson"
+        scoped = p["valid_for"] and not r.lam and r.loss.bounded_models
         r.sizes = sizes_in_scope(r) if scoped else sizes(r, r.given(point(p, named[0])), out)
     return known or bool(r.lam == 0)
 
 
 def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -> Semidefinite | Patterns:
     """The test that regions hold nothing below the claim."""
-    if r.loss == "logistic" and not p["minorant_point"]:
+    if r.loss.pattern_logs is not None and not p["minorant_point"]:
         return Patterns(r, claim, demands)
     touched, widths = p["minorant_point"], p["minorant_width"]
-    if r.loss == "quadratic":
+    if r.loss.by_products:
         return Semidefinite(r, least_squares(r, claim), demands, StrongColumns(r, claim))
     found = None
     if touched and all(0 <= t < len(p["points"]) - 1 for t in touched):
@@ -308,12 +309,12 @@ def closes(p: dict[str, Any], level: Semidefinite | Patterns, S: set[int], C: se
         return level.counted(S, C)
     if isinstance(level, Patterns):
         return False
-    if p["loss"] != "quadratic":
+    if level.strong is None:
         return w == ~0 and level.on_all(S, C)
     if ~w >= FIRST_STRONG:
         together = ~w >= FIRST_LIKE
         number = ~w - (FIRST_LIKE if together else FIRST_STRONG)
-        if level.strong is None or number + 1 >= len(p["points"]):
+        if number + 1 >= len(p["points"]):
             return False
         columns = point(p, number)
         return level.strong.closes(S, C, columns, max(columns.values(), default=F(0)) if together else None)
@@ -322,7 +323,7 @@ def closes(p: dict[str, Any], level: Semidefinite | Patterns, S: set[int], C: se
 
 def after_split(p: dict[str, Any], r: Regression, D: list[F]) -> tuple[list[F], dict[tuple[int, int], F]] | None:
     """The curvature and E where the file names a split that leaves it; None where it does not."""
-    if not p["curvature_split"] or not D or r.loss != "quadratic" or len(r.groups) < len(r.columns):
+    if not p["curvature_split"] or not D or not r.loss.by_products or len(r.groups) < len(r.columns):
         return None
     E = taken(r.k, {*range(len(r.columns))}, split(p, p["curvature_split"][0]), r.squares)
     left = [[v - E.get((i, j), F(0)) for j, v in enumerate(row)] for i, row in enumerate(r.left(D))]

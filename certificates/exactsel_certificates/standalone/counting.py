@@ -7,28 +7,25 @@ are too small to be sure of, and whole numbers decide on those.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction as F
 from itertools import combinations
 
 from . import group_counting
-from .algebra import Matrix, root
+from .algebra import Matrix, Whole, root, whole
 from .demands import Demands
 from .regression import Regression
 from .strong import StrongColumns
 from .work import tally
-
-Whole = list[list[int]]
 
 BITS = 60
 """Binary digits behind the point that entries are cut to before they become floats."""
 
 
 def least_squares(r: Regression, level: F) -> Matrix:
-    """Quadratic loss: the matrix that is to be semidefinite on some columns; none where it says nothing."""
+    """The matrix that is to be semidefinite on some columns, by inner products; none where it says nothing."""
     d, T = range(len(r.b)), 2 * (r.c - level)
-    if r.loss != "quadratic" or T <= 0:
+    if not r.loss.by_products or T <= 0:
         return []
     return [[r.G[i][j] + (r.ridge[i] if i == j else 0) - r.b[i] * r.b[j] / T for j in d] for i in d]
 
@@ -127,13 +124,6 @@ def taken(
         sizes = sorted((abs(v) for (row, _), v in N.items() if row == i), reverse=True)
         E[i, i] = s[i] * s[i] * sum(sizes[: max(0, r - 1)], F(0))
     return E
-
-
-def whole(M: Matrix) -> Whole:
-    """The same matrix times a positive number, in whole numbers."""
-    unit = math.lcm(*(v.denominator for row in M for v in row))
-    tally(len(M) ** 2, unit.bit_length())
-    return [[v.numerator * (unit // v.denominator) for v in row] for row in M]
 
 
 def eliminated(M: Whole, first: int) -> Whole | None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from .bounds import checked_bounds
 from .constraints import arguments_of, demands_of, is_asked
 from .demands import Demands
-from .equalities import Equalities, equalities_of
-from .values import Outside, choice, listed, refuse, shown, whole
+from .equalities import Equalities, checked_equalities
+from .losses import LOSSES, Loss
+from .values import LARGEST, SMALLEST, Outside, choice, double, listed, refuse, shown, whole
 
-LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
-CLASSES = ("logistic", "squared_hinge")
-WITHOUT_RIDGE = ("quadratic", "huber", "logistic", "poisson")
-SMALLEST, LARGEST = 1e-60, 1e60
 LIGHTEST, HEAVIEST = 1e-30, 1e30
 
 
@@ -24,9 +21,9 @@ class Problem(NamedTuple):
     A: list[list[float]]
     y: list[float]
     k: int
-    loss: str
+    loss: Loss | None
+    """None for column subset selection."""
     lam: float
-    delta: float
     force_in: list[int]
     force_out: list[int]
     weights: list[float] | None
@@ -67,13 +64,11 @@ def problem_of(
                 "column subset selection was given weights, an intercept, a scale, groups, a hierarchy, pairs, bounds, "
                 "equalities or forced columns, but knows none of them."
             )
-        return Problem(rows, [], limit, "", 0.0, 1.0, [], [], None, False, False, [], None, [])
+        return Problem(rows, [], limit, None, 0.0, [], [], None, False, False, [], None, [])
     target = _numbers("y", y, n)
-    if loss in CLASSES and not all(abs(v) == 1 for v in target):
-        raise Outside(f"y holds other numbers than -1 and 1, but these were expected with {loss} loss.")
-    if loss == "poisson" and min(target) < 0:
-        raise Outside(f"y holds {min(target):g}, but counts were expected with poisson loss.")
-    if loss not in WITHOUT_RIDGE and lam == 0:
+    kind = LOSSES[loss]
+    kind.check_target(target)
+    if kind.needs_ridge and lam == 0:
         raise Outside(f"lam is 0, but a positive number was expected with {loss} loss.")
     if not _measurable(target):
         raise Outside(f"y holds nothing above {SMALLEST:g} in size without being zero; multiply it by a constant.")
@@ -85,20 +80,11 @@ def problem_of(
     if {*have} & {*banned}:
         raise Outside("a column or group is forced in and out at once, but only one of the two was expected.")
     return Problem(
-        rows, target, limit, loss, _ridge(lam), _threshold(delta) if loss == "huber" else 1.0, have, banned,
+        rows, target, limit, kind(delta), _ridge(lam), have, banned,
         None if weights is None else _row_weights(weights, n), level, scale, units, together,
-        [] if bounds is None else checked_bounds(bounds, d, scale), _equalities(equalities, loss, d),
+        [] if bounds is None else checked_bounds(bounds, d, scale),
+        None if equalities is None else checked_equalities(equalities, d, kind.by_products),
     )  # fmt: skip
-
-
-def _equalities(given: Any, loss: str, d: int) -> Equalities | None:
-    found = None if given is None else equalities_of(given, d)
-    if given is not None and (found is None or loss != "quadratic"):
-        raise Outside(
-            "the equalities are none, or the loss is not quadratic, but rows, right-hand sides and powers of two were "
-            "expected."
-        )
-    return found
 
 
 def _flags(level: object, scale: object) -> None:
@@ -107,21 +93,13 @@ def _flags(level: object, scale: object) -> None:
             refuse(name, flag, "True or False")
 
 
-def _number(value: object) -> float | None:
-    """A double: the value itself, or the whole number it is equal to; None where there is none within the limits."""
-    if isinstance(value, float):
-        return float(value) if abs(value) <= LARGEST else None
-    number = whole(value)
-    return float(number) if number is not None and abs(number) <= LARGEST and float(number) == number else None
-
-
 def _numbers(name: str, values: Any, count: int) -> list[float]:
     """So many numbers."""
     if len(listed(name, values)) != count:
         raise Outside(f"{name} holds {len(values)} numbers, but {count} were expected.")
     numbers = []
     for value in values:
-        number = _number(value)
+        number = double(value)
         if number is None:
             raise Outside(f"{name} holds {shown(value)}, but doubles of at most {LARGEST:g} in size were expected.")
         numbers.append(number)
@@ -149,16 +127,9 @@ def _table(A: Any) -> list[list[float]]:
 
 
 def _ridge(lam: object) -> float:
-    number = _number(lam)
+    number = double(lam)
     if number is None or not (number >= SMALLEST or number == 0):
         refuse("lam", lam, f"0 or a number from {SMALLEST:g} to {LARGEST:g}")
-    return number
-
-
-def _threshold(delta: object) -> float:
-    number = _number(delta)
-    if number is None or not number >= SMALLEST:
-        refuse("delta", delta, f"a number from {SMALLEST:g} to {LARGEST:g}")
     return number
 
 
@@ -179,20 +150,3 @@ def _partition(groups: object, d: int) -> list[list[int]]:
     if any(group != sorted(group) for group in held) or [g[0] for g in held] != sorted(g[0] for g in held):
         raise Outside("the groups or their columns are out of order, but the order of their columns was expected.")
     return held
-
-
-def checked_bounds(bounds: object, d: int, scale: bool) -> list[list[float]]:
-    """The limits of coefficients, lower ones and upper ones."""
-    sides = listed("the bounds", bounds)
-    if len(sides) != 2 or not all(isinstance(v, float) and v == v for side in sides for v in listed("bounds", side)):
-        raise Outside("the bounds hold something else than lower and upper doubles, but these were expected.")
-    lower, upper = ([v + 0.0 for v in side] for side in sides)  # 0 has no sign
-    if len(lower) != d or len(upper) != d:
-        raise Outside(f"there are {len(lower)} lower and {len(upper)} upper bounds, but {d} of each were expected.")
-    if not all(v <= 0 for v in lower) or not all(v >= 0 for v in upper):
-        raise Outside("0 does not lie between all bounds, but no coefficient may be kept away from it.")
-    if not any(math.isfinite(v) for v in [*lower, *upper]):
-        raise Outside("all bounds are infinite, but at least one that limits something was expected.")
-    if scale and any(v and math.isfinite(v) for v in [*lower, *upper]):
-        raise Outside("columns are scaled and have bounds other than 0, but only one of the two was expected.")
-    return [lower, upper]

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from .bounds import column_called
 from .unit_names import Unclear
-
-SMALLEST, LARGEST = 1e-60, 1e60
+from .values import LARGEST, SMALLEST, Outside
 
 TOLERANCE = F(1, 10**12)
 """An equality holds up to this part of the sizes of its terms and of its right-hand side."""
@@ -56,8 +55,18 @@ class Equalities(NamedTuple):
         ]
 
 
-def equalities_of(given: Any, d: int) -> Equalities | None:
-    """The equalities of d coefficients; None where they are none that a proof may be about."""
+def checked_equalities(given: Any, d: int, by_products: bool) -> Equalities:
+    """The equalities of d coefficients; Outside where they are none that a proof may be about."""
+    found = _equalities_of(given, d) if by_products else None
+    if found is None:
+        raise Outside(
+            "the equalities are none, or the loss is not quadratic, but rows, right-hand sides and powers of two were "
+            "expected."
+        )
+    return found
+
+
+def _equalities_of(given: Any, d: int) -> Equalities | None:
     if not isinstance(given, Sequence) or len(given) != 3 or not all(isinstance(part, list) for part in given):
         return None
     rows, right, sizes = given

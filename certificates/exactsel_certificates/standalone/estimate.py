@@ -51,9 +51,9 @@ class Asked(NamedTuple):
 def asked(p: dict[str, Any], problem: Problem) -> Asked:
     """The work of a proof about a problem, without that on points which are improved."""
     n, d, units = len(problem.A), len(problem.A[0]), len(problem.groups) or len(problem.A[0])
-    width, quadratic = d / units, problem.loss in ("quadratic", "")
+    width, products = d / units, not problem.loss or problem.loss.by_products
     count, sets, fits, entries = 0, 0.0, 0, 0
-    operations, last = (n * d * (d if quadratic else 1)) / 2.0 + 2.0 * n * d, 0
+    operations, last = (n * d * (d if products else 1)) / 2.0 + 2.0 * n * d, 0
     demands: tuple[Iterable[int], Iterable[int]] = (problem.force_in, problem.force_out)
     for S, C, witness in regions(p["tree"], units, problem.k, *demands, problem.hierarchy):  # type: ignore[arg-type]
         slots = max(0, problem.k - len(S))
@@ -68,13 +68,13 @@ def asked(p: dict[str, Any], problem: Problem) -> Asked:
             sets += ways
             each = (
                 of_patterns(n, slots)
-                if by_patterns(p)
+                if by_patterns(p, problem)
                 else of_set(width, slots)
                 if problem.loss
                 else of_selection(n, d, len(S) + slots)
             )
             operations += m * m * (1 + width * len(S)) + ways * each
-        elif witness == LEAF and problem.loss == "logistic":
+        elif witness == LEAF and problem.loss and problem.loss.by_leaves:
             slots = min(slots, len(C))
             ways = combinations_of(len(C), slots) if slots <= MOST_PLACES else 0.0
             sets += ways
@@ -106,10 +106,10 @@ def default_limits(p: dict[str, Any], problem: Problem) -> Most:
         region += 4.0 * d * d * (n + STEPS * d)
     known = SMALL + MARGIN * (words * region + n * d * d)
     each = of_set(d / units, min(problem.k, FEW)) if problem.loss else of_selection(n, d, problem.k)
-    if by_patterns(p):
+    if by_patterns(p, problem):
         sets, each = combinations_of(d, min(problem.k, d)), of_patterns(n, problem.k) / MARGIN
     known += min(MARGIN * sets * each, MOST_SLOW)
-    if problem.loss == "logistic":
+    if problem.loss and problem.loss.by_leaves:
         known += min(MARGIN * words * combinations_of(d, min(d, MOST_PLACES)) * of_leaves(n, problem.k), MOST_SLOW)
     return Most(known, known + min(MARGIN * words * 16.0 * n * d * d, MOST_SLOW))
 
@@ -120,9 +120,9 @@ def of_set(width: float, slots: int) -> float:
     return 1 / 8 if width == 1.0 else 2 + together**2 + together**3 / 16
 
 
-def by_patterns(p: dict[str, Any]) -> bool:
+def by_patterns(p: dict[str, Any], problem: Problem) -> bool:
     """Whether sets are counted by their covariate patterns."""
-    return p["loss"] == "logistic" and not p["minorant_point"]
+    return problem.loss is not None and problem.loss.pattern_logs is not None and not p["minorant_point"]
 
 
 def of_patterns(n: int, slots: int) -> float:

@@ -1,4 +1,4 @@
-"""The leaf test of logistic loss, for any last one or two columns, of the second checker.
+"""The leaf test, for any last one or two columns, of the second checker.
 
 The first one bounds most sets beside the fit on the others; here each has a fit of its own.
 """
@@ -27,7 +27,8 @@ class LeafRegions:
     def closes(self, S: set[int], C: set[int]) -> bool:
         """Whether no model on S and as many columns of C as there are places is below the level."""
         slots = min(max(0, self.r.k - len(S)), len(C))
-        if slots > MOST_PLACES or len(self.r.groups) < len(self.r.columns) or not (self.r.lam or self.r.sizes):
+        usable = self.r.loss.by_leaves and (self.r.lam or self.r.sizes)
+        if not usable or slots > MOST_PLACES or len(self.r.groups) < len(self.r.columns):
             return False
         sets = combinations(sorted(C), slots)
         return all(self.closed_by_fit(frozenset(S.union(more))) for more in sets)

@@ -14,7 +14,6 @@ from fractions import Fraction as F
 
 from .algebra import as_float, near, root
 from .regression import Regression
-from .rows import slopes
 from .work import tally
 
 MODEL_RADIUS = 10**4
@@ -38,7 +37,7 @@ def sizes(r: Regression, x: dict[int, F], out: Iterable[int] = ()) -> list[F]:
     Columns in ``out`` are in no model.
     """
     level = r.objective({})
-    g = slopes(r.loss, r.delta, r.predict(x), r.y)
+    g = r.slopes(x)
     banned = {*out}
     # Of columns that are constant beside an intercept nothing is left.
     used = [j for j in range(len(r.columns)) if r.G[j][j] and j not in banned]
@@ -62,7 +61,7 @@ def sizes(r: Regression, x: dict[int, F], out: Iterable[int] = ()) -> list[F]:
 
 def sizes_in_scope(r: Regression) -> list[F]:
     """R (d,): how large coefficients are with |x_j| ||a_j|| <= MODEL_RADIUS ||y||, where columns have no means."""
-    square = sum((w * v * v for w, v in zip(r.weights, r.y, strict=True)), F(0)) if r.loss == "logistic" else 2 * r.c
+    square = sum((w * v * v for w, v in zip(r.weights, r.y, strict=True)), F(0)) if r.loss.labels else 2 * r.c
     target = root(square, above=True)
     return [
         MODEL_RADIUS * target / root(r.G[j][j], above=False) if r.G[j][j] and r.k else F(0)
@@ -97,7 +96,7 @@ def around(
 
     An a of None is that of a column of which they say nothing.
     """
-    left, room = rooms(r, g)
+    left, room = zip(*(r.loss.room(v, t) for v, t in zip(g, r.y, strict=True)), strict=True)
     turned = directions(r, used, long, [as_float(w) * h for w, h in zip(r.weights, room, strict=True)])
     if turned is None:
         return None
@@ -134,19 +133,6 @@ def around(
         a.append(max(limits) if limits else None)
         E.append([near(max(up, down)) * F(1001, 1000) if up or down else F(0) for up, down in zip(*rests, strict=True)])
     return a, E
-
-
-def rooms(r: Regression, g: list[F]) -> tuple[list[float], list[float]]:
-    """How far the slope of each row may move, and how much of that directions give it."""
-    now = [as_float(abs(v)) for v in g]
-    if r.loss == "huber":
-        most = as_float(r.delta)
-        return [max(0.0, most - v) for v in now], [(most - v) * (most + v) / most**2 for v in now]
-    if r.loss == "logistic":
-        return [min(v, 1.0 - v) for v in now], [v * (1.0 - v) for v in now]
-    if r.loss == "poisson":
-        now = [as_float(t + v) for v, t in zip(g, r.y, strict=True)]
-    return now, now
 
 
 def pulls(r: Regression, g: list[F], used: list[int], long: list[int]) -> tuple[F, list[F]]:

@@ -1,4 +1,4 @@
-"""A quadratic function nowhere above P where models that count are, for the second checker (Huber and logistic loss).
+"""A quadratic function nowhere above P where models that count are, for the second checker: losses with tangents.
 
 All in fractions, but for exponentials and logarithms, which are rounded outwards. Predictions that q touches at may be
 any, so they are cut to some digits, and so are curvatures, downwards.
@@ -7,23 +7,16 @@ any, so they are cut to some digits, and so are curvatures, downwards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal, localcontext
 from fractions import Fraction as F
 from typing import NamedTuple
 
 from .algebra import Matrix, dot, near, solve
+from .losses.base import OFF
 from .regression import Regression
-from .rows import DIGITS, logistic
 from .work import tally
 
 BITS = 60
 """Binary digits of what is cut."""
-
-OFF = F(1, 10**40)
-"""No slope or value of a row is off by more."""
-
-FAR = 500
-"""Predictions of logistic loss beyond this are not evaluated: exponentials of huge numbers take long."""
 
 
 class Quadratic(NamedTuple):
@@ -44,8 +37,6 @@ def below_minorant(
     z = r.predict(points[0])
     low = [v - F(down) for v, (down, _) in zip(z, widths, strict=True)]
     high = [v + F(up) for v, (_, up) in zip(z, widths, strict=True)]
-    if r.loss not in ("huber", "logistic"):
-        return None
     held = max(level, r.objective(points[0]))
     # The point itself must not lie on a face, where every q needs it inside.
     if not all(v - down < v < v + up for v, (down, up) in zip(z, ((F(a), F(b)) for a, b in widths), strict=True)):
@@ -64,14 +55,14 @@ def below_minorant(
 
 
 def touching(r: Regression, z: Sequence[F], low: Sequence[F], high: Sequence[F]) -> Quadratic | None:
-    """q from predictions z and the intervals; None where numbers are too large for it."""
-    if r.loss == "logistic" and any(max(-a, b) > FAR for a, b in zip(low, high, strict=True)):
-        return None
+    """q from predictions z and the intervals; None where a row has no tangent."""
     bends, linear, value = [], [], F(0)
     tally(80 * len(z))
     for at, a, b, t, w in zip(z, low, high, r.y, r.weights, strict=True):
-        l, s, p = huber(r.delta, at, a, b, t) if r.loss == "huber" else logistic_row(at, a, b, t)
-        p, s = w * cut(p), w * s
+        row = r.loss.tangent(at, a, b, t)
+        if row is None:
+            return None
+        l, s, p = row[0], w * row[1], w * cut(row[2])
         value += w * (l - OFF * (1 + b - a)) - s * at + p * at * at / 2
         bends.append(p)
         linear.append(p * at - s)
@@ -92,37 +83,6 @@ def columns(r: Regression) -> list[list[F]]:
 def cut(value: F) -> F:
     """The number with fewer digits, no larger."""
     return F(max(0, value.numerator * 2**BITS // value.denominator), 2**BITS)
-
-
-def huber(delta: F, z: F, low: F, high: F, t: F) -> tuple[F, F, F]:
-    """Value, slope and a curvature that holds on [low, high] from z."""
-    r = abs(z - t)
-    value = r * r / 2 if r <= delta else delta * (r - delta / 2)
-    slope = min(max(z - t, -delta), delta)
-    if r > delta:
-        return value, slope, F(0)
-    bend = F(1)
-    for end, excess in ((high, high - t - delta), (low, t - low - delta)):
-        if excess > 0:
-            bend = min(bend, 1 - (excess / (end - z)) ** 2 if end != z else F(0))
-    return value, slope, bend
-
-
-def logistic_row(z: F, low: F, high: F, t: F) -> tuple[F, F, F]:
-    """The same; value and slope are off by less than :data:`OFF`."""
-    with localcontext(DIGITS):
-        e = (-abs(Decimal(z.numerator) / Decimal(z.denominator))).exp()
-        part = F(e / (1 + e))
-    value, bend = logistic(-t * z), part * (1 - part) - OFF
-    slope = -t * (1 - part if t * z <= 0 else part)
-    least = bend
-    for end in (low, high):
-        width = abs(end - z)
-        rise = logistic(-t * end) - value - slope * (end - z) - OFF * (2 + width)
-        secant = 2 * rise / width**2 if width else F(0)
-        # No bend falls faster than exp(-width).
-        least = min(least, max(secant, bend * (1 - width)))
-    return value, slope, least
 
 
 def away(r: Regression, q: Quadratic, low: Sequence[F], high: Sequence[F], level: F) -> set[tuple[int, int]]:

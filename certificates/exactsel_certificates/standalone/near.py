@@ -7,8 +7,8 @@ from fractions import Fraction as F
 from itertools import combinations
 from typing import Any
 
-from .algebra import semidefinite, solve
-from .counting import Semidefinite, eliminated, least_squares, whole
+from .algebra import semidefinite, solve, whole
+from .counting import Semidefinite, eliminated, least_squares
 from .file import BY_COUNTING, point, split
 from .regression import RADIUS, Regression
 from .work import combinations_of, leave_undone

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal, localcontext
 from fractions import Fraction as F
 from itertools import combinations, product
 
@@ -17,10 +16,8 @@ from .algebra import as_float, solve
 from .demands import Demands
 from .polishing import improved
 from .regression import Regression
-from .rows import DIGITS, chance, slopes
+from .rows import UNIT
 from .work import tally
-
-UNIT = 2**80
 
 HEAVIEST = 2**40
 """With more weight in all f would need more digits."""
@@ -34,25 +31,16 @@ Split = tuple[int, int]
 """The rows of one pattern with the label -1, and with +1."""
 
 
-class Logarithms(dict[int, int]):
-    """f in units, cached once computed."""
-
-    def __missing__(self, x: int) -> int:
-        with localcontext(DIGITS):
-            self[x] = int(Decimal(x) * Decimal(x).ln() * UNIT) if x > 1 else 0
-        return self[x]
-
-
 class Patterns:
     """Bound to one problem and one level."""
 
     def __init__(self, r: Regression, level: F, demands: Demands | None = None) -> None:
         """``demands`` say which sets of columns may be chosen, where not all may."""
         self.r, self.level, self.demands = r, level, demands
-        self.usable = r.loss == "logistic" and r.lam > 0 and all(len(group) == 1 for group in r.groups)
-        self.usable &= all(w.denominator == 1 for w in r.weights) and r.weight <= HEAVIEST
+        self.usable = r.loss.pattern_logs is not None and r.lam > 0 and all(len(group) == 1 for group in r.groups)
+        self.usable &= r.loss.by_leaves and all(w.denominator == 1 for w in r.weights) and r.weight <= HEAVIEST
         self.top = math.floor(level * UNIT) + 1
-        self.f, self.many = Logarithms(), 1 + len(r.y) / ROWS_A_DIGIT
+        self.f, self.many = {} if r.loss.pattern_logs is None else r.loss.pattern_logs, 1 + len(r.y) / ROWS_A_DIGIT
         self.planes = planes([int(w) for w in r.weights]) if self.usable else []
         self.bits: dict[int, int | None] = {}
         self.closed: dict[frozenset[int], bool] = {}
@@ -185,7 +173,7 @@ def closed_by_fit(whole: Regression, T: frozenset[int], level: F) -> bool:
     x = {j: F(v) for j, v in enumerate(best(r))}
     if r.objective(x) < level:  # there is a model below it
         return False
-    if r.least(everything, set(), r.sloped(slopes(r.loss, r.delta, r.predict(x), r.y))) >= level:
+    if r.least(everything, set(), r.sloped(r.slopes(x))) >= level:
         return True
     return not r.sizes and improved(r, everything, set(), x, [], level) >= level
 
@@ -223,7 +211,7 @@ def alone(r: Regression, columns: list[int]) -> Regression:
     bounds = [[side[j] for j in columns] for side in r.bounds]
     other = Regression(
         [[as_float(v) for v in row[1:]] for row in weights], [as_float(row[0]) for row in weights], len(columns),
-        r.loss, as_float(r.lam), as_float(r.delta), [as_float(w) for w in weights.values()], r.level,
+        r.loss, as_float(r.lam), [as_float(w) for w in weights.values()], r.level,
         [[j] for j in range(len(columns))], False, bounds,
     )  # fmt: skip
     other.squares, other.inverses = [r.squares[j] for j in columns], [r.inverses[j] for j in columns]
@@ -241,21 +229,24 @@ def best(r: Regression) -> list[float]:
     high = [*(r.bounds[1] if r.bounds else [math.inf] * m), *[math.inf] * r.level]
     x, size = [0.0] * len(ridge), range(len(ridge))
 
+    def losses(x: list[float]) -> list[tuple[float, float, float]]:
+        return [r.loss.in_floats(sum(map(float.__mul__, row, x)), t) for row, t in zip(rows, y, strict=True)]
+
     def value(x: list[float]) -> float:
-        margins = (t * sum(map(float.__mul__, row, x)) for row, t in zip(rows, y, strict=True))
-        losses = (w * (math.log1p(math.exp(-abs(z))) - min(z, 0.0)) for w, z in zip(weights, margins, strict=True))
-        return math.fsum(losses) + sum(e * v * v / 2 for e, v in zip(ridge, x, strict=True))
+        return math.fsum(w * row[0] for w, row in zip(weights, losses(x), strict=True)) + sum(
+            e * v * v / 2 for e, v in zip(ridge, x, strict=True)
+        )
 
     for _ in range(STEPS):
         tally(len(rows) * (2 + len(x)) ** 2 / 4)
-        parts = [chance(t * sum(map(float.__mul__, row, x))) for row, t in zip(rows, y, strict=True)]
-        pulls = [-w * t * q for w, t, q in zip(weights, y, parts, strict=True)]
+        parts = losses(x)
+        pulls = [w * slope for w, (_, slope, _) in zip(weights, parts, strict=True)]
         slope = [
             e * v + sum(g * row[j] for g, row in zip(pulls, rows, strict=True))
             for j, (e, v) in enumerate(zip(ridge, x, strict=True))
         ]
         free = [j for j in size if not ((x[j] <= low[j] and slope[j] > 0) or (x[j] >= high[j] and slope[j] < 0))]
-        bends = [w * q * (1 - q) for w, q in zip(weights, parts, strict=True)]
+        bends = [w * bend for w, (_, _, bend) in zip(weights, parts, strict=True)]
         H = [
             [
                 F(sum(b * row[i] * row[j] for b, row in zip(bends, rows, strict=True)) + ridge[i] * (i == j))

@@ -7,18 +7,15 @@ may have a part of a place), and the others, which are zero. Which are which is 
 
 from __future__ import annotations
 
-from decimal import Context, Decimal, localcontext
 from fractions import Fraction as F
 from typing import NamedTuple
 
 from .algebra import Matrix, dot, near, root, solve
 from .regression import Regression
-from .rows import intercept, mean
+from .rows import BITS
 from .work import tally
 
 STEPS = 16
-BITS = 200
-DIGITS = Context(prec=70)
 
 Point = dict[int, F]
 
@@ -41,7 +38,7 @@ class Local(NamedTuple):
 
 
 class Region:
-    """A region's relaxation; with losses other than the quadratic the intercept is one more column, which is free."""
+    """A region's relaxation; without inner products the intercept is one more column, which is free."""
 
     def __init__(self, r: Regression, S: set[int], C: set[int], D: list[F]) -> None:
         self.r, self.S, self.C, self.D = r, S, C, D
@@ -49,7 +46,7 @@ class Region:
         self.single = all(len(group) == 1 for group in r.groups)
         self.pay = [e * s for e, s in zip(D, r.squares, strict=True)]
         self.columns, self.free = r.columns, r.columns_of(S)
-        if r.loss == "quadratic":
+        if r.loss.by_products:
             self.left = r.left(D)
         elif r.level:
             self.free = [*self.free, len(r.columns)]
@@ -61,7 +58,7 @@ class Region:
         if len(self.pay) == len(self.r.columns):
             return x
         z = self.predict(x)
-        return x | {len(self.r.columns): intercept(self.r.loss, self.r.delta, z, self.r.y, self.r.weights)}
+        return x | {len(self.r.columns): self.r.loss.intercept(z, self.r.y, self.r.weights)}
 
     def predict(self, x: Point) -> list[F]:
         """Ax, and the intercept where it is a column."""
@@ -71,10 +68,10 @@ class Region:
     def at(self, x: Point, careful: bool = False) -> Local:
         """The bound at a point, and what the next step needs."""
         r = self.r
-        if r.loss == "quadratic":
+        if r.loss.by_products:
             slopes = [dot([row[j] for j in x], [*x.values()]) - b for row, b in zip(self.left, r.b, strict=True)]
             return Local(r.least(self.S, self.C, r.curved(x, self.D)), slopes, self.left, r.b)
-        rows = [bent(r.loss, r.delta, p, t, careful) for p, t in zip(self.predict(x), r.y, strict=True)]
+        rows = [r.loss.bent(p, t, careful) for p, t in zip(self.predict(x), r.y, strict=True)]
         pulls = r.weigh([g for g, _ in rows])
         weights = r.weigh([h for _, h in rows])
         slopes = [dot(column, pulls) for column in self.columns]
@@ -147,33 +144,10 @@ class Region:
         return -size if local.slopes[j] > 0 else size
 
 
-def bent(loss: str, delta: F, z: F, t: F, careful: bool) -> tuple[F, F]:
-    """A row's slope, in the domain of the conjugate, and about its second derivative.
-
-    Careful: that of the parabola that touches Huber's loss and is nowhere below it, so that no kink is stepped over.
-    """
-    if loss == "huber":
-        size = abs(z - t)
-        bend = near(delta / size) if careful and size > delta else F(size <= delta)
-        return min(max(z - t, -delta), delta), bend
-    if loss == "poisson":
-        expected = near(mean(z), BITS)
-        return expected - t, near(expected, 60)
-    if loss == "squared_hinge":
-        short = max(F(0), 1 - z * t)
-        return -2 * t * short, F(2 if careful or short else 0)
-    with localcontext(DIGITS):
-        gap = near(z * t, BITS)
-        # Beyond 300 the smaller chance is below every digit that counts, and huge numbers take the exponential long.
-        e = F((-Decimal(min(abs(gap), F(300)).numerator) / Decimal(min(abs(gap), F(300)).denominator)).exp())
-    chance = near((e if gap > 0 else 1) / (1 + e), BITS)
-    return -t * chance, near(chance * (1 - chance), 60)
-
-
 def improved(r: Regression, S: set[int], C: set[int], x: Point, curvatures: list[list[F]], claim: F) -> F:
     """The best bound of points found from one, and no more of them than needed for the claim."""
     best = F(0)
-    for D in curvatures if r.loss == "quadratic" else [[r.lam] * len(r.columns)]:
+    for D in curvatures if r.loss.by_products else [[r.lam] * len(r.columns)]:
         region = Region(r, S, C, D)
         local = region.at(region.start(x))
         pattern = region.first(local)
@@ -183,10 +157,10 @@ def improved(r: Regression, S: set[int], C: set[int], x: Point, curvatures: list
             best = max(best, found.bound)
             if best >= claim:
                 return best
-            if r.loss in ("huber", "squared_hinge") and found.bound < local.bound:
+            if r.loss.kinked and found.bound < local.bound:
                 found = region.at(point, careful=True)
             following = region.next(pattern, found, point)
-            if r.loss == "quadratic" and following == pattern:
+            if r.loss.by_products and following == pattern:
                 break
             local, pattern = found, following
     return best

@@ -1,7 +1,7 @@
 """Exact bounds for regression, for the second checker.
 
-Row weights, an intercept and scaling never touch the data: with quadratic loss they are in the inner products <u, v>,
-the sum of w_i u_i v_i over rows less what the means account for; with the others in the rows' slopes. Coefficients are
+Row weights, an intercept and scaling never touch the data: where inner products <u, v> say all they are in
+these, the sums of w_i u_i v_i over rows less what the means account for; else in the rows' slopes. Coefficients are
 those of the data as given throughout.
 """
 
@@ -13,7 +13,8 @@ from copy import copy
 from fractions import Fraction as F
 
 from .algebra import Matrix, dot, inverse_root, near, root, solve
-from .rows import counted, entropy, intercept, logistic, poisson, shares, slopes
+from .losses import Loss
+from .rows import shares
 from .work import tally
 
 RADIUS = 10**6
@@ -29,7 +30,7 @@ class Regression:
     """
 
     def __init__(
-        self, A: Sequence[Sequence[float]], y: Sequence[float], k: int, loss: str, lam: float, delta: float,
+        self, A: Sequence[Sequence[float]], y: Sequence[float], k: int, loss: Loss, lam: float,
         weights: Sequence[float] | None = None, level: bool = False, groups: Sequence[Sequence[int]] = (),
         scale: bool = False, bounds: Sequence[Sequence[float]] = (), more: Sequence[tuple[list[F], F]] = (),
     ) -> None:  # fmt: skip
@@ -40,7 +41,7 @@ class Regression:
         self.columns = [[F(A[i][j]) for i in self.rows] for j in range(d)]
         self.weights = [F(1) if weights is None else F(weights[i]) for i in self.rows]
         self.y, self.level = [F(y[i]) for i in self.rows], level
-        self.k, self.loss, self.lam, self.delta = k, loss, F(lam), F(delta)
+        self.k, self.loss, self.lam = k, loss, F(lam)
         self.weight = sum(self.weights, F(0))
         weighted = [self.weigh(column) for column in self.columns]
         self.means = [sum(column, F(0)) / self.weight for column in weighted]
@@ -49,8 +50,8 @@ class Regression:
         self.b = [dot(w, self.y) - self.taken(m, mean) for w, m in zip(weighted, self.means, strict=True)]
         self.G = [[F(0)] * d for _ in range(d)]
         for i in range(d):
-            # The other losses need the squares only.
-            for j in range(i + 1) if loss == "quadratic" else (i,):
+            # Without inner products the squares are needed only.
+            for j in range(i + 1) if loss.by_products else (i,):
                 product = dot(weighted[i], self.columns[j]) - self.taken(self.means[i], self.means[j])
                 self.G[i][j] = self.G[j][i] = product
         self.squares = [self.G[j][j] / self.weight if scale and self.G[j][j] else F(1) for j in range(d)]
@@ -105,9 +106,9 @@ class Regression:
         """Ax, and about the best intercept where there is one (for the losses whose rows are evaluated)."""
         tally(len(self.y) * (1 + len(x)), max((v.denominator.bit_length() for v in x.values()), default=0))
         z = [sum((v * self.columns[j][i] for j, v in x.items()), F(0)) for i in range(len(self.y))]
-        # What quadratic loss makes of an intercept is in the inner products.
-        level = self.level and self.loss != "quadratic"
-        c = intercept(self.loss, self.delta, z, self.y, self.weights) if level else F(0)
+        # Inner products account for the intercept.
+        level = self.level and not self.loss.by_products
+        c = self.loss.intercept(z, self.y, self.weights) if level else F(0)
         return [v + c for v in z]
 
     def times(self, x: dict[int, F]) -> list[F]:
@@ -143,19 +144,13 @@ class Regression:
     def weighed(self, g: list[F]) -> tuple[F, list[F]]:
         """-L* at slopes of the rows, rounded downwards, and the dual vector."""
         counts = self.weights
-        tally((20 if self.loss in ("logistic", "poisson") else 3) * len(g))
-        if self.level and self.loss == "quadratic":
+        tally(self.loss.operations * len(g))
+        if self.level and self.loss.by_products:
             mean = dot(self.weights[: self.own], g[: self.own]) / self.weight
             g = [v - mean for v in g[: self.own]] + g[self.own :]
         elif self.level:
             counts = shares(g, self.weights)
-        if self.loss == "logistic":
-            values = [entropy(-v * label) for v, label in zip(g, self.y, strict=True)]
-        elif self.loss == "poisson":
-            values = [counted(v, t) for v, t in zip(g, self.y, strict=True)]
-        else:
-            stiff = 4 if self.loss == "squared_hinge" else 2
-            values = [-v * v / stiff - v * t for v, t in zip(g, self.y, strict=True)]
+        values = [self.loss.minus_conjugate(v, t) for v, t in zip(g, self.y, strict=True)]
         return dot(counts, values), [s * v for s, v in zip(counts, g, strict=True)]
 
     def term(self, j: int, v: F) -> F:
@@ -178,19 +173,17 @@ class Regression:
         if self.lam == 0 and not self.sizes:
             return []
         g = [F(beta[i]) for i in self.rows]
-        if self.loss == "quadratic":
-            return [self.sloped([v * inverse_root(w) for v, w in zip(g, self.weights, strict=True)])]
+        if self.loss.by_products:
+            g = [v * inverse_root(w) for v, w in zip(g, self.weights, strict=True)]
         return [self.sloped(self.in_domain(g))]
 
     def in_domain(self, g: list[F]) -> list[F]:
-        """The slopes of rows in the domain of the conjugate that are nearest to these; not for quadratic loss."""
-        if self.loss == "huber":
-            return [min(max(v, -self.delta), self.delta) for v in g]
-        if self.loss == "poisson":
-            return [max(v, -t) for v, t in zip(g, self.y, strict=True)]
-        if self.loss == "squared_hinge":
-            return [min(v * t, F(0)) * t for v, t in zip(g, self.y, strict=True)]
-        return [-min(max(-v * t, F(0)), F(1)) * t for v, t in zip(g, self.y, strict=True)]
+        """The slopes of rows in the domain of the conjugate that are nearest to these."""
+        return [self.loss.in_domain(v, t) for v, t in zip(g, self.y, strict=True)]
+
+    def slopes(self, x: dict[int, F]) -> list[F]:
+        """About the slopes of rows at a point, in the domain of the conjugate."""
+        return [self.loss.slope(z, t) for z, t in zip(self.predict(x), self.y, strict=True)]
 
     def given(self, prepared: dict[int, F]) -> dict[int, F]:
         """Coefficients of the data as given, from those of prepared columns."""
@@ -199,13 +192,11 @@ class Regression:
     def at_point(self, prepared: dict[int, F], curvatures: Sequence[Sequence[F]]) -> list[Bound]:
         """The bounds a point proves, whose coefficients are those of prepared columns."""
         x = self.given(prepared)
-        if self.loss == "quadratic":
-            flat = [] if self.lam or not self.sizes else [[v - t for v, t in zip(self.predict(x), self.y, strict=True)]]
+        if self.loss.by_products:
+            flat = [] if self.lam or not self.sizes else [self.sloped(self.slopes(x))]
             split = [] if self.after_split is None else [self.curved(x, *self.after_split)]
-            return split + [self.curved(x, D) for D in curvatures] + [self.sloped(g) for g in flat]
-        if self.lam == 0 and not self.sizes:
-            return []
-        return [self.sloped(slopes(self.loss, self.delta, self.predict(x), self.y))]
+            return split + [self.curved(x, D) for D in curvatures] + flat
+        return [] if self.lam == 0 and not self.sizes else [self.sloped(self.slopes(x))]
 
     def at_fit(self, S: set[int], C: set[int], curvatures: Sequence[Sequence[F]], bounded: bool) -> F:
         """The bound the fit proves."""
@@ -241,23 +232,13 @@ class Regression:
     def objective(self, x: dict[int, F]) -> F:
         """The objective of a model, rounded upwards; rows of equalities, which it is to meet, have no part in it."""
         ridge = sum((self.ridge[j] * v * v for j, v in x.items()), F(0)) / 2
-        alike = self.loss == "poisson" and not x and all(v == self.y[0] for v in self.y)
-        if alike and (self.y[0] == 1 or (self.level and self.y[0] > 0)):
-            # exp(c), with c the logarithm of the count, is the count: no number here is that logarithm.
+        if not x and self.loss.costs_nothing(self.y, self.level):
             return F(0)
-        if self.loss == "quadratic":
+        if self.loss.by_products:
             Gx = self.times(x)
             whole = ridge + self.c + sum((v * (Gx[j] / 2 - self.b[j]) for j, v in x.items()), F(0))
             z = self.predict(x)[self.own :] if self.own < len(self.y) else []
-            return whole - sum(((v - t) ** 2 for v, t in zip(z, self.y[self.own :], strict=True)), F(0)) / 2
+            return whole - sum((self.loss.value(v, t) for v, t in zip(z, self.y[self.own :], strict=True)), F(0))
         z = self.predict(x)
         tally(20 * len(z))
-        if self.loss == "logistic":
-            return ridge + dot(self.weights, [logistic(-a * b) for a, b in zip(z, self.y, strict=True)])
-        if self.loss == "poisson":
-            return ridge + dot(self.weights, [poisson(a, b) for a, b in zip(z, self.y, strict=True)])
-        if self.loss == "squared_hinge":
-            return ridge + dot(self.weights, [max(F(0), 1 - a * b) ** 2 for a, b in zip(z, self.y, strict=True)])
-        sizes = [abs(a - b) for a, b in zip(z, self.y, strict=True)]
-        delta = self.delta
-        return ridge + dot(self.weights, [r * r / 2 if r <= delta else delta * (r - delta / 2) for r in sizes])
+        return ridge + dot(self.weights, [self.loss.value(v, t) for v, t in zip(z, self.y, strict=True)])

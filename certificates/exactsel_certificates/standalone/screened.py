@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 
 from .algebra import dot
 from .arrays import MOST
+from .bounds import checked_bounds
 from .constraints import arguments_of, is_asked
-from .domain import checked_bounds, problem_of
+from .domain import problem_of
+from .losses import Loss
 from .regression import Regression
 from .sparse import Sparse, in_domain, of_table
 from .values import Outside
@@ -30,9 +32,8 @@ class Stated(NamedTuple):
     A: Sparse
     y: list[float]
     k: int
-    loss: str
+    loss: Loss
     lam: float
-    delta: float
     force_in: list[int]
     force_out: list[int]
     level: bool
@@ -71,8 +72,9 @@ def stated(
         raise Outside("the proof screens columns, but the problem has groups, weights, a constraint or scaled columns.")
     if not isinstance(A, Sparse):
         plain = problem_of(A, y, k, loss, lam, delta, force_in, force_out, None, level, bounds=bounds)
+        assert plain.loss is not None
         return Stated(
-            of_table(plain.A), plain.y, plain.k, loss, plain.lam, plain.delta, plain.force_in, plain.force_out, level,
+            of_table(plain.A), plain.y, plain.k, plain.loss, plain.lam, plain.force_in, plain.force_out, level,
             plain.bounds,
         )  # fmt: skip
     A = in_domain(A)
@@ -86,12 +88,13 @@ def stated(
     if not all(type(j) is int and 0 <= j < d for j in columns) or len({*columns}) < len(columns):
         raise Outside("force_in and force_out hold something else than different columns.")
     limits = [] if bounds is None else checked_bounds(bounds, d, False)
-    return Stated(A, plain.y, k, loss, plain.lam, plain.delta, have, out, level, limits)
+    assert plain.loss is not None
+    return Stated(A, plain.y, k, plain.loss, plain.lam, have, out, level, limits)
 
 
 def mismatch_of_screened(p: dict[str, Any], problem: Stated) -> str:
     """Why a proof is not about this problem; empty when it is."""
-    ours = ["regression", problem.loss, problem.A.n, len(problem.A.rows), problem.k, sparse_hash(problem)]
+    ours = ["regression", problem.loss.name, problem.A.n, len(problem.A.rows), problem.k, sparse_hash(problem)]
     ours += [problem.level or None, None, None, None, None, bool(problem.bounds) or None]
     names = ("family", "loss", "n", "columns", "k", "problem_hash", "intercept")
     theirs = [p.get(name) for name in (*names, "groups", "hierarchy", "weights", "scale", "bounds")]
@@ -118,8 +121,8 @@ def on_active(
 
 def sparse_hash(problem: Stated) -> str:
     """sha256 over everything that defines the problem."""
-    about: dict[str, Any] = {"n": problem.A.n, "d": len(problem.A.rows), "k": problem.k, "loss": problem.loss}
-    about |= {"lam": problem.lam.hex(), "parameters": {"delta": problem.delta.hex()} if problem.loss == "huber" else {}}
+    about: dict[str, Any] = {"n": problem.A.n, "d": len(problem.A.rows), "k": problem.k, "loss": problem.loss.name}
+    about |= {"lam": problem.lam.hex(), "parameters": problem.loss.parameters}
     if problem.force_in or problem.force_out:
         about |= {"force_in": problem.force_in, "force_out": problem.force_out}
     about |= {"intercept": True} if problem.level else {}
@@ -150,7 +153,7 @@ def bounds(p: dict[str, Any], problem: Stated) -> tuple[F, F | float]:
     others = [j for j, may in enumerate(allowed) if may and j not in active] if problem.k else []
     whole, with_column = F(0), [F(0)] * len(others)
     found = []
-    if problem.loss == "quadratic":
+    if problem.loss.by_products:
         found.append(_Touched(problem, allowed, others).bounds(p["screen_level"]))
     if problem.lam or _limited(problem, allowed):
         n = problem.A.n
@@ -245,9 +248,8 @@ def _at_dual(
 ) -> tuple[F, list[F]]:
     """Formula (2) at a dual vector."""
     empty = [[0.0]] * problem.A.n
-    rows = Regression(empty, problem.y, 0, problem.loss, problem.lam, problem.delta, None, problem.level)
-    g = [F(v) for v in slopes]
-    value, beta = rows.weighed(g if problem.loss == "quadratic" else rows.in_domain(g))
+    rows = Regression(empty, problem.y, 0, problem.loss, problem.lam, None, problem.level)
+    value, beta = rows.weighed(rows.in_domain([F(v) for v in slopes]))
     gains: list[F] = []
     for may, at, values in zip(allowed, problem.A.rows, problem.A.values, strict=True):
         v = dot([F(a) for a in values], [beta[i] for i in at]) if may and at else F(0)

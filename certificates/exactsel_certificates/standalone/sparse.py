@@ -10,8 +10,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .arrays import Unreadable, numbers_of, read_bytes, text_of, unpacked
-from .domain import LARGEST, SMALLEST
-from .values import Outside
+from .values import LARGEST, SMALLEST, Outside
 
 MOST_LINES = 2**20
 """Rows, and columns, at most: empty ones take memory, too."""

@@ -27,7 +27,7 @@ class StrongColumns:
 
     def __init__(self, r: Regression, level: F) -> None:
         self.r, self.k, self.T = r, r.k, 2 * (r.c - level)
-        self.usable = r.loss == "quadratic" and self.T > 0 and all(len(group) == 1 for group in r.groups)
+        self.usable = r.loss.by_products and self.T > 0 and all(len(group) == 1 for group in r.groups)
         self.known: dict[tuple[tuple[int, ...], tuple[int, ...]], list[list[float]]] = {}
         self.alike: dict[tuple[tuple[int, ...], tuple[int, ...], F], LikeColumns] = {}
 

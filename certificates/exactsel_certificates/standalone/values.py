@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NoReturn
 
+SMALLEST, LARGEST = 1e-60, 1e60
+"""Sizes of numbers in a problem."""
+
 
 class Outside(Exception):
     """The problem is none a proof can speak of; the text says why, in one sentence."""
@@ -26,6 +29,14 @@ def shown(value: Any) -> str:
 def whole(value: object) -> int | None:
     """A whole number; None where it is none."""
     return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+
+
+def double(value: object) -> float | None:
+    """A double: the value itself, or the whole number it is equal to; None where there is none within the limits."""
+    if isinstance(value, float):
+        return float(value) if abs(value) <= LARGEST else None
+    number = whole(value)
+    return float(number) if number is not None and abs(number) <= LARGEST and float(number) == number else None
 
 
 def listed(name: str, values: object) -> Sequence[Any]:

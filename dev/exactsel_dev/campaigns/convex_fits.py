@@ -45,13 +45,8 @@ class Rows(NamedTuple):
 def intervals(data: WholeData, sets: Sequence[Sequence[int]]) -> tuple[Long, Long]:
     """For each set of columns an interval that holds its smallest objective; wide where another is surely better."""
     rows = rows_of(data)
-    p = rows.Z.shape[1]
-    included = np.zeros((len(sets), p), dtype=bool)
-    for row, columns in enumerate(sets):
-        included[row, list(columns)] = True
-    if rows.level:
-        included[:, -1] = True
-    u = np.zeros((len(sets), p), dtype=np.longdouble)
+    included = free_in(rows, sets)
+    u = np.zeros(included.shape, dtype=np.longdouble)
     low, high = np.full(len(sets), -np.inf, np.longdouble), np.full(len(sets), np.inf, np.longdouble)
     active = np.arange(len(sets))
     for _ in range(STEPS):
@@ -68,6 +63,12 @@ def intervals(data: WholeData, sets: Sequence[Sequence[int]]) -> tuple[Long, Lon
         if not active.size:
             break
     return low, high
+
+
+def free_in(rows: Rows, sets: Sequence[Sequence[int]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """(sets, p) Which coefficients are free on each set of columns."""
+    p = rows.Z.shape[1]
+    return np.array([np.isin(np.arange(p), [*columns, *range(p - rows.level, p)]) for columns in sets])
 
 
 class Look(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from exactsel_dev.campaigns.convex_fits import ROUNDING, Long, Look, Rows, as_long, eliminated, look, rows_of
+from exactsel_dev.campaigns.convex_fits import ROUNDING, Long, Look, Rows, as_long, eliminated, free_in, look, rows_of
 from exactsel_dev.campaigns.whole_numbers import WholeData, power
 
 STEPS = 200
@@ -30,13 +30,7 @@ SHRUNK = (Fraction(0), Fraction(1, 2**50), Fraction(1, 2**34), Fraction(1, 2**17
 def optimum(data: WholeData, sets: Sequence[Sequence[int]]) -> tuple[Fraction, Fraction]:
     """An interval that holds the smallest objective of all sets of columns."""
     rows = rows_of(data)
-    p = rows.Z.shape[1]
-    included = np.zeros((len(sets), p), dtype=bool)
-    for row, columns in enumerate(sets):
-        included[row, list(columns)] = True
-    if rows.level:
-        included[:, -1] = True
-    u = _fitted(rows, included)
+    u = _fitted(rows, free_in(rows, sets))
     state = look(rows, u)
     sizes = np.abs(u) @ np.abs(rows.Z).T + np.abs(rows.y)
     blur = np.sum(rows.w * np.abs(state.slope) * sizes, axis=1) + np.abs(state.value)

@@ -21,7 +21,7 @@ class LastSlot:
 
     def prepare(self, problem, options):
         """The closer of one search."""
-        if not problem.has(PLAIN_REGRESSION) or not problem.base.is_quadratic or is_restricted(problem):
+        if not problem.has(PLAIN_REGRESSION) or not problem.objective.is_quadratic or is_restricted(problem):
             raise UnsupportedError("last-slot serves quadratic loss on single columns; leave the closer out.")
         return Fits(problem, options.cutoff)
 

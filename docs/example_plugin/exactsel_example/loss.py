@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from exactsel.losses.adjusted import adjustable
+from exactsel_example.checked import CheckedAsymmetric
 
 
 class Asymmetric(NamedTuple):
@@ -50,6 +51,9 @@ class Asymmetric(NamedTuple):
 
     def check_parameters(self):
         """There are none."""
+
+    def checked_by(self):
+        return CheckedAsymmetric()
 
 
 AdjustedAsymmetric = adjustable(Asymmetric)  # no row is below zero, so weights and an intercept will do

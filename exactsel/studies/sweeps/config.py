@@ -177,11 +177,12 @@ def _patience(time_limit: float | None) -> float:
 
 
 def _losses(table: Mapping[str, Any], where: str) -> list[tuple[str | None, float | None]]:
-    """Losses, Huber loss with each threshold."""
+    """Losses, those with a threshold with each of them."""
     losses, deltas = table.get("loss", [None]), table.get("delta", [None])
-    if "delta" in table and "huber" not in losses:
-        raise InputError(f"{where}, delta is given, but no loss is 'huber'; add it to loss, or leave delta out.")
-    return [(loss, delta) for loss in losses for delta in (deltas if loss == "huber" else [None])]
+    with_delta = {loss for loss in losses if loss is not None and registry.has_delta(loss)}
+    if "delta" in table and not with_delta:
+        raise InputError(f"{where}, delta is given, but no loss has it; add 'huber' to loss, or leave delta out.")
+    return [(loss, delta) for loss in losses for delta in (deltas if loss in with_delta else [None])]
 
 
 def _sources(table: Mapping[str, Any], place: _Place, where: str) -> list[Source]:
