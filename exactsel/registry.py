@@ -1,4 +1,4 @@
-"""Find losses, bounds, trees, branchings, frontiers and heuristics by name, through entry points.
+"""Find losses, bounds, closers, trees, branchings, frontiers and heuristics by name, through entry points.
 
 Built-ins enter through the same door as plug-ins: an entry point in the group ``exactsel.<kind>``. Names are listed
 without importing what they name.
@@ -19,7 +19,7 @@ LOSSES_ELSEWHERE = {
 }  # fmt: skip
 """What other programs call the families and losses that are here."""
 
-KINDS = ("losses", "bounds", "trees", "branchings", "frontiers", "heuristics")
+KINDS = ("losses", "bounds", "closers", "trees", "branchings", "frontiers", "heuristics")
 
 
 @cache
@@ -59,7 +59,7 @@ def load(kind: str, name: str) -> Any:
     try:
         _entries(kind)[name]
     except KeyError:
-        known = ", ".join(names(kind)) or "none (is exactsel installed?)"
+        known = ", ".join(names(kind)) or "none (a package brings them)"
         singular = {"losses": "loss", "branchings": "branching rule"}.get(kind, kind[:-1])
         other = LOSSES_ELSEWHERE.get(str(name).lower()) if kind == "losses" else None
         meant = f"; '{name}' is '{other}' here" if other else did_you_mean(name, names(kind))

@@ -18,8 +18,8 @@ SETTINGS = (*STEERING, "bound")
 
 OF_A_SEARCH = (
     "proof", "trace", "report", "recheck", "log_interval", "shared", "checkpoint", "checkpoint_every", "resume",
-    "executor", "workers", "scheduler", "node_limit", "memory_limit", "tree", "branching", "frontier", "heuristics",
-    "batch", "shard", "warm_start", "force_quit", "subtrees",
+    "executor", "workers", "scheduler", "node_limit", "memory_limit", "tree", "branching", "frontier", "closer",
+    "heuristics", "batch", "shard", "warm_start", "force_quit", "subtrees",
 )  # fmt: skip
 """Options that a method without a search has no use for."""
 

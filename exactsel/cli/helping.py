@@ -22,8 +22,8 @@ SECTIONS = {
     "Saving": ("checkpoint", "checkpoint_every", "resume", "status"),
     "Method": ("method", "options"),
     "Search": (
-        "heuristics", "tree", "bound", "branching", "frontier", "batch", "warm_start", "force_quit", "subtrees",
-        "recheck",
+        "heuristics", "tree", "bound", "branching", "frontier", "closer", "batch", "warm_start", "force_quit",
+        "subtrees", "recheck",
     ),
 }  # fmt: skip
 """Parameters by what they are about; all others are about what comes out."""

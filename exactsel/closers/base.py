@@ -1,14 +1,14 @@
 """The closers of a round: each settles the nodes it can, and the next one receives the others.
 
 A closer either settles a task (its outcome is then fixed), or leaves it, perhaps with a better region. A further
-way to close regions is one more closer in the list of search/expand.py.
+way to close regions is one more closer in the list of search/expand.py, or a plug-in (:class:`Closer`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from exactsel.nodes.regions import NodeBounds, Outcome, Region, RoundWork, Subtr
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.restrictions import is_restricted
-from exactsel.types import FloatArray
+from exactsel.types import BoolArray, FloatArray
 
 
 @dataclass(slots=True)
@@ -46,6 +46,10 @@ class RegionSolver(Protocol):
     """What its results are named after (:attr:`exactsel.nodes.regions.SubtreeResult.closer`); empty without any."""
     words: str = ""
     """What results call it; empty for what every search does."""
+    label: str = ""
+    """What counts call the subtrees it dealt with; the name where it is empty."""
+    status: str = "walked"
+    """What the explored tree says of a node whose subtree it dealt with."""
     after_bounds: bool = False
     """Whether it runs on the nodes that bounds have left open, for a closer that otherwise runs before all others."""
 
@@ -60,6 +64,53 @@ class RegionSolver(Protocol):
     def alone(self, nodes: Sequence[Node]) -> bool:
         """Whether the nodes are divided among workers by the closer itself."""
         return False
+
+
+class CloserOptions(NamedTuple):
+    """What a closer may use of a search."""
+
+    tolerance: Tolerance
+    cutoff: Callable[[float], float]
+    """The bound at which a region is closed, given the best objective known."""
+    threads: int
+    stop: BoolArray
+    """(1,) True once the search is to stop."""
+
+
+class Closer(Protocol):
+    """A plug-in that closes regions (entry points ``exactsel.closers``)."""
+
+    @property
+    def name(self) -> str:
+        """The name it is registered by, and that of its :class:`RegionSolver`."""
+        ...
+
+    def prepare(self, problem: SubsetProblem, options: CloserOptions) -> RegionSolver:
+        """Bind it to a problem; :class:`exactsel.errors.UnsupportedError` for one it cannot serve."""
+        ...
+
+
+def _named(name: str) -> type[RegionSolver] | None:
+    """The imported class of closers whose results have this name."""
+    waiting = RegionSolver.__subclasses__()
+    while waiting:
+        found = waiting.pop()
+        if found.name == name:
+            return found
+        waiting += found.__subclasses__()
+    return None
+
+
+def label_of(name: str) -> str:
+    """What counts call the subtrees that the closer of this name dealt with."""
+    found = _named(name)
+    return name if found is None else found.label or name
+
+
+def status_of(name: str) -> str:
+    """What the explored tree says of a node whose subtree the closer of this name dealt with."""
+    found = _named(name)
+    return RegionSolver.status if found is None else found.status
 
 
 def settle(tasks: Sequence[Task], outcomes: dict[int, Outcome]) -> None:

@@ -29,6 +29,8 @@ class EnumerateRoot(RegionSolver):
     """The root by listing."""
 
     enumerator: MinorantEnumerator
+    name = "listed"
+    label = "listing all that may be as good"
     words = "or all sets of columns listed that a quadratic minorant leaves, if these are few"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:

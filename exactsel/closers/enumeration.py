@@ -33,6 +33,7 @@ from exactsel.types import FloatArray, StateArray
 class _Walk(Kernel):
     enumeration: SubtreeSolver
     name = "explored"
+    label = "walks in closed form"
 
     def result(self, task: Task, walk: EnumerationResult, cutoff: float) -> SubtreeResult:
         """What a walk left open, with the better of the region's bound and the fit's."""

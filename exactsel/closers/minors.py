@@ -39,6 +39,8 @@ class _Counting(RegionSolver):
     """The bound at which a region is closed, given the best objective known."""
     counter: MinorTest
     name = "counted"
+    label = "counting"
+    status = "counted"
 
     def begun(self, node: Node) -> bool:
         """Whether a count continues at this node."""

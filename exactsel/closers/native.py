@@ -25,6 +25,7 @@ class NativeSearch(Kernel):
 
     native: NativeBranchAndBound
     name = "below"
+    label = "searches inside the kernel"
     words = "subtrees searched inside the kernel"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:

@@ -39,6 +39,8 @@ class CloseByStrong(RegionSolver):
     """Where all coefficients are limited, or working sets do for very many columns, the relaxation often does better,
     and says so at once."""
     name = "strong"
+    label = "a tree over strong columns"
+    status = "searched"
     words = "strong columns divided, weak ones bounded by their cosines"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:

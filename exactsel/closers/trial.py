@@ -37,6 +37,8 @@ class CheaperFirst(RegionSolver):
     """By the cheaper bound."""
     divide: Divide
     name = "relaxed"
+    label = "a tree by the cheaper of two bounds"
+    status = "searched"
     words = "the cheaper of two bounds first"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:

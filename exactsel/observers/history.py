@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from exactsel.closers.base import label_of
 from exactsel.nodes.subtree import count_open
 from exactsel.search.events import (
     Bounded,
@@ -30,17 +31,6 @@ from exactsel.search.state import SearchState
 MOST_POINTS = 2000
 """Points kept; when there are more, every second one is forgotten."""
 
-CLOSERS = {
-    "bounds": "bounds",
-    "counted": "counting",
-    "listed": "listing all that may be as good",
-    "explored": "walks in closed form",
-    "below": "searches inside the kernel",
-    "relaxed": "a tree by the cheaper of two bounds",
-    "strong": "a tree over strong columns",
-}
-"""What closers do, by their names."""
-
 
 def closers_text(closers: Mapping[str, Mapping[str, int]]) -> str:
     """What each closer brought (:meth:`History.closers`), in one line."""
@@ -53,7 +43,7 @@ def closers_text(closers: Mapping[str, Mapping[str, int]]) -> str:
             labels = {"subtree": "", "node": "", "region": " left open"}
             numbers = (counts["subtrees"], counts["nodes"], counts["left_open"])
         each = [_of(count, what) + more for count, (what, more) in zip(numbers, labels.items(), strict=True) if count]
-        parts.append(f"{CLOSERS.get(name, name)}: {', '.join(each)}")
+        parts.append(f"{label_of(name)}: {', '.join(each)}")
     return "; ".join(parts)
 
 

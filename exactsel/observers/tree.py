@@ -6,10 +6,8 @@ from collections.abc import Iterable
 
 import networkx as nx
 
+from exactsel.closers.base import status_of
 from exactsel.search.events import Bounded, Discarded, Divided, Event, Finished, Fixed, Started, SubtreeClosed
-
-CALLED = {"relaxed": "searched", "strong": "searched", "counted": "counted"}
-"""What became of the nodes that closers of subtrees dealt with, where they were not walked."""
 
 
 def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
@@ -36,7 +34,7 @@ def explored_tree(events: Iterable[Event]) -> nx.DiGraph:
             case Discarded(node, _, reason, bound, _):
                 graph.nodes[node].update(status=reason, bound=max(bound, graph.nodes[node]["bound"]))
             case SubtreeClosed(node, open_ids, _, result):
-                graph.nodes[node].update(status=CALLED.get(result.closer, "walked"), moves=result.nodes)
+                graph.nodes[node].update(status=status_of(result.closer), moves=result.nodes)
                 _add_parts(graph, node, open_ids)
             case Finished(_, open_nodes):
                 for node in open_nodes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from html import escape
 
-from exactsel.observers.history import CLOSERS, History
+from exactsel.closers.base import label_of
+from exactsel.observers.history import History
 from exactsel.problem.constraints import NAMES
 from exactsel.problem.model import demands_text
 from exactsel.report.model import FORCED
@@ -153,7 +154,7 @@ def discarded_section(result: Result, history: History) -> str:
     for closer, count in sorted(history.subtrees.items(), reverse=True):
         left = f", {history.left_open[closer]:,} regions left open" if history.left_open[closer] else ""
         nodes = f"{history.subtree_nodes[closer]:,} nodes looked at{left}"
-        counted.append((f"subtrees closed by {CLOSERS.get(closer, closer)}", nodes, count))
+        counted.append((f"subtrees closed by {label_of(closer)}", nodes, count))
     rows += [[name, why, count] for name, why, count in counted if count]
     if result.open_nodes:
         rows.append(["nodes still open", "their bounds limit the lower bound", result.open_nodes])

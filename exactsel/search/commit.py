@@ -18,6 +18,7 @@ from exactsel.kernels.node import IN, OUT
 from exactsel.nodes.left_open import LeftBelow
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import FailedTrials, Fixings, NodeDivided, Outcome, Region, Round, SubtreeResult
+from exactsel.nodes.subtree import moves_of
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.details import events_of
@@ -115,6 +116,8 @@ def _commit_divided(state: SearchState, outcome: NodeDivided) -> Iterator[Event]
 def _commit_subtree(state: SearchState, result: SubtreeResult, expander: Expander, details: bool) -> Iterator[Event]:
     """Commit what a closer made of a subtree: what it closed, and the regions it left open."""
     node, children, first = result.node, result.children, state.next_id - 1
+    if expander.plug_in is not None and result.closer == expander.plug_in:
+        moves_of(result)  # refuses children that do not divide the region
     numbers = range(1, len(children) + 1) if result.numbers is None else result.numbers
     used = result.numbered if result.numbers is not None else len(children)
     ids = tuple(first + number if number else node.id for number in numbers)

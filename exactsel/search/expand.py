@@ -1,9 +1,8 @@
 """One round's work: closers, in order, each of which settles the nodes it can (closers/base.py).
 
-:meth:`Expander.expand` is a pure function of (problem, nodes, upper, effort, settings): the same arguments bring the
-same outcome however often and to whomever they are given, so a thread, a process or a resumed run may do it, twice if
-need be. The engine commits what it returns. All an expander keeps are objectives of supports (closers/refits.py), to
-save time.
+:meth:`Expander.expand` is a pure function of (problem, nodes, upper, work_budget, settings): the same arguments bring
+the same outcome each time and in any thread, process or resumed run. The engine commits what it returns. All an
+expander keeps are objectives of supports (closers/refits.py), to save time.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exactsel.bounds.base import Cheaper, PreparedBound
-from exactsel.closers.base import RegionSolver, Task
+from exactsel.bounds.base import Cheaper, PreparedBound, never_stop
+from exactsel.closers.base import Closer, CloserOptions, RegionSolver, Task
 from exactsel.closers.enumeration import EnumerateFirst, EnumerateLater
 from exactsel.closers.minors import TestMinorsBegun, TestMinorsOfRoot
 from exactsel.closers.native import NativeSearch
@@ -32,7 +31,7 @@ from exactsel.nodes.tolerance import Tolerance
 from exactsel.nodes.trees import Tree
 from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.interface import SubsetProblem
-from exactsel.types import FloatArray
+from exactsel.types import BoolArray, FloatArray
 
 __all__ = ["Expander", "Interrupted"]
 
@@ -44,10 +43,15 @@ class Expander:
         self, problem: SubsetProblem, tree: Tree, branching: Branching, bound: PreparedBound, tolerance: Tolerance,
         threads: int = 1, *, enumeration: SubtreeSolver | None = None, native: NativeBranchAndBound | None = None,
         counter: MinorTest | None = None, cheaper: Cheaper | None = None, first: Sequence[RegionSolver] = (),
+        plug_in: Closer | None = None, stop: BoolArray | None = None,
     ) -> None:  # fmt: skip
-        """``first`` are closers that run before all others."""
+        """``first`` are closers that run before all others, but for the ``plug_in``: a user wants to see it at work."""
         self.problem, self.tree, self.tolerance, self.threads = problem, tree, tolerance, threads
         self.enumeration, self.native, self.counter = enumeration, native, counter
+        self.plug_in = None if plug_in is None else plug_in.name
+        if plug_in is not None:
+            options = CloserOptions(tolerance, self.cutoff, threads, never_stop() if stop is None else stop)
+            first = [plug_in.prepare(problem, options), *first]
         visitor = Visitor(problem, bound, Refits(problem, threads), tree.fixes, self.cutoff)
         ways = [closer for closer in first if not closer.after_bounds]
         if counter is not None:
@@ -75,7 +79,7 @@ class Expander:
     def expand(self, nodes: Sequence[Node], upper: float, work_budget: WorkBudget | None = None) -> Round:
         """Bound and split the nodes; :class:`Interrupted` after a stop midway.
 
-        ``effort``, what the search has spent so far, says whether subtrees are left to the kernels.
+        ``work_budget``, what the search has spent so far, says whether subtrees are left to the kernels.
         """
         work, work_budget = RoundWork(upper), work_budget or WorkBudget()
         tasks = [Task(node, as_region(node)) for node in nodes]

@@ -20,6 +20,7 @@ from exactsel.bounds.fit import RelaxedFitBound
 from exactsel.bounds.kernel_form import Relaxation
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.bounds.split_point import SPLIT_UP_TO
+from exactsel.closers.base import Closer
 from exactsel.enumeration.base import SubtreeSolver
 from exactsel.enumeration.below_minorant import MinorantEnumerator, listable
 from exactsel.enumeration.closed_form import ClosedFormEnumeration
@@ -180,6 +181,7 @@ class Methods:
     tree: Tree
     bound: BoundSolver
     branching: Branching
+    closer: Closer | None = None
 
     def enumeration(
         self, problem: SubsetProblem, prepared: PreparedBound, options: BoundOptions
@@ -331,7 +333,13 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
     quadratic = objective is not None and objective.is_quadratic
     usual = (company.quadratic_branching if quadratic else "") or company.branching
     branching = usual if settings.branching == "auto" else settings.branching
-    return Methods(settings, kind, tree, bound, make("branchings", branching))
+    closer = None if settings.closer == "auto" else make("closers", settings.closer)
+    if closer is not None and tree.eager:
+        raise UnsupportedError(
+            f"the tree '{tree.name}' closes regions by bounds alone, but the closer '{closer.name}' was given; use "
+            f"{option('tree', 'binary')}, or leave the closer out."
+        )
+    return Methods(settings, kind, tree, bound, make("branchings", branching), closer)
 
 
 def make(kind: str, choice: object) -> Any:

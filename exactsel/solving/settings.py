@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral, Real
 from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel import registry
 from exactsel.arguments import shown
 from exactsel.errors import InputError, option
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.start.portfolio import AUTO
+
+if TYPE_CHECKING:
+    from exactsel.closers.base import Closer
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,8 @@ _FROM_ONE = (lambda value: value >= 1, "it must be at least 1")
 class Settings:
     """Options of :func:`exactsel.solve`, under the names the command line uses.
 
-    ``tree``, ``bound``, ``branching``, ``frontier`` and the ``heuristics`` are names or objects; one text with
-    names separated by commas will do for the heuristics, ``"none"`` for none.
+    ``tree``, ``bound``, ``branching``, ``frontier``, ``closer`` and the ``heuristics`` are names or objects; one
+    text with names separated by commas will do for the heuristics, ``"none"`` for none.
     """
 
     eps: float = field(default=0.0, metadata=_about(float, "Stop at this absolute gap.", *_TOLERANCE))
@@ -102,6 +105,12 @@ class Settings:
     frontier: Any = field(
         default="best-first",
         metadata=_about(str, "Use this order of nodes: best-first, depth-first or weighted.", plug_ins="frontiers"),
+    )
+    closer: str | Closer = field(
+        default="auto",
+        metadata=_about(
+            str, "Ask this plug-in first to close regions. Default: only those that are built in.", plug_ins="closers"
+        ),
     )
     heuristics: tuple[Any, ...] = field(
         default=AUTO,

@@ -70,7 +70,8 @@ def expander_of(
         problem, methods.tree, methods.branching, bound, tolerance, options.threads,
         enumeration=methods.enumeration(problem, bound, options),
         native=methods.native(problem, bound, options),
-        counter=methods.counter(problem, bound, options), cheaper=methods.cheaper(problem, bound, options), **more,
+        counter=methods.counter(problem, bound, options), cheaper=methods.cheaper(problem, bound, options),
+        plug_in=methods.closer, stop=options.stop, **more,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ Each raises :class:`AssertionError` with a sentence that says what went wrong, a
 
 from exactsel.testing.bounds import check_bound
 from exactsel.testing.cases import awkward_problems
+from exactsel.testing.closers import check_closer
 from exactsel.testing.heuristics import check_heuristic
 from exactsel.testing.losses import check_loss
 from exactsel.testing.order import check_branching, check_frontier, check_tree
@@ -18,6 +19,7 @@ __all__ = [
     "awkward_problems",
     "check_bound",
     "check_branching",
+    "check_closer",
     "check_frontier",
     "check_heuristic",
     "check_loss",

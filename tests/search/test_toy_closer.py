@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from executors_for_tests import Here
 from recorded import plain
 
-from exactsel import Problem, Search, Settings, solve, verify
+from exactsel import Problem, Search, Settings, registry, solve, verify
 from exactsel.bounds.witness import KINDS, Field, Kind, ModelPoint
 from exactsel.closers.base import RegionSolver
 from exactsel.errors import InvariantError, UnsupportedError
@@ -19,7 +20,6 @@ from exactsel.nodes.regions import Region, Round, SubtreeResult, as_region
 from exactsel.nodes.subtree import moves_of
 from exactsel.proofs.evaluating import Evaluator
 from exactsel.proofs.recheck import Recheck
-from exactsel.search.expand import Expander
 from exactsel.search.pool import round_bytes, round_from_bytes
 from exactsel.types import FloatArray
 
@@ -63,16 +63,19 @@ def parts_of(region):
     return tuple(found)
 
 
+class ToyPlugIn:
+    name = "toy"
+
+    def prepare(self, problem, options):
+        return Toy(problem)
+
+
 @pytest.fixture
 def toy(monkeypatch):
-    begin = Expander.__init__
-
-    def with_toy(self, problem, *more, **others):
-        begin(self, problem, *more, **others)
-        self.closers = [Toy(problem), *self.closers]
-
+    entries = registry._entries
+    plug_ins = {"toy": SimpleNamespace(load=lambda: ToyPlugIn)}
+    monkeypatch.setattr(registry, "_entries", lambda kind: plug_ins if kind == "closers" else entries(kind))
     monkeypatch.setitem(KINDS, Hint, Kind({"entries": Field("float64", ("columns",), "finite")}, model_of))
-    monkeypatch.setattr(Expander, "__init__", with_toy)
 
 
 def problem_of():
@@ -81,7 +84,7 @@ def problem_of():
     return Problem(A, A[:, :4].sum(axis=1) + 4 * rng.standard_normal(40), 4, lam=0.5, loss="huber")
 
 
-OPTIONS = {"heuristics": (), "subtrees": False, "batch": 2, "signals": ()}
+OPTIONS = {"closer": "toy", "heuristics": (), "subtrees": False, "batch": 2, "signals": ()}
 
 
 @pytest.mark.smoke

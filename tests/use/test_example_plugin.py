@@ -52,7 +52,7 @@ def run(environment: dict[str, str], *arguments: object) -> str:
 
 def test_each_is_short():
     lengths = {file.name: len(file.read_text().splitlines()) for file in (PACKAGE / "exactsel_example").glob("*.py")}
-    assert {*lengths} == {"__init__.py", "loss.py", "bound.py", "checked.py", "heuristic.py"}
+    assert {*lengths} == {"__init__.py", "loss.py", "bound.py", "checked.py", "closer.py", "heuristic.py"}
     assert max(lengths.values()) < 60
 
 
@@ -89,7 +89,7 @@ def test_an_installed_package_is_found(installed):
         kind: [row["name"] for row in rows if row["package"] == "exactsel-example"] for kind, rows in listed.items()
     }
     assert theirs == {
-        "losses": ["asymmetric"], "bounds": ["ridge"], "heuristics": ["screening"],
+        "losses": ["asymmetric"], "bounds": ["ridge"], "closers": ["last-slot"], "heuristics": ["screening"],
         "trees": [], "branchings": [], "frontiers": [],
     }  # fmt: skip
     shown = run(installed, "dev", "plugins")

@@ -10,7 +10,7 @@ from exactsel.cli.talk import say
 @click.command("plugins")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(as_json: bool) -> None:
-    """List losses, bounds, trees, branchings, frontiers and heuristics, and the packages they come from."""
+    """List losses, bounds, closers, trees, branchings, frontiers and heuristics, and the packages they come from."""
     import json
 
     from exactsel import registry
