@@ -31,7 +31,7 @@ SECTIONS = {
 RARE = {
     "shared", "decimal", "encoding", "weights", "offset", "delta", "scale", *CONSTRAINTS,
     "nonnegative", "bounds", "max_coef", "sum_to", "equality", "eps", "node_limit", "memory_limit", "seed",
-    "checkpoint_every", "trace",
+    "checkpoint_every", "trace", "level", "options",
     "log_interval", *SECTIONS["Workers"], *SECTIONS["Search"],
 }  # fmt: skip
 """Options that most people do not need: --help hides them, --help-all shows them."""

@@ -33,7 +33,7 @@ from exactsel.types import FloatArray, StateArray
 class _Walk(Kernel):
     enumeration: SubtreeSolver
     name = "explored"
-    label = "walks in closed form"
+    label = "enumeration in closed form"
 
     def result(self, task: Task, walk: EnumerationResult, cutoff: float) -> SubtreeResult:
         """What a walk left open, with the better of the region's bound and the fit's."""
@@ -149,7 +149,7 @@ class _Walk(Kernel):
 class EnumerateFirst(_Walk):
     """Walk what needs no bound before, as it is small."""
 
-    words = "subtrees walked in closed form where that is quicker"
+    words = "subtrees enumerated in closed form where that is quicker"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settles nothing yet; what a walk of the root leaves open would have to do without the root's bound."""

@@ -13,6 +13,7 @@ from promised import (
     every_lower_bound_holds,
     found,
     optimum_is_that_of_brute_force,
+    searched,
     the_record_proves_the_bound,
     threads_change_nothing,
 )
@@ -45,9 +46,9 @@ def eager(monkeypatch):
     monkeypatch.setattr(subtrees, "SUBSEARCH_SHARE", 1e9)
     monkeypatch.setattr(subtrees, "LEAST_SUBSEARCH", 1)
     monkeypatch.setattr(subtrees, "MOST_SUBSEARCH", 3)
-    found.cache_clear()
+    searched.cache_clear()
     yield
-    found.cache_clear()
+    searched.cache_clear()
 
 
 @pytest.mark.parametrize("constraint", RESTRICTED)

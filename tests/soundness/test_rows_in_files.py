@@ -16,8 +16,8 @@ from exactsel.kernels.refit import newton_refit
 from exactsel.problem import objective as objectives
 from exactsel.problem import rows as row_sums
 from exactsel.problem.storing import stored_columns
-from exactsel_certificates import levels
 from exactsel_certificates import minorant as checked_minorants
+from exactsel_certificates import sums
 from exactsel_certificates.given import GivenInstance, objective_above
 from exactsel_certificates.prepared import prepare
 from exactsel_certificates.rigorous import RigorousBounds
@@ -103,7 +103,7 @@ def test_sums_over_rows_are_of_all_rows_however_few_are_summed_at_a_time(tmp_pat
     instance = random_instance(100 + seed, loss)
     problem = instance.problem()
     whole = exactsel.solve(problem)
-    monkeypatch.setattr(levels, "BLOCK", 2)
+    monkeypatch.setattr(sums, "BLOCK", 2)
     monkeypatch.setattr(mapped, "AT_ONCE", 5)
     monkeypatch.setattr(checked_minorants, "BLOCK", 3)
     monkeypatch.setattr(objectives, "ROWS_AT_ONCE", 2)
@@ -127,7 +127,7 @@ def test_the_checker_finds_the_same_few_rows_at_a_time(monkeypatch, loss):
         coef = np.random.default_rng(seed).standard_normal(instance.A.shape[1])
         found = []
         for many in (65_536, 2):
-            monkeypatch.setattr(levels, "BLOCK", many)
+            monkeypatch.setattr(sums, "BLOCK", many)
             bounds = RigorousBounds(given.plain)
             slopes = bounds.gradients(coef[None])
             found.append((objective_above(given, coef), *bounds.at_duals(slopes)))

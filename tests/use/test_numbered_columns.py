@@ -28,6 +28,10 @@ def _children(problem):
     return tuple(j for j, parents in enumerate(problem.units.constraint.parents) if parents)
 
 
+def _at_least(bound, problem):
+    return tuple(np.flatnonzero(problem.given_bounds[0] == bound))
+
+
 DOORS = {
     "force_in": lambda column: of_names(force_in=[column]).force_in,
     "a single one": lambda column: of_names(force_in=column).force_in,
@@ -42,8 +46,8 @@ DOORS = {
     "of groups": lambda column: GroupedProblem(of_names(), {"g": ["5", "0"]}, force_in=[column]).force_in,
     "hierarchy, child": lambda column: _children(of_names(hierarchy={column: ["5"]})),
     "hierarchy, parent": lambda column: of_names(hierarchy={"5": [column]}).units.constraint.parents[0],
-    "nonnegative": lambda column: tuple(np.flatnonzero(boxed(of_names(**LIMITED), [column]).lower == 0.0)),
-    "bounds": lambda column: tuple(np.flatnonzero(boxed(of_names(**LIMITED), bounds=[(column, -1, 1)]).lower == -1.0)),
+    "nonnegative": lambda column: _at_least(0.0, boxed(of_names(**LIMITED), [column])),
+    "bounds": lambda column: _at_least(-1.0, boxed(of_names(**LIMITED), bounds=[(column, -1, 1)])),
     "certify": lambda column: certify(of_names(), support=[column]).support,
     "certify, guessed": lambda column: certify(of_names(), candidate=[column]).support,
 }  # fmt: skip

@@ -327,6 +327,6 @@ def test_what_closers_brought_is_said_in_one_line():
         "of your own": {"subtrees": 1, "nodes": 0, "left_open": 0},
     })  # fmt: skip
     assert said == (
-        "bounds: 1 call, 1,200 columns fixed; walks in closed form: 2 subtrees, 31 nodes, 1 region left open; "
+        "bounds: 1 call, 1,200 columns fixed; enumeration in closed form: 2 subtrees, 31 nodes, 1 region left open; "
         "of your own: 1 subtree"
     )

@@ -154,7 +154,7 @@ BAD = {
     "[[sweep]]\ninstances = 'a.npz'\nlam = 1979-05-27": "but a finite number",
     "[[sweep]]\ninstances = 'a.npz'\nseed = -1": "but a whole number",
     "[[sweep]]\ninstances = 'a.npz'\nloss = 'hubr'": "did you mean 'huber'",
-    "[[sweep]]\ninstances = 'a.npz'\ndelta = 1": "no loss is 'huber'",
+    "[[sweep]]\ninstances = 'a.npz'\ndelta = 1": "delta is given, but no loss has it",
     "[[sweep]]\ninstances = 'a.npz'\nmethod = 'slove'": "did you mean 'solve'",
     "[[sweep]]\ninstances = 'a.npz'\nmethod = {bound = 'apg'}": "but 'solve', the name of a heuristic",
     "[[sweep]]\ninstances = 'a.npz'\nmethod = {name = 'solve', bond = 'apg'}": "did you mean 'bound'",
