@@ -61,7 +61,7 @@ def _opened(file: Path) -> int:
 
 
 def _is_at(descriptor: int, file: Path) -> bool:
-    """Whether an open file still has that name. Its last holder removes it, and another process may make it anew."""
+    """Whether an open file still has that name. Its last holder removes it, and another process may make it again."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(file))
     except FileNotFoundError:

@@ -44,7 +44,7 @@ class Answer:
 
 
 class Helper:
-    """A process that answers one question at a time; one that dies is started anew for the next."""
+    """A process that answers one question at a time; one that dies is started again for the next."""
 
     def __init__(self, command: Sequence[str], greeting: str = "") -> None:
         self._command, self._greeting = list(command), greeting

@@ -1,6 +1,6 @@
 """Read a problem from a .npz archive without believing a size it claims.
 
-numpy allocates memory for any shape that the header of an array announces. Here the announced size is held against the
+numpy allocates memory for any shape that the header of an array announces. Here the announced size is compared with the
 bytes the archive has for it, and their sum against a limit, before anything is read.
 """
 

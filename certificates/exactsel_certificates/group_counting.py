@@ -35,7 +35,7 @@ BY_NORMS_UP_TO = 3
 """Groups in sets that are tested by their norms."""
 
 AT_ONCE = 4096
-"""Unions eliminated together: where one fails all are done anew."""
+"""Unions eliminated together: where one fails all are done again."""
 
 
 class GroupCounting:

@@ -1,6 +1,6 @@
 """Sparse matrices for the command line: archives of scipy.sparse, Matrix Market and svmlight files.
 
-No number in a file is believed: every entry is held against the size the file announces before it is used.
+No number in a file is believed: every entry is compared with the size the file announces before it is used.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def closed_regions(
 ) -> Iterator[Leaves]:
     """The closed regions below the region ``root``, at most ``batch`` at a time.
 
-    Where decisions have consequences, ``implied`` gives them, and regions without models are passed over.
+    Where decisions have consequences, ``implied`` gives them, and regions without models are skipped.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The general parts of numba, and compiled kernels: with our own dispatchers, or with numba's.
 
 Where numba is newer than the versions our target and cache are tested with (versions.py) kernels are numba's own: they
-take longer to compile, and every process compiles them anew.
+take longer to compile, and every process compiles them again.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In a :func:`session` kernels are interpreted as long as an allowance of kernel calls lasts, one for the whole process.
 It is counted, so that nothing depends on the speed of the machine or on which kernels have been compiled before. A call
-that uses it up is undone, as far as arrays were changed, and done anew by the compiled kernel, as are all after it.
+that uses it up is undone, as far as arrays were changed, and done again by the compiled kernel, as are all after it.
 """
 
 from __future__ import annotations

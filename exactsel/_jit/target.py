@@ -2,7 +2,7 @@
 
 Numba lets one define a target beside its own: contexts that know types and how to lower, a pipeline, dispatchers, and
 entries in three registries that say which target they belong to. What is compiled for this target, numba's own
-functions that kernels call included, is compiled anew for it and shares nothing with what others compile, so that
+functions that kernels call included, is compiled again for it and shares nothing with what others compile, so that
 nothing of numba's has to be replaced.
 
 Symbols of machine code hold numbers that numba gives to functions as they are compiled. What one process has cached

@@ -32,7 +32,7 @@ CHUNK = 256
 """Rows whose products are added up at a time: few roundings in a row make bounds small."""
 
 DEPENDENT = 1e-8
-"""Of the length of a column: what is left of it beside the columns before, in a factor others are held against."""
+"""Of the length of a column: what is left of it beside the columns before, in a factor others are compared with."""
 
 LOOSEST = 100.0
 """Times its least: how large R2^-1 may be, squared, on Cholesky's way, whose error is that many times larger."""
@@ -49,7 +49,7 @@ class Factor(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A factor of other rows that new ones are held against."""
+    """A factor of other rows that new ones are compared with."""
 
     P: FloatArray
     """(s, s) upper triangular."""
@@ -82,7 +82,7 @@ def merged(parts: Sequence[Factor]) -> Factor:
 
 
 def to_hold_against(R: FloatArray) -> Held | None:
-    """A factor (r, w) that others can be held against; None where columns are made up of others, or nearly so."""
+    """A factor (r, w) that others can be compared with; None where columns are made up of others, or nearly so."""
     used = np.flatnonzero(R.any(axis=0))
     P = np.linalg.qr(R[:, used], mode="r")
     left = np.abs(np.diagonal(P))

@@ -33,7 +33,7 @@ class _PreparedElsewhere(PreparedBound):
 
     @property
     def valid_for(self) -> str:
-        """The restriction of the bounds so far, so read anew each time."""
+        """The restriction of the bounds so far, so read again each time."""
         return str(getattr(self._prepared, "valid_for", ""))
 
     def tighten(

@@ -137,7 +137,7 @@ class Reducer:
                 self._flush()
 
     def _flush(self) -> None:
-        """Hand over what has come together; the first rows are waited for, as all others are held against them."""
+        """Hand over what has come together; the first rows are waited for, as all others are compared with them."""
         part = self._part
         if not part.filled:
             return

@@ -63,7 +63,7 @@ class SubtreeSolver(Protocol):
         work : float
             ... and its multiplications, roughly.
         adopts : bool
-            Whether regions are held against models met on the way, too. Where not every model on a set of columns is
+            Whether regions are compared with models met on the way, too. Where not every model on a set of columns is
             admissible they must not: models met are proposals, and every support below ``upper - tolerance`` is left
             in an open region.
 
@@ -75,7 +75,7 @@ class SubtreeSolver(Protocol):
         ...
 
     def bound_work(self, columns: int, rows: int, iterations: int) -> float:
-        """Multiplications of a bound call of a region of so many columns, which walks are held against."""
+        """Multiplications of a bound call of a region of so many columns, which walks are compared with."""
         return bound_work(columns, rows, iterations)
 
 

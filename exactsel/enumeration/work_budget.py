@@ -145,7 +145,7 @@ class SubtreeRecord:
 
     @property
     def _seldom_finish(self) -> bool:
-        """Whether walks of few places are passed over, most of the time."""
+        """Whether walks of few places are skipped, most of the time."""
         return self.in_vain > MOST_IN_VAIN or self.allowance < 0.0
 
     def expected(self, slots: int, columns: int, iterations: float) -> float:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from exactsel.problem.regression import Problem
 
 KEPT_UP_TO = 200
-"""Columns up to which tables are kept: with more a search takes so long that making them anew is nothing beside it."""
+"""Columns up to which tables are kept: with more a search takes so long that making them again is nothing beside it."""
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """The rows of a loss other than the quadratic one, for methods that need all columns at once: Newton's, minorants.
 
 Columns are multiplied by powers of two, so that their lengths are between one half and one, and an intercept is one
-more column, of equal entries and without ridge. The data are passed over in blocks of rows; nothing of their size is
+more column, of equal entries and without ridge. The data are read in blocks of rows; nothing of their size is
 kept. Several threads take different blocks, whose sums are added in the order of the rows: the result is that of one
 thread.
 """

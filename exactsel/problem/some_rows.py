@@ -1,4 +1,4 @@
-"""A problem on some of its rows: prepared anew by what these are like, all else the same."""
+"""A problem on some of its rows: prepared again by what these are like, all else the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from exactsel.types import FloatArray, IntArray
 def on_rows(problem: Problem, rows: IntArray, A: FloatArray | None = None, kept: IntArray | None = None) -> Problem:
     """The same question of the rows at these places (m,): loss, lam, k, demands and limits are those of all rows.
 
-    Intercept, scaling and weights are worked in anew. ``A`` (m, columns) stands for the rows' own table where gaps of
+    Intercept, scaling and weights are worked in again. ``A`` (m, columns) stands for the rows' own table where gaps of
     it are filled in another way. Of terms of several columns only those ``kept`` are taken.
 
     Raises

@@ -1,7 +1,7 @@
 """Storage of columns for the kernels: dense, or by their entries where most of a column is zero.
 
 Where the loss has an intercept, a constant taken off a column changes nothing: dual vectors sum to zero, and the level
-of the predictions is found anew. So there a column may be stored by what differs from its most frequent value, and 0/1
+of the predictions is found again. So there a column may be stored by what differs from its most frequent value, and 0/1
 columns that have been centred are as sparse as they were.
 """
 

@@ -1,4 +1,4 @@
-"""Evaluate bounds anew from what is said to prove them, by the formulas of the checker of proofs."""
+"""Evaluate bounds again from what is said to prove them, by the formulas of the checker of proofs."""
 
 from __future__ import annotations
 

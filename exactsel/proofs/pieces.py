@@ -20,7 +20,7 @@ UNKNOWN = -2
 
 
 MOST_AHEAD = 2**24
-"""Numbers of nodes that may be passed over at a time: those a kernel sets aside for the nodes it searches."""
+"""Numbers of nodes that may be skipped at a time: those a kernel sets aside for the nodes it searches."""
 
 _LOST = "pieces of it are missing or name each other, as in a damaged checkpoint; start again."
 

@@ -1,4 +1,4 @@
-"""Look over a search's shoulder: evaluate every bound anew as it is committed, and follow every region.
+"""Look over a search's shoulder: evaluate every bound again as it is committed, and follow every region.
 
 An observer of a search with details. It keeps a list of its own of what is open, made from the events alone, and takes
 nothing over from the search but witnesses: a bound that its witness does not prove, a region that is lost, is there

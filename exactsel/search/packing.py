@@ -2,7 +2,7 @@
 
 What is packed is a table for each type of record, an array for each of its fields, and a header that JSON can hold.
 Records refer to each other by number, so what several share is packed once and shared again afterwards. A model is
-packed as its columns and computed anew from the problem. Nothing is executed when packed data are read, as it would be
+packed as its columns and computed again from the problem. Nothing is executed when packed data are read, as it would be
 with pickle. Nodes have a form of their own (nodes/table.py).
 """
 
@@ -93,7 +93,7 @@ def pack(values: Sequence[Any], records: dict[type, str] | None = None) -> Packe
 
 
 def unpack(packed: Packed, problem: SubsetProblem, records: dict[type, str] | None = None) -> list[Any]:
-    """What was packed; ``problem`` computes models anew.
+    """What was packed; ``problem`` computes models again.
 
     Raises
     ------

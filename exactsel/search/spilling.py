@@ -152,7 +152,7 @@ class Spilling(BestFirst):
         self.cold += keys.size
 
     def move_to(self, room: Room, source: Room) -> None:
-        """Keep in another room from now on what is on the disk; ``source`` is where it is, which may be open anew.
+        """Keep in another room from now on what is on the disk; ``source`` is where it is, which may be open again.
 
         Raises
         ------

@@ -35,7 +35,7 @@ def starting_models(
     """Run the heuristics in turn; yield each model better than ``best`` and all before, with its finder's name.
 
     Every proposal is refitted from the data. Local searches start from the best model so far. Heuristics of the default
-    portfolio (``"auto"``) that cannot serve the problem are passed over, and those that work in portions get a small
+    portfolio (``"auto"``) that cannot serve the problem are skipped, and those that work in portions get a small
     one; one that the settings name is run to its end, and is an error where it cannot serve.
     """
     default = tuple(heuristics) == AUTO

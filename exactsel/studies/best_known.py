@@ -88,7 +88,7 @@ class KnownModels:
         return False
 
     def _bound(self, support: tuple[int, ...]) -> float:
-        """What the models on some columns cost at least; inf without a ridge, where fits are held against others."""
+        """What the models on some columns cost at least; inf without a ridge, where fits are compared with others."""
         problem, fit = self.problem, self.fitted(support)
         state = np.full(problem.d, OUT, dtype=np.int8)
         state[list(support)] = IN

@@ -109,7 +109,7 @@ class SolutionPool:
 
     def lowered(self, best: float, tau: float) -> SolutionPool:
         """The same where a better objective is known: regions closed stay closed below a lower threshold. A higher one
-        begins anew.
+        begins again.
         """
         before, best = self.threshold, min(self.best, best)
         if best + tau > before:

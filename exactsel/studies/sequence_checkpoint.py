@@ -144,7 +144,7 @@ def _taken_up(sequence: ProblemSequence, files: Files, what: str, asked: Asked) 
 def _options_now(
     path: Path, sequence: ProblemSequence, before: Mapping[str, Any], own_heuristics: bool
 ) -> dict[str, Any]:
-    """Those of the file with what is said anew."""
+    """Those of the file with what is said again."""
     given = sequence.settings
     settings = settings_now(path, before, given).as_dict()
     if not own_heuristics:

@@ -78,7 +78,7 @@ class Descents:
 
     @property
     def _round_work(self) -> float:
-        # Half of the columns chosen anew to begin with, on the average, then one leaving and one joining k times.
+        # Half of the columns chosen again to begin with, on the average, then one leaving and one joining k times.
         return 1.5 * self.k * (self.join_work + self.k * self.step_work)
 
     def run(self, starts: IntArray, threads: int | None = None) -> tuple[IntArray, FloatArray, IntArray]:

@@ -1,6 +1,6 @@
 """Greedy RLS on a table that stays in its file: no cache of its size, one pass over the file for each step.
 
-The rows M a_i of the cache are made anew, block by block, from the columns and the path; the formulas are those of
+The rows M a_i of the cache are made again, block by block, from the columns and the path; the formulas are those of
 :mod:`exactsel_heuristics._greedy_rls_selection`.
 """
 

@@ -29,7 +29,7 @@ class LeaveOneOutSelection:
 
     The updated pivot of a column that nearly depends on the path is small, with a rounding error relative to its first
     value, and what is divided by it would spoil all that follows. The pivot of the column to be added is therefore
-    computed anew as s = ||c||² + lam (1 + ||beta||²), where beta are the ridge coefficients of that column on
+    computed again as s = ||c||² + lam (1 + ||beta||²), where beta are the ridge coefficients of that column on
     the path: nothing cancels in it. That is O(m²) at m columns, which only counts when k exceeds n by far. The
     candidates are compared by the updated pivots.
 
@@ -60,7 +60,7 @@ class LeaveOneOutSelection:
     def __init__(self, AT: FloatArray, y: FloatArray, lam: float, labels: bool, threads: int | None = None) -> None:
         d, n = AT.shape
         self._AT, self._y = AT.view(), y.view()
-        # numba compiles anew for writable arrays, and a problem's are not.
+        # numba compiles again for writable arrays, and a problem's are not.
         self._AT.flags.writeable = self._y.flags.writeable = False
         self._lam, self._labels = float(lam), labels
         self._threads = (threads or available_threads()) if n * d >= WORTH_SHARING else 1

@@ -33,7 +33,7 @@ class ParetoObjective(Protocol):
 
     @staticmethod
     def settled_value(objective: Any, members: Members, slot: int, scratch: Scratch, p: int) -> float:
-        """The value of a support, its factor computed anew."""
+        """The value of a support, its factor computed again."""
         ...
 
     @staticmethod
@@ -50,7 +50,7 @@ def flipped_value(
 
 
 def settled_value(objective: ParetoObjective, members: Members, slot: int, scratch: Scratch, p: int) -> float:
-    """The value of a support, its factor computed anew."""
+    """The value of a support, its factor computed again."""
     return float(type(objective).settled_value(objective, members, slot, scratch, p))
 
 

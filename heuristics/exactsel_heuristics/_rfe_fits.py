@@ -131,7 +131,7 @@ def shortest_solution(matrix: FloatArray, target: FloatArray) -> FloatArray:
 class WideFits:
     """Quadratic loss with a ridge and more columns than rows: x = A'(A A' + lam I)⁻¹y, a system of n rows.
 
-    A deletion takes the column's square off the system; all is summed anew once as many columns have gone as there
+    A deletion takes the column's square off the system; all is summed again once as many columns have gone as there
     are rows, so that rounding does not pile up, and once there are no more columns than rows a factor takes over.
     """
 

@@ -130,7 +130,7 @@ def _forward(problem: Problem, fit: Fit, decrease: float) -> tuple[Fit | None, i
     """The refit with the column of largest guaranteed decrease, and the number of refits.
 
     Columns that look promising but gain nothing (their score is what rounding left over, because they depend on the
-    active set) are passed over; None when nothing is left.
+    active set) are skipped; None when nothing is left.
     """
     scores = guaranteed_decrease(problem, problem.gradient(fit.coef))
     scores[fit.columns] = 0.0

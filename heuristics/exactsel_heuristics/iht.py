@@ -41,7 +41,7 @@ class IterativeHardThresholding:
     Parameters
     ----------
     normalised : bool
-        Choose the step anew each time (2010) instead of the sure one (2008).
+        Choose the step again each time (2010) instead of the sure one (2008).
     max_steps : int
         Limit on the number of steps.
     tolerance : float

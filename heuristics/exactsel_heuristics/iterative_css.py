@@ -101,7 +101,7 @@ class _Search:
         for _ in range(max_passes):
             if self._context.should_stop():
                 break
-            # Built anew for each pass, so that rounding does not pile up from pass to pass.
+            # Built again for each pass, so that rounding does not pile up from pass to pass.
             projection = whole_matrix(self._problem, chosen, self._context.should_stop)
             if self._context.should_stop():
                 break

@@ -17,7 +17,7 @@ def bounds(
 ) -> tuple[list[float], list[float]] | None:
     """Lower and upper limits of d coefficients; None where nothing is limited. Raises :class:`Unclear`.
 
-    A first line ``column,lower,upper`` is passed over, a side left empty has no limit. ``nonnegative`` is ``all`` or
+    A first line ``column,lower,upper`` is skipped, a side left empty has no limit. ``nonnegative`` is ``all`` or
     names columns, with commas between them, whose lower limit is 0 at least. Names with commas stand in quotes. No
     coefficient exceeds ``most`` in size.
     """
