@@ -1,7 +1,7 @@
 """The proof file `.exsel`: a header, then raw arrays (FORMAT.md defines the layout).
 
-Reading never believes a size: what the header announces is compared with the size of the file, or where that has none (a
-pipe) against a limit, before memory is set aside, and the arrays are views of the bytes read.
+Reading never believes a size: what the header announces is compared with the size of the file, or where that has none
+(a pipe) against a limit, before memory is set aside, and the arrays are views of the bytes read.
 """
 
 from __future__ import annotations
