@@ -14,6 +14,7 @@ from exactsel.cli.options import (
     ALL_COLUMNS,
     SIGNALS,
     catch_signals,
+    checked_level,
     exit_code,
     problem_options,
     read_problem,
@@ -67,7 +68,7 @@ from exactsel.cli.workers import worker_options
 @click.option("--report", type=OutputFile(), help="Write a self-contained HTML page of the list to this file.")
 def command(
     k_max: int | None, criterion: str, gamma: float, penalty: float | None, top: int, within: float | None, cap: int,
-    proof: str | None, summary: bool, level: float, as_json: bool, report: str | None, **arguments: Any,
+    proof: str | None, summary: bool, level: float | None, as_json: bool, report: str | None, **arguments: Any,
 ) -> int:  # fmt: skip
     """Find the best model over all sizes by an information criterion, and the models close to it.
 
@@ -94,6 +95,7 @@ def command(
     k_max = arguments["k"] if k_max is None else k_max
     arguments |= {"k": ALL_COLUMNS, "at_most": k_max}
     problem = read_problem(arguments)
+    width = checked_level(problem, summary, level)
     settings = search_settings(arguments)
     catch_signals()
     best = best_model(
@@ -106,7 +108,7 @@ def command(
         page = best_page(best, command=command_text(left_out=("report", "as_json", "summary")))
         with attempted():
             write_bytes(report, page.encode())
-    intervals = best.summary(level=level) if summary else None
+    intervals = best.summary(level=width) if summary else None
     if as_json:
         say(strict_json(best.as_dict() | ({} if intervals is None else {"summary": intervals.as_dict()})))
     else:

@@ -152,11 +152,26 @@ def output_options(function: Decorated) -> Decorated:
 
 def summary_options(function: Decorated) -> Decorated:
     """Whether to show standard errors, and the level of their intervals."""
-    level = click.option("--level", type=float, default=0.95, show_default=True, help="Set the level of the intervals.")
+    level = click.option(
+        "--level", type=float, help="Set the level of the intervals of --summary, between 0 and 1. Default: 0.95."
+    )
     option = click.option(
         "--summary", is_flag=True, help="Print R², standard errors and confidence intervals of the best model."
     )
     return option(level(function))
+
+
+def checked_level(problem: SubsetProblem, summary: bool, level: float | None) -> float:
+    """The level of the intervals; :class:`InputError` before a search whose summary would be refused."""
+    from exactsel.errors import InputError
+    from exactsel.solving.summary import refuse_no_summary
+
+    if level is not None and not summary:
+        raise InputError("--level is about the intervals of --summary, which is not given; add --summary.")
+    chosen = 0.95 if level is None else level
+    if summary:
+        refuse_no_summary(problem, chosen)
+    return chosen
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from exactsel.cli.named_files import OutputFile
 from exactsel.cli.options import (
     SIGNALS,
     catch_signals,
+    checked_level,
     exit_code,
     output_options,
     problem_options,
@@ -56,7 +57,7 @@ from exactsel.cli.workers import worker_options, workers_of
 @output_options
 @summary_options
 @click.option("--report", type=OutputFile(), help="Write a self-contained HTML report of the run to this file.")
-def command(report: str | None, summary: bool, level: float, **arguments: Any) -> int:
+def command(report: str | None, summary: bool, level: float | None, **arguments: Any) -> int:
     """Find the best model with at most k features, with a certified gap.
 
     Options override k, lam and loss of an .npz file. With --problem css the command finds the columns that span all
@@ -91,6 +92,7 @@ def command(report: str | None, summary: bool, level: float, **arguments: Any) -
             "--shared is about several targets, but one is given; leave it out, or name more with --target."
         )
     problem = read_problem(arguments)
+    width = checked_level(problem, summary, level)
     settings = saving(arguments)
     log = progress_log(problem, arguments)
     catch_signals()
@@ -107,7 +109,7 @@ def command(report: str | None, summary: bool, level: float, **arguments: Any) -
         again = command_text(left_out=("report", "as_json", "quiet", "log_interval"))
         with attempted():
             write_report(report, result, problem, command=again, verify=check, signals=SIGNALS)
-    intervals = result.summary(level=level) if summary else None
+    intervals = result.summary(level=width) if summary else None
     if arguments["as_json"]:
         say(strict_json(result.as_dict() | ({} if intervals is None else {"summary": intervals.as_dict()})))
     else:

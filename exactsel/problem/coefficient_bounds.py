@@ -47,7 +47,8 @@ class CoefficientBounds:
         known = objective.ridge_limits and objective.ridge_limits.limits
         most = np.full(objective.d, np.inf) if known is None else known.size
         self.lower, self.upper = np.maximum(given_lower * even, -most), np.minimum(given_upper * even, most)
-        """(columns,) of the columns as they are searched."""
+        """(columns,) of the columns as they are searched, read-only."""
+        self.lower.flags.writeable = self.upper.flags.writeable = False
         self.equalities = None if objective.equalities is None else EqualityFits(objective, self.lower, self.upper)
         """How models are fitted that meet linear equalities; None where there are none."""
 

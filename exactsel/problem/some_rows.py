@@ -48,7 +48,9 @@ def on_rows(problem: Problem, rows: IntArray, A: FloatArray | None = None, kept:
     within = slice(None) if kept is None else kept
     met = given.equalities
     if met is None:
-        return with_bounds(stated, limits.given_lower[within], limits.given_upper[within])
+        lower, upper = limits.given_lower[within], limits.given_upper[within]
+        limited = bool(np.any(np.isfinite(lower) | np.isfinite(upper)))
+        return with_bounds(stated, lower, upper) if limited else stated
     if kept is not None and kept.size < met.rows.shape[1]:
         raise UnsupportedError("an equality needs all of its terms; give features that are their own terms.")
     return with_bounds(stated, limits.given_lower, limits.given_upper, met[:2])

@@ -114,6 +114,10 @@ def _formulas(objective: Objective) -> dict[str, Any]:
             f"out {either('proof, recheck and executor', '--proof, --recheck and --executor')}, use one of {known}, or "
             "give the loss a method checked_by."
         )
+    if loss.name in {each.name for each in CHECKABLE}:  # type: ignore[attr-defined]
+        raise UnsupportedError(
+            f"'{loss.name}' is the name of a loss that the checker knows, and this loss is another one; rename it."
+        )
     made = loss.checked_by()
     if made.name != loss.name or dict(made.parameters) != parameters:
         raise UnsupportedError(

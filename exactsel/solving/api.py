@@ -227,6 +227,8 @@ def solve_beside(
     )
     if state is not None and not reopened(state, settings, problem):
         begin_at, state = state.shown.fit.support, None
+    if not begin_at and problem.first_support is not None:
+        begin_at = None  # the empty model stands for no start here, and does not meet the equalities
     more: dict[str, Any] = {"signals": signals, "compiled": True, "room": store, "executor": executor}
     run = _search(problem, settings, how, state=state, start=begin_at, **more)
     result = observed(run, watching, Files(every=every), False, store if saving else None)

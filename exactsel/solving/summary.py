@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactsel.errors import InputError, UnsupportedError
-from exactsel.problem.capabilities import COEFFICIENTS
+from exactsel.errors import InputError, UnsupportedError, option
+from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.solving.likelihood import Likelihood
 from exactsel.solving.model_summary import ModelSummary, SummaryRow
@@ -112,8 +112,7 @@ def summary_of(result: Result, problem: Problem | None, level: float) -> ModelSu
     """See :meth:`Summarised.summary`."""
     from scipy.special import ndtr, ndtri, stdtr, stdtrit  # statistics are a quarter of a second of imports
 
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level is {level}, but it must be between 0 and 1; give 0.95, say.")
+    _check_level(level)
     data = _data(result, problem)
     loss, rows, p = data.problem.loss.name, Likelihood.of(data.problem).rows, np.count_nonzero(~data.held)
     fitted, left = data.columns @ data.coef, float(rows - p)
@@ -158,24 +157,41 @@ def _warnings(data: _Data, errors: FloatArray, left: float) -> tuple[str, ...]:
     return (SELECTED, *([LIMITED] if data.limited and data.chosen else []), *held, *shrunk, *few)
 
 
+def refuse_no_summary(problem: SubsetProblem, level: float) -> None:
+    """:class:`InputError` for a level outside its range, :class:`UnsupportedError` for problems without a summary."""
+    _check_level(level)
+    objective = problem.objective
+    if objective is None:
+        raise UnsupportedError("column subset selection has no coefficients, and so no summary; give a regression.")
+    if objective.tall is not None:
+        raise UnsupportedError("the rows of this instance have been reduced; a summary needs the rows themselves.")
+    if objective.equalities is not None:
+        raise UnsupportedError(
+            "no standard errors are known for coefficients that meet equalities; solve without equalities, or leave "
+            "the summary out."
+        )
+    if objective.loss.name not in ("quadratic", "huber", "logistic", "poisson"):
+        raise UnsupportedError(
+            f"no standard errors are known for {objective.loss.name} loss; use quadratic, huber, logistic or "
+            f"poisson loss."
+        )
+
+
+def _check_level(level: float) -> None:
+    if not 0.0 < level < 1.0:
+        raise InputError(f"{option('level')} is {level}, but it must be between 0 and 1; give 0.95, say.")
+
+
 def _problem_behind(result: Result, problem: Problem | None) -> Problem:
     """What was solved, if it can be summed up."""
     if problem is None and result._kept is not None:
         problem = result._kept.problem  # type: ignore[assignment]
     if problem is None:
         raise InputError("this result comes without its data; give the problem it is of: result.summary(problem).")
-    if not problem.has(COEFFICIENTS) or result.model is None:
-        raise UnsupportedError("column subset selection has no coefficients, and so no summary; give a regression.")
+    refuse_no_summary(problem, 0.95)
     if problem.units.columns != result.coef.size:
         raise InputError(
             f"the problem has {problem.units.columns} columns, but the result is of {result.coef.size}; give its own."
-        )
-    if problem.objective.tall is not None:
-        raise UnsupportedError("the rows of this instance have been reduced; a summary needs the rows themselves.")
-    if problem.objective.loss.name not in ("quadratic", "huber", "logistic", "poisson"):
-        raise UnsupportedError(
-            f"no standard errors are known for {problem.objective.loss.name} loss; use quadratic, huber, logistic or "
-            f"poisson loss."
         )
     return problem
 

@@ -39,8 +39,8 @@ class KnownModels:
     """Approximate objectives of other models in the searched units; stated for the original data once needed."""
     fits: dict[tuple[int, ...], Fit] = field(default_factory=dict)
     """Best models on sets of columns, cached once computed."""
-    elsewhere: tuple[float, ...] = ()
-    """Criteria of models that are known beside these, ascending."""
+    elsewhere: dict[tuple[int, ...], float] = field(default_factory=dict)
+    """Criteria of models that other searches met, by their columns; some of them may be met here as well."""
 
     @cached_property
     def statement(self) -> Statement:
@@ -50,7 +50,7 @@ class KnownModels:
     @property
     def best(self) -> float:
         """The smallest criterion of a model met."""
-        return min([self.value(s) for s in self.models] + [*self.elsewhere[:1]], default=math.inf)
+        return min([self.value(s) for s in self.models] + [*self.elsewhere.values()], default=math.inf)
 
     def value(self, support: tuple[int, ...]) -> float:
         """The criterion of a model met."""
@@ -125,7 +125,7 @@ class KnownModels:
 
     def nth_best(self, count: int) -> float:
         """The criterion of the n-th best model met; inf where there are fewer."""
-        values = sorted([*self.elsewhere, *(self.value(support) for support in self.models)])
+        values = sorted((self.elsewhere | {support: self.value(support) for support in self.models}).values())
         return values[count - 1] if len(values) >= count else math.inf
 
     @property

@@ -208,8 +208,9 @@ class SizePools:
 
     @property
     def highest(self) -> float:
-        """More than the objective of any set of columns."""
-        return (1.0 + 1e-6) * self.across.problem.null_objective
+        """Above the objective of any set of columns; infinite where the empty model does not meet the equalities."""
+        problem = self.across.problem
+        return math.inf if problem.first_support is not None else (1.0 + 1e-6) * problem.null_objective
 
     def _pool(self, size: int) -> SizePool:
         """The pool of a size, with nothing in it yet."""

@@ -108,6 +108,9 @@ class AcrossTerms:
         """The columns of some terms."""
         return sum(len(self.units.groups[g]) for g in terms)
 
+    def _criteria_by_columns(self) -> dict[tuple[int, ...], float]:
+        return {tuple(self.units.columns_of(terms).tolist()): self.value(terms) for terms in self.models}
+
     def _measure(self, terms: Terms) -> SizeCriterion:
         return replace(self.criterion, beyond=sum(len(self.units.groups[g]) - 1 for g in terms))
 
@@ -195,7 +198,7 @@ class AcrossTerms:
             return undecided
         options = {"heuristics": (), **self.options, "node_limit": NODES_OF_EACH, "time_limit": self.time_left}
         across = AcrossSizes(columns, replace(self.criterion, gamma=0.0), sizes, options)
-        across.known.elsewhere, across.watch = tuple(self.values), self.watch
+        across.known.elsewhere, across.watch = self._criteria_by_columns(), self.watch
         if part.lower > -math.inf:
             across.floors = dict.fromkeys(sizes, part.lower)
         try:
@@ -276,7 +279,7 @@ class AcrossTerms:
         look = self.request.several or not self.reports
         options = {**({} if look else {"heuristics": ()}), **self.options, "time_limit": self.time_left}
         across = AcrossSizes(columns, measure, sizes, options)
-        across.known.elsewhere, across.watch = tuple(self.values), self.watch
+        across.known.elsewhere, across.watch = self._criteria_by_columns(), self.watch
         if part.lower > -math.inf and not self.valid_for:
             across.floors = dict.fromkeys(sizes, part.lower)
         pools = SizePools(across, self.request)

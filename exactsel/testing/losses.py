@@ -41,7 +41,7 @@ def check_loss(loss: Loss, targets: FloatArray | None = None, *, search: bool = 
     targets : array, optional
         Targets to try; by default some numbers, -1 and +1 where the loss wants labels, or counts.
     search : bool
-        False skips the search, for which kernels are compiled (half a minute for a loss that is not built in).
+        False skips the search, which is interpreted.
     """
     values = _targets(loss) if targets is None else np.asarray(targets, dtype=np.float64)
     made = make_loss(loss, None, values)

@@ -69,7 +69,7 @@ def test_a_loss_the_checker_does_not_know():
     from own_loss import PseudoHuber
 
     problem = Problem(np.eye(3), np.ones(3), 1, lam=1.0, loss=PseudoHuber(1.0))
-    with pytest.raises(UnsupportedError, match="which its checker does not know"):
+    with pytest.raises(UnsupportedError, match="the checker does not know the loss"):
         solve(problem, recheck=True)
 
 

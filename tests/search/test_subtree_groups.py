@@ -187,13 +187,13 @@ def test_searches_walk_by_default_and_come_to_the_same_end(seed):
     events.extend(search)
     result = search.result(events)
     assert any(isinstance(event, SubtreeClosed) for event in events)
-    assert "subtrees walked" in result.settings["method"]
+    assert "subtrees enumerated" in result.settings["method"]
     replayed(problem, result, events, search.state)
     plain = solve(problem, threads=1, signals=(), subtrees=False)
     assert result.upper == pytest.approx(plain.upper, rel=1e-8)
     assert result.lower <= plain.upper
     assert result.lower >= result.upper * (1 - 1e-8)
-    assert "subtrees walked" not in plain.settings["method"]
+    assert "subtrees enumerated" not in plain.settings["method"]
 
 
 @pytest.mark.parametrize("block", sample(4, 4))

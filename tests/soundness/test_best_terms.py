@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from likelihoods_by_hand import deviance
 
-from exactsel import Problem, best_model
+from exactsel import Problem, best_model, boxed
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.solving.likelihood import Likelihood
 from exactsel.studies import best_terms
@@ -202,3 +202,22 @@ def test_what_cp_and_adjusted_r2_do_not_serve():
         best_model(rng.normal(size=(6, 8)), rng.normal(size=6), criterion="cp")
     with pytest.raises(UnsupportedError, match="leave proof out"):
         best_model(random_terms(0, "quadratic", 0.0), proof="folder")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_lists_of_bounded_terms_miss_none_that_was_met_in_two_parts():
+    """A model that another part met counts once: counted twice, it made the threshold of a list too low."""
+    for seed in range(8):
+        rng = np.random.default_rng([71, seed])
+        A = rng.normal(size=(14, 5))
+        y = A[:, 0] - 0.5 * A[:, 3] + rng.normal(size=14)
+        free = Problem(A, y, 1, lam=0.01, groups={"a": [0, 2], "b": [1, 4], "c": [3]})
+        problem = boxed(free, bounds=[(3, 0, None)]) if seed % 4 else boxed(free, max_coef=0.7)
+        sets = [S for size in range(4) for S in combinations(range(3), size)]
+        for top in (2, 3, 4, 6):
+            found = best_model(problem, criterion="aic", k_max=3, top=top, **LEFT_ALONE)
+            values = {S: found.criterion.value(problem.fit(S).value, sum(len(free.groups[g]) for g in S)) for S in sets}
+            assert found.complete
+            np.testing.assert_allclose(
+                [model.criterion for model in found.models], sorted(values.values())[:top], rtol=0, atol=1e-6
+            )

@@ -7,7 +7,7 @@ import pytest
 from equality_cases import drawn
 from samples import sample
 
-from exactsel import Problem, boxed, solve
+from exactsel import Problem, best_model, boxed, near_optimal, solve, solve_path
 from exactsel.errors import InputError, UnsupportedError
 
 AT_ONCE = 25
@@ -135,3 +135,32 @@ def test_a_feature_that_equalities_make_zero_has_a_model():
     for k, few in ((2, {"force_in": [1], "force_out": [2]}), (3, {})):
         result = solve(boxed(problem.replace(k=k, **few), equalities=equalities))
         assert result.coefficients() == {0: -0.5}
+
+
+def test_lists_hold_models_that_are_worse_than_the_empty_one():
+    """The empty model does not meet the equality, so its objective limits no other."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(9, 3))
+    problem = boxed(Problem(A, 3 * A[:, 1] + 0.1 * rng.normal(size=9), 1, lam=0.01), sum_to=1.0)
+    worst = problem.fit([2]).value
+    assert worst > problem.null_objective
+    found = best_model(problem, criterion="l0", penalty=0.01, k_max=3, top=100, signals=())
+    assert found.complete
+    assert len(found.models) == 7
+    assert max(model.objective for model in found.models) == pytest.approx(worst, rel=1e-6)
+
+
+def test_paths_and_lists_are_saved_though_the_empty_model_is_not_admissible(tmp_path):
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(20, 5))
+    problem = boxed(Problem(A, A @ rng.normal(size=5) + rng.normal(size=20), 2, lam=0.1), sum_to=1.0)
+    near, path = near_optimal(problem, tau=5.0, signals=()), solve_path(problem, ks=[2, 3], signals=())
+    saved = near_optimal(problem, tau=5.0, signals=(), checkpoint=tmp_path / "near.ckpt")
+    assert [model.support for model in saved.models] == [model.support for model in near.models]
+    kept = solve_path(problem, ks=[2, 3], signals=(), checkpoint=tmp_path / "path.ckpt")
+    assert [result.support for result in kept.results] == [result.support for result in path.results]
+
+
+def test_a_summary_is_refused():
+    with pytest.raises(UnsupportedError, match="no standard errors are known for coefficients that meet equalities"):
+        solve(boxed(portfolio(), sum_to=1.0)).summary()

@@ -157,6 +157,14 @@ def test_a_perfect_fit_has_no_sign():
         (["best", "houses.csv", "--target", "pirce"], "no column called 'pirce'; did you mean 'price'"),
         (["path", "houses.csv", "--target", "price", "--criterion", "bic"], "use exactsel best --criterion bic for"),
         (
+            ["solve", "houses.csv", "--target", "price", "--drop", "city", "-k", "1", "--summary", "--level", "95"],
+            "--level is 95.0, but it must be between 0 and 1; give 0.95",
+        ),
+        (
+            ["best", "houses.csv", "--target", "price", "--drop", "city", "--level", "0.9"],
+            "--level is about the intervals of --summary, which is not given; add --summary",
+        ),
+        (
             ["solve", "houses.csv", "--target", "price", "--method", "omp", "--summary"],
             "--summary is about one optimal model; leave out --method",
         ),
