@@ -148,7 +148,7 @@ class Trial:
         self.failed = False
 
     def note(self, part: str, step: Callable[..., str], *arguments: object) -> None:
-        """Print what a step says, or how it fails; the steps after it are tried all the same."""
+        """Print the result or the failure of a step; the next steps run in either case."""
         try:
             said = step(*arguments)
             line = f"{self.python}, {part}: {said}"

@@ -1,8 +1,8 @@
 """Spot checks of a worker's results before they are committed: regions, and bounds by their witnesses.
 
 Every bound a worker sends is evaluated again from its witness, and the regions it makes of a node must divide that
-node.
-The subtrees that a kernel closed below a node by itself are proofs of many steps: a part of them is checked in full.
+node. The subtrees that a kernel closed below a node by itself are proofs of many steps: a part of them is checked in
+full.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ test_conformance.py)."""
 from __future__ import annotations
 
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from samples import sample
 from scipy.optimize import minimize
 from scipy.special import gammaln, xlogy
 
-from exactsel import Problem, load, solve
+from exactsel import Instance, Problem, load, registry, solve
 from exactsel.cli.main import cli
+from exactsel.data.instance import write_instance
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.losses.huber import Huber
 from exactsel.solving.likelihood import Likelihood
 
 
@@ -110,3 +113,32 @@ def test_gamma_models_are_poisson_models_of_ones(seed):
     assert value(shown, X) == pytest.approx(optimum, rel=1e-6)
     # The two objectives differ by a number that does not depend on the model.
     assert result.upper - value(shown, X) == pytest.approx(result.lower - optimum, abs=1e-5 * abs(optimum))
+
+
+class OfResidual(Huber):
+    name = "of-residual"
+
+
+class OfLabels(Huber):
+    name, of_residual = "of-labels", False
+
+
+@pytest.fixture
+def plug_ins(monkeypatch):
+    entries = registry._entries
+    own = {kind.name: SimpleNamespace(load=lambda kind=kind: kind) for kind in (OfResidual, OfLabels)}
+    monkeypatch.setattr(registry, "_entries", lambda kind: entries(kind) | own if kind == "losses" else entries(kind))
+
+
+@pytest.mark.usefixtures("plug_ins")
+def test_a_plug_in_takes_the_threshold_of_a_file_and_an_offset_if_it_is_of_the_residual(tmp_path):
+    rng = np.random.default_rng(4)
+    A, y, offset = rng.normal(size=(12, 3)), rng.normal(size=12), rng.normal(size=12)
+    write_instance(tmp_path / "own.npz", Instance(A, y, k=2, lam=0.1, loss="of-residual", delta=0.4))
+    problem = load(tmp_path / "own.npz")
+    assert problem.objective.loss == OfResidual(0.4)
+    twin = Problem(A, y - offset, 2, loss="huber", delta=0.4, lam=0.1)
+    taken = Instance(A, y, k=2, lam=0.1, loss="of-residual", delta=0.4).problem(offset=offset)
+    assert taken.fit([0, 1]).value == twin.fit([0, 1]).value
+    with pytest.raises(UnsupportedError, match="of-labels loss takes no offset"):
+        Instance(A, y, k=2, lam=0.1, loss="of-labels", delta=0.4).problem(offset=offset)
