@@ -27,13 +27,9 @@ from exactsel.errors import InputError, WrongFamilyError, css_problem
 from exactsel.problem.capabilities import COEFFICIENTS
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
-
-    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem
 
 
 def never() -> bool:
@@ -167,7 +163,7 @@ def at_least(method: str, option: str, value: float, least: int) -> None:
         raise InputError(f"{option} of the method '{method}' is {value!r}, but it must be at least {least}; raise it.")
 
 
-def _without_groups(problem: AnyProblem, method: str) -> None:
+def _without_groups(problem: SubsetProblem, method: str) -> None:
     if problem.units.grouped:
         raise WrongFamilyError(
             f"the method '{method}' chooses single features, but the features of this problem are in groups; "
@@ -175,7 +171,7 @@ def _without_groups(problem: AnyProblem, method: str) -> None:
         )
 
 
-def regression(problem: AnyProblem, method: str) -> Problem:
+def regression(problem: SubsetProblem, method: str) -> Problem:
     """The problem, if it has a target to predict from single columns; :class:`WrongFamilyError` otherwise."""
     _without_groups(problem, method)
     if problem.coefficient_bounds is not None:
@@ -191,7 +187,7 @@ def regression(problem: AnyProblem, method: str) -> Problem:
     return problem  # type: ignore[return-value]
 
 
-def with_coefficients(problem: AnyProblem, method: str) -> Problem:
+def with_coefficients(problem: SubsetProblem, method: str) -> Problem:
     """The problem, if it has a target to predict from single columns, with free coefficients or within limits."""
     if problem.coefficient_bounds is not None:
         _without_groups(problem, method)
@@ -199,7 +195,7 @@ def with_coefficients(problem: AnyProblem, method: str) -> Problem:
     return regression(problem, method)
 
 
-def column_subset(problem: AnyProblem, method: str) -> ColumnSubsetProblem:
+def column_subset(problem: SubsetProblem, method: str) -> ColumnSubsetProblem:
     """The problem, if it is one of column subset selection; :class:`WrongFamilyError` otherwise."""
     if problem.has(COEFFICIENTS):
         raise WrongFamilyError(
