@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from exactsel.errors import InputError, WrongFamilyError, css_problem
-from exactsel.problem.capabilities import COEFFICIENTS
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS
+from exactsel.problem.interface import is_column_subset, is_regression
 
 if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
@@ -179,27 +180,27 @@ def regression(problem: SubsetProblem, method: str) -> Problem:
             f"the method '{method}' does not know signs or bounds of coefficients; use forward, swap, omp, htp, iht, "
             f"poss or pposs."
         )
-    if not problem.has(COEFFICIENTS):
+    if not is_regression(problem):
         raise WrongFamilyError(
             f"the method '{method}' predicts a target, which column subset selection does not have; use one made for "
             f"it, such as pocss or greedy-css."
         )
-    return problem  # type: ignore[return-value]
+    return problem
 
 
 def with_coefficients(problem: SubsetProblem, method: str) -> Problem:
     """The problem, if it has a target to predict from single columns, with free coefficients or within limits."""
-    if problem.coefficient_bounds is not None:
+    if is_regression(problem, COEFFICIENT_BOUNDS):
         _without_groups(problem, method)
-        return problem  # type: ignore[return-value]
+        return problem
     return regression(problem, method)
 
 
 def column_subset(problem: SubsetProblem, method: str) -> ColumnSubsetProblem:
     """The problem, if it is one of column subset selection; :class:`WrongFamilyError` otherwise."""
-    if problem.has(COEFFICIENTS):
+    if not is_column_subset(problem):
         raise WrongFamilyError(
             f"the method '{method}' selects columns of a matrix without a target; give {css_problem()}, or use another "
             f"method, such as forward or poss."
         )
-    return problem  # type: ignore[return-value]
+    return problem

@@ -109,7 +109,7 @@ def first_work(problem: SubsetProblem) -> float:
 
 def served_by_first(problem: SubsetProblem) -> bool:
     """Whether the result of the first heuristic is worth checking: for losses without a closed form."""
-    return _suitable(problem) is OTHER_LOSSES and cast("Problem", problem).lam > 0
+    return _suitable(problem) is OTHER_LOSSES and problem.objective.lam > 0
 
 
 def first_is_enough(problem: SubsetProblem, best: float) -> bool:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from exactsel.errors import TimeLimitError
-from exactsel.problem.capabilities import CLOSED_FORM, COEFFICIENTS, PLAIN_REGRESSION
+from exactsel.problem.capabilities import CLOSED_FORM, PLAIN_REGRESSION
+from exactsel.problem.interface import is_regression
 from exactsel.types import IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._refitting import Shortlist, forward_by_refits
@@ -71,9 +72,9 @@ class ForwardSelection:
         Proposal
             Fewer than k columns when no further column lowers the objective.
         """
-        if problem.has(COEFFICIENTS) and not problem.has(PLAIN_REGRESSION):
+        if is_regression(problem) and not problem.has(PLAIN_REGRESSION):
             shortlist = Shortlist(self.shortlist, self.exhaustive)
-            return forward_by_refits(problem, context, shortlist)  # type: ignore[arg-type]
+            return forward_by_refits(problem, context, shortlist)
         problem = regression(problem, self.name)
         if problem.has(CLOSED_FORM):
             return _by_elimination(problem, context)

@@ -10,7 +10,8 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE
-from exactsel.problem.capabilities import COEFFICIENTS, PLAIN_REGRESSION, QUADRATIC_LOSS
+from exactsel.problem.capabilities import PLAIN_REGRESSION, QUADRATIC_LOSS
+from exactsel.problem.interface import is_regression
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._perturbing import perturbed
@@ -101,12 +102,12 @@ class SwapLocalSearch:
         InputError
             When the start has more than k columns, or a column the problem does not have.
         """
-        if problem.has(COEFFICIENTS) and not problem.has(PLAIN_REGRESSION):
+        if is_regression(problem) and not problem.has(PLAIN_REGRESSION):
             if context.start is not None:
-                _start(problem, context)  # type: ignore[arg-type]
+                _start(problem, context)
             whole = math.isinf(context.work)
             shortlist = Shortlist(self.shortlist, self.exhaustive) if whole else Shortlist(PORTION_SHORTLIST, 0)
-            return swap_by_refits(problem, context, self.max_passes, shortlist)  # type: ignore[arg-type]
+            return swap_by_refits(problem, context, self.max_passes, shortlist)
         problem = regression(problem, self.name)
         if not math.isinf(context.work):
             return self._portion(problem, context)
