@@ -68,14 +68,11 @@ class Objective(SubsetObjective):
 
     kind: ClassVar[str] = "regression"
     AT: FloatArray
-    """The transposed data (d, n), so that a column of A is contiguous; read-only."""
     y: FloatArray
     """The target (n,); read-only."""
     loss: Loss
     lam: float
-    """Ridge weight; where :attr:`before` has none a very small one that stands for none."""
     preparation: Preparation | None = None
-    """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
     weights: FloatArray | None = None
     """(n,) positive row weights of the loss; None where there are none, or where the data hold them."""
     intercept: bool = False
@@ -83,17 +80,10 @@ class Objective(SubsetObjective):
     offset: FloatArray | None = None
     """(n,) what has been taken off the target, as it is known beforehand; None where nothing has."""
     tall: Reduction | None = None
-    """The rows that these stand for, where they have been reduced, see :mod:`exactsel.problem.reduction`."""
     ridge_limits: RidgeLimits | None = None
-    """What is known where the ridge costs more than the one given, see :mod:`exactsel.problem.infinitesimal_ridge` and
-    :mod:`exactsel.problem.long_columns`."""
     before: Objective | None = None
-    """The objective on columns as they were, where they have been divided by :attr:`even`."""
     even: FloatArray | None = None
-    """(d,) the powers of two that columns are divided by, see :mod:`exactsel.problem.column_scales`; None where they
-    are not."""
     equalities: Equalities | None = None
-    """Linear equalities that the last rows stand for, see :mod:`exactsel.problem.equalities`."""
     shared: dict[Any, Any] = field(default_factory=dict)
     """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
 
