@@ -38,7 +38,7 @@ def options_of(seed: int, case: Case) -> dict[str, Any]:
 
 def delta_of(problem: Any) -> float | None:
     """The Huber threshold a problem came to."""
-    return None if problem.objective is None else problem.objective.loss_parameters.get("delta")
+    return problem.objective.loss_parameters.get("delta")
 
 
 def solved(seed: int) -> Outcome:

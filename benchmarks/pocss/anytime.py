@@ -38,8 +38,8 @@ class Figure2(Comparison):
     def rows(self) -> Iterator[Row]:
         """One row per k."""
         for problem in map(self.problem, self.ks):
-            best = problem.best_rank_error(problem.k)
-            if best <= NEGLIGIBLE * problem.squared_norm:
+            best = problem.objective.best_rank_error(problem.k)
+            if best <= NEGLIGIBLE * problem.null_objective:
                 raise UnsupportedError(f"{self.data} is skipped at k = {problem.k}: its best error is zero.")
             yield self._row(problem, best)
 
@@ -74,7 +74,7 @@ class Figure2(Comparison):
         method = registry.load("heuristics", "pocss")
         proposals = [method().run(problem, Context(seed=seed)) for seed in range(self.pocss_seeds)]
         end = max(proposal.evaluations for proposal in proposals)
-        return Curves.of([proposal.curve for proposal in proposals], end, problem.squared_norm)
+        return Curves.of([proposal.curve for proposal in proposals], end, problem.null_objective)
 
 
 def _time(passed: float, end: float) -> str:

@@ -74,8 +74,8 @@ class Table1(Comparison):
     def rows(self) -> Iterator[Row]:
         """One row per k and method."""
         for problem in map(self.problem, self.ks):
-            best = problem.best_rank_error(problem.k)
-            meaningful = best > NEGLIGIBLE * problem.squared_norm
+            best = problem.objective.best_rank_error(problem.k)
+            meaningful = best > NEGLIGIBLE * problem.null_objective
             results = self.reached(problem)
             for name, result in results.items():
                 yield {
@@ -108,7 +108,7 @@ class Figure1(Comparison):
         d = self.problem(1).d
         for k in (k for k in self.ks if k < d):
             problem = self.problem(k)
-            best = problem.best_rank_error(k)
+            best = problem.objective.best_rank_error(k)
             results = self.reached(problem)
             yield {"data": self.data, "k": k} | {
                 name: results[name].over(best) if name in results else NOTHING

@@ -31,6 +31,7 @@ from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import UNFINISHED, empty_answers
+from exactsel.problem.capabilities import CLOSED_FORM, QUADRATIC_LOSS
 from exactsel.problem.kept import kept
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, StateArray
@@ -77,7 +78,7 @@ class AcceleratedGradientBound(BoundSolver):
         if thorough:
             iterations = max(self.max_iterations, THOROUGH_ITERATIONS)
             return Rules(lipschitz, iterations, max(self.accuracy, THOROUGH_ACCURACY), 0.0, 0.0, floor)
-        wide = problem.objective.is_quadratic and problem.d > WIDE
+        wide = problem.has(QUADRATIC_LOSS) and problem.d > WIDE
         polish = min(self.polish, WIDE_POLISH) if wide else self.polish
         return Rules(lipschitz, self.max_iterations, self.accuracy, polish, self.progress, floor)
 
@@ -99,7 +100,7 @@ class AcceleratedGradientBound(BoundSolver):
 
     def known_curvature(self, problem: Problem, options: BoundOptions) -> FloatArray | None:
         """The curvature of all columns, where it can be used and is affordable."""
-        served = self.curvature and problem.objective.is_quadratic
+        served = self.curvature and problem.has(QUADRATIC_LOSS)
         if not served or affordable(problem.d, options.seconds) is None:
             return None
         return curvature_of(problem, problem.hessian, options)
@@ -162,7 +163,7 @@ class PreparedPerspective(PreparedBound):
     ) -> None:  # fmt: skip
         """``hessian`` is what the curvature is of, where that is not all of the objective's (bounds/spectral.py)."""
         self.problem, self.options, self.curvature = problem, options, curvature
-        data: GramData | RawData = inner.gram if inner.objective.is_quadratic else inner.raw
+        data: GramData | RawData = inner.gram if inner.has(CLOSED_FORM) else inner.raw
         lam, scale, lipschitz = inner.lam, np.ones(inner.d), 0.0
         if curvature is None:
             lipschitz = inner.spectral_norm_squared * inner.objective.steepness

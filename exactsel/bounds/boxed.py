@@ -48,7 +48,7 @@ from exactsel.kernels.node import (
     solved_columns,
     write_solved,
 )
-from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS
+from exactsel.problem.capabilities import CLOSED_FORM, COEFFICIENT_BOUNDS, COEFFICIENTS
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -86,7 +86,7 @@ class BoxedBound(BoundSolver):
 def _known_curvature(problem: Problem, options: BoundOptions) -> FloatArray | None:
     """The curvature of all columns where it is more than the ridge's; None where there is none, or no time for it."""
     free = problem.without_coefficient_bounds
-    if not (free.objective.is_quadratic and may_gain(free)) or free.objective.d > free.n:
+    if not (free.has(CLOSED_FORM) and may_gain(free)) or free.objective.d > free.n:
         return None
     if affordable(free.objective.d, options.seconds) is None:
         return uniform_curvature(free.hessian, free.gram.roundings) if free.lam == 0 else None
@@ -109,11 +109,11 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         self.problem, self.bounds, self.options, self.curvature = problem, bounds, options, curvature
         self.quick, free = bounds.all_finite, problem.without_coefficient_bounds
         wide = curvature is None and not problem.units.grouped and many_columns(free.n, free.d)
-        in_gram = free.objective.is_quadratic and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
+        in_gram = free.has(CLOSED_FORM) and not wide and free.objective.d <= max(free.n, SMALL_GRAM)
         data: GramData | RawData = free.gram if in_gram else free.raw
         lam, scale = free.lam, np.ones(free.objective.d)
         ridge, lam = 1.0 if lam > 0.0 else 0.0, bounds.unit
-        by_parts = wide and free.objective.is_quadratic
+        by_parts = wide and free.has(CLOSED_FORM)
         lipschitz = 1.0 if by_parts else free.spectral_norm_squared * free.objective.steepness
         if curvature is not None:
             data, lipschitz = curved_data(free, curvature)
@@ -126,11 +126,11 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         self._begins_at_fit = (stretched or flat) and few
         self._flat_fit = PreparedBoxedFit(problem, options) if flat else None
         # Where there is next to no ridge proofs need more digits of models than kernels find.
-        from_rows = isinstance(data, RawData) and not free.objective.is_quadratic
+        from_rows = isinstance(data, RawData) and not free.has(CLOSED_FORM)
         self._solves = from_rows and free.objective.ridge_limits is None
         self._fits_all = from_rows and not self._solves and few
         self._root_fit: FloatArray | None = None
-        singles = free.objective.is_quadratic and not problem.units.grouped
+        singles = free.has(CLOSED_FORM) and not problem.units.grouped
         self._near = free.gram if stretched and few and singles else None
         if self._near is not None:
             self.rules = self.rules._replace(max_iterations=AFTER_FIT)
@@ -146,7 +146,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         self._form = KernelForm(perspective, scale)
         self._working: WorkingSet | None = None
         if wide:
-            products = KnownProducts(free.AT, free.y) if free.objective.is_quadratic else None
+            products = KnownProducts(free.AT, free.y) if free.has(CLOSED_FORM) else None
             self._working = WorkingSet(
                 problem.objective, partial(bounds.dual, units=problem.units), perspective, options, products
             )

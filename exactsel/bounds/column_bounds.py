@@ -34,6 +34,7 @@ from exactsel.errors import TimeLimitError
 from exactsel.kernels.boxed import OWN
 from exactsel.kernels.rows import dual_rows, loss_gradient
 from exactsel.problem.box_limits import gains_within
+from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.problem.design import DesignColumns
 from exactsel.problem.objective import Objective
 from exactsel.problem.regression import Problem
@@ -89,7 +90,7 @@ def column_bounds(
     # No loss is below zero anywhere.
     best = ColumnBounds(0.0, np.where(allowed, 0.0, np.inf))
     with suppress(TimeLimitError):  # in the middle of a pass: what was proven before holds
-        if problem.objective.is_quadratic:
+        if problem.has(QUADRATIC_LOSS):
             best = best.better(touched_rows(problem, allowed, should_stop))
         if Terms.of(problem, allowed).serve:
             # One pass, even where no step may be taken: without it nothing is known of the model.
@@ -171,7 +172,7 @@ def touched_rows(problem: Problem, allowed: BoolArray, should_stop: Callable[[],
 def at_predictions(problem: Problem, allowed: BoolArray, z: FloatArray) -> ColumnBounds:
     """Formula (2) at the best multiple of the slopes of the rows at predictions z (n,), where it says something."""
     terms = Terms.of(problem, allowed)
-    if terms.objective.is_quadratic:
+    if problem.has(QUADRATIC_LOSS):
         return _of_squares(terms, z - terms.objective.y)
     objective, slopes = terms.objective, np.empty(z.size)
     loss_gradient(objective.row_loss, z.copy(), objective.y, slopes)

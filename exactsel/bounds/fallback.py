@@ -84,9 +84,9 @@ def fallback_selection_bound(problem: ColumnSubsetProblem) -> float:
     norm f: of m numbers with sum t and sum of squares f^2 no k sum up to more than
     kt/m + sqrt(k(m - k)/m (f^2 - t^2/m)).
     """
-    AT, k = problem.reduced, problem.k
+    AT, k = problem.objective.reduced, problem.k
     with one_thread():
-        square = problem.gram if AT.shape[1] >= AT.shape[0] else AT.T @ AT
+        square = problem.objective.gram if AT.shape[1] >= AT.shape[0] else AT.T @ AT
         m, trace = len(square), float(np.trace(square))
         if k >= m:
             return 0.0
@@ -98,8 +98,8 @@ def fallback_selection_bound(problem: ColumnSubsetProblem) -> float:
             hair = 16.0 * (problem.n + problem.d) * UNIT * (squares + math.sqrt(squares) * trace + trace**2 / m)
             spread = max(squares - trace**2 / m, 0.0) + hair
             captured = k * trace / m + math.sqrt(k * (m - k) / m * spread)
-    rounding = 16.0 * (problem.n + problem.d) * math.sqrt(k) * UNIT * problem.squared_norm
-    return float(max(0.0, problem.squared_norm - captured - rounding))
+    rounding = 16.0 * (problem.n + problem.d) * math.sqrt(k) * UNIT * problem.null_objective
+    return float(max(0.0, problem.null_objective - captured - rounding))
 
 
 class Descent:

@@ -25,7 +25,7 @@ from exactsel.kernels.node import (
     write_relaxed,
     write_solved,
 )
-from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS, QUADRATIC_LOSS
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, StateArray
@@ -45,7 +45,7 @@ class FitBound(BoundSolver):
 
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedFit:
         """Bind to a problem with quadratic loss."""
-        if not problem.objective.is_quadratic:
+        if not problem.has(QUADRATIC_LOSS):
             raise UnsupportedError(
                 f"the bound 'fit' needs quadratic loss, but the loss is {problem.loss.name}; use "
                 f"{option('bound', 'apg')}."

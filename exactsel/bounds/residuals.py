@@ -32,10 +32,10 @@ class Residuals:
     """Bound to one problem; regions are given by what is in, and ``rest`` (d, m) is what that leaves of each column."""
 
     def __init__(self, problem: ColumnSubsetProblem) -> None:
-        self.columns = problem.reduced
+        self.columns = problem.objective.reduced
         self.norms = np.linalg.norm(self.columns, axis=1)
         self.original = _first_copies(problem.AT)
-        self.total = problem.squared_norm
+        self.total = problem.null_objective
         self.unit = (8.0 + float(np.sqrt(problem.n + problem.d))) * UNIT
         """What the rotation in `reduced` and later sums do to a column, relative to its length."""
         self._rounding = 16.0 * (problem.n + problem.d) * UNIT * self.total

@@ -36,6 +36,7 @@ from exactsel.bounds.wide import PreparedWide
 from exactsel.bounds.witness import ModelPoint, Proof, SpectralPoint, SplitPoint
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.node import is_convex, node_columns
+from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.problem.coefficient_bounds import independent
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, StateArray
@@ -86,7 +87,7 @@ class SpectralBound(BoundSolver):
 
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem of quadratic loss; without a split that leaves more than the ridge, the bound without."""
-        if not problem.objective.is_quadratic:
+        if not problem.has(QUADRATIC_LOSS):
             raise UnsupportedError(
                 f"the bound 'spectral' needs quadratic loss, but the loss is {problem.loss.name}; use "
                 f"{option('bound', 'apg')}."

@@ -46,6 +46,7 @@ from exactsel.bounds.witness import FitPoint, InfimumPoint, SplitPoint
 from exactsel.errors import UnsupportedError, option
 from exactsel.kernels.node import CUT, RELAXED, UNFINISHED, empty_answers, is_convex, node_columns
 from exactsel.kernels.split import descend, remainder, row_sums
+from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel.problem.regression import Problem
 from exactsel.rounding import UNIT
@@ -91,7 +92,7 @@ class SplitBound(BoundSolver):
 
     def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem with quadratic loss."""
-        if not problem.objective.is_quadratic:
+        if not problem.has(QUADRATIC_LOSS):
             raise UnsupportedError(
                 f"the bound 'split' needs quadratic loss, but the loss is {problem.loss.name}; use "
                 f"{option('bound', 'apg')}."

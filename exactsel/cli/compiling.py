@@ -45,7 +45,7 @@ class Compiling:
         self._begun = True
         from exactsel._jit.cache_key import class_key
 
-        loss = None if self._problem.objective is None else self._problem.objective.loss
+        loss = self._problem.objective.loss
         if loss is not None and not type(loss).__module__.startswith("exactsel."):
             often = "once" if class_key(type(loss)) else "in every process, as it cannot be kept"
             self._say(f"compiling kernels for {loss.name} loss ({often}) ...")

@@ -15,6 +15,7 @@ from numpy.linalg import LinAlgError
 from exactsel.kernels.leave_out import Fitting
 from exactsel.kernels.leave_out_tree import Levels, list_all_sizes
 from exactsel.kernels.listing import COMPLETE
+from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import BLOCK, Rows, Unusable, known_fit
 from exactsel.types import BoolArray, FloatArray, IntArray
@@ -49,7 +50,7 @@ class SizesListed(NamedTuple):
 def serves(problem: Problem) -> bool:
     """Whether sets of columns are fitted often enough in little time."""
     few = problem.d <= MOST_COLUMNS and problem.n <= MOST_ROWS
-    return few and not problem.objective.is_quadratic and problem.lam > 0.0
+    return few and not problem.has(QUADRATIC_LOSS) and problem.lam > 0.0
 
 
 def fitting_of(problem: Problem, rows: Rows) -> Fitting:

@@ -35,9 +35,9 @@ from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.refit import newton_bounds
 from exactsel.losses.base import curvature_known
 from exactsel.losses.huber import Huber
-from exactsel.problem.capabilities import PLAIN_REGRESSION
+from exactsel.problem.capabilities import CLOSED_FORM, PLAIN_REGRESSION
 from exactsel.problem.fit import Fit
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.regression import Problem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 from exactsel_mapped import is_kept
@@ -126,10 +126,9 @@ def fit_work_of(problem: Problem) -> float:
 
 def listable(problem: SubsetProblem) -> TypeGuard[Problem]:
     """Whether a listing can be thought of: columns one by one, and a loss with a curvature on intervals."""
-    objective = problem.objective
     return (
-        objective is not None and not objective.is_quadratic and objective.lam > 0.0 and problem.d <= LARGEST
-        and problem.has(PLAIN_REGRESSION) and problem.units.free_columns and curvature_known(objective.loss)
+        is_regression(problem, PLAIN_REGRESSION) and not problem.has(CLOSED_FORM) and problem.lam > 0.0
+        and problem.d <= LARGEST and problem.units.free_columns and curvature_known(problem.loss)
     )  # fmt: skip
 
 

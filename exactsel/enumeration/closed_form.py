@@ -17,8 +17,8 @@ from exactsel.kernels.counting import SubtreeData
 from exactsel.kernels.subtree import scratch_space, walk_subtrees
 from exactsel.kernels.subtree_group_count import Grouping
 from exactsel.kernels.subtree_record import NOT_TRUSTED, STOPPED, SubtreeLimits, Walk, empty_walk
-from exactsel.problem.capabilities import FREE_COEFFICIENTS
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.capabilities import CLOSED_FORM
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.kept import kept
 from exactsel.problem.redundant_columns import only_bounded_models
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
@@ -67,15 +67,15 @@ class ClosedFormEnumeration(SubtreeSolver):
     @staticmethod
     def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
         """Whether subtrees of this problem can be walked at all: columns or groups of quadratic loss, freely chosen."""
-        objective, units = problem.objective, problem.units
-        if objective is None or not problem.has(FREE_COEFFICIENTS) or not objective.is_quadratic:
+        units = problem.units
+        if not is_regression(problem, CLOSED_FORM):
             return False
         if units.constraint is not None or problem.k == 0:
             return False
         if units.columns > (LARGEST if units.d == units.columns else LARGEST_GROUPED):
             return False
         # Where no column has an entry there is one model, of which a bound shows more than the cut-off.
-        return units.grouped or bool(np.any(objective.norms > 0.0))
+        return units.grouped or bool(np.any(problem.norms > 0.0))
 
     def explore(
         self, states: StateArray, upper: float, tolerance: float, budget: int, work: float = math.inf,

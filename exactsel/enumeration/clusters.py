@@ -26,9 +26,9 @@ from exactsel.enumeration.base import EnumerationResult
 from exactsel.enumeration.closed_form import LARGEST_GROUPED, ClosedFormEnumeration
 from exactsel.enumeration.work_budget import MOST_NODES, WholeProblemAttempt
 from exactsel.kernels.node import FREE, IN, OUT
-from exactsel.problem.capabilities import PLAIN_REGRESSION
+from exactsel.problem.capabilities import CLOSED_FORM, SINGLE_COLUMNS
 from exactsel.problem.grouped import GroupedProblem
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -105,12 +105,12 @@ class ClusterBound:
     @staticmethod
     def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
         """Whether this can be thought of: quadratic loss, columns one by one, all of them free."""
-        objective, units = problem.objective, problem.units
-        if objective is None or not objective.is_quadratic or not problem.has(PLAIN_REGRESSION):
+        units = problem.units
+        if not is_regression(problem, CLOSED_FORM | SINGLE_COLUMNS):
             return False
         if units.grouped or units.constraint is not None or not FEWEST_PLACES <= problem.k < problem.d:
             return False
-        return problem.d <= LARGEST_GROUPED and bool(np.all(problem.root_state == FREE) and np.all(objective.norms > 0))
+        return problem.d <= LARGEST_GROUPED and bool(np.all(problem.root_state == FREE) and np.all(problem.norms > 0))
 
     @property
     def stopped(self) -> bool:
@@ -159,7 +159,7 @@ class ClusterBound:
         grouped = self._grouped(self.labels(clusters))
         enumeration = ClosedFormEnumeration(grouped, self._curvature, self._options)
         state = grouped.root_state.copy()
-        state[grouped.unit_of[list(self._left_out)]] = OUT
+        state[grouped.units.unit_of[list(self._left_out)]] = OUT
         walk = _walk(enumeration, state, threshold, work, adopts=True)
         if walk is None or not walk.finished:
             return None, work if walk is None else walk.work

@@ -20,6 +20,7 @@ from exactsel.kernels.dependent_value import QuadraticData
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.kernels.subtree_dependent import walk_dependent
 from exactsel.kernels.subtree_record import STOPPED, SubtreeLimits, empty_walk
+from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.types import FloatArray, StateArray
 
@@ -79,7 +80,7 @@ class DependentEnumeration(SubtreeSolver):
     @staticmethod
     def of(problem: Problem, options: BoundOptions) -> DependentEnumeration | None:
         """The walker for a problem; None where there is nothing to gain or no exact relation."""
-        if problem.lam > 0 or not problem.objective.is_quadratic or problem.k == 0 or problem.d > LARGEST:
+        if problem.lam > 0 or not problem.has(CLOSED_FORM) or problem.k == 0 or problem.d > LARGEST:
             return None
         if "relations" not in problem.shared:
             problem.shared["relations"] = find_relations(problem.AT, problem.y)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
@@ -19,8 +18,7 @@ from exactsel.enumeration.minorant_cuts import fit_to_the_end
 from exactsel.kernels.node import OUT, UNFINISHED
 from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.fit import Fit
-from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.regression import Problem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.restrictions import proposed
 from exactsel.types import IntArray, StateArray
 
@@ -69,8 +67,8 @@ class RestrictedSets:
 
     def _bound(self, state: StateArray, allowed: IntArray, known: float) -> tuple[float, ModelPoint | None]:
         """Of a region that is one convex problem."""
-        if self.problem.has(FREE_COEFFICIENTS):
-            fit, bound = fit_to_the_end(cast("Problem", self.problem), allowed)
+        if is_regression(self.problem, FREE_COEFFICIENTS):
+            fit, bound = fit_to_the_end(self.problem, allowed)
             return bound, ModelPoint.from_dense(fit.coef)
         made = self.bound.tighten(state[None], [None], known, known)
         proof = made.proofs[0]

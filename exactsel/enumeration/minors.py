@@ -34,6 +34,7 @@ from exactsel.errors import InputError
 from exactsel.kernels.lanes import LANES
 from exactsel.kernels.node import FREE, IN
 from exactsel.kernels.wide import OVERFLOW
+from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.restrictions import is_restricted, proposed, without_restrictions
@@ -120,11 +121,11 @@ class MinorTest:
     @staticmethod
     def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
         """Whether regions of this problem can be counted: many columns of quadratic loss, one by one."""
-        objective, units = problem.objective, without_restrictions(problem).units
-        free = objective is not None and objective.is_quadratic and units.free_columns
+        free = without_restrictions(problem)
+        served = free.has(CLOSED_FORM) and free.units.free_columns
         bytes_needed = (2 if problem.k < ELIMINATED else 10) * problem.d**2
         fewest = FEWEST_BLIND if problem.k == MOST_PLACES else FEWEST
-        return free and problem.d > fewest and problem.k > 0 and bytes_needed <= MOST_BYTES
+        return served and problem.d > fewest and problem.k > 0 and bytes_needed <= MOST_BYTES
 
     def takes(self, state: StateArray, at_once: bool) -> bool:
         """Whether to count a region: all of it, or (``at_once``) before anything else is tried."""

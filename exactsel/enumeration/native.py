@@ -134,9 +134,7 @@ class NativeBranchAndBound:
         problem = relaxation.problem
         sample = relaxation.as_point(np.zeros(problem.d))
         self._curvature = sample.curvature if isinstance(sample, CurvedPoint) else None
-        objective = problem.objective
-        assert objective is not None
-        self._refit_tolerance = objective.gradient_tolerance(1e-8)
+        self._refit_tolerance = problem.objective.gradient_tolerance(1e-8)
         entries = problem.d if isinstance(self._form.perspective.data, GramData) else problem.n
         self.iteration_cost = float(entries * problem.d)
         """Multiplications of one iteration on all columns, roughly."""

@@ -27,7 +27,7 @@ from exactsel.kernels.node import FREE, IN
 from exactsel.losses.logistic import Logistic
 from exactsel.problem.capabilities import PLAIN_REGRESSION
 from exactsel.problem.fit import Fit
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray
 
@@ -89,13 +89,13 @@ class PatternEnumerator:
     @staticmethod
     def serves(problem: SubsetProblem) -> TypeGuard[Problem]:
         """Whether this can be thought of: logistic loss, rows of whole weight, two values in every free column."""
-        objective = problem.objective
         if (
-            objective is None or not problem.has(PLAIN_REGRESSION) or not problem.units.free_columns or problem.d == 0
-            or not isinstance(objective.loss, Logistic) or problem.d > MOST_COLUMNS or not objective.lam > 0.0
+            not is_regression(problem, PLAIN_REGRESSION) or not problem.units.free_columns or problem.d == 0
+            or not isinstance(problem.loss, Logistic) or problem.d > MOST_COLUMNS or not problem.lam > 0.0
             or problem.n * problem.d > MOST_ENTRIES
         ):  # fmt: skip
             return False
+        objective = problem.objective
         weights = np.ones(objective.n) if objective.weights is None else objective.weights
         if not (np.all(weights == np.rint(weights)) and weights.sum() <= MOST_ROWS):
             return False

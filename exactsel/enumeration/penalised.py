@@ -28,6 +28,7 @@ from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT, node_columns
 from exactsel.kernels.penalised import evaluate, penalised_bound, relax_penalised
 from exactsel.kernels.penalised_descent import PenalisedGram, PenalisedRows, shares_of
+from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.problem.design import is_design
 from exactsel.problem.regression import Problem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
@@ -57,7 +58,7 @@ def penalised_data(problem: Problem, price: float, seconds: float | None) -> tup
     limits = problem.coefficient_bounds
     if limits is not None:
         lower, upper, limited = limits.lower, limits.upper, True
-    if free.objective.is_quadratic and d <= free.n and may_gain(free) and not is_design(objective.AT):
+    if free.has(CLOSED_FORM) and d <= free.n and may_gain(free) and not is_design(objective.AT):
         curvature = AcceleratedGradientBound().known_curvature(free, BoundOptions(seconds=seconds))
         if curvature is not None and gains(curvature, free.lam):
             gram, scale = curved_data(free, curvature)[0], np.sqrt(curvature)

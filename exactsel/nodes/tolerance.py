@@ -107,8 +107,8 @@ class Tolerance:
 
     def of(self, problem: SubsetProblem) -> Tolerance:
         """The same for a problem."""
-        objective = problem.objective
-        return replace(self, null=problem.null_objective, loss="" if objective is None else objective.loss.name)
+        loss = problem.objective.loss
+        return replace(self, null=problem.null_objective, loss="" if loss is None else loss.name)
 
     @property
     def noise(self) -> float:

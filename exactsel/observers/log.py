@@ -18,8 +18,8 @@ from exactsel.errors import escaped, option
 from exactsel.nodes.tolerance import relative_gap
 from exactsel.observers.history import closers_text
 from exactsel.observers.terminal import fitting, terminal_width
-from exactsel.problem.capabilities import PLAIN_REGRESSION
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.capabilities import CLOSED_FORM, SINGLE_COLUMNS
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.model import demands_text
 from exactsel.search.events import Event, Finished, IncumbentFound, Started, SubtreeClosed
 from exactsel.search.state import SearchState
@@ -124,9 +124,9 @@ def times_text(times: Mapping[str, float]) -> str:
 
 def lacks_intercept(problem: SubsetProblem) -> bool:
     """Whether this looks like a regression whose intercept has been forgotten."""
-    objective = problem.objective
-    if objective is None or not problem.has(PLAIN_REGRESSION) or not objective.is_quadratic or objective.on_demand:
+    if not is_regression(problem, CLOSED_FORM | SINGLE_COLUMNS) or problem.objective.on_demand:
         return False
+    objective = problem.objective
     prepared = objective.preparation is not None and objective.preparation.centred
     constant = bool(np.any(np.ptp(objective.AT, axis=1) == 0))  # one of these may serve as an intercept
     return not (prepared or constant) and bool(abs(objective.y.mean()) > objective.y.std())

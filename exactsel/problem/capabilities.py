@@ -14,6 +14,8 @@ class Capability(Flag):
     """They have, and no coefficient has a bound, so that formulas for free coefficients hold."""
     COEFFICIENT_BOUNDS = auto()
     """Coefficients have signs, bounds or equalities."""
+    QUADRATIC_LOSS = auto()
+    """The loss is the built-in quadratic one."""
     RECONSTRUCTION = auto()
     """Models have no coefficients: their columns span the others as well as they can (column subset selection)."""
     SINGLE_COLUMNS = auto()
@@ -24,7 +26,11 @@ class Capability(Flag):
 
 COEFFICIENTS, FREE_COEFFICIENTS = Capability.COEFFICIENTS, Capability.FREE_COEFFICIENTS
 COEFFICIENT_BOUNDS, RECONSTRUCTION = Capability.COEFFICIENT_BOUNDS, Capability.RECONSTRUCTION
+QUADRATIC_LOSS = Capability.QUADRATIC_LOSS
 SINGLE_COLUMNS, GROUPS = Capability.SINGLE_COLUMNS, Capability.GROUPS
+CLOSED_FORM = FREE_COEFFICIENTS | QUADRATIC_LOSS
+"""Quadratic loss and free coefficients: the Gram matrix says everything."""
+
 PLAIN_REGRESSION = FREE_COEFFICIENTS | SINGLE_COLUMNS
 """Single columns with free coefficients, which most formulas are about."""
 

@@ -13,7 +13,7 @@ from exactsel.problem.equality_fit import Constraints, EqualityFits, admissible_
 from exactsel.types import FloatArray, IntArray, StateArray
 
 if TYPE_CHECKING:
-    from exactsel.problem.regression import Problem
+    from exactsel.problem.interface import SubsetProblem
 
 ROUNDS = 10
 """Corners evaluated, each with costs that make small coefficients of the last one expensive."""
@@ -28,7 +28,7 @@ SLACK = 1e-9
 """Part of the sizes of terms by which they may fall short of a right-hand side before a region is pruned."""
 
 
-def admissible_support(problem: Problem, k: int) -> tuple[int, ...]:
+def admissible_support(problem: SubsetProblem, k: int) -> tuple[int, ...]:
     """At most k units on which some model meets the equalities within the limits, with what every model must hold.
 
     Raises
@@ -53,7 +53,7 @@ def admissible_support(problem: Problem, k: int) -> tuple[int, ...]:
     )
 
 
-def _supports(problem: Problem, fits: EqualityFits, root: StateArray, k: int) -> Iterator[tuple[int, ...]]:
+def _supports(problem: SubsetProblem, fits: EqualityFits, root: StateArray, k: int) -> Iterator[tuple[int, ...]]:
     """Sets of units to evaluate: those of force_in, those with the largest terms, and those of corners."""
     units, force_in = problem.units, tuple(problem.force_in)
     yield force_in
@@ -82,7 +82,7 @@ def _supports(problem: Problem, fits: EqualityFits, root: StateArray, k: int) ->
     yield from _branched(problem, fits, root, k)
 
 
-def _branched(problem: Problem, fits: EqualityFits, root: StateArray, k: int) -> Iterator[tuple[int, ...]]:
+def _branched(problem: SubsetProblem, fits: EqualityFits, root: StateArray, k: int) -> Iterator[tuple[int, ...]]:
     """Sets of units of corners of smaller and smaller regions: where all are pruned, no model is admissible."""
     units, open_regions = problem.units, [root]
     for _ in range(REGIONS):

@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from exactsel.kernels.grouped import Groups
 from exactsel.problem.constraints import under
 from exactsel.problem.groups import GroupedFit, GroupedUnits, GroupSpec, one_by_one
 from exactsel.problem.regression import Problem
-from exactsel.types import IntArray
 
 __all__ = ["GroupSpec", "GroupedFit", "GroupedProblem"]
 
@@ -62,13 +60,3 @@ class GroupedProblem(Problem):
         asked = {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "not_both": not_both}
         units = one_by_one(under(units, asked))
         self._settle(problem.objective, units, units.limited(problem.k), problem.given_bounds)
-
-    @property
-    def unit_of(self) -> IntArray:
-        """The group of every column (columns,)."""
-        return self.units.unit_of
-
-    @property
-    def spans(self) -> Groups:
-        """The groups in the form kernels take."""
-        return self.units.spans

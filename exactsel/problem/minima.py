@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,8 +11,10 @@ from exactsel._jit import available_threads, parallel_section
 from exactsel.kernels.refit import gram_objectives, gram_objectives_from_rows, newton_objectives
 from exactsel.problem.design import MOST_PART_BYTES, SparseColumns
 from exactsel.problem.fit import on_columns
-from exactsel.problem.objective import Objective
 from exactsel.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from exactsel.problem.objective import Objective
 
 WORTH_SHARING = 64
 """Fewer Gram refits than this (a few microseconds each) are done before other threads have woken up."""

@@ -19,7 +19,7 @@ from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.constraints import descriptions
 from exactsel.problem.design import is_design
 from exactsel.problem.frames import Column, frame_matrix, is_frame, numeric_matrix, table_columns
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.preparing import Preparation
 from exactsel.to_plain import html_table
 from exactsel.types import FloatArray, IntArray
@@ -46,13 +46,11 @@ class Model:
         """The model with these coefficients of the problem's columns; None where there are no coefficients."""
         if not coef.size:
             return None
-        objective = problem.objective
-        preparation = None if objective is None else objective.preparation
+        preparation, tall = problem.preparation, problem.objective.tall
         names, coding = problem.units.column_names, problem.units.coding
-        tall = None if objective is None else objective.tall
-        if objective is None or (preparation is None and tall is None):
+        if not is_regression(problem) or (preparation is None and tall is None):
             return cls(coef, None, names, coding)
-        undone, intercept = objective.as_given(coef)
+        undone, intercept = problem.as_given(coef)
         centred = (tall is not None and tall.intercept) or (preparation is not None and preparation.centred)
         return cls(undone, intercept if centred else None, names, coding)
 
@@ -206,8 +204,7 @@ class PreparedModel:
 
 def preparation_of(problem: SubsetProblem) -> Preparation | None:
     """The requested preparation of a problem's data; None where there is none."""
-    objective = problem.objective
-    made = None if objective is None else objective.preparation
+    made = problem.preparation
     return made if made is not None and made.asked else None
 
 
@@ -217,27 +214,21 @@ def column_ratio(problem: SubsetProblem) -> float:
     Without a ridge these are those of the columns that are searched, with one those of the problem as it was given.
     """
     objective = problem.objective
-    if objective is not None and objective.before is not None and objective.asked_lam > 0.0:
+    if objective.before is not None and objective.asked_lam > 0.0:
         objective = objective.before
-    return 1.0 if objective is None else 1.0 / objective.shortest_share
+    return 1.0 / objective.shortest_share
 
 
 def prepared_coef(problem: SubsetProblem, coef: FloatArray) -> FloatArray:
     """Coefficients of the columns as they were prepared (d,), from those of the columns as they are searched."""
-    even = _even(problem)
+    even = problem.objective.even
     return coef if even is None or not coef.size else coef / even
 
 
 def searched_coef(problem: SubsetProblem, coef: FloatArray) -> FloatArray:
     """The way back from :func:`prepared_coef`."""
-    even = _even(problem)
+    even = problem.objective.even
     return coef if even is None or not coef.size else coef * even
-
-
-def _even(problem: SubsetProblem) -> FloatArray | None:
-    """The powers of two that the columns searched have been divided by, (d,)."""
-    objective = problem.objective
-    return None if objective is None else objective.even
 
 
 def demands_text(problem: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,20 +30,21 @@ from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
+from exactsel.problem.capabilities import CLOSED_FORM, COEFFICIENTS, FREE_COEFFICIENTS, Capability
 from exactsel.problem.checks import checked_lam, make_loss, name_of_loss
-from exactsel.problem.design import freeze, is_design, squared_lengths
+from exactsel.problem.design import freeze, squared_lengths
+from exactsel.problem.fit import Fit, fit_support
 from exactsel.problem.gram_data import gram_data, multiplied
 from exactsel.problem.identity import data_hash, prepared_hash
+from exactsel.problem.minima import minima
 from exactsel.problem.preparing import Preparation, check_two_classes
 from exactsel.problem.reduction import Reduction
 from exactsel.problem.ridge_limits import RidgeLimits
 from exactsel.problem.storing import raw_data
+from exactsel.problem.subset_objective import SubsetObjective
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 from exactsel_certificates.equalities import Equalities
-
-if TYPE_CHECKING:
-    from exactsel.problem.fit import Fit
 
 ALMOST_FLAT = 1e-6
 """Times the longest column and the slopes at the empty model: gradients are judged on this scale at least."""
@@ -62,18 +63,16 @@ _DATA_ONLY = ("gram", "norms", "raw", "reduced", "shortest_share", "spectral_nor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Objective:
+class Objective(SubsetObjective):
     """P(x) of all columns; calling it gives its value. Made by :meth:`of`; no part of it can be changed."""
 
+    kind: ClassVar[str] = "regression"
     AT: FloatArray
-    """The transposed data (d, n), so that a column of A is contiguous; read-only."""
     y: FloatArray
     """The target (n,); read-only."""
     loss: Loss
     lam: float
-    """Ridge weight; where :attr:`before` has none a very small one that stands for none."""
     preparation: Preparation | None = None
-    """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
     weights: FloatArray | None = None
     """(n,) positive row weights of the loss; None where there are none, or where the data hold them."""
     intercept: bool = False
@@ -81,17 +80,10 @@ class Objective:
     offset: FloatArray | None = None
     """(n,) what has been taken off the target, as it is known beforehand; None where nothing has."""
     tall: Reduction | None = None
-    """The rows that these stand for, where they have been reduced, see :mod:`exactsel.problem.reduction`."""
     ridge_limits: RidgeLimits | None = None
-    """What is known where the ridge costs more than the one given, see :mod:`exactsel.problem.infinitesimal_ridge` and
-    :mod:`exactsel.problem.long_columns`."""
     before: Objective | None = None
-    """The objective on columns as they were, where they have been divided by :attr:`even`."""
     even: FloatArray | None = None
-    """(d,) the powers of two that columns are divided by, see :mod:`exactsel.problem.column_scales`; None where they
-    are not."""
     equalities: Equalities | None = None
-    """Linear equalities that the last rows stand for, see :mod:`exactsel.problem.equalities`."""
     shared: dict[Any, Any] = field(default_factory=dict)
     """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
 
@@ -147,36 +139,6 @@ class Objective:
         return replaced
 
     @property
-    def A(self) -> FloatArray:
-        """The data (n, d) as they are searched, read-only."""
-        return self.AT.T
-
-    @property
-    def d(self) -> int:
-        """Number of columns."""
-        return len(self.AT)
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.y.size
-
-    @property
-    def observations(self) -> int:
-        """Number of rows of the data, without those of equalities."""
-        return self.n - (0 if self.equalities is None else self.equalities.right.size)
-
-    @property
-    def asked_lam(self) -> float:
-        """The ridge weight of the problem as it was given."""
-        return self.lam if self.before is None else self.before.lam
-
-    @property
-    def valid_for(self) -> str:
-        """The models in words that bounds are about, where the data do not limit coefficients; else empty."""
-        return "" if self.ridge_limits is None else self.ridge_limits.valid_for
-
-    @property
     def close_enough(self) -> float:
         """Length of a gradient that costs a bound nothing to speak of; inf where no ridge is that small."""
         if self.ridge_limits is None:
@@ -196,6 +158,11 @@ class Objective:
         if hasattr(loss, "point_conjugate_derivative"):
             where += [(loss.point_conjugate_derivative(loss, 0.0, t), t) for t in targets]
         return 2.0 * max(loss.point_curvature(loss, z, t) for z, t in where)
+
+    @property
+    def capabilities(self) -> Capability:
+        """What its models are, where their coefficients have no bounds."""
+        return COEFFICIENTS | (CLOSED_FORM if self.is_quadratic else FREE_COEFFICIENTS)
 
     @property
     def is_quadratic(self) -> bool:
@@ -241,7 +208,11 @@ class Objective:
         included = ", ".join(f"{name}={value:.6g}" for name, value in self.loss_parameters.items())
         return f"{self.loss.name}({included})" if included else self.loss.name
 
-    def hash_with(self, **entries: Any) -> str:
+    def describe(self) -> dict[str, Any]:
+        """The loss and lam as plain data."""
+        return {"loss": self.loss.name, "loss_parameters": self.loss_parameters, "lam": self.asked_lam}
+
+    def hash_with(self, **entries: object) -> str:
         """sha256 over data, loss, lam and ``entries``."""
         header = {
             "loss": self.loss.name,
@@ -261,11 +232,6 @@ class Objective:
     def gram(self) -> GramData:
         """G = A'A, A'y and ||y||^2/2: all the quadratic loss needs; A itself where it is smaller than G."""
         return gram_data(self.AT, self.y, self.norms)
-
-    @property
-    def on_demand(self) -> bool:
-        """Whether the data are not held as a table (:mod:`exactsel.problem.design`)."""
-        return is_design(self.AT)
 
     @property
     def hessian(self) -> FloatArray:
@@ -349,6 +315,14 @@ class Objective:
         loss_gradient(self.row_loss, np.zeros(self.n), self.y, slopes)
         steepest = float(self.norms.max() * np.linalg.norm(slopes))
         return max(float(np.linalg.norm(self.AT @ slopes)), ALMOST_FLAT * steepest)
+
+    def fit(self, columns: IntArray) -> Fit:
+        """The best model on ``columns``, see :func:`exactsel.problem.fit.fit_support`."""
+        return fit_support(self, columns)
+
+    def minima(self, supports: IntArray, threads: int | None = None) -> FloatArray:
+        """The smallest value on each set of columns, see :func:`exactsel.problem.minima.minima`."""
+        return minima(self, supports, threads)
 
     @cached_property
     def recent_fits(self) -> dict[bytes, Fit]:

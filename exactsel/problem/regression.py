@@ -22,31 +22,23 @@ from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import checked_data, checked_k, default_delta, name_of_loss, row_numbers
-from exactsel.problem.constraints import under, units_of
-from exactsel.problem.equality_start import admissible_support
-from exactsel.problem.fit import Fit, fit_support
-from exactsel.problem.frozen import FrozenRegression, GivenBounds
+from exactsel.problem.constraints import NAMES, under, units_of
 from exactsel.problem.groups import GroupSpec
+from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.labels import labels_for
-from exactsel.problem.minima import minima
 from exactsel.problem.objective import Objective
-from exactsel.problem.offsets import knowing, with_offset
+from exactsel.problem.offsets import has_offset, knowing, with_offset
 from exactsel.problem.preparing import Preparation, checked_weights, wants_intercept
 from exactsel.problem.reduction import Reduction
 from exactsel.problem.row_labels import check_rows
-from exactsel.problem.searched import to_search_with
-from exactsel.problem.units import Units, ascending
-from exactsel.to_plain import html_table
+from exactsel.problem.units import Units
 from exactsel.types import FloatArray, IntArray, StateArray
 
 BOUNDED_MODEL_RADIUS = 1e6
 """With lam = 0 and dependent columns a lower bound speaks of models with abs(x_j) ||a_j|| <= this * ||y||."""
 
-_OF_UNITS = ("feature_names", "force_in", "force_out")
-"""What :meth:`Problem.replace` changes of the units; all but k and these is the objective's."""
 
-
-class Problem(FrozenRegression):
+class Problem(SubsetProblem):
     """One instance of best-subset selection.
 
     Parameters
@@ -91,6 +83,9 @@ class Problem(FrozenRegression):
         With one sentence that says what was found, what was expected and what to do.
     """
 
+    objective: Objective
+    """P; calling it with coefficients of all columns (columns,) gives its value, whether or not they are admissible."""
+
     def __init__(
         self,
         A: ArrayLike,
@@ -117,20 +112,6 @@ class Problem(FrozenRegression):
         related = {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "per_group": per_group}
         units = units_of(len(AT), names, force_in, force_out, groups, **related, not_both=not_both)
         self._settle(objective, units, units.limited(k))
-
-    @classmethod
-    def of(cls, objective: Objective, units: Units, k: int, bounds: GivenBounds | None = None) -> Problem:
-        """The problem of choosing at most k of these units, k being known to be no more than there are."""
-        problem = object.__new__(cls)
-        problem._settle(objective, units, k, bounds)
-        return problem
-
-    @classmethod
-    def held(cls, objective: Objective, units: Units, k: int, bounds: GivenBounds | None = None) -> Problem:
-        """The same where the objective is the one to search with as it is."""
-        problem: Problem = object.__new__(Problem)
-        problem._hold(objective, units, k, bounds)
-        return problem
 
     @classmethod
     @with_aliases
@@ -196,40 +177,40 @@ class Problem(FrozenRegression):
         before_reduced = None if self.objective.before is None else replace(self.objective.before, tall=tall)
         return self.of(replace(self.objective, tall=tall, before=before_reduced), self.units, self.k)
 
-    def _settle(self, objective: Objective, units: Units, k: int, bounds: GivenBounds | None = None) -> None:
-        """Store the parts, and freeze; the objective is one to search with."""
-        units.check(k)
-        self._hold(to_search_with(objective, units, k), units, k, bounds)
-
-    def _hold(self, objective: Objective, units: Units, k: int, bounds: GivenBounds | None) -> None:
-        """Store the parts, with the names they have of old, and freeze."""
-        self._keep(objective, units, k, bounds)
-        self.y, self.loss, self.shared = objective.y, objective.loss, objective.shared
-        self.weights, self.intercept = objective.weights, objective.intercept
-        if objective.equalities is not None and bounds is not None:
-            self.first_support = admissible_support(self, k)
-        self._frozen = True
-
-    def __repr__(self) -> str:
-        about = f"{self.objective.loss_text}, n={self.n}, {self._size}, k={self.k}, lam={self.objective.asked_lam:g}"
-        return f"{type(self).__name__}({about}{self._within})"
+    @property
+    def y(self) -> FloatArray:
+        """The target (n,) as it is searched."""
+        return self.objective.y
 
     @property
-    def _size(self) -> str:
-        return f"{self.d} {self.units.noun}s" + f" of {self.units.columns} columns" * self.units.grouped
+    def target(self) -> FloatArray:
+        """What is predicted (n,), as given but for labels, which are -1 and +1, and what an offset takes off it."""
+        return self.objective.y if self.preparation is None else self.preparation.y
 
     @property
-    def _within(self) -> str:
-        return "" if self.coefficient_bounds is None else f", {self.coefficient_bounds.text}"
-
-    def _repr_html_(self) -> str:
-        rows = [("minimise", self.objective_text), ("data", f"{self.n} rows, {self._size}"), ("k", str(self.k))]
-        return html_table(rows)
+    def loss(self) -> Loss:
+        """The loss of a row."""
+        return self.objective.loss
 
     @property
-    def infimum(self) -> float:
-        """A number no objective is below, or -inf."""
-        return self.objective.infimum
+    def lam(self) -> float:
+        """The ridge weight that is searched with; a small one may stand for none."""
+        return self.objective.lam
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """(n,) positive row weights of the loss; None where there are none, or where the data hold them."""
+        return self.objective.weights
+
+    @property
+    def intercept(self) -> bool:
+        """Whether the loss has an unpenalised intercept; not where centred data stand for it."""
+        return self.objective.intercept
+
+    @property
+    def shared(self) -> dict[Any, Any]:
+        """What was worked out from A and y and serves other k and lam as well."""
+        return self.objective.shared
 
     @property
     def row_loss(self) -> Any:
@@ -304,49 +285,9 @@ class Problem(FrozenRegression):
         units = Units(self.units.columns, self.units.column_names, coding=self.units.coding)
         return Problem.held(self.objective, units, units.d)  # its ridge too, where a small one stands for none
 
-    @cached_property
-    def _free(self) -> Problem:
-        return Problem.held(self.objective, self.units, self.k)
-
-    @property
-    def without_coefficient_bounds(self) -> Problem:
-        """The problem with free coefficients, where every model costs the same; itself where there are no bounds."""
-        return self if self.coefficient_bounds is None else self._free
-
-    @cached_property
-    def fewest(self) -> int:
-        """The least number of units of an admissible model that is known."""
-        fewest = len(self.first_support or ())
-        while fewest > 0:
-            try:
-                fewest = len(admissible_support(self, fewest - 1))
-            except InputError:
-                break
-        return fewest
-
     def choosing(self, units: Units, k: int) -> Problem:
         """The same objective and bounds, where at most k of other units on the same columns are chosen."""
         return Problem.of(self.objective, units, k, self.given_bounds)
-
-    @property
-    def objective_text(self) -> str:
-        """What is minimised, for people."""
-        limit = f", x on at most k of {self.d} {self.units.noun}s of columns" if self.units.grouped else ""
-        return self.objective.text + limit + self._within
-
-    def fit(self, columns: Iterable[int]) -> Fit:
-        """The best admissible model that uses only ``columns``; where groups are chosen, these groups."""
-        chosen, bounds = ascending(columns), self.coefficient_bounds
-        held = self.units.columns_of(chosen)
-        return self.units.fitted(chosen, fit_support(self.objective, held) if bounds is None else bounds.fit(held))
-
-    def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
-        """Minimal objective on each support (a row of numbers padded with -1), quick rather than exact.
-
-        See :func:`exactsel.problem.minima.minima`; :meth:`fit` handles supports that are nan there.
-        """
-        sets, bounds = self.units.in_columns(supports), self.coefficient_bounds
-        return minima(self.objective, sets, threads) if bounds is None else bounds.minima(sets, threads)
 
     def bound_at(self, x: FloatArray, state: StateArray) -> float:
         """The dual bound of the region ``state`` (d,) at the gradient of L at Ax; x is (columns,), any model.
@@ -369,12 +310,15 @@ class Problem(FrozenRegression):
         coef = self.fit(allowed).coef
         return self.bound_at(coef, state if bounded else self.units.region_of_columns(state, allowed)), coef
 
-    def replace(self, **changes: Any) -> Problem:
-        """A copy with some of k, lam, loss, delta, force_in, force_out changed, and of feature_names if not in groups.
-
-        What was worked out from the data alone is kept.
-        """
-        k = checked_k(changes.pop("k", self.k), self.units.columns)
-        demanded = {name: changes.pop(name) for name in _OF_UNITS if name in changes}
-        objective, units = self.objective.replace(**changes), self.units.replace(**demanded)
-        return self.of(objective, units, units.limited(k), self.given_bounds)
+    def describe(self) -> dict[str, Any]:
+        """The problem as plain data, without its arrays. Where groups are chosen, ``d`` counts them."""
+        objective, made, bounds = self.objective, self.preparation, self.coefficient_bounds
+        met, tall = objective.equalities, objective.tall
+        return super().describe() | {
+            "force_in": self.force_in, "force_out": self.force_out,
+            "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
+            "weights": made is not None and made.weighted, "offset": has_offset(objective),
+            "bounds": None if bounds is None or bounds.none else bounds.describe(), **dict.fromkeys(NAMES),
+            **self.units.describe(), "equalities": None if met is None else met.describe(),
+            "tall": None if tall is None else tall.describe(),
+        }  # fmt: skip

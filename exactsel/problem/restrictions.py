@@ -11,14 +11,13 @@ from collections.abc import Iterable
 
 from exactsel.problem.fit import Fit
 from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.regression import Problem
 
 
 def without_restrictions(problem: SubsetProblem) -> SubsetProblem:
     """The same objective and regions, every coefficient and every set of units being admissible; mostly itself."""
-    if problem.objective is None or problem.units.constraint is None:
+    if problem.units.constraint is None:
         return problem.without_coefficient_bounds
-    return Problem.held(problem.objective, problem.units.under(None), problem.k)
+    return problem.held(problem.objective, problem.units.under(None), problem.k)
 
 
 def is_restricted(problem: SubsetProblem) -> bool:

@@ -10,14 +10,17 @@ from exactsel.problem.design import refuse_design
 from exactsel.problem.infinitesimal_ridge import without_ridge
 from exactsel.problem.long_columns import with_long_columns_divided
 from exactsel.problem.objective import Objective
+from exactsel.problem.subset_objective import SubsetObjective
 from exactsel.problem.units import Units
 
 
-def to_search_with(objective: Objective, units: Units, k: int) -> Objective:
+def to_search_with(objective: SubsetObjective, units: Units, k: int) -> SubsetObjective:
     """The objective on columns in units of their own, for models of at most k of the units.
 
     Raises as :func:`exactsel.problem.infinitesimal_ridge.without_ridge` where there is no ridge.
     """
+    if not isinstance(objective, Objective):
+        return objective  # its columns are in no other units
     if objective.on_demand:
         if units.grouped or units.constraint is not None:
             refuse_design(objective.AT, "a table of the columns of groups or of a hierarchy")

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
-
 import numpy as np
 
 from exactsel.errors import UnsupportedError, option
 from exactsel.problem.boxed import with_bounds
-from exactsel.problem.capabilities import COEFFICIENTS
 from exactsel.problem.regression import Problem
 from exactsel.types import IntArray
-
-if TYPE_CHECKING:
-    from exactsel.problem.interface import SubsetProblem
-
-
-def is_on_demand(problem: SubsetProblem) -> TypeGuard[Problem]:
-    """Whether the data of a problem are not held as a table (:mod:`exactsel.problem.design`)."""
-    objective = problem.objective
-    return objective is not None and objective.on_demand
-
-
-def is_regression(problem: SubsetProblem) -> TypeGuard[Problem]:
-    """Whether its models have coefficients, and predict a target."""
-    return problem.has(COEFFICIENTS)
 
 
 def refuse_unlimited(problem: Problem) -> None:

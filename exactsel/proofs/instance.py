@@ -15,7 +15,7 @@ from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
 from exactsel.losses.squared_hinge import SquaredHinge
 from exactsel.problem.design import SparseColumns, refuse_design
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.objective import Objective
 from exactsel.problem.units import Units
 from exactsel_certificates.checking import AnyInstance, SearchedInstance
@@ -46,7 +46,7 @@ class Checkable(Protocol):
 def searched_instance_of(problem: SubsetProblem) -> SearchedInstance:
     """The problem on the numbers that are searched: prepared data, columns of even length, a vanishing ridge."""
     instance, objective = instance_of(problem), problem.objective
-    if objective is None or objective.preparation is None or isinstance(instance, ColumnInstance):
+    if objective.preparation is None or isinstance(instance, ColumnInstance):
         return instance
     if not isinstance(instance, GivenInstance):
         chosen = {entry.name: getattr(instance, entry.name) for entry in fields(Instance)}
@@ -82,8 +82,9 @@ def take_prepared(instance: GivenInstance, objective: Objective) -> None:
 def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
     """The same, sparse data that stay sparse by their entries; a table that stays in its file is refused."""
     objective = problem.objective
-    if objective is None or not objective.on_demand:
+    if not is_regression(problem) or not problem.objective.on_demand:
         return instance_of(problem)
+    objective = problem.objective
     made, units = objective.preparation, problem.units
     AT: Any = objective.AT if made is None else made.AT
     if not isinstance(AT, SparseColumns):
@@ -145,9 +146,9 @@ def _checked_constraint(units: Units) -> Constraint | None:
 def instance_of(problem: SubsetProblem) -> SearchedInstance:
     """The problem, with the data as they were given; :class:`UnsupportedError` where the checker cannot know it."""
     box = _given_box(problem)
-    objective = problem.objective
-    if objective is None:
+    if not is_regression(problem):
         return ColumnInstance(problem.A, problem.k)
+    objective = problem.objective
     formulas = _formulas(objective)
     refuse_design(objective.AT, "a table of the data")
     units, made = problem.units, objective.preparation

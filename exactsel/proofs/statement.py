@@ -16,8 +16,9 @@ import numpy as np
 from exactsel.bounds.fit import BOUNDED_MODELS
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.rows import loss_curvature, loss_gradient
+from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.problem.fit import Fit
-from exactsel.problem.interface import Statement, SubsetProblem
+from exactsel.problem.interface import Statement, SubsetProblem, is_regression
 from exactsel.problem.objective import Objective
 from exactsel.proofs.instance import instance_of, take_prepared
 from exactsel.rounding import UNIT
@@ -36,19 +37,18 @@ KEPT_UP_TO = 2000
 
 def statement_of(problem: SubsetProblem) -> Statement:
     """How to speak about a problem; bounds of coefficients only take models away, which all that is said allows for."""
-    objective = problem.objective
     # Without a ridge limits are what says how large models are where columns depend on each other.
-    kept = objective is not None and objective.is_quadratic and objective.lam == 0
+    kept = problem.has(QUADRATIC_LOSS) and problem.objective.lam == 0
     problem = problem if kept else problem.without_coefficient_bounds
-    if objective is not None and objective.on_demand:
-        return _Design(objective)
+    if is_regression(problem) and problem.objective.on_demand:
+        return _Design(problem.objective)
     try:
         instance = instance_of(problem)
     except UnsupportedError:
-        return _Unchecked(objective)
+        return _Unchecked(problem.objective)
     if isinstance(instance, ColumnInstance):
         return _Selection(instance)
-    return _Regression(objective, instance)
+    return _Regression(problem.objective, instance)
 
 
 class _Regression:

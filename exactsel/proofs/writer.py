@@ -28,7 +28,7 @@ from exactsel.kernels.subtree_record import COUNTED, LEFT_OPEN
 from exactsel.nodes.node import ROOT_ID
 from exactsel.nodes.subtree import moves_of
 from exactsel.nodes.tolerance import Tolerance
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.proofs.instance import instance_of, take_prepared
 from exactsel.proofs.pieces import Records
 from exactsel.proofs.spools import Spools
@@ -98,13 +98,12 @@ class ProofWriter:
         self.failure: InputError | None = None
         self._instance = instance_of(problem)
         objective = problem.objective
-        if isinstance(self._instance, GivenInstance) and objective is not None:
-            take_prepared(self._instance, objective)
+        if is_regression(problem) and isinstance(self._instance, GivenInstance):
+            take_prepared(self._instance, problem.objective)
         check_target(self.path)
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
-        self._even = None if objective is None else objective.even
-        self._vanishing = None if objective is None else objective.ridge_limits
+        self._even, self._vanishing = objective.even, objective.ridge_limits
         self._margin = Tolerance().of(problem).margin
         self._witnesses = Witnesses(self._spools, self._d, self._even)
         self._goes_on = False
@@ -319,7 +318,7 @@ class ProofWriter:
     @property
     def _equality_sizes(self) -> FloatArray:
         """What rows of equalities are multiplied by."""
-        known = None if self.problem.objective is None else self.problem.objective.equalities
+        known = self.problem.objective.equalities
         return np.zeros(0) if known is None else known.sizes.astype("<f8")
 
     def _note(self, node: int, use: int, *words: int) -> None:

@@ -29,7 +29,7 @@ from exactsel.nodes.node import Node
 from exactsel.nodes.regions import Round, RoundWork, as_region
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.nodes.trees import Tree
-from exactsel.problem.capabilities import FREE_COEFFICIENTS
+from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.problem.interface import SubsetProblem
 from exactsel.types import BoolArray, FloatArray
 
@@ -100,8 +100,7 @@ class Expander:
     @property
     def counts_work(self) -> bool:
         """Whether multiplications are entered closer by closer; else iterations say it all."""
-        objective, free = self.problem.objective, self.problem.has(FREE_COEFFICIENTS)
-        return (objective is not None and free and objective.is_quadratic) or self.enumeration is not None
+        return self.problem.has(CLOSED_FORM) or self.enumeration is not None
 
     def bound_work(self, columns: int, iterations: int) -> float:
         """Multiplications of a bound call of a region of so many columns."""

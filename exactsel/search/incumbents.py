@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exactsel.problem.capabilities import QUADRATIC_LOSS, RECONSTRUCTION
 from exactsel.problem.interface import SubsetProblem
 from exactsel.search.commit import commit_model, prune
 from exactsel.search.events import Event
@@ -33,9 +34,9 @@ def improve(state: SearchState, expander: Expander, improver: PrimalHeuristics) 
 def work_done(state: SearchState, problem: SubsetProblem) -> float:
     """The approximate number of multiplications so far; the same on every machine and for any number of threads."""
     n, d = float(problem.n), float(problem.d)
-    entries, objective = d * min(n, d), problem.objective
-    if objective is None:
+    entries = d * min(n, d)
+    if problem.has(RECONSTRUCTION):
         call, times, part = EIGENVALUES
         return state.bound_calls * (call + times * entries * min(n, d) + part * d**3)
-    iteration = entries if objective.is_quadratic else n * d
+    iteration = entries if problem.has(QUADRATIC_LOSS) else n * d
     return max(state.iterations * iteration, state.walks.useful + state.walks.wasted) + state.bound_calls * entries

@@ -19,9 +19,8 @@ from exactsel.arguments import function, signal_numbers, switch
 from exactsel.errors import InputError
 from exactsel.observers.lines import teller
 from exactsel.observers.log import ProgressLog
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.regression import Problem
-from exactsel.problem.some_columns import is_on_demand
 from exactsel.proofs.statement import statement_of
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.pool import SHARD, Executor
@@ -89,7 +88,7 @@ def solve(
     files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
     how = SearchMode(listing=trace is None, shown=proof is not None, details=record or details or recheck)
     by, watching = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
-    if is_on_demand(asked):
+    if is_regression(asked) and asked.objective.on_demand:
         return _screened(asked, settings, files, how, by, (on_incumbent, on_bound), start, signals)
     watchers = (_rechecker(asked) if recheck else None, *watching, _table(verbose, asked, settings))
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}

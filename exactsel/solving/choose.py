@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
@@ -38,32 +38,30 @@ from exactsel.errors import UnsupportedError, option
 from exactsel.nodes.branching import Branching
 from exactsel.nodes.trees import Tree
 from exactsel.problem.capabilities import (
+    CLOSED_FORM,
     COEFFICIENT_BOUNDS,
     COEFFICIENTS,
     GROUPED_REGRESSION,
     PLAIN_REGRESSION,
+    QUADRATIC_LOSS,
     RECONSTRUCTION,
     Capability,
 )
 from exactsel.problem.coefficient_bounds import independent
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel.problem.regression import Problem
 from exactsel.problem.restrictions import is_restricted, without_restrictions
-from exactsel.problem.some_columns import is_regression
 from exactsel.search.pool import SHARDS
 from exactsel.solving.settings import Settings
 from exactsel.types import FloatArray
 
-if TYPE_CHECKING:
-    from exactsel.problem.column_subset import ColumnSubsetProblem
-
 
 def _bound_for_columns(problem: Problem, seconds: float | None) -> str:
     """The split beside it, or the perspective relaxation; without any curvature for that, the fit."""
-    if problem.objective.is_quadratic and problem.n < problem.d:
+    if problem.has(QUADRATIC_LOSS) and problem.n < problem.d:
         return "spectral"
-    if problem.objective.is_quadratic and problem.d <= SPLIT_UP_TO:
+    if problem.has(QUADRATIC_LOSS) and problem.d <= SPLIT_UP_TO:
         return "split"
     if problem.lam > 0:
         return "apg"
@@ -190,8 +188,7 @@ class Methods:
         if not self._walks:
             return None
         if isinstance(prepared, PreparedEigenvalue):
-            selection = cast("ColumnSubsetProblem", problem)
-            return SelectionEnumeration(selection, prepared.residuals, options) if problem.k > 1 else None
+            return SelectionEnumeration(prepared.problem, prepared.residuals, options) if problem.k > 1 else None
         free = without_restrictions(problem)
         if not ClosedFormEnumeration.serves(free):
             return None
@@ -242,8 +239,7 @@ class Methods:
         """For the default search with a loss that has no closed form."""
         if not self._default_search:
             return None
-        objective = problem.objective
-        if objective is None or objective.is_quadratic or problem.units.grouped:
+        if not problem.has(COEFFICIENTS) or problem.has(QUADRATIC_LOSS) or problem.units.grouped:
             return None
         if prepared.kernel_form is None:
             return None
@@ -258,7 +254,7 @@ class Methods:
     def strong(self, problem: SubsetProblem, support: Sequence[int], options: BoundOptions) -> StrongColumns | None:
         """For the default search with quadratic loss, from a good model's support, where it takes little to look."""
         free = without_restrictions(problem)
-        if not is_regression(free) or problem.units.grouped or not free.objective.is_quadratic:
+        if not is_regression(free, CLOSED_FORM) or problem.units.grouped:
             return None
         asked = self._walks and self.settings.node_limit is None and self.settings.batch is None
         quick = asked and StrongColumns.is_quick(free)
@@ -329,9 +325,8 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
             f"or limits on groups; use {option('tree', 'binary')}."
         )
     bound = _bound_for(problem, settings)
-    company, objective = company_of(bound.name), problem.objective
-    quadratic = objective is not None and objective.is_quadratic
-    usual = (company.quadratic_branching if quadratic else "") or company.branching
+    company = company_of(bound.name)
+    usual = (company.quadratic_branching if problem.has(QUADRATIC_LOSS) else "") or company.branching
     branching = usual if settings.branching == "auto" else settings.branching
     closer = None if settings.closer == "auto" else make("closers", settings.closer)
     if closer is not None and tree.eager:
@@ -361,8 +356,8 @@ def _bound_for(problem: SubsetProblem, settings: Settings) -> BoundSolver:
             f"the bound '{solver.name}' is for {_words_of(solver.needs)}, but this is one of {kind.words}; "
             f"use {option('bound', 'auto')}."
         )
-    objective = problem.objective if problem.has(PLAIN_REGRESSION) else None
-    if objective is not None and objective.row_loss is not objective.loss and not solver.adjusted_rows:
+    adjusted = is_regression(problem, PLAIN_REGRESSION) and problem.row_loss is not problem.loss
+    if adjusted and not solver.adjusted_rows:
         raise UnsupportedError(
             f"the bound '{solver.name}' knows neither row weights nor an intercept of this loss; use "
             f"{option('bound', 'apg')}."

@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from exactsel.bounds.fallback import fallback_bound, fallback_fit_bound, fallback_selection_bound
 from exactsel.interrupts import compiles_on, hurrying
-from exactsel.problem.capabilities import COEFFICIENTS, PLAIN_REGRESSION
-from exactsel.problem.column_subset import ColumnSubsetProblem
-from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.regression import Problem
+from exactsel.problem.capabilities import CLOSED_FORM, COEFFICIENTS, PLAIN_REGRESSION
+from exactsel.problem.interface import SubsetProblem, is_column_subset, is_regression
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.outcome import claim_of
@@ -61,38 +59,35 @@ def _seconds_needed(problem: SubsetProblem) -> float:
     if not problem.has(COEFFICIENTS):
         short, long = sorted((float(problem.n), float(problem.d)))
         return long * short**2 / PRODUCTS
-    objective = problem.objective
-    if objective is None or not problem.has(PLAIN_REGRESSION):
+    if not problem.has(PLAIN_REGRESSION):
         return math.inf
     entries = float(problem.n) * problem.d
     if _steps_serve(problem):
         return STEPS * entries / PRODUCTS
-    if not objective.is_quadratic or problem.d >= problem.n:  # all columns may fit y exactly: nothing else is known
+    if not problem.has(CLOSED_FORM) or problem.d >= problem.n:  # all columns may fit y exactly: nothing else is known
         return math.inf
     return entries / LONG_DOUBLES + entries * problem.d / PRODUCTS
 
 
 def _steps_serve(problem: SubsetProblem) -> bool:
     """Whether the fallback bound is one of gradient steps, which may end after each."""
-    objective = problem.objective
-    return objective is not None and problem.has(PLAIN_REGRESSION) and objective.lam > 0
+    return problem.has(PLAIN_REGRESSION) and problem.objective.lam > 0
 
 
 def with_fallback_bound(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
     """The result of a search that did not come as far as its first bound, with one that takes no preparing."""
     valid_for = ""
-    objective = problem.objective
-    if objective is None:
-        bound = fallback_selection_bound(cast("ColumnSubsetProblem", problem))
-    elif not problem.has(PLAIN_REGRESSION):
+    if is_column_subset(problem):
+        bound = fallback_selection_bound(problem)
+    elif not is_regression(problem, PLAIN_REGRESSION):
         return result
-    elif objective.lam == 0:
-        if not objective.is_quadratic or problem.d >= problem.n:
+    elif problem.lam == 0:
+        if not problem.has(CLOSED_FORM) or problem.d >= problem.n:
             return result
-        bound, valid_for = fallback_fit_bound(cast("Problem", problem))
+        bound, valid_for = fallback_fit_bound(problem)
     else:
         with Watch(seconds, signals) as watch:
-            of_slopes = fallback_bound(cast("Problem", problem), result.prepared.coef, lambda: watch.stopped)
+            of_slopes = fallback_bound(problem, result.prepared.coef, lambda: watch.stopped)
             bound, valid_for = of_slopes, problem.valid_for
     lower = statement_of(problem).lower(bound, result.upper, valid_for)
     if not lower > result.lower:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.bounds.fit import BOUNDED_MODELS
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.objective import Objective
 from exactsel.problem.reduction import Reduction
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS
@@ -65,10 +65,10 @@ def full_data_of(problem: SubsetProblem, upper: float, coef: FloatArray, valid_f
 
     ``coef`` (d,) has the objective ``upper`` at most, and the lower bound holds in ``valid_for``.
     """
-    objective = problem.objective
-    if objective is None or objective.tall is None:
+    given = problem.objective.tall
+    if not is_regression(problem) or given is None:
         return None
-    given = objective.tall
+    objective = problem.objective
     # In the units of the columns as they are searched.
     tall = given if objective.even is None else given.divided(objective.even)
     k = objective.d if problem.units.grouped else problem.k

@@ -20,9 +20,8 @@ import numpy as np
 
 from exactsel.errors import UnsupportedError
 from exactsel.problem.capabilities import FREE_COEFFICIENTS
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.regression import Problem
-from exactsel.problem.some_columns import is_regression
 from exactsel.rounding import UNIT
 
 EXACT_FIT = 1e-11

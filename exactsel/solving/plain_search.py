@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from exactsel.problem.capabilities import PLAIN_REGRESSION
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.capabilities import CLOSED_FORM, PLAIN_REGRESSION
+from exactsel.problem.interface import SubsetProblem, is_regression
 
 PAPER_TREE, PAPER_BOUND = "state-space", "pdal"
 
@@ -26,12 +26,12 @@ def plain_search(problem: SubsetProblem) -> dict[str, Any]:
 
 
 def _bound(problem: SubsetProblem) -> str:
-    objective = problem.objective
-    if objective is None or not problem.has(PLAIN_REGRESSION):
+    if not is_regression(problem, PLAIN_REGRESSION):
         return "auto"
+    objective = problem.objective
     if objective.lam > 0 and objective.row_loss is objective.loss and math.isfinite(objective.loss.smoothness):
         return PAPER_BOUND
-    return "fit" if objective.is_quadratic else "auto"
+    return "fit" if problem.has(CLOSED_FORM) else "auto"
 
 
 def search_words(settings: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactsel.losses.base import CLASSES
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.model import Model
 from exactsel.problem.objective import ROWS_AT_ONCE, Objective
 from exactsel.problem.reduction import Reduction
@@ -79,9 +79,9 @@ class Quality:
 
 def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     """How well a model fits; None for column subset selection, and for losses of other people's."""
-    objective = problem.objective
-    if objective is None or model is None:
+    if not is_regression(problem) or model is None:
         return None
+    objective = problem.objective
     if objective.loss.name not in ("quadratic", "huber", "poisson", *CLASSES):
         return None
     made, tall = objective.preparation, objective.tall

@@ -57,8 +57,7 @@ class Files:
 
     def sparing(self, problem: SubsetProblem) -> Files:
         """The same; :class:`InputError` where one of them is the file that the data of a problem stay in."""
-        made = None if problem.objective is None else problem.objective.preparation
-        file = file_of(problem.A if made is None else made.AT)
+        file = file_of(problem.A if problem.preparation is None else problem.preparation.AT)
         refuse_shared(self._written, [] if file is None else [NamedFile("the file of the data", file)])
         return self
 

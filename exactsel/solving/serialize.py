@@ -13,7 +13,7 @@ from exactsel.problem.boxed import with_bounds
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.constraints import asked_again
 from exactsel.problem.grouped import GroupedProblem
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.regression import Problem
 from exactsel.registry import has_delta
 from exactsel.types import FloatArray
@@ -32,18 +32,18 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
             [v if math.isfinite(v) else None for v in side.tolist()]
             for side in (limits.given_lower, limits.given_upper)
         ]
-        met = problem.objective.equalities if problem.objective is not None else None
+        met = problem.objective.equalities
         equality_entries = {} if met is None else {"equalities": [part.tolist() for part in met]}
         return instance, about | {"bounds": sides} | equality_entries
-    objective, units = problem.objective, problem.units
+    units = problem.units
     entries: dict[str, Any] = {
         "k": problem.k, "loss": CSS, "lam": 0.0, "delta": 1.0, "intercept": False, "scale": False,
         "force_in": list(units.force_in), "force_out": list(units.force_out), "groups": _labels(problem),
         "constraint": asked_again(units),
     }  # fmt: skip
-    if objective is None:
+    if not is_regression(problem):
         return Instance(problem.A, np.zeros(problem.n), k=problem.k), entries
-    made = objective.preparation
+    objective, made = problem.objective, problem.preparation
     A, y = (objective.A, objective.y) if made is None else (made.AT.T, made.y)
     weights: FloatArray | None = None if made is None else made.weights
     delta = float(objective.loss_parameters.get("delta", 1.0))

@@ -34,8 +34,8 @@ def is_small(problem: SubsetProblem) -> bool:
     """Whether kernels are interpreted as long as the allowance lasts (:mod:`exactsel._jit.interpreting`)."""
     if WITHOUT_COMPILER:
         return True
-    columns, objective = problem.units.columns, problem.objective
-    in_arrays = objective is None or hasattr(type(objective.loss), "rows_value")
+    columns, loss = problem.units.columns, problem.objective.loss
+    in_arrays = loss is None or hasattr(type(loss), "rows_value")
     return columns <= MOST_COLUMNS and problem.n * columns <= (MOST_ENTRIES if in_arrays else MOST_IN_TURN)
 
 

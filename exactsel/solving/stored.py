@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.capabilities import COEFFICIENTS
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.model import Model, PreparedModel, column_ratio, preparation_of, searched_coef
 from exactsel.search.json_shapes import (
     among,
@@ -75,7 +76,7 @@ def from_stored(stored: dict[str, Any], problem: SubsetProblem) -> Result:
 
     Its bound is believed. Its model is not: what that costs is worked out again, and so is what may be claimed.
     """
-    columns = problem.units.columns if problem.objective is not None else 0
+    columns = problem.units.columns if problem.has(COEFFICIENTS) else 0
     used = [j for j, _ in stored["coef"]]
     require(stored["entries"] == columns and all(j < columns for j in used), "coefficients of other columns")
     require(len({*used}) == len(used), "coefficients of other columns")
@@ -107,7 +108,7 @@ def _check_model(support: list[int], coef: np.ndarray, numbers: dict[str, float]
     require(lower <= upper, "a lower bound above what the model costs")
     if not math.isfinite(upper):
         return
-    if problem.objective is None:
+    if not is_regression(problem):
         value = problem.fit(support).value
     else:
         value = problem.objective(searched_coef(problem, coef))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactsel.errors import InputError, UnsupportedError, option
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.regression import Problem
 from exactsel.solving.likelihood import Likelihood
 from exactsel.solving.model_summary import ModelSummary, SummaryRow
@@ -160,9 +160,9 @@ def _warnings(data: _Data, errors: FloatArray, left: float) -> tuple[str, ...]:
 def refuse_no_summary(problem: SubsetProblem, level: float) -> None:
     """:class:`InputError` for a level outside its range, :class:`UnsupportedError` for problems without a summary."""
     _check_level(level)
-    objective = problem.objective
-    if objective is None:
+    if not is_regression(problem):
         raise UnsupportedError("column subset selection has no coefficients, and so no summary; give a regression.")
+    objective = problem.objective
     if objective.tall is not None:
         raise UnsupportedError("the rows of this instance have been reduced; a summary needs the rows themselves.")
     if objective.equalities is not None:

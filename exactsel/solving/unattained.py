@@ -12,7 +12,7 @@ from exactsel.errors import InputError
 from exactsel.losses.logistic import Logistic
 from exactsel.problem.capabilities import FREE_COEFFICIENTS
 from exactsel.problem.fit import Fit
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.separation import sentence, separation
 
 FINAL = ("tree_exhausted", "gap_closed")
@@ -41,9 +41,9 @@ def refuse_unattained(problem: SubsetProblem, fit: Fit, final: bool = True) -> N
     For logistic loss without a ridge, where the data do not limit coefficients. Of a model that is not ``final``, since
     a search continues or was cut short, only columns count that do so completely: nothing is below their infimum, 0.
     """
-    objective = problem.objective
-    if objective is None or not problem.has(FREE_COEFFICIENTS):
+    if not is_regression(problem, FREE_COEFFICIENTS):
         return
+    objective = problem.objective
     if not objective.valid_for or not isinstance(objective.loss, Logistic):
         return
     if not final and not np.all(objective.y * objective.predicted(fit.coef) > 0.0) and not objective.intercept:

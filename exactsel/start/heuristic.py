@@ -24,16 +24,13 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from exactsel.errors import InputError, WrongFamilyError, css_problem
-from exactsel.problem.capabilities import COEFFICIENTS
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS
+from exactsel.problem.interface import is_column_subset, is_regression
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
-
-    AnyProblem: TypeAlias = Problem | ColumnSubsetProblem
 
 
 def never() -> bool:
@@ -167,7 +164,7 @@ def at_least(method: str, option: str, value: float, least: int) -> None:
         raise InputError(f"{option} of the method '{method}' is {value!r}, but it must be at least {least}; raise it.")
 
 
-def _without_groups(problem: AnyProblem, method: str) -> None:
+def _without_groups(problem: SubsetProblem, method: str) -> None:
     if problem.units.grouped:
         raise WrongFamilyError(
             f"the method '{method}' chooses single features, but the features of this problem are in groups; "
@@ -175,7 +172,7 @@ def _without_groups(problem: AnyProblem, method: str) -> None:
         )
 
 
-def regression(problem: AnyProblem, method: str) -> Problem:
+def regression(problem: SubsetProblem, method: str) -> Problem:
     """The problem, if it has a target to predict from single columns; :class:`WrongFamilyError` otherwise."""
     _without_groups(problem, method)
     if problem.coefficient_bounds is not None:
@@ -183,27 +180,27 @@ def regression(problem: AnyProblem, method: str) -> Problem:
             f"the method '{method}' does not know signs or bounds of coefficients; use forward, swap, omp, htp, iht, "
             f"poss or pposs."
         )
-    if not problem.has(COEFFICIENTS):
+    if not is_regression(problem):
         raise WrongFamilyError(
             f"the method '{method}' predicts a target, which column subset selection does not have; use one made for "
             f"it, such as pocss or greedy-css."
         )
-    return problem  # type: ignore[return-value]
+    return problem
 
 
-def with_coefficients(problem: AnyProblem, method: str) -> Problem:
+def with_coefficients(problem: SubsetProblem, method: str) -> Problem:
     """The problem, if it has a target to predict from single columns, with free coefficients or within limits."""
-    if problem.coefficient_bounds is not None:
+    if is_regression(problem, COEFFICIENT_BOUNDS):
         _without_groups(problem, method)
-        return problem  # type: ignore[return-value]
+        return problem
     return regression(problem, method)
 
 
-def column_subset(problem: AnyProblem, method: str) -> ColumnSubsetProblem:
+def column_subset(problem: SubsetProblem, method: str) -> ColumnSubsetProblem:
     """The problem, if it is one of column subset selection; :class:`WrongFamilyError` otherwise."""
-    if problem.has(COEFFICIENTS):
+    if not is_column_subset(problem):
         raise WrongFamilyError(
             f"the method '{method}' selects columns of a matrix without a target; give {css_problem()}, or use another "
             f"method, such as forward or poss."
         )
-    return problem  # type: ignore[return-value]
+    return problem

@@ -15,7 +15,8 @@ from exactsel.arguments import whole_numbers
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.problem.fit import Fit
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
+from exactsel.problem.regression import Problem
 from exactsel.problem.units import Constraint
 from exactsel.start.heuristic import Context, Heuristic
 from exactsel.start.portfolio import AUTO, first_is_enough, first_work, portfolio_for, served_by_first
@@ -87,6 +88,8 @@ def _restricted(support: Sequence[int], problem: SubsetProblem, constraint: Cons
 
 def _filled(support: tuple[int, ...], problem: SubsetProblem) -> tuple[int, ...]:
     """An admissible support, grown step by step by what lowers the objective most at first sight, while it does."""
+    if not is_regression(problem):
+        return support  # of selections nothing is demanded
     best = problem.fit(support)
     while len(support) < problem.k:
         looked_at = islice(_larger(support, best, problem), LOOKS)
@@ -98,10 +101,9 @@ def _filled(support: tuple[int, ...], problem: SubsetProblem) -> tuple[int, ...]
     return support
 
 
-def _larger(support: tuple[int, ...], fit: Fit, problem: SubsetProblem) -> Iterator[tuple[int, ...]]:
+def _larger(support: tuple[int, ...], fit: Fit, problem: Problem) -> Iterator[tuple[int, ...]]:
     """Admissible supports with another unit and what it needs, the steepest units for their length first."""
     objective = problem.objective
-    assert objective is not None  # column subset selection knows no demands
     slope, norms = objective.gradient(fit.coef), objective.norms
     state, steep = problem.root_state, problem.units.sizes(np.divide(slope, norms, out=0 * slope, where=norms > 0))
     for unit in np.argsort(-steep, kind="stable").tolist():

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS, QUADRATIC_LOSS
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.rows import Unusable, known_fit
 
@@ -87,9 +87,8 @@ def _suitable(problem: SubsetProblem) -> Portfolio:
         return GROUPS
     if problem.has(COEFFICIENT_BOUNDS):
         return LIMITS
-    assert problem.objective is not None  # models have coefficients
-    if not problem.objective.is_quadratic:
-        wide = problem.d > WIDE and problem.objective.n < ROWS_PER_COLUMN * problem.d
+    if not problem.has(QUADRATIC_LOSS):
+        wide = problem.d > WIDE and problem.n < ROWS_PER_COLUMN * problem.d
         return WIDE_LOSSES if wide else OTHER_LOSSES
     return CLOSED_FORM if problem.units.constraint is None else CONSTRAINED
 
@@ -97,12 +96,12 @@ def _suitable(problem: SubsetProblem) -> Portfolio:
 def first_work(problem: SubsetProblem) -> float:
     """Multiplications a heuristic that works in portions may take before the first bound."""
     n, d = float(problem.n), float(problem.d)
-    work, objective = FIRST_WORK + PART_OF_GRAM * n * d * min(n, d), problem.objective
+    work = FIRST_WORK + PART_OF_GRAM * n * d * min(n, d)
     if problem.coefficient_bounds is not None:
         if d > n:  # it is not formed then
             work = FIRST_WORK + PASSES_FIRST * n * d
         work *= NODES_FIRST
-    if objective is not None and not objective.is_quadratic:
+    if problem.has(COEFFICIENTS) and not problem.has(QUADRATIC_LOSS):
         most = max(LOSS_FIRST, LOSS_PASSES_FIRST * n * d) if d > n else math.inf
         work += min(MODELS_FIRST * n * d**2, most)
     return work
@@ -110,7 +109,7 @@ def first_work(problem: SubsetProblem) -> float:
 
 def served_by_first(problem: SubsetProblem) -> bool:
     """Whether the result of the first heuristic is worth checking: for losses without a closed form."""
-    return _suitable(problem) is OTHER_LOSSES and cast("Problem", problem).lam > 0
+    return _suitable(problem) is OTHER_LOSSES and problem.objective.lam > 0
 
 
 def first_is_enough(problem: SubsetProblem, best: float) -> bool:

@@ -15,8 +15,7 @@ from exactsel._jit import available_threads, compiled_once_called
 from exactsel._jit.cache_paths import cache_folder
 from exactsel.interrupts import end_now
 from exactsel.problem.capabilities import PLAIN_REGRESSION
-from exactsel.problem.interface import SubsetProblem
-from exactsel.problem.objective import Objective
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.solving.api import solve
 from exactsel.studies.warmup import small_problem
 
@@ -63,12 +62,11 @@ def _end_helpers() -> None:
 
 def kind_of(problem: SubsetProblem) -> str | None:
     """The name of the kind of problem for which the same kernels are compiled; None if it is no usual one."""
-    objective = problem.objective
-    if not isinstance(objective, Objective) or not problem.has(PLAIN_REGRESSION) or objective.weights is not None:
+    if not is_regression(problem, PLAIN_REGRESSION) or problem.weights is not None:
         return None
-    loss = objective.loss
+    loss = problem.loss
     usual = type(loss).__module__.startswith("exactsel.") and loss.name in LARGEST
-    return loss.name + ("-intercept" if objective.intercept else "") if usual else None
+    return loss.name + ("-intercept" if problem.intercept else "") if usual else None
 
 
 def compile_one(kind: str, name: str) -> None:

@@ -18,9 +18,9 @@ from exactsel._jit import interpreted
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.observers.lines import Say, teller
+from exactsel.problem.interface import is_regression
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.regression import Problem
-from exactsel.problem.some_columns import is_regression
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.api import solve

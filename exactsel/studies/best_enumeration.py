@@ -31,6 +31,7 @@ from exactsel.kernels.listing_cuts import raise_bounds
 from exactsel.kernels.node import FREE, IN
 from exactsel.kernels.refit import newton_bounds
 from exactsel.problem.boxed import with_free_coefficients
+from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.problem.regression import Problem
 from exactsel.search.watch import Watch
 from exactsel.solving.outcome import Termination
@@ -167,7 +168,7 @@ class SizeEnumeration(RegionSolver):
             columns = found.sets[row][found.sets[row] >= 0]
             support = tuple(sorted(columns.tolist()))
             fit, bound = across.known.fitted(support), float(found.bounds[row])
-            if not problem.objective.is_quadratic:
+            if not problem.has(QUADRATIC_LOSS):
                 bound = max(bound, proven_at(problem, fit))
             lowest = min(lowest, bound)
             if len(support) == size and meets(problem.units, support):
@@ -189,7 +190,7 @@ def _sets(problem: Problem, below: Minorant, needed: float, work: float, options
     ).sets
     if sets is None:
         return None
-    if problem.objective.is_quadratic:
+    if problem.has(QUADRATIC_LOSS):
         bounds, models = np.full(len(sets), -np.inf), np.zeros((len(sets), sets.shape[1] + problem.objective.intercept))
         with parallel_section(options.threads):
             raise_bounds(

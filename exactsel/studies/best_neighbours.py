@@ -13,6 +13,7 @@ import numpy as np
 
 from exactsel.kernels.refit import gram_objectives
 from exactsel.problem.boxed import with_free_coefficients
+from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.problem.fit import Fit
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows
@@ -79,7 +80,7 @@ def _about(across: AcrossSizes, top: int) -> tuple[float, list[tuple[float, tupl
 def _promising(across: AcrossSizes, support: tuple[int, ...], value: float, near: Sets, top: int) -> Sets:
     """Those neighbours of a model whose criterion is likely to be small; all where that would save nothing."""
     count, problem = FITTED + top, with_free_coefficients(across.problem)
-    if problem.objective.is_quadratic or len(near) <= count:
+    if problem.has(CLOSED_FORM) or len(near) <= count:
         return near
     most = value + LIKELY * max(0.0, _about(across, top)[0] - value)  # 0 for inf - inf
     by_size = _of_sizes(near)

@@ -21,6 +21,7 @@ from exactsel.enumeration.penalised_record import TreeRecord
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.box import gram_box_objectives
 from exactsel.kernels.refit import gram_objectives
+from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.problem.gram_data import gram_data
 from exactsel.search.watch import Watch
 from exactsel.solving.small import is_small
@@ -87,9 +88,7 @@ class _Run:
         self.across, self.price = across, across.criterion.lam0
         problem = across.by_size[max(across.sizes)].problem
         self.problem = problem
-        objective = problem.objective
-        assert objective is not None
-        self.objective = objective
+        self.objective = problem.objective
         self._cutoff: float | None = None
         self.tree = PenalisedTree(
             problem, self.price, self._meet, self.cutoff, watch.flag, across.time_left,
@@ -191,7 +190,7 @@ class _Run:
     def _costs(self, supports: IntArray) -> FloatArray:
         """What models (rows, padded with -1) cost, from the products of their columns alone where that will do."""
         objective, limits = self.objective, self.problem.coefficient_bounds
-        if not objective.is_quadratic:
+        if not self.problem.has(QUADRATIC_LOSS):
             return self.problem.objectives(supports, self.across.threads)
         columns, costs = np.unique(supports[supports >= 0]), np.full(len(supports), np.nan)
         local = np.where(supports >= 0, np.searchsorted(columns, supports), -1)

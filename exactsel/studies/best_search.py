@@ -28,7 +28,7 @@ import numpy as np
 from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.errors import InputError
-from exactsel.problem.capabilities import FREE_COEFFICIENTS
+from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 from exactsel.problem.units import Units
@@ -336,7 +336,7 @@ class AcrossSizes:
     def _of_no_column(self, result: Result, limits: dict[str, Any]) -> Result:
         """The result for size 0, of which columns that depend on each other say nothing: they make no difference."""
         objective = self.problem.objective
-        if not self.problem.has(FREE_COEFFICIENTS) or not objective.is_quadratic:
+        if not self.problem.has(CLOSED_FORM):
             return result
         if objective.tall is not None or self.proofs is not None:
             return result

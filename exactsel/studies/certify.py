@@ -18,7 +18,7 @@ from exactsel.errors import InputError, OutputWarning, did_you_mean, warn
 from exactsel.files import is_special, move, temporary_name, unwritten
 from exactsel.interrupts import half_written
 from exactsel.nodes.tolerance import Gap, resolution
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.model import Model, PreparedModel
 from exactsel.problem.numbered import Position, check_position
 from exactsel.problem.row_labels import labels_of_rows
@@ -205,10 +205,9 @@ def _model_of(
         fit = problem.fit(columns)
         refuse_unattained(problem, fit)
         return columns, fit.coef, statement_of(problem).upper(fit), fit.converged
-    objective = problem.objective
-    if objective is None:
+    if not is_regression(problem):
         raise InputError("column subset selection has no coefficients; give the candidate as a support.")
-    given, made = checked_coef(problem, coef), objective.preparation
+    given, made = checked_coef(problem, coef), problem.preparation
     columns = problem.units.units_of(np.flatnonzero(given))
     return columns, given if made is None else given * made.scale, statement_of(problem).upper_of(given), True
 
@@ -380,7 +379,7 @@ def checked_coef(problem: SubsetProblem, coef: ArrayLike) -> FloatArray:
             f"the coefficient of column {j} is {vector[j]:g}, but between {limits.given_lower[j]:g} and "
             f"{limits.given_upper[j]:g} was expected; give a model within the bounds, or a support to be fitted."
         )
-    equalities = None if problem.objective is None else problem.objective.equalities
+    equalities = problem.objective.equalities
     if equalities is not None and (missed := violated(equalities, vector)):
         raise InputError(f"{missed.removesuffix('.')}; give a model that meets it, or a support to be fitted.")
     return vector

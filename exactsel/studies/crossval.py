@@ -17,9 +17,8 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.rows import loss_value
 from exactsel.losses.base import Loss
 from exactsel.observers.lines import Say, teller
-from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.regression import Problem
-from exactsel.problem.some_columns import is_regression
 from exactsel.problem.some_rows import on_rows
 from exactsel.solving.api import OPTIONS
 from exactsel.solving.executors import Workers

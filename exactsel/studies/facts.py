@@ -11,7 +11,6 @@ import numpy as np
 from exactsel.data.instance import Instance
 from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
-from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.objective import ROWS_AT_ONCE
 from exactsel.problem.reduction import Reduction
@@ -34,8 +33,8 @@ def instance_facts(instance: Instance, family: str = "regression", **overrides: 
         return {
             "problem": family, "n": columns.n, "d": columns.d, "k": None if k is None else columns.k,
             **_choice_facts(columns, k), **_matrix_facts(columns),
-            "squared_norm": columns.squared_norm,
-            "best_rank_k_error": None if k is None else columns.best_rank_error(columns.k),
+            "squared_norm": columns.null_objective,
+            "best_rank_k_error": None if k is None else columns.objective.best_rank_error(columns.k),
             "feature_names": columns.feature_names is not None,
             "problem_hash": None if k is None else columns.hash,
         }  # fmt: skip
@@ -58,8 +57,7 @@ def problem_facts(problem: SubsetProblem) -> dict[str, Any]:
     """What makes it this problem, and how many groups there are to choose from where there are any; it replaces what
     is said of the instance alone.
     """
-    parameters = {} if problem.objective is None else problem.objective.loss_parameters
-    known = {**parameters, "problem_hash": problem.hash}
+    known = {**problem.objective.loss_parameters, "problem_hash": problem.hash}
     if not problem.units.grouped:
         return known
     largest = max(len(columns) for columns in problem.units.groups)
@@ -108,10 +106,9 @@ def root_facts(problem: SubsetProblem, seconds: float = 5.0) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _matrix_facts(problem: Problem | ColumnSubsetProblem) -> dict[str, Any]:
+def _matrix_facts(problem: SubsetProblem) -> dict[str, Any]:
     """What the columns are like."""
-    objective = problem.objective
-    A = problem.A if objective is None else (objective.before or objective).A
+    A = (problem.objective.before or problem.objective).A
     norms = np.sqrt(np.einsum("ij,ij->j", A, A))
     spread = norms[norms > 0]
     values = np.linalg.svd(_with_the_same_values(A), compute_uv=False)

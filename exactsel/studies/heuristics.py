@@ -28,11 +28,11 @@ from exactsel.errors import InputError, TimeLimitError
 from exactsel.interrupts import dispensable
 from exactsel.nodes.tolerance import resolution
 from exactsel.observers.lines import teller
-from exactsel.problem.capabilities import FREE_COEFFICIENTS
+from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.problem.fit import Fit
-from exactsel.problem.interface import SubsetProblem, is_problem
+from exactsel.problem.interface import SubsetProblem, is_problem, is_regression
 from exactsel.problem.model import Model, PreparedModel
-from exactsel.problem.some_columns import is_on_demand, refuse_unlimited
+from exactsel.problem.some_columns import refuse_unlimited
 from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.fallback import run_in_time, with_fallback_bound
@@ -241,7 +241,7 @@ def _asked(
     own = {name: options[name] for name in option_names(str(method)) if name in options} if given else {}
     others = {name: value for name, value in options.items() if name not in own}
     asked, left = problem_asked(problem, y, k, others, known=tuple(others))
-    if is_on_demand(asked):
+    if is_regression(asked) and asked.objective.on_demand:
         refuse_unlimited(asked)
     return asked, own | left
 
@@ -273,7 +273,7 @@ def _bounded(
 ) -> Result:
     """Search from the support while there is time, or only bound the root where there is no time limit."""
     first = dataclasses.replace(settings, time_limit=0.0) if interrupted else settings
-    if is_on_demand(problem):
+    if is_regression(problem) and problem.objective.on_demand:
         spent = clock.now() - began
         left = 0.0 if interrupted else None if first.time_limit is None else max(0.0, first.time_limit - spent)
         with Watch(left, signals) as watch:
@@ -291,9 +291,7 @@ def _bounded(
 def _prepares_for(problem: SubsetProblem) -> float:
     """Seconds, roughly, for the Gram matrix without which a search of quadratic loss does not begin."""
     objective = problem.objective
-    if objective is None or not problem.has(FREE_COEFFICIENTS) or not objective.is_quadratic:
-        return 0.0
-    if "gram" in vars(objective):
+    if not problem.has(CLOSED_FORM) or "gram" in vars(objective):
         return 0.0
     return problem.n * objective.d**2 / MULTIPLICATIONS
 

@@ -55,13 +55,11 @@ class TreeProofs:
         support = known.best_within(size)
         fit = known.fitted(support)
         upper = known.statement.upper(fit)
-        objective = problem.objective
-        assert objective is not None
         with closing(ProofWriter(problem, file)) as writer:
             for event in self._events(size, floor):
                 writer(event)
             lower = writer.claim(min(floor, upper), upper, "")
-            writer.finish(lower, upper, support, objective.coef_as_given(fit.coef), "")
+            writer.finish(lower, upper, support, problem.objective.coef_as_given(fit.coef), "")
         shown = established(problem, writer.path)
         return lower if shown is None else min(lower, shown)
 

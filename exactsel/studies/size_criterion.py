@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from exactsel.arguments import shown
 from exactsel.errors import InputError, UnsupportedError, did_you_mean, option
+from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.problem.coefficient_bounds import independent
 from exactsel.solving.likelihood import EXACT_FIT, ROUNDING, Likelihood
 
@@ -93,7 +94,7 @@ def unit_of(problem: Any, name: str) -> float:
         For any loss but the quadratic one.
     """
     title, objective = TITLES[name], problem.objective
-    if not problem.objective.is_quadratic:
+    if not problem.has(QUADRATIC_LOSS):
         raise UnsupportedError(f"{title} is of least squares, but the loss is {problem.loss.name}; take aic or bic.")
     if objective.asked_lam > 0.0:
         raise InputError(

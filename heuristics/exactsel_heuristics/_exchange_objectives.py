@@ -161,10 +161,10 @@ def reconstruction_descents(problem: ColumnSubsetProblem) -> Descents:
         raise UnsupportedError(
             f"exchange forms the Gram matrix of {GRAM_COLUMNS} columns at most, but there are {d}; use iterative-css."
         )
-    G = problem.gram
+    G = problem.objective.gram
     objective = Reconstruction(np.array(G), G @ G, np.diagonal(G).copy())
     nobody = np.zeros(d, dtype=bool)
-    return Descents(objective, nobody, ~nobody, problem.k, IMPROVEMENT * problem.squared_norm, 8.0 * d, 10.0 * d)
+    return Descents(objective, nobody, ~nobody, problem.k, IMPROVEMENT * problem.null_objective, 8.0 * d, 10.0 * d)
 
 
 def padded_rows(supports: Sequence[Sequence[int]], k: int) -> IntArray:

@@ -16,11 +16,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from exactsel.problem.capabilities import FREE_COEFFICIENTS
+from exactsel.problem.interface import is_regression
 from exactsel.processes import LOOK, READY, Helper, serve
 from exactsel.solving.serialize import given, made_again
 from exactsel_heuristics._pareto_search import Outcome, Supports, Task, run_synchronously
@@ -133,8 +134,8 @@ def main(file: str) -> None:
         weights = held.get("weights")
         problem = made_again(held["A"], held["y"], weights, about["entries"])
     assert problem.hash == about["hash"], "the same data make the same problem"
-    assert problem.has(FREE_COEFFICIENTS)
-    task = regression_task(cast("Problem", problem))
+    assert is_regression(problem, FREE_COEFFICIENTS)
+    task = regression_task(problem)
 
     def answer(line: str) -> str:
         said = json.loads(line)

@@ -53,15 +53,15 @@ class ColumnSubsetObjective(NamedTuple):
 def column_subset_objective(problem: ColumnSubsetProblem) -> ColumnSubsetObjective:
     """The objective of a column subset problem."""
     if problem.d <= GRAM_COLUMNS:
-        gram, data = problem.gram, problem.AT
+        gram, data = problem.objective.gram, problem.AT
         return ColumnSubsetObjective(
             whole_matrix(gram, data), whole_matrix(gram @ gram, data), float(np.trace(gram))
         )  # fmt: skip
-    data = problem.reduced.view()
+    data = problem.objective.reduced.view()
     # M = A'(A A')A, so its entries are products of the columns of (A A')A with those of A.
     weighted = data @ (data.T @ data)
     data.flags.writeable = weighted.flags.writeable = False
-    return ColumnSubsetObjective(rows_on_demand(data, data), rows_on_demand(weighted, data), problem.squared_norm)
+    return ColumnSubsetObjective(rows_on_demand(data, data), rows_on_demand(weighted, data), problem.null_objective)
 
 
 @njit

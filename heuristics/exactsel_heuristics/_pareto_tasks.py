@@ -8,6 +8,7 @@ import numpy as np
 
 from exactsel.losses.quadratic import Quadratic
 from exactsel.problem.boxed_fit import in_closed_form
+from exactsel.problem.capabilities import CLOSED_FORM, QUADRATIC_LOSS
 from exactsel.problem.mapped_columns import MappedColumns
 from exactsel_heuristics._pareto_boxed import boxed_loss_objective, boxed_quadratic_objective, boxed_rows_objective
 from exactsel_heuristics._pareto_css import column_subset_objective
@@ -46,7 +47,7 @@ def regression_task(problem: Problem) -> Task:
 
 def _task_of_free_coefficients(problem: Problem) -> Task:
     width = max(1, min(2 * problem.k - 1, problem.d))
-    if problem.objective.is_quadratic:
+    if problem.has(CLOSED_FORM):
         work = OVERHEAD + 4.0 * width**2
         reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0
         return Task(quadratic_objective(problem), problem.loss, problem.d, problem.k, NO_ROWS, work, reading)
@@ -60,7 +61,7 @@ def _task_within_limits(problem: Problem) -> Task:
     if in_closed_form(problem.objective):
         work = OVERHEAD + 2.0 * width**3
         return Task(boxed_quadratic_objective(problem), loss, problem.d, problem.k, NO_ROWS, work)
-    if problem.objective.is_quadratic:
+    if problem.has(QUADRATIC_LOSS):
         # Of sparse columns entries are made one by one; others wait for rows of members.
         work = OVERHEAD + 2.0 * width**3
         reading = ENTRY_OF_FILE * width * problem.n if isinstance(problem.AT, MappedColumns) else 0.0

@@ -34,7 +34,7 @@ class Projection:
     Parameters
     ----------
     AT : array (d, m)
-        The columns of A, as rows; the data may be rotated (:attr:`ColumnSubsetProblem.reduced`).
+        The columns of A, as rows; the data may be rotated (``Reconstruction.reduced``).
     target : array (t, m)
         The columns of B, as rows, rotated the same way.
     columns : iterable of int
@@ -114,7 +114,7 @@ def whole_matrix(
     problem: ColumnSubsetProblem, columns: Iterable[int] = (), should_stop: Callable[[], bool] = never
 ) -> Projection:
     """The projection whose target is A itself, so that its value is the objective."""
-    AT = problem.reduced
+    AT = problem.objective.reduced
     if AT.shape[1] == problem.d:
         return Projection(AT, AT, columns, should_stop)
     # Gains and value see the target only through B B' = A A', for which a square root with n columns will do.
@@ -129,4 +129,4 @@ def squared_lengths(rows: FloatArray) -> FloatArray:
 
 def smallest_decrease(problem: ColumnSubsetProblem) -> float:
     """The least decrease of the objective that counts as an improvement."""
-    return IMPROVEMENT * problem.squared_norm
+    return IMPROVEMENT * problem.null_objective

@@ -9,6 +9,7 @@ import numpy as np
 
 from exactsel.algebra import dense
 from exactsel.kernels.refit import newton_refit
+from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import GRAM_COLUMNS
 from exactsel_heuristics._newton_fit import newton_fit
@@ -51,7 +52,7 @@ class ColumnFits(Protocol):
 
 def fits_of(problem: Problem, should_stop: Ask) -> ColumnFits:
     """Fits of a problem, on all its columns to begin with."""
-    if not problem.objective.is_quadratic:
+    if not problem.has(QUADRATIC_LOSS):
         return NewtonFits(problem, should_stop)
     wide = problem.d > problem.n and is_well_posed(problem)
     return WideFits(problem, should_stop) if wide else TriangleFits(problem, should_stop)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._limits import within
 
@@ -114,5 +115,5 @@ def evaluate(problem: Problem, supports: IntArray, should_stop: Callable[[], boo
 def _batch_size(problem: Problem, width: int) -> int:
     """Supports per batch such that a batch takes about :data:`BATCH_WORK` operations."""
     # About ten Newton steps per refit, each forming a weighted Gram matrix from the data.
-    work = width**3 + 1 if problem.objective.is_quadratic else 10 * problem.n * (width + 1) ** 2
+    work = width**3 + 1 if problem.has(QUADRATIC_LOSS) else 10 * problem.n * (width + 1) ** 2
     return int(np.clip(BATCH_WORK / work, 16, 4096))

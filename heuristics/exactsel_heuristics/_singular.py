@@ -27,7 +27,7 @@ class SingularVectors:
     Parameters
     ----------
     left : array (r, min(n, d))
-        Left singular vectors as rows, rotated like :attr:`ColumnSubsetProblem.reduced`.
+        Left singular vectors as rows, rotated like ``Reconstruction.reduced``.
     values : array (r,)
         Singular values, descending.
     right : array (d, r)
@@ -47,7 +47,7 @@ def leading_singular_vectors(problem: ColumnSubsetProblem) -> SingularVectors:
     found = _by_gram_matrix(problem) if min(problem.n, problem.d) > MANY else None
     if found is not None:
         return found
-    right, values, left = np.linalg.svd(problem.reduced, full_matrices=False)
+    right, values, left = np.linalg.svd(problem.objective.reduced, full_matrices=False)
     negligible = values[0] * max(problem.n, problem.d) * np.finfo(np.float64).eps
     rank = int(np.count_nonzero(values > negligible))
     r = min(problem.k, rank)
@@ -56,9 +56,9 @@ def leading_singular_vectors(problem: ColumnSubsetProblem) -> SingularVectors:
 
 def _by_gram_matrix(problem: ColumnSubsetProblem) -> SingularVectors | None:
     """The k leading ones as eigenvectors of A'A or A A'; None where squaring hides how small values are."""
-    AT = problem.reduced
+    AT = problem.objective.reduced
     k, wide = problem.k, AT.shape[1] < AT.shape[0]
-    square = AT.T @ AT if wide else problem.gram
+    square = AT.T @ AT if wide else problem.objective.gram
     size = len(square)
     if k >= size:
         return None

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactsel._jit import njit
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_majorizer, loss_value
+from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics.base import never
 
@@ -56,7 +57,7 @@ class WeightedLasso:
     @classmethod
     def of(cls, problem: Problem) -> WeightedLasso:
         """The solver for a problem; quadratic loss is the same on at most d + 1 rows, but for a constant."""
-        if not problem.objective.is_quadratic:
+        if not problem.has(QUADRATIC_LOSS):
             return cls(problem.row_loss, problem.AT, problem.y, problem.lam)
         A, y = problem.reduced
         return cls(problem.loss, np.ascontiguousarray(A.T), np.ascontiguousarray(y), problem.lam)

@@ -11,7 +11,7 @@ from exactsel_heuristics.base import Context, Proposal, column_subset
 from exactsel_heuristics.greedy_css import greedy_path
 
 if TYPE_CHECKING:
-    from exactsel_heuristics.base import AnyProblem
+    from exactsel.problem.interface import SubsetProblem
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ApproximateSvdSelection:
 
     name: ClassVar[str] = "approx-svd"
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Select up to k columns.
 
         Parameters
@@ -50,4 +50,4 @@ class ApproximateSvdSelection:
             return Proposal.of((), 0)
         leading = leading_singular_vectors(problem)
         target = leading.values[:, None] * leading.left
-        return greedy_path(Projection(problem.reduced, target), problem, context)
+        return greedy_path(Projection(problem.objective.reduced, target), problem, context)

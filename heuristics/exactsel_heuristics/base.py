@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from exactsel.start.heuristic import (
     Context,
     Heuristic,
@@ -14,8 +12,5 @@ from exactsel.start.heuristic import (
     regression,
     with_coefficients,
 )
-
-if TYPE_CHECKING:
-    from exactsel.start.heuristic import AnyProblem as AnyProblem
 
 __all__ = ["Context", "Heuristic", "Proposal", "at_least", "column_subset", "never", "regression", "with_coefficients"]

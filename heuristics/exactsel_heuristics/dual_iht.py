@@ -12,14 +12,15 @@ from exactsel._jit import njit
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.loss import point_conjugate_derivative, point_project
 from exactsel.kernels.rows import loss_gradient
+from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import GRAM_COLUMNS
 from exactsel_heuristics._scoring import evaluate, largest, padded
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
 if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
-    from exactsel_heuristics.base import AnyProblem
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class DualIterativeHardThresholding:
         at_least(self.name, "max_steps", self.max_steps, 1)
         at_least(self.name, "refit_every", self.refit_every, 1)
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Ascend the dual and refit the supports met.
 
         Parameters
@@ -74,7 +75,7 @@ class DualIterativeHardThresholding:
         problem = regression(problem, self.name)
         _check_applies(problem)
         seen: dict[tuple[int, ...], None] = {}
-        in_gram = problem.objective.is_quadratic and problem.d <= GRAM_COLUMNS
+        in_gram = problem.has(CLOSED_FORM) and problem.d <= GRAM_COLUMNS
         ascent = _GramAscent(problem) if in_gram else _DataAscent(problem)
         # The dual is strongly concave with modulus 1/smoothness, so steps smoothness/t suffice; starting at this t
         # instead of 1 keeps the first steps below the curvature ||A||^2/lam of the quadratic part.
@@ -92,7 +93,7 @@ def _best(problem: Problem, supports: list[tuple[int, ...]], context: Context) -
     """The support of the best model on one of these; none where there is nothing to choose from."""
     if not supports:
         return ()
-    if not problem.objective.is_quadratic or problem.d > GRAM_COLUMNS:
+    if not problem.has(CLOSED_FORM) or problem.d > GRAM_COLUMNS:
         fits = [problem.fit(())]
         for columns in supports:
             fits.append(problem.fit(columns))

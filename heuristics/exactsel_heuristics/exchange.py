@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -14,7 +14,8 @@ from exactsel._jit import available_threads
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import FREE
-from exactsel.problem.capabilities import COEFFICIENTS
+from exactsel.problem.capabilities import CLOSED_FORM, COEFFICIENTS
+from exactsel.problem.interface import is_column_subset, is_regression
 from exactsel.problem.rows import Rows, Unusable
 from exactsel.types import IntArray
 from exactsel_heuristics._exchange_objectives import (
@@ -32,7 +33,6 @@ from exactsel_heuristics.swap import SwapLocalSearch
 if TYPE_CHECKING:
     from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
-    from exactsel_heuristics.base import AnyProblem
 
 Support = tuple[int, ...]
 
@@ -97,7 +97,7 @@ class ExchangeDescent:
         """Raise :class:`InputError` for an option out of range."""
         at_least(self.name, "starts", self.starts, 1)
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Descend ``starts`` times, or until the work of ``context`` is done.
 
         Parameters
@@ -123,12 +123,12 @@ class ExchangeDescent:
         if problem.k == 0 or problem.d == 0 or context.should_stop():
             return best.proposal((), 0)
         with one_thread():
-            if not problem.has(COEFFICIENTS):
-                search = _Search(reconstruction_descents(problem), context, left)  # type: ignore[arg-type]
-            elif problem.objective.is_quadratic:  # type: ignore[union-attr]
-                search = _Search(least_squares_descents(problem), context, left)  # type: ignore[arg-type]
+            if is_column_subset(problem):
+                search = _Search(reconstruction_descents(problem), context, left)
+            elif is_regression(problem, CLOSED_FORM):
+                search = _Search(least_squares_descents(problem), context, left)
             else:
-                return self._on_models(problem, best, context, left)  # type: ignore[arg-type]
+                return self._on_models(cast("Problem", problem), best, context, left)
             while search.goes_on:
                 best.offer(search.batch(BATCH_WORK)[:REFITTED], search.evaluations)
         return best.proposal(search.elite, search.evaluations)

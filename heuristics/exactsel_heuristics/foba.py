@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from exactsel.errors import InputError
+from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray
 from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, padded, smallest_decrease
@@ -15,7 +16,7 @@ from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
     from exactsel.problem.fit import Fit
-    from exactsel_heuristics.base import AnyProblem
+    from exactsel.problem.interface import SubsetProblem
 
 
 ROUNDING = 1e-15
@@ -66,7 +67,7 @@ class ForwardBackward:
         if self.steps < 1:
             raise InputError(f"steps is {self.steps}, but the path needs k steps to reach k columns; give at least 1.")
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Follow the path and select up to k columns.
 
         Parameters
@@ -82,7 +83,7 @@ class ForwardBackward:
         """
         problem = regression(problem, self.name)
         small = problem.n * problem.d**2 <= ROTATED and not problem.objective.on_demand
-        if problem.objective.is_quadratic and problem.n > problem.d + 1 and small:
+        if problem.has(CLOSED_FORM) and problem.n > problem.d + 1 and small:
             # The same problem on d + 1 rows, on which the many refits are cheap.
             problem = Problem(*problem.reduced, problem.k, lam=problem.lam)
         decrease = smallest_decrease(problem)
@@ -117,7 +118,7 @@ class ForwardBackward:
         if not self.refit:
             zeroed = [problem.objective(np.where(np.arange(problem.d) == j, 0.0, fit.coef)) for j in fit.columns]
             return np.array(zeroed) - fit.value, 0
-        if problem.objective.is_quadratic:
+        if problem.has(CLOSED_FORM):
             columns = problem.AT[fit.columns]
             inverse = _inverse_diagonal(columns @ columns.T + problem.lam * np.eye(coef.size))
             return coef**2 / (2.0 * inverse), coef.size

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from exactsel.errors import TimeLimitError
-from exactsel.problem.capabilities import COEFFICIENTS, PLAIN_REGRESSION
+from exactsel.problem.capabilities import CLOSED_FORM, PLAIN_REGRESSION
+from exactsel.problem.interface import is_regression
 from exactsel.types import IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._refitting import Shortlist, forward_by_refits
@@ -17,8 +18,8 @@ from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest,
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 
 if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
-    from exactsel_heuristics.base import AnyProblem
 
 
 KEPT_UP_TO = 2000
@@ -56,7 +57,7 @@ class ForwardSelection:
         at_least(self.name, "shortlist", self.shortlist, 1)
         at_least(self.name, "exhaustive", self.exhaustive, 0)
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Select up to k columns, or groups.
 
         Parameters
@@ -71,11 +72,11 @@ class ForwardSelection:
         Proposal
             Fewer than k columns when no further column lowers the objective.
         """
-        if problem.has(COEFFICIENTS) and not problem.has(PLAIN_REGRESSION):
+        if is_regression(problem) and not problem.has(PLAIN_REGRESSION):
             shortlist = Shortlist(self.shortlist, self.exhaustive)
-            return forward_by_refits(problem, context, shortlist)  # type: ignore[arg-type]
+            return forward_by_refits(problem, context, shortlist)
         problem = regression(problem, self.name)
-        if problem.objective.is_quadratic:
+        if problem.has(CLOSED_FORM):
             return _by_elimination(problem, context)
         return self._by_refits(problem, context)
 

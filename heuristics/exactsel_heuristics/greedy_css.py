@@ -12,7 +12,7 @@ from exactsel_heuristics.base import Context, Proposal, column_subset
 
 if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
-    from exactsel_heuristics.base import AnyProblem
+    from exactsel.problem.interface import SubsetProblem
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class GreedyColumnSelection:
 
     name: ClassVar[str] = "greedy-css"
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Select up to k columns.
 
         Parameters

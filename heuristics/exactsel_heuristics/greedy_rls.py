@@ -19,8 +19,8 @@ from exactsel_heuristics._greedy_rls_sparse import OnDemandSelection, SparseLeav
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
-    from exactsel_heuristics.base import AnyProblem
 
 SELECTION_WORK, STEP_WORK = 4.0, 3e5
 """Multiplications of a step, for each entry of the data, and as many as it takes time besides."""
@@ -75,7 +75,7 @@ class GreedyRegularizedLeastSquares:
         if self.lam is not None:
             _check_lam(self.lam)
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Select up to k columns.
 
         Parameters

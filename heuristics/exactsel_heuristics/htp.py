@@ -12,7 +12,7 @@ from exactsel_heuristics._scoring import smoothness as steepest
 from exactsel_heuristics.base import Context, Proposal, at_least, with_coefficients
 
 if TYPE_CHECKING:
-    from exactsel_heuristics.base import AnyProblem
+    from exactsel.problem.interface import SubsetProblem
 
 LONGEST = 4.0
 """The longest step, in units of 1 / (smoothness max ||a_j||^2 + lam), the exact step along the longest column."""
@@ -51,7 +51,7 @@ class HardThresholdingPursuit:
         if not self.lengthen > 1.0:
             raise InputError(f"lengthen is {self.lengthen:g}, but the step must grow; give a factor above 1.")
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Iterate until the support repeats with the longest step.
 
         Parameters

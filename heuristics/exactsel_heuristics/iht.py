@@ -14,8 +14,8 @@ from exactsel_heuristics._scoring import largest, smoothness
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
-    from exactsel_heuristics.base import AnyProblem
 
 SHRINK = 2.0
 """Factor by which the normalised method shortens a step that is too long (kappa (1 - c) of the paper)."""
@@ -70,7 +70,7 @@ class IterativeHardThresholding:
                 "above 0, such as 1e-9."
             )
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Iterate until the point stands still.
 
         Parameters

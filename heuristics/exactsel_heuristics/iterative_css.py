@@ -15,7 +15,7 @@ from exactsel_heuristics.base import Context, Proposal, column_subset
 
 if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
-    from exactsel_heuristics.base import AnyProblem
+    from exactsel.problem.interface import SubsetProblem
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class IterativeColumnSelection:
             if getattr(self, label) < 1:
                 raise InputError(f"{label} of 'iterative-css' is {getattr(self, label)}; give 1 or more.")
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Search ``restarts`` times.
 
         Parameters

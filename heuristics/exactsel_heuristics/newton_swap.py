@@ -10,6 +10,7 @@ from numpy.linalg import LinAlgError
 from exactsel._jit import available_threads
 from exactsel.algebra.threads import one_thread
 from exactsel.errors import UnsupportedError
+from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows, Unusable, known_fit
 from exactsel_heuristics._scoring import smallest_decrease, steepest_columns
@@ -19,7 +20,7 @@ from exactsel_heuristics.forward import ForwardSelection
 from exactsel_heuristics.swap import SwapLocalSearch
 
 if TYPE_CHECKING:
-    from exactsel_heuristics.base import AnyProblem
+    from exactsel.problem.interface import SubsetProblem
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class NewtonSwap:
         """Raise :class:`InputError` for an option out of range."""
         at_least(self.name, "max_steps", self.max_steps, 1)
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Select up to k columns.
 
         Parameters
@@ -67,7 +68,7 @@ class NewtonSwap:
             return self._search(problem, context)
 
     def _search(self, problem: Problem, context: Context) -> Proposal:
-        if problem.objective.is_quadratic:  # which is its own second-order model
+        if problem.has(CLOSED_FORM):  # which is its own second-order model
             return Proposal.of(_selected(problem, (), context), 1)
         if problem.d > MOST_COLUMNS:
             raise UnsupportedError(

@@ -12,7 +12,7 @@ from exactsel_heuristics._limits import open_downhill
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
-    from exactsel_heuristics.base import AnyProblem
+    from exactsel.problem.interface import SubsetProblem
 
 FLAT = 1e-9
 """Times 1 + ||grad P(0)||: below this a gradient entry is the rounding left over by the refit."""
@@ -39,7 +39,7 @@ class OrthogonalMatchingPursuit:
     name: ClassVar[str] = "omp"
     scaled: bool = False
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Select up to k columns.
 
         Parameters

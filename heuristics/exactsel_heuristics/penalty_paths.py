@@ -14,7 +14,7 @@ from exactsel_heuristics._weighted_lasso import WeightedLasso
 from exactsel_heuristics.base import Context, Proposal, never, regression
 
 if TYPE_CHECKING:
-    from exactsel_heuristics.base import AnyProblem
+    from exactsel.problem.interface import SubsetProblem
 
 REWEIGHTINGS = 60
 """Limit on the lasso problems solved per level of a concave penalty; they converge linearly, at about 1 / shape."""
@@ -63,7 +63,7 @@ class _Path:
         """
         raise NotImplementedError
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Follow the path and return its last support of at most k columns.
 
         Parameters

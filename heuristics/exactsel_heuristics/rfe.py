@@ -14,8 +14,8 @@ from exactsel_heuristics._scoring import largest, steepest_columns
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
-    from exactsel_heuristics.base import AnyProblem
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class RecursiveFeatureElimination:
                 "column at a time) to below 1."
             )
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Delete all but k columns.
 
         Parameters

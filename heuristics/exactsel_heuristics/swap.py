@@ -10,7 +10,8 @@ import numpy as np
 
 from exactsel.errors import InputError
 from exactsel.kernels.node import FREE
-from exactsel.problem.capabilities import COEFFICIENTS, PLAIN_REGRESSION
+from exactsel.problem.capabilities import PLAIN_REGRESSION, QUADRATIC_LOSS
+from exactsel.problem.interface import is_regression
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import Elimination
 from exactsel_heuristics._perturbing import perturbed
@@ -20,8 +21,8 @@ from exactsel_heuristics.base import Context, Proposal, at_least, regression
 from exactsel_heuristics.forward import ForwardSelection
 
 if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.problem.regression import Problem
-    from exactsel_heuristics.base import AnyProblem
 
 PORTION_SHORTLIST = 5
 """Entering columns refitted for each leaving one in a portion of work."""
@@ -81,7 +82,7 @@ class SwapLocalSearch:
         at_least(self.name, "exhaustive", self.exhaustive, 0)
         at_least(self.name, "max_passes", self.max_passes, 0)
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Improve ``context.start``, or the result of forward selection when there is none.
 
         Parameters
@@ -101,12 +102,12 @@ class SwapLocalSearch:
         InputError
             When the start has more than k columns, or a column the problem does not have.
         """
-        if problem.has(COEFFICIENTS) and not problem.has(PLAIN_REGRESSION):
+        if is_regression(problem) and not problem.has(PLAIN_REGRESSION):
             if context.start is not None:
-                _start(problem, context)  # type: ignore[arg-type]
+                _start(problem, context)
             whole = math.isinf(context.work)
             shortlist = Shortlist(self.shortlist, self.exhaustive) if whole else Shortlist(PORTION_SHORTLIST, 0)
-            return swap_by_refits(problem, context, self.max_passes, shortlist)  # type: ignore[arg-type]
+            return swap_by_refits(problem, context, self.max_passes, shortlist)
         problem = regression(problem, self.name)
         if not math.isinf(context.work):
             return self._portion(problem, context)
@@ -129,11 +130,11 @@ class SwapLocalSearch:
         """Search from the start, and from perturbations of the current supports until the work is done."""
         rng, work, evaluations = context.rng(), context.work, 0
         evaluation = FIT_WORK * problem.n * (problem.k + 1) ** 2 + CALL_WORK
-        if problem.objective.is_quadratic:  # in closed form, a row of moves at a time
+        if problem.has(QUADRATIC_LOSS):  # in closed form, a row of moves at a time
             evaluation = FIT_WORK * problem.k
         pool = np.flatnonzero(problem.root_state == FREE)
         small = replace(self, shortlist=min(self.shortlist, PORTION_SHORTLIST), exhaustive=0)
-        if not problem.objective.is_quadratic:  # a shortlist takes a gradient on all columns
+        if not problem.has(QUADRATIC_LOSS):  # a shortlist takes a gradient on all columns
             evaluation += problem.n * problem.d / (small.shortlist + 1)
         known = [*([context.start] if context.start else []), *context.supports]
         best: tuple[int, ...] = context.start or ()
@@ -151,7 +152,7 @@ class SwapLocalSearch:
         return Proposal.of(best, evaluations, others=[support for support in known[-KEPT:] if support != best])
 
     def _neighbours(self, problem: Problem, support: tuple[int, ...], value: float, context: Context) -> Neighbours:
-        if problem.objective.is_quadratic:
+        if problem.has(QUADRATIC_LOSS):
             return quadratic_neighbours(problem, support, value)
         supports, fits = self._supports(problem, support, context)
         values, count = evaluate(problem, supports, context.should_stop)

@@ -16,7 +16,7 @@ from exactsel_heuristics.base import Context, Proposal, column_subset
 
 if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
-    from exactsel_heuristics.base import AnyProblem
+    from exactsel.problem.interface import SubsetProblem
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class TwoStageColumnSelection:
         if self.repeats < 1:
             raise InputError(f"the repeats of 'two-stage' are {self.repeats}, but it must run at least once; give 1.")
 
-    def run(self, problem: AnyProblem, context: Context) -> Proposal:
+    def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Select k columns, or as many as A has independent ones.
 
         Parameters
@@ -78,7 +78,7 @@ class TwoStageColumnSelection:
         expected = max(self.candidates or 2 * problem.k, problem.k)
         keep = np.minimum(1.0, expected * sampling_distribution(problem, leading))
         rng, best, evaluations = context.rng(), Proposal.of((), 0), 0
-        value, curve = problem.squared_norm, []
+        value, curve = problem.null_objective, []
         # What comes before takes longer than the first run, which is made in any case.
         while evaluations < self.repeats and not (evaluations and context.should_stop()):
             chosen = _pivots(leading.right, keep, _sampled(keep, leading.values.size, rng))
@@ -106,7 +106,7 @@ def sampling_distribution(problem: ColumnSubsetProblem, leading: SingularVectors
     leverage = squared_lengths(leading.right) / max(leading.values.size, 1)
     if leading.complete:
         return leverage
-    beyond = squared_lengths(problem.reduced - (leading.right * leading.values) @ leading.left)
+    beyond = squared_lengths(problem.objective.reduced - (leading.right * leading.values) @ leading.left)
     mixture: FloatArray = 0.5 * leverage + 0.5 * beyond / beyond.sum()
     return mixture
 

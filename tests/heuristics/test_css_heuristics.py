@@ -40,8 +40,8 @@ def assert_valid(problem, proposal):
     assert list(proposal.support) == sorted(set(proposal.support))
     assert all(type(j) is int and 0 <= j < problem.d for j in proposal.support)
     assert proposal.evaluations >= 0
-    best_rank_error = problem.best_rank_error(len(proposal.support))
-    assert problem.fit(proposal.support).value >= best_rank_error - 1e-12 * problem.squared_norm
+    best_rank_error = problem.objective.best_rank_error(len(proposal.support))
+    assert problem.fit(proposal.support).value >= best_rank_error - 1e-12 * problem.null_objective
 
 
 class StopAfter:
@@ -109,7 +109,7 @@ def test_no_method_beats_the_optimum(heuristic, A, k, seed):
     problem = ColumnSubsetProblem(A, min(k, A.shape[1]))
     proposal = heuristic.run(problem, Context(seed=seed))
     assert_valid(problem, proposal)
-    assert problem.fit(proposal.support).value >= optimum(A, problem.k) - 1e-9 * (1.0 + problem.squared_norm)
+    assert problem.fit(proposal.support).value >= optimum(A, problem.k) - 1e-9 * (1.0 + problem.null_objective)
 
 
 @each_heuristic
@@ -121,7 +121,7 @@ def test_as_many_columns_as_the_rank_explain_everything(heuristic, A, seed):
         problem = ColumnSubsetProblem(A, k)
         support = heuristic.run(problem, Context(seed=seed)).support
         assert len(support) == rank
-        assert problem.fit(support).value <= 1e-12 * problem.squared_norm
+        assert problem.fit(support).value <= 1e-12 * problem.null_objective
 
 
 @each_heuristic
@@ -142,7 +142,7 @@ def test_degenerate_matrices(heuristic, A):
     problem = ColumnSubsetProblem(A, 2)
     proposal = heuristic.run(problem, Context())
     assert_valid(problem, proposal)
-    assert problem.fit(proposal.support).value <= 1e-12 * problem.squared_norm
+    assert problem.fit(proposal.support).value <= 1e-12 * problem.null_objective
 
 
 @each_heuristic

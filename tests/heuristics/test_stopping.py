@@ -146,7 +146,7 @@ def test_newton_swap_does_not_depend_on_how_the_hessian_is_rooted(loss, pieces, 
 
 def best_approximation(A, k):
     """The best approximation of rank k, transposed and rotated as the problem has its data."""
-    left, values, right = np.linalg.svd(ColumnSubsetProblem(A, k).reduced, full_matrices=False)
+    left, values, right = np.linalg.svd(ColumnSubsetProblem(A, k).objective.reduced, full_matrices=False)
     return (left[:, :k] * values[:k]) @ right[:k]
 
 

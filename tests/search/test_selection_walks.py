@@ -73,7 +73,7 @@ def test_a_walk_leaves_no_better_selection_out(block):
         problem, rng = random_problem(seed), np.random.default_rng(seed)
         enumeration = SelectionEnumeration(problem, Residuals(problem), BoundOptions(threads=int(rng.integers(1, 3))))
         states = np.stack([random_state(rng, problem.d, problem.k) for _ in range(2)])
-        scale = max(problem.squared_norm, 1e-300)
+        scale = max(problem.null_objective, 1e-300)
         for state, budget in zip(states, (10**6, int(rng.integers(1, 4))), strict=True):
             values = values_of(problem, state)
             least = min(values.values())
@@ -116,7 +116,7 @@ def follows(problem, state, walk):
             assert {*np.flatnonzero(at == IN)} == {*piece.included}
             assert {*np.flatnonzero(at == FREE)} == {*piece.candidates}
         else:
-            assert piece.bound >= walk.min_pruned_bound - TINY * problem.squared_norm
+            assert piece.bound >= walk.min_pruned_bound - TINY * problem.null_objective
     assert not left
 
 

@@ -100,7 +100,7 @@ def test_no_selection_is_below_a_bound_at_hand(eigenvalues, monkeypatch):
         n, d = int(rng.integers(1, 8)), int(rng.integers(1, 7))
         problem = ColumnSubsetProblem(data(rng, n, d), int(rng.integers(1, d + 1)))
         best, bound = best_value(problem), fallback_selection_bound(problem)
-        assert 0.0 <= bound <= best + 1e-12 * problem.squared_norm
+        assert 0.0 <= bound <= best + 1e-12 * problem.null_objective
         sharp += bound > 0.3 * best > 0.0
     assert sharp > tried * (0.25 if eigenvalues else 0.075)
 

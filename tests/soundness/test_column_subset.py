@@ -48,7 +48,7 @@ def all_objectives(problem):
 def checked(seed, **options):
     """Solve, and hold every bound on the way against the optimum; replay the record."""
     problem, _ = random_problem(seed)
-    optimum, scale = min(all_objectives(problem).values()), max(problem.squared_norm, 1e-300)
+    optimum, scale = min(all_objectives(problem).values()), max(problem.null_objective, 1e-300)
     search, events = Search(problem, Settings(**options), signals=()), []
     for event in search:
         events.append(event)
@@ -112,7 +112,7 @@ def values_of_region(values, included, free, k):
 def test_node_and_child_bounds_hold_for_every_selection_of_the_node():
     for seed in range(250):
         problem, kind = random_problem(seed)
-        values, scale = all_objectives(problem), max(problem.squared_norm, 1e-300)
+        values, scale = all_objectives(problem), max(problem.null_objective, 1e-300)
         bound = EigenvalueBound().prepare(problem, BoundOptions())
         rng = np.random.default_rng(seed)
         for _ in range(4):
@@ -134,7 +134,7 @@ def test_the_solver_proves_no_more_than_the_checkers_formula():
     for seed in range(150):
         problem, _ = random_problem(seed)
         bound = EigenvalueBound().prepare(problem, BoundOptions())
-        rng, scale = np.random.default_rng(seed), max(problem.squared_norm, 1e-300)
+        rng, scale = np.random.default_rng(seed), max(problem.null_objective, 1e-300)
         state = random_state(rng, problem.d, problem.k)
         ours = float(bound.tighten(state[None], [None], np.inf, np.inf).answers.bound[0])
         plain = eigenvalue_bound(
@@ -247,8 +247,8 @@ def test_the_best_rank_error_is_below_every_selection():
     rng = np.random.default_rng(7)
     problem = ColumnSubsetProblem(rng.standard_normal((9, 6)), 3)
     singular = np.linalg.svd(problem.A, compute_uv=False)
-    assert problem.best_rank_error(3) == pytest.approx(np.sum(singular[3:] ** 2))
-    assert solve(problem).upper >= problem.best_rank_error(3)
+    assert problem.objective.best_rank_error(3) == pytest.approx(np.sum(singular[3:] ** 2))
+    assert solve(problem).upper >= problem.objective.best_rank_error(3)
 
 
 class TestInterface:

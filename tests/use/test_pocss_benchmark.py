@@ -127,7 +127,7 @@ def test_pocss_over_time_says_what_shorter_runs_say(benchmark_modules, tmp_path,
     figure2 = benchmark_modules.anytime.Figure2("generated", (4,), pocss_seeds=3)
     (row,) = figure2.rows()
     problem = figure2.problem(4)
-    best, end = problem.best_rank_error(4), 2.0 * np.e * 4 * 4 * 20
+    best, end = problem.objective.best_rank_error(4), 2.0 * np.e * 4 * 4 * 20
     for share in (0.1, 0.5, 1.0):
         method = ParetoColumnSelection(iterations=int(share * end))
         values = [problem.fit(method.run(problem, Context(seed=seed)).support).value for seed in range(3)]
@@ -165,7 +165,7 @@ def test_any_matrix_of_a_folder_is_compared(benchmark_modules, tmp_path, monkeyp
 def test_sonar_gives_the_figures_of_the_paper(benchmark_modules):
     """Table 1, sonar, to the printed digits; two-stage leaves its factorisation open."""
     problem = benchmark_modules.experiments.Table1("sonar", (50,), scaling="symmetric").problem(50)
-    best = problem.best_rank_error(50)
+    best = problem.objective.best_rank_error(50)
     ratio = {
         h.name: problem.fit(h.run(problem, Context()).support).value / best
         for h in (

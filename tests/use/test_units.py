@@ -235,9 +235,14 @@ def test_prepared_problems_take_groups():
     assert direct.objective_text.startswith("L(Ax + c)")
 
 
-def test_a_selection_has_units_and_no_objective():
-    problem = ColumnSubsetProblem(data()[0], 2, feature_names=NAMES)
-    assert problem.objective is None
+def test_a_selection_has_units_and_an_objective_without_coefficients():
+    A = data()[0]
+    problem = ColumnSubsetProblem(A, 2, feature_names=NAMES)
+    assert problem.objective.kind == problem.kind == "css"
+    assert (problem.objective.loss, problem.objective.lam, problem.objective.preparation) == (None, 0.0, None)
+    assert problem.null_objective == problem.objective.at_zero == pytest.approx(np.sum(A**2))
+    with pytest.raises(TypeError, match="ColumnSubsetProblem has no argument 'force_in'"):
+        problem.replace(force_in=[0])
     assert problem.units.names == problem.feature_names == NAMES
     assert problem.units.force_in == ()
 

@@ -8,7 +8,7 @@ from exactsel.closers.base import RegionSolver
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.regions import Region, SubtreeResult
-from exactsel.problem.capabilities import PLAIN_REGRESSION
+from exactsel.problem.capabilities import CLOSED_FORM, SINGLE_COLUMNS
 from exactsel.problem.restrictions import is_restricted, proposed
 
 ROUNDED = 1e-12  # part of the empty model's objective that a fit without a ridge may be rounded by
@@ -21,7 +21,7 @@ class LastSlot:
 
     def prepare(self, problem, options):
         """The closer of one search."""
-        if not problem.has(PLAIN_REGRESSION) or not problem.objective.is_quadratic or is_restricted(problem):
+        if not problem.has(CLOSED_FORM | SINGLE_COLUMNS) or is_restricted(problem):
             raise UnsupportedError("last-slot serves quadratic loss on single columns; leave the closer out.")
         return Fits(problem, options.cutoff)
 

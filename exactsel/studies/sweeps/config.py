@@ -29,7 +29,7 @@ from typing import Any
 from exactsel import registry
 from exactsel.data.arrays import read_text
 from exactsel.errors import InputError, did_you_mean
-from exactsel.problem.column_subset import ColumnSubsetProblem
+from exactsel.problem.reconstruction import Reconstruction
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.start.models import resolve
 from exactsel.start.portfolio import AUTO
@@ -168,7 +168,7 @@ def _grid(table: Mapping[str, Any], place: _Place, where: str) -> Iterator[Job]:
 
 def _check_kind(table: Mapping[str, Any], kind: str, where: str) -> None:
     foreign = next((name for name in NO_TARGET if name in table), None)
-    if kind == ColumnSubsetProblem.kind and foreign is not None:
+    if kind == Reconstruction.kind and foreign is not None:
         raise InputError(f"{where}, {foreign} is given, but column subset selection has no {foreign}; leave it out.")
 
 

@@ -12,8 +12,8 @@ from exactsel import interrupts
 from exactsel.data.instance import Instance
 from exactsel.data.tables import with_labels
 from exactsel.errors import InputError, OutputError
-from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.interface import SubsetProblem
+from exactsel.problem.reconstruction import Reconstruction
 from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
@@ -94,7 +94,7 @@ def problem_of(job: Job) -> SubsetProblem:
         _read.clear()
         _read[identity] = job.source.read()
     instance, asked = _read[identity], dict(job.problem)
-    if job.kind == ColumnSubsetProblem.kind:
+    if job.kind == Reconstruction.kind:
         return instance.columns_problem(k=asked.get("k"))
     labelled = with_labels(instance, asked.get("loss"))
     return (labelled.problem if labelled.groups is None else labelled.grouped_problem)(**asked)
