@@ -32,19 +32,9 @@ class GreedyColumnSelection:
     name: ClassVar[str] = "greedy-css"
 
     def run(self, problem: AnyProblem, context: Context) -> Proposal:
-        """Select up to k columns.
+        """Select up to k columns, deterministically; fewer when no further one lowers the objective.
 
-        Parameters
-        ----------
-        problem : ColumnSubsetProblem
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-            Fewer than k columns when no further column lowers the objective. ``path`` holds the columns in the order
-            taken, ``criterion`` the objective after each step.
+        ``path`` holds the columns in the order taken, ``criterion`` the objective after each step.
         """
         problem = column_subset(problem, self.name)
         if problem.k == 0 or context.should_stop():

@@ -76,25 +76,11 @@ class GreedyRegularizedLeastSquares:
             _check_lam(self.lam)
 
     def run(self, problem: AnyProblem, context: Context) -> Proposal:
-        """Select up to k columns.
+        """Select up to k columns, deterministically.
 
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic. Where ``work`` is limited, other ridge weights
-            are tried at random, and the best support of all is the answer.
-
-        Returns
-        -------
-        Proposal
-            With the columns in the order of selection (``path``) and the sum of leave-one-out losses after each step
-            (``criterion``).
-
-        Raises
-        ------
-        UnsupportedError
-            For column subset selection, and for the zero-one criterion when y is not -1 and +1.
+        Where ``work`` is limited, other ridge weights are tried at random, and the best support of all is the answer.
+        ``path`` holds the columns in the order taken, ``criterion`` the sum of leave-one-out losses after each step.
+        :class:`UnsupportedError` for column subset selection, and for the zero-one criterion when y is not -1 and +1.
         """
         problem = regression(problem, self.name)
         labels = self.criterion == "zero-one"

@@ -72,19 +72,10 @@ class IslandsOfParetoOptimization:
         )  # fmt: skip
 
     def run(self, problem: Problem, context: Context) -> Proposal:
-        """Search for ``iterations`` iterations on every island.
+        """Search for ``iterations`` iterations on every island; the curve is as if the islands took turns.
 
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            ``seed``, ``should_stop`` and ``threads`` (for ``processors``) are used; where its ``work`` is limited,
-            iterations end with that, all islands begin with its supports, and nothing is left to other processes.
-
-        Returns
-        -------
-        Proposal
-            With its anytime curve, as if the islands took turns; the empty support when stopped at once.
+        Where the context's ``work`` is limited, iterations end with that, all islands begin with its supports, and
+        nothing is left to other processes.
         """
         problem = regression(problem, self.name)
         if problem.k == 0:

@@ -64,19 +64,10 @@ class _Path:
         raise NotImplementedError
 
     def run(self, problem: AnyProblem, context: Context) -> Proposal:
-        """Follow the path and return its last support of at most k columns.
+        """Follow the path, deterministically, and return its last support of at most k columns.
 
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-            Fewer than k columns where several coefficients become non-zero at once, or k is not reached before the
-            end of the path. No support is evaluated on the way.
+        These are fewer than k where several coefficients become non-zero at once, or k is not reached before the end of
+        the path. No support is evaluated on the way.
         """
         problem = regression(problem, self.name)
         solver = WeightedLasso.of(problem)

@@ -50,19 +50,9 @@ class ParetoOptimization:
         check_isolation(self.isolation)
 
     def run(self, problem: Problem, context: Context) -> Proposal:
-        """Search for ``iterations`` iterations.
+        """Search for ``iterations`` iterations; the empty support when stopped at once.
 
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            ``seed`` and ``should_stop`` are used; where its ``work`` is limited, iterations end with that, and the
-            archive begins with its supports.
-
-        Returns
-        -------
-        Proposal
-            With its anytime curve; the empty support when stopped at once.
+        Where the context's ``work`` is limited, iterations end with that, and the archive begins with its supports.
         """
         problem = with_coefficients(problem, self.name)
         task = regression_task(problem)

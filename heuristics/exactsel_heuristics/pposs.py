@@ -75,19 +75,7 @@ class ParallelParetoOptimization:
         check_isolation(self.isolation)
 
     def run(self, problem: Problem, context: Context) -> Proposal:
-        """Search for ``iterations`` iterations.
-
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            ``seed`` and ``should_stop`` are used.
-
-        Returns
-        -------
-        Proposal
-            With its anytime curve; ``evaluations`` is iterations times processors.
-        """
+        """Search for ``iterations`` iterations; ``evaluations`` is iterations times processors."""
         problem = with_coefficients(problem, self.name)
         task = regression_task(problem)
         iterations, given = portion_of(task, context, self.iterations, self.processors)
@@ -134,19 +122,7 @@ class AsynchronousParetoOptimization:
         check_isolation(self.isolation)
 
     def run(self, problem: Problem, context: Context) -> Proposal:
-        """Search for ``iterations`` iterations.
-
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            ``seed`` and ``should_stop`` are used.
-
-        Returns
-        -------
-        Proposal
-            With its anytime curve.
-        """
+        """Search for ``iterations`` iterations."""
         problem = with_coefficients(problem, self.name)
         return run_without_waiting(
             regression_task(problem), context, iterations=self.iterations, threads=self.threads,

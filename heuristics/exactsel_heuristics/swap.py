@@ -82,24 +82,10 @@ class SwapLocalSearch:
         at_least(self.name, "max_passes", self.max_passes, 0)
 
     def run(self, problem: AnyProblem, context: Context) -> Proposal:
-        """Improve ``context.start``, or the result of forward selection when there is none.
+        """Improve ``context.start``, or the result of forward selection when there is none; never worse.
 
-        Parameters
-        ----------
-        problem : Problem
-            With groups every exchange of one group for another is tried by a refit in every pass.
-        context : Context
-            ``start`` and ``should_stop`` are used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-            Never worse than the start.
-
-        Raises
-        ------
-        InputError
-            When the start has more than k columns, or a column the problem does not have.
+        With groups every exchange of one group for another is tried by a refit in every pass. :class:`InputError` when
+        the start has more than k columns, or a column the problem does not have.
         """
         if problem.has(COEFFICIENTS) and not problem.has(PLAIN_REGRESSION):
             if context.start is not None:

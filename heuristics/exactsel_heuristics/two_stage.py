@@ -59,18 +59,7 @@ class TwoStageColumnSelection:
             raise InputError(f"the repeats of 'two-stage' are {self.repeats}, but it must run at least once; give 1.")
 
     def run(self, problem: AnyProblem, context: Context) -> Proposal:
-        """Select k columns, or as many as A has independent ones.
-
-        Parameters
-        ----------
-        problem : ColumnSubsetProblem
-        context : Context
-            ``seed`` and ``should_stop`` are used.
-
-        Returns
-        -------
-        Proposal
-        """
+        """Select k columns, or as many as A has independent ones."""
         problem = column_subset(problem, self.name)
         if problem.k == 0 or context.should_stop():
             return Proposal.of((), 0)
