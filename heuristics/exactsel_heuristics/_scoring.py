@@ -13,6 +13,7 @@ from exactsel_heuristics._limits import within
 if TYPE_CHECKING:
     from exactsel.problem.regression import Problem
 
+
 BATCH_WORK = 2e8
 """Rough number of floating-point operations between two questions whether to stop (about a tenth of a second)."""
 
@@ -116,3 +117,15 @@ def _batch_size(problem: Problem, width: int) -> int:
     # About ten Newton steps per refit, each forming a weighted Gram matrix from the data.
     work = width**3 + 1 if problem.objective.is_quadratic else 10 * problem.n * (width + 1) ** 2
     return int(np.clip(BATCH_WORK / work, 16, 4096))
+
+
+def perturbed(support: tuple[int, ...], pool: IntArray, k: int, rng: np.random.Generator) -> tuple[int, ...]:
+    """The support with two of its k columns or more, up to half, replaced by random ones of the ``pool``."""
+    size = min(k, pool.size)
+    replaced = int(rng.integers(min(2, size), max(min(2, size), size // 2) + 1))
+    kept = rng.permutation(np.array(support, dtype=np.int64))[: max(0, k - replaced)]
+    included = np.zeros(1 + max((*support, int(pool.max(initial=0)))), dtype=np.bool_)
+    included[list(support)] = True
+    others = pool[~included[pool]]
+    drawn = rng.choice(others, min(k - kept.size, others.size), replace=False)
+    return tuple(np.concatenate([kept, drawn]).tolist())

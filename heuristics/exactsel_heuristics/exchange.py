@@ -24,7 +24,7 @@ from exactsel_heuristics._exchange_objectives import (
     padded_rows,
     reconstruction_descents,
 )
-from exactsel_heuristics._perturbing import perturbed
+from exactsel_heuristics._scoring import perturbed
 from exactsel_heuristics._second_order import MOST_COLUMNS, second_order_form
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 from exactsel_heuristics.swap import SwapLocalSearch

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from exactsel_heuristics._island_legs import Leg, LegProcesses, in_turn
-from exactsel_heuristics._pareto_portions import portion_of
 from exactsel_heuristics._pareto_search import Curve, Outcome, Supports, best_feasible, check_options
-from exactsel_heuristics._pareto_tasks import regression_task
+from exactsel_heuristics._pareto_tasks import portion_of, regression_task
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from exactsel_heuristics._pareto_portions import portion_of
 from exactsel_heuristics._pareto_search import check_options, run_synchronously
-from exactsel_heuristics._pareto_tasks import column_subset_task
+from exactsel_heuristics._pareto_tasks import column_subset_task, portion_of
 from exactsel_heuristics.base import Context, Proposal, column_subset
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from exactsel_heuristics._pareto_portions import portion_of
 from exactsel_heuristics._pareto_search import check_isolation, check_options, run_synchronously
-from exactsel_heuristics._pareto_tasks import regression_task
+from exactsel_heuristics._pareto_tasks import portion_of, regression_task
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from exactsel.errors import InputError
-from exactsel_heuristics._pareto_portions import portion_of
 from exactsel_heuristics._pareto_search import (
     check_batch,
     check_isolation,
@@ -14,7 +13,7 @@ from exactsel_heuristics._pareto_search import (
     run_synchronously,
     run_without_waiting,
 )
-from exactsel_heuristics._pareto_tasks import regression_task
+from exactsel_heuristics._pareto_tasks import portion_of, regression_task
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:

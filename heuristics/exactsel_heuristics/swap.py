@@ -13,9 +13,8 @@ from exactsel.kernels.node import FREE
 from exactsel.problem.capabilities import COEFFICIENTS, PLAIN_REGRESSION
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import Elimination
-from exactsel_heuristics._perturbing import perturbed
 from exactsel_heuristics._refitting import CALL_WORK, FIT_WORK, KEPT, Shortlist, swap_by_refits
-from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
+from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, perturbed, smallest_decrease
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 from exactsel_heuristics.forward import ForwardSelection
 
