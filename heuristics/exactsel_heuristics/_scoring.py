@@ -22,17 +22,7 @@ IMPROVEMENT = 1e-12
 
 
 def largest(scores: FloatArray, count: int) -> IntArray:
-    """The ``count`` columns of largest score, ascending; among equal scores the lower column wins.
-
-    Parameters
-    ----------
-    scores : array (d,)
-    count : int
-
-    Returns
-    -------
-    array (min(count, d),) of int
-    """
+    """The ``count`` columns of largest score (d,), ascending; among equal scores the lower column wins."""
     return np.sort(np.argsort(-scores, kind="stable")[:count])
 
 
@@ -48,19 +38,10 @@ def smoothness(problem: Problem) -> float:
 
 
 def guaranteed_decrease(problem: Problem, gradient: FloatArray) -> FloatArray:
-    """What changing one coefficient alone is sure to gain, g_j^2 / (2 (smoothness ||a_j||^2 + lam)).
+    """What changing one coefficient alone is sure to gain (d,), g_j^2 / (2 (smoothness ||a_j||^2 + lam)).
 
-    Within limits a coefficient that is zero goes as far as they let it.
-
-    Parameters
-    ----------
-    gradient : array (d,)
-        Gradient of P at the current point.
-
-    Returns
-    -------
-    array (d,)
-        By the descent lemma a lower bound on the decrease; 0 for a column that is zero when lam = 0.
+    By the descent lemma a lower bound on the decrease, from the gradient of P (d,); 0 for a column that is zero when
+    lam = 0. Within limits a coefficient that is zero goes as far as they let it.
     """
     objective = problem.objective
     curvature = smoothness(problem) * objective.norms**2 + objective.lam
@@ -86,21 +67,10 @@ def padded(supports: Sequence[Sequence[int]], width: int) -> IntArray:
 
 
 def evaluate(problem: Problem, supports: IntArray, should_stop: Callable[[], bool]) -> tuple[FloatArray, int]:
-    """Objectives of many supports, in batches.
+    """Objectives (m,) of many supports (m, width), padded with -1, in batches; and how many were evaluated.
 
-    Parameters
-    ----------
-    supports : array (m, width) of int
-        One support per row, padded with -1.
-    should_stop : callable
-        Called before each batch but the first.
-
-    Returns
-    -------
-    values : array (m,)
-        inf where the columns are numerically dependent, and for what was not reached.
-    count : int
-        Number of supports evaluated.
+    inf where columns are numerically dependent, and for what was not reached: ``should_stop`` is called before each
+    batch but the first.
     """
     values = np.full(len(supports), np.inf)
     size = _batch_size(problem, supports.shape[1])

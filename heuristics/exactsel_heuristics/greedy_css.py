@@ -45,17 +45,7 @@ class GreedyColumnSelection:
 def greedy_path(projection: Projection, problem: ColumnSubsetProblem, context: Context) -> Proposal:
     """Add the column of largest gain, up to k columns, while there is a gain.
 
-    Parameters
-    ----------
-    projection : Projection
-        With no column chosen; changed in place.
-    problem : ColumnSubsetProblem
-    context : Context
-
-    Returns
-    -------
-    Proposal
-        ``criterion`` is the value of the projection after each step.
+    The ``projection`` is changed in place; ``criterion`` is its value after each step.
     """
     decrease, evaluations = smallest_decrease(problem), 0
     criterion: list[float] = []

@@ -48,19 +48,7 @@ class _Path:
             raise InputError(f"halvings is {self.halvings}, but it is a count; give 0 or more.")
 
     def slope(self, magnitudes: FloatArray, level: float) -> FloatArray:
-        """Derivative of the penalty at some magnitudes.
-
-        Parameters
-        ----------
-        magnitudes : array (d,)
-            Absolute values of coefficients.
-        level : float
-            The penalty's derivative at 0.
-
-        Returns
-        -------
-        array (d,)
-        """
+        """The penalty's derivative at absolute values of coefficients (d,); ``level`` is its derivative at 0."""
         raise NotImplementedError
 
     def run(self, problem: AnyProblem, context: Context) -> Proposal:

@@ -162,21 +162,10 @@ class SwapLocalSearch:
 
 
 def quadratic_neighbours(problem: Problem, support: tuple[int, ...], value: float) -> Neighbours:
-    """The most promising moves from a support under quadratic loss, all moves scored in closed form.
+    """The most promising moves from a support of this objective, under quadratic loss; all are scored in closed form.
 
-    Columns of the support that depend on earlier ones are removed first; that frees places for additions.
-
-    Parameters
-    ----------
-    problem : Problem
-    support : tuple of int
-    value : float
-        The objective on ``support``.
-
-    Returns
-    -------
-    Neighbours
-        At most :data:`CONFIRMATIONS` supports.
+    At most :data:`CONFIRMATIONS` are returned. Columns of the support that depend on earlier ones are removed first;
+    that frees places for additions.
     """
     elimination = Elimination(problem, support)
     kept = elimination.columns

@@ -80,17 +80,9 @@ class TwoStageColumnSelection:
 
 
 def sampling_distribution(problem: ColumnSubsetProblem, leading: SingularVectors) -> FloatArray:
-    """The probabilities p (d,) of the random stage; zeros for a zero matrix.
+    """The probabilities p (d,) of the random stage, which sum to 1; zeros for a zero matrix.
 
-    Parameters
-    ----------
-    problem : ColumnSubsetProblem
-    leading : SingularVectors
-
-    Returns
-    -------
-    array (d,)
-        Sums to 1. Half leverage, half share in A - A_k; leverage alone where k reaches the rank of A.
+    Half leverage, half share in A - A_k; leverage alone where k reaches the rank of A.
     """
     leverage = squared_lengths(leading.right) / max(leading.values.size, 1)
     if leading.complete:
