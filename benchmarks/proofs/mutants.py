@@ -169,7 +169,7 @@ def outcome(trial: Trial | Probe) -> str:
     container = importlib.import_module(f"{PACKAGE}.container")
     checking = importlib.import_module(f"{PACKAGE}.checking")
     if trial.loss is None:
-        instance = importlib.import_module(f"{PACKAGE}.columns").ColumnInstance(trial.A, trial.k)
+        instance = importlib.import_module(f"{PACKAGE}.formula").ColumnInstance(trial.A, trial.k)
     else:
         kind = importlib.import_module(f"{PACKAGE}.formula").Instance
         instance = kind(trial.A, trial.y, trial.k, trial.loss, trial.lam, trial.delta)
