@@ -14,14 +14,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.after_split import taken_after_split
 from exactsel_certificates.container import FIRST_POINT, FIRST_STRONG, FIT, Proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
 from exactsel_certificates.formula import FloatArray, Instance, may_choose
 from exactsel_certificates.group_counting import GroupCounting
 from exactsel_certificates.losses import ExactLoss
-from exactsel_certificates.points import Points, left_first, shown_radii
+from exactsel_certificates.points import Points, left_first, shown_radii, taken_after_split
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import RigorousBounds, Rows, States, leaves_convex, model_objective
 from exactsel_certificates.scaled import Scaled, scaled
