@@ -13,9 +13,12 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.design import SparseColumns
 from exactsel.problem.mapped_columns import MappedColumns
 from exactsel.types import FloatArray, IntArray
-from exactsel_heuristics._greedy_rls_mapped import MappedLeaveOneOutSelection
 from exactsel_heuristics._greedy_rls_selection import LeaveOneOutSelection
-from exactsel_heuristics._greedy_rls_sparse import OnDemandSelection, SparseLeaveOneOutSelection
+from exactsel_heuristics._greedy_rls_sparse import (
+    MappedLeaveOneOutSelection,
+    OnDemandSelection,
+    SparseLeaveOneOutSelection,
+)
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
