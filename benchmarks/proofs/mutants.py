@@ -28,8 +28,8 @@ from benchmarks.proofs.probes import PACKAGE, PROBES
 from benchmarks.proofs.relations import RELATIONS
 
 MODULES = (
-    "container", "walk", "constraint", "hierarchy", "unit_names", "admissible", "rigorous", "fits", "counting",
-    "semidefinite", "exact", "points", "regions", "selections", "identity", "verdict", "checking",
+    "container", "walk", "constraint", "hierarchy", "formula", "rigorous", "fits", "counting", "semidefinite",
+    "exact", "points", "regions", "selections", "identity", "verdict", "checking",
     "losses.base", "losses.quadratic", "losses.huber", "losses.logistic", "losses.squared_hinge", "losses.poisson",
 )  # fmt: skip
 
