@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from exactsel_certificates import checking
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import CLOSE, EIGENVALUES, FIRST_POINT, FIT, USE, Proof
-from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import ColumnInstance, Instance
 from exactsel_certificates.given import GivenInstance
 
 Checker = Callable[[list[str]], int]

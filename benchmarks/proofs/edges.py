@@ -180,7 +180,7 @@ def exact_edges() -> str:
 
 def selection_edges() -> str:
     """Copies, columns of hardly more than nothing, data that overflow, and places beyond the candidates."""
-    module, kind = loaded("selections"), loaded("columns").ColumnInstance
+    module, kind = loaded("selections"), loaded("formula").ColumnInstance
     columns = ([1.0, 0.0], [-1.0, 0.0], [2.0, -0.0], [1e300, 5e-324], [0.0, 0.0], [0.0, -3.0])
     parts: list[Any] = [module.direction(np.array(column)).hex() for column in columns]
     rng = np.random.default_rng(29)

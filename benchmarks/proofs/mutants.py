@@ -28,8 +28,8 @@ from benchmarks.proofs.probes import PACKAGE, PROBES
 from benchmarks.proofs.relations import RELATIONS
 
 MODULES = (
-    "container", "walk", "constraint", "hierarchy", "unit_names", "admissible", "rigorous", "fits", "counting",
-    "semidefinite", "exact", "points", "regions", "selections", "identity", "verdict", "checking",
+    "container", "walk", "constraint", "hierarchy", "formula", "rigorous", "fits", "counting", "semidefinite",
+    "exact", "points", "regions", "selections", "identity", "verdict", "checking",
     "losses.base", "losses.quadratic", "losses.huber", "losses.logistic", "losses.squared_hinge", "losses.poisson",
 )  # fmt: skip
 
@@ -169,7 +169,7 @@ def outcome(trial: Trial | Probe) -> str:
     container = importlib.import_module(f"{PACKAGE}.container")
     checking = importlib.import_module(f"{PACKAGE}.checking")
     if trial.loss is None:
-        instance = importlib.import_module(f"{PACKAGE}.columns").ColumnInstance(trial.A, trial.k)
+        instance = importlib.import_module(f"{PACKAGE}.formula").ColumnInstance(trial.A, trial.k)
     else:
         kind = importlib.import_module(f"{PACKAGE}.formula").Instance
         instance = kind(trial.A, trial.y, trial.k, trial.loss, trial.lam, trial.delta)

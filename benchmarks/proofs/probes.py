@@ -174,7 +174,7 @@ def exact() -> str:
 
 def selections() -> str:
     """RedundantColumns, single additions and directions of a matrix with near copies."""
-    module, kind = loaded("selections"), loaded("columns").ColumnInstance
+    module, kind = loaded("selections"), loaded("formula").ColumnInstance
     rng = np.random.default_rng(8)
     A = rng.standard_normal((8, 4))
     A = np.column_stack([A, A[:, 0] + 1e-7 * A[:, 1], 3.0 * A[:, 1] + 1e-12 * A[:, 2], -2.0 * A[:, 3], 0.0 * A[:, 0]])

@@ -69,8 +69,8 @@ def models() -> str:
     for hierarchy, changes in product(_hierarchies(), demands):
         instance = _about(hierarchy, **changes)
         listed = [[j for j in range(4) if number >> j & 1] for number in range(16)]
-        parts += [loaded("admissible").inadmissible(instance, columns) for columns in listed]
-    return repr([*parts, loaded("admissible").inadmissible(_about(None), [0, 1])])
+        parts += [loaded("formula").inadmissible(instance, columns) for columns in listed]
+    return repr([*parts, loaded("formula").inadmissible(_about(None), [0, 1])])
 
 
 def files() -> str:
@@ -110,7 +110,7 @@ def files() -> str:
 def texts() -> str:
     """Lines that are a hierarchy, and lines that are none."""
     parts = list[Any]()
-    names = loaded("unit_names").meant([[0, 2], [1], [3]], ["g", "", "g"], ["a", "b", "c", "d", "e"])
+    names = loaded("constraint").meant([[0, 2], [1], [3]], ["g", "", "g"], ["a", "b", "c", "d", "e"])
     parts.append(names)
     single = (
         "g: b", "a:1", "g: b,d", "b:c: d", "a: b: c", "1: 2", "2: 3", "1: g, g", "g: g", "1:", "x: 1", "# 1: 2", "1 2",

@@ -15,8 +15,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from exactsel.studies.sweeps.table import OF_TIME
-
 LONGEST = 600.0
 """Seconds after which a sweep that makes no progress is given up."""
 
@@ -77,7 +75,7 @@ def noted(store: Path) -> Counter[str]:
 def rows(table: Path) -> list[dict[str, str]]:
     """The table without its columns of time."""
     with table.open(encoding="utf-8", newline="") as stream:
-        return [{name: text for name, text in row.items() if name not in OF_TIME} for row in csv.DictReader(stream)]
+        return [{name: text for name, text in row.items() if name != "seconds"} for row in csv.DictReader(stream)]
 
 
 def children(process: int) -> list[int]:

@@ -35,22 +35,19 @@ from typing import Any
 import numpy as np
 
 from exactsel_certificates.archive import MOST_BYTES, read_archive
-from exactsel_certificates.bounds_text import read_box
 from exactsel_certificates.checking import AnyInstance, verify
-from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.constraint import Constraint
+from exactsel_certificates.coefficient_text import limited, read_box, read_equalities
+from exactsel_certificates.constraint import Constraint, meant
 from exactsel_certificates.constraints import READERS
 from exactsel_certificates.container import MalformedError, read_proof
 from exactsel_certificates.entries import SparseInstance
 from exactsel_certificates.equalities import Equalities
-from exactsel_certificates.equalities_text import limited, read_equalities
 from exactsel_certificates.estimate import Estimate
-from exactsel_certificates.formula import Box, Instance
+from exactsel_certificates.formula import Box, ColumnInstance, Instance
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.group_limits import Limits
 from exactsel_certificates.losses import has_threshold, loss_from
 from exactsel_certificates.sparse_files import ENDINGS, SparseFile, is_archive, of_archive, read_text
-from exactsel_certificates.unit_names import meant
 
 VERIFIED, MALFORMED, REJECTED, UNFINISHED = 0, 2, 3, 4
 

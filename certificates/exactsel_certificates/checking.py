@@ -14,15 +14,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from exactsel_certificates.admissible import inadmissible
 from exactsel_certificates.boxes import outlier
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import EIGENVALUES, MalformedError, Proof
 from exactsel_certificates.entries import SparseInstance
 from exactsel_certificates.equalities import refused
 from exactsel_certificates.estimate import Estimate, WorkLimits, default_limits, estimate
 from exactsel_certificates.exact import RADIUS
-from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.formula import ColumnInstance, FloatArray, Instance, inadmissible
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
 from exactsel_certificates.identity import problem_hash
 from exactsel_certificates.points import shown_radii

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.constraint import Constraint
 from exactsel_certificates.constraints import KINDS
 from exactsel_certificates.entries import SparseInstance
-from exactsel_certificates.formula import Box, FloatArray, Instance, check_box
+from exactsel_certificates.formula import Box, ColumnInstance, FloatArray, Instance, check_box
 from exactsel_certificates.losses import LOSSES, Loss
 from exactsel_mapped import column_blocks, is_kept
 

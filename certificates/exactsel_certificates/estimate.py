@@ -12,9 +12,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import EIGENVALUES, FIRST_POINT, FIRST_STRONG, FIT, INFIMUM, Proof
-from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import ColumnInstance, Instance
 from exactsel_certificates.group_counting import BY_NORMS_UP_TO
 from exactsel_certificates.leaf_regions import MOST_PLACES
 from exactsel_certificates.losses.base import LEAVES

@@ -17,9 +17,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.exact import float_below, root_above, root_below
-from exactsel_certificates.formula import FloatArray
+from exactsel_certificates.formula import ColumnInstance, FloatArray
 from exactsel_certificates.rigorous import U, gamma, lengths
 from exactsel_certificates.scaled import IntegerArray, Scaled, scaled
 from exactsel_certificates.work import look

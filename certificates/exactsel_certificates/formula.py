@@ -19,6 +19,8 @@ from exactsel_certificates.constraint import Constraint
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.losses import Loss, loss_of
 from exactsel_certificates.sums import row_slices
+from exactsel_certificates.walk import first_region
+from exactsel_certificates.work import STEP, spend
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Long: TypeAlias = NDArray[np.longdouble]
@@ -190,3 +192,44 @@ def row_values(instance: Instance, z: Long) -> Long:
 def long_doubles(values: object) -> Long:
     """An array of long doubles."""
     return np.asarray(values, dtype=np.longdouble)
+
+
+@dataclass(frozen=True)
+class ColumnInstance:
+    """Column subset selection, as the caller knows it: a selection S of columns of A costs ||A - S S⁺ A||_F²."""
+
+    A: FloatArray
+    """(n, d), one column per candidate."""
+    k: int
+    """Largest number of columns."""
+
+    loss = "column subset selection"
+
+    def __post_init__(self) -> None:
+        if self.A.ndim != 2:
+            raise ValueError(f"A has {self.A.ndim} dimensions; expected a table (n, d).")
+
+
+def may_choose(instance: Instance, columns: Iterable[int]) -> bool:
+    """Whether a model may choose these columns and no others; of groups nothing is said."""
+    if instance.hierarchy is None or instance.groups:
+        return True
+    spend(STEP + 32.0 * instance.units)
+    everything = range(instance.units)
+    state = first_region(instance.units, [*columns], [*{*everything}.difference(columns)])
+    return instance.hierarchy.rule(instance.k).implied(state, everything) is not None
+
+
+def inadmissible(instance: Instance, listed: Iterable[int]) -> str:
+    """Why the set of units that are listed or forced in, with all it implies, is not admissible; empty when it is."""
+    if instance.hierarchy is None:
+        return ""
+    rule, what = instance.hierarchy.rule(instance.k), "group" if instance.groups else "column"
+    included = {*listed, *instance.force_in}
+    state = rule.implied(first_region(instance.units, [*included], instance.force_out), range(instance.units))
+    if state is None:
+        return f"the model's {what}s lie in no set of at most {instance.k} that {instance.hierarchy.allows}."
+    alone = next(rule.orphans(state), None)
+    if alone is None:
+        return ""
+    return f"the model holds {what} {alone} without a parent; list the parent that was chosen, with coefficient 0."

@@ -5,39 +5,25 @@ Where a group has as many columns in as it may have, its others are out, and not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from exactsel_certificates.constraint import rising, whole, wholes
+from exactsel_certificates.constraint import Constraint, Rule, rising, whole, wholes
 from exactsel_certificates.walk import FREE, IN, OUT
 
 
-class Limits(NamedTuple):
+@dataclass(frozen=True)
+class Limits(Constraint):
     """At most so many columns of each group."""
+
+    name = "limits"
+    kind = "limits"
+    allows = "the limits on groups allow"
 
     most: int
     """Columns of a group that are chosen at most, at least 1."""
     groups: tuple[tuple[int, ...], ...]
     """The groups with more columns than that, each ascending, in the order of their first columns."""
-
-    @property
-    def name(self) -> str:
-        """See :class:`.constraint.Constraint`, as for all that follow."""
-        return "limits"
-
-    @property
-    def kind(self) -> str:
-        """What the header of a file calls it."""
-        return "limits"
-
-    @property
-    def allows(self) -> str:
-        """Its verb phrase."""
-        return "the limits on groups allow"
-
-    def entry(self) -> dict[str, Any]:
-        """What the hash of a problem has of it."""
-        return self._asdict()
 
     def check(self, units: int, grouped: bool) -> None:
         """:class:`ValueError` for limits that are not as the class says."""
@@ -61,7 +47,7 @@ class Limits(NamedTuple):
         return f"at most {self.most} from each of {len(self.groups)} larger groups"
 
 
-class LimitRule:
+class LimitRule(Rule):
     """At most so many columns of each group, and the limit k on what is chosen."""
 
     def __init__(self, limits: Limits, k: int) -> None:
@@ -83,10 +69,6 @@ class LimitRule:
                 if now[j] == FREE:
                     now[j] = OUT
         return None if now.count(IN) > self.k else bytes(now)
-
-    def orphans(self, state: bytes | bytearray) -> Iterator[int]:
-        """None: no column needs another one."""
-        return iter(())
 
     def crowded(self, units: Sequence[int]) -> list[int]:
         """The columns of the first group that has too many."""

@@ -11,38 +11,27 @@ one of them has none of its parents among them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 
-from exactsel_certificates.constraint import rising, whole, wholes
-from exactsel_certificates.unit_names import lines_of, unit_named
+from exactsel_certificates.constraint import Constraint, Rule, lines_of, rising, unit_named, whole, wholes
 from exactsel_certificates.walk import FREE, IN, OTHER, OUT
 
 KINDS = ("strong", "weak")
 """With every unit all of its parents are chosen, or at least one."""
 
 
-class Hierarchy(NamedTuple):
+@dataclass(frozen=True)
+class Hierarchy(Constraint):
     """Which units (groups, or columns where there are none) are chosen only together with others."""
+
+    name = "hierarchy"
+    allows = "the hierarchy allows"
 
     kind: str
     """``strong`` or ``weak``."""
     parents: tuple[tuple[int, tuple[int, ...]], ...]
     """The units that have parents, ascending, each with these, ascending."""
-
-    @property
-    def name(self) -> str:
-        """See :class:`.constraint.Constraint`, as for all that follow."""
-        return "hierarchy"
-
-    @property
-    def allows(self) -> str:
-        """Its verb phrase."""
-        return "the hierarchy allows"
-
-    def entry(self) -> dict[str, Any]:
-        """What the hash of a problem has of it."""
-        return self._asdict()
 
     def check(self, units: int, grouped: bool) -> None:
         """:class:`ValueError` for a hierarchy that is not as the class says."""
@@ -72,7 +61,7 @@ class Hierarchy(NamedTuple):
         return f"{self.kind} hierarchy ({len(self.parents)} with parents)"
 
 
-class HierarchyRule:
+class HierarchyRule(Rule):
     """A hierarchy, and the limit k on what is chosen."""
 
     def __init__(self, hierarchy: Hierarchy, k: int) -> None:
@@ -117,10 +106,6 @@ class HierarchyRule:
         for j, parents in self.parents.items():
             if state[j] == IN and not any(state[parent] == IN for parent in parents):
                 yield j
-
-    def crowded(self, units: Sequence[int]) -> list[int]:
-        """None: units of a region may be chosen together."""
-        return []
 
 
 def read(lines: Iterable[str], called: Mapping[str, Set[int]], units: int) -> Hierarchy | None:

@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.entries import SparseInstance
-from exactsel_certificates.formula import Instance, row_blocks
+from exactsel_certificates.formula import ColumnInstance, Instance, row_blocks
 
 AnyInstance: TypeAlias = Instance | ColumnInstance | SparseInstance
 

@@ -3,7 +3,7 @@
 No model on S and more columns is better than one on S and r columns T of C, and those are near the fit on S. With p the
 probability a row's wrong label gets there, b = -y w p, v = A'b and rho = roots of weights omega near w p (1 - p),
 consider the dual vector b + rho X, where X = sum of e_j R_j over T and R_j = what the columns of S, and one of ones,
-leave of rho a_j. By formula (2) it gives a bound of every model on S and T, for any e, rho and R. In terms of In terms
+leave of rho a_j. By formula (2) it gives a bound of every model on S and T, for any e, rho and R. In terms
 of
 
     z_i = -y_i (log p_i - log (1 - p_i)),   u = z + A_S v_S / lam - c,   M_j = A_S'(rho R_j),

@@ -1,7 +1,7 @@
 """A quadratic function that is nowhere above P where models that count are (FORMAT.md, MINORANT), and its proof.
 
 Let z be predictions, doubles, and B the box low <= Ax + c <= high of doubles that hold z. With p_i no more than the
-curvature of row i on its interval (row_curvature.py) and s_i its slope, both times its weight, P is on B at least
+curvature of row i on its interval (see Rows) and s_i its slope, both times its weight, P is on B at least
 
     q(x, c) = sum v_i + s_i (t_i - z_i) + p_i (t_i - z_i)^2 / 2 + (lam / 2) ||x||^2,    t = Ax + c.
 
@@ -15,6 +15,17 @@ a diagonal of one but for roundings, and by Cauchy and Schwarz entries that are 
 ellipsoid {q <= L} stays away from is shown by any G, which comes from a Cholesky factor: with ||G'KG - I|| <= e < 1 any
 a has a'K^-1 a <= ||G'a||^2 / (1 - e), which limits predictions on {q <= L}. The products of doubles this takes are
 allowed for as everywhere (rigorous.py).
+
+**Rows.** With u = 2^-53, z, y and delta doubles, r = z - y is right to one rounding, and so, piecewise, are Huber's
+value and slope but for a few; comparing with delta may go wrong where it makes no difference, for both are continuous.
+For logistic loss exponentials and logarithms are taken to be right to 16 units. Values and slopes are right to
+:data:`ROUNDED` of their own size.
+
+A curvature w holds on [low, high] from z, in it, if l(t) >= l(z) + l'(z)(t - z) + (w / 2)(t - z)^2 for all t there. The
+largest one t allows is phi(t) = (2 / v^2) int_0^v s m(s) ds, v = t - z, with m(s) the mean of l'' between z and z + s.
+As l'' of such a loss grows up to a point and falls from there on, so do m, to each side of z, and phi: a mean grows as
+long as what comes in is above it, and once it is not nothing is any more. So phi is nowhere below the smaller of its
+limit at z, which is l''(z), and its value at the end.
 """
 
 from __future__ import annotations
@@ -25,15 +36,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.formula import Instance
 from exactsel_certificates.levels import find_levels
-from exactsel_certificates.losses.base import MINORANTS
-from exactsel_certificates.rigorous import TINY, U, gamma
-from exactsel_certificates.row_curvature import ROUNDED, curvatures, values_and_slopes
+from exactsel_certificates.losses.base import MINORANTS, FloatArray, Loss, U
+from exactsel_certificates.rigorous import TINY, gamma
+from exactsel_certificates.sums import row_slices
 from exactsel_certificates.work import look, spend
 
 BLOCK = 8192
 """Rows processed together."""
+
+ROUNDED = 64 * U
+"""Part of themselves that values and slopes of rows may be off by."""
 
 SMALLEST = 1e-100
 """An intercept needs at least so much curvature in all."""
@@ -231,3 +245,19 @@ def _beyond(
         room = half * radius * (1.0 + 8 * U) + 1.01 * (sizes @ rough) + TINY
         result[0, rows], result[1, rows] = middle - room > box.low[rows], middle + room < box.high[rows]
     return result
+
+
+def values_and_slopes(loss: Loss, z: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """l and l' of each row, all (n,)."""
+    rows = row_slices(len(z))
+    values = np.concatenate([loss.values(z[some], y[some]) for some in rows])
+    return np.asarray(values, dtype=np.float64), np.concatenate([loss.slopes(z[some], y[some]) for some in rows])
+
+
+def curvatures(loss: Loss, z: FloatArray, y: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Curvatures (n,) of the rows on [low, high] from z, rounded downwards; never negative."""
+    found = np.empty(len(z))
+    for rows in row_slices(len(z)):
+        w = loss.curvature_on(z[rows], y[rows], low[rows], high[rows])
+        found[rows] = np.where(w > 0.0, w, 0.0)  # nan is 0, too
+    return found

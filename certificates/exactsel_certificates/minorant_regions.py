@@ -12,9 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.admissible import may_choose
 from exactsel_certificates.container import Proof
-from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.formula import FloatArray, Instance, may_choose
 from exactsel_certificates.group_counting import GroupCounting
 from exactsel_certificates.minorant import Minorant, minorant
 from exactsel_certificates.points import Points, left_first

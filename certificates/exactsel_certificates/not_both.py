@@ -5,39 +5,24 @@ Of a unit that is in all units that it excludes are out, and nothing is left whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
 
-from exactsel_certificates.constraint import rising, wholes
-from exactsel_certificates.unit_names import lines_of, unit_named
+from exactsel_certificates.constraint import Constraint, Rule, lines_of, rising, unit_named, wholes
 from exactsel_certificates.walk import IN, OUT
 
 
-class NotBoth(NamedTuple):
+@dataclass(frozen=True)
+class NotBoth(Constraint):
     """Pairs of units (groups, or columns where there are none) that are never chosen together."""
+
+    name = "not_both"
+    kind = "not_both"
+    allows = "the pairs that exclude each other allow"
 
     pairs: tuple[tuple[int, ...], ...]
     """Two different units each, the smaller number first; ascending, each pair once, and at least one."""
-
-    @property
-    def name(self) -> str:
-        """See :class:`.constraint.Constraint`, as for all that follow."""
-        return "not_both"
-
-    @property
-    def kind(self) -> str:
-        """What the header of a file calls it."""
-        return "not_both"
-
-    @property
-    def allows(self) -> str:
-        """Its verb phrase."""
-        return "the pairs that exclude each other allow"
-
-    def entry(self) -> dict[str, Any]:
-        """What the hash of a problem has of it."""
-        return self._asdict()
 
     def check(self, units: int, grouped: bool) -> None:
         """:class:`ValueError` for pairs that are not as the class says."""
@@ -58,7 +43,7 @@ class NotBoth(NamedTuple):
         return f"not both of {len(self.pairs)} pair{'s' * (len(self.pairs) > 1)}"
 
 
-class PairRule:
+class PairRule(Rule):
     """Pairs of units that exclude each other, and the limit k on what is chosen."""
 
     def __init__(self, demanded: NotBoth, k: int) -> None:
@@ -80,10 +65,6 @@ class PairRule:
                     return None
                 now[other] = OUT
         return None if now.count(IN) > self.k else bytes(now)
-
-    def orphans(self, state: bytes | bytearray) -> Iterator[int]:
-        """None: no unit needs another one."""
-        return iter(())
 
     def crowded(self, units: Sequence[int]) -> list[int]:
         """The first pair that is there whole."""

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from exactsel_certificates.container import FIRST_STRONG, LEAVE_OUT, Proof
 from exactsel_certificates.formula import FloatArray, Instance
 from exactsel_certificates.radii import Radii, radii, within_box, within_scope
+from exactsel_certificates.rigorous import TINY, gamma, leaves_convex
 from exactsel_certificates.semidefinite import Split
+from exactsel_certificates.work import of_fits, spend
 
 
 class Points:
@@ -86,3 +88,31 @@ def shown_radii(instance: Instance, proof: Proof) -> Radii | None:
         return Radii(np.inf, np.zeros(instance.A.shape[1]))
     scoped = proof.valid_for and instance.lam == 0 and instance.formulas.scoped
     return within_scope(instance) if scoped else radii(instance, points.models(named)[0])
+
+
+def taken_after_split(instance: Instance, proof: Proof) -> FloatArray | None:
+    """E (d, d) where the file names a split that leaves its curvature; None where it names none that does.
+
+    For models of at most k columns x'Ex >= 0, so formula (3) holds after E has been taken off (FORMAT.md, witness
+    3 + 2p). E is what its doubles say: any N and any positive scale are as good, so what they are rounded to changes
+    nothing, and its diagonal is rounded upwards.
+    """
+    d = instance.A.shape[1]
+    named, splits = proof.curvature_split, Points(proof)
+    if not named.size or not instance.formulas.quadratic or instance.groups or proof.curvature.size != d:
+        return None
+    spend(of_fits(1, d) + 2.0 * instance.A.shape[0] * d * d)
+    E = _matrix(splits.split(int(named[0])), d, instance.k)
+    return E if leaves_convex(instance, proof.curvature, E) else None
+
+
+def _matrix(split: Split, d: int, k: int) -> FloatArray:
+    """E in doubles: diagonally dominant, after scaling, on any k columns."""
+    E = np.zeros((d, d))
+    with np.errstate(all="ignore"):
+        largest = -np.sort(-np.abs(split.entries), axis=1)[:, : max(0, k - 1)]
+        t = np.sum(largest, axis=1) * (1.0 + gamma(k + 16)) * split.scale**2
+        entries = np.multiply.outer(split.scale, split.scale) * split.entries
+    entries[np.diag_indices(len(t))] = t + TINY
+    E[np.ix_(split.columns, split.columns)] = entries
+    return E

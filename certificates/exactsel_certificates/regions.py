@@ -14,15 +14,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exactsel_certificates.admissible import may_choose
-from exactsel_certificates.after_split import taken_after_split
 from exactsel_certificates.container import FIRST_POINT, FIRST_STRONG, FIT, Proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, float_below
 from exactsel_certificates.fits import MOST_ENTRIES, Fits
-from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.formula import FloatArray, Instance, may_choose
 from exactsel_certificates.group_counting import GroupCounting
 from exactsel_certificates.losses import ExactLoss
-from exactsel_certificates.points import Points, left_first, shown_radii
+from exactsel_certificates.points import Points, left_first, shown_radii, taken_after_split
 from exactsel_certificates.polishing import Polisher
 from exactsel_certificates.rigorous import RigorousBounds, Rows, States, leaves_convex, model_objective
 from exactsel_certificates.scaled import Scaled, scaled
@@ -65,8 +63,6 @@ class RegressionRegions:
         self._after_split = taken_after_split(instance, proof) if curvature is None else None
         self._left_curvature = np.array(proof.curvature, dtype=np.float64)
         self.exact_regions = 0
-        self._exact: ExactBounds | None = None
-        self._polishing: Polisher | None = None
         self.work = ExactWork(exact_limit)
         self._counted_most, self._left_first = COUNTED_FOR_ONE * exact_limit, left_first(proof)
         self._values: dict[tuple[int, ...], float] = {}
@@ -134,7 +130,7 @@ class RegressionRegions:
             self._values[key] = 0.0
             if self._affords(len(columns)):
                 self.exact_regions += 1
-                polisher = self._polisher()
+                polisher = self._polisher
                 value = float_below(polisher.least_squares(columns))
                 # Of bounded models of groups nothing is said here, nor of copies, which share a larger coefficient.
                 speaks = self.bounded and not self.instance.groups and not self.semidefinite.has_copies(columns)
@@ -151,7 +147,7 @@ class RegressionRegions:
         self.exact_regions += 1
         S, C = np.flatnonzero(state == IN).tolist(), np.flatnonzero(state == FREE).tolist()
         x = self._corrected([Fraction(0)] * self.plain.d, columns, CUTS[0])
-        return float_below(self._exact_bounds().for_bounded_models(S, C, x))
+        return float_below(self._exact_bounds.for_bounded_models(S, C, x))
 
     def _at_splits(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         given = zip(states, map(self.points.split, numbers.tolist()), strict=True)
@@ -172,17 +168,12 @@ class RegressionRegions:
         def start(row: int) -> list[Fraction]:
             return [Fraction(value) for value in W[which[row]].tolist()]
 
-        if self.quadratic:
-            result = self._curved(W, which, states, start)
-            if self.plain.sizes is not None:
-                flat = self._at_duals(
-                    self.plain.gradients(W), which, states, lambda exact, row: exact.dual_vector(W[which[row]])
-                )
-                result = np.maximum(result, flat)
-            return self._polished(result, states, self._curvatures(), start)
-        result = self._at_duals(
-            self.plain.gradients(W), which, states, lambda exact, row: exact.dual_vector(W[which[row]])
-        )
+        result = self._curved(W, which, states, start) if self.quadratic else np.full(len(states), -np.inf)
+        if not self.quadratic or self.plain.sizes is not None:
+            flat = self._at_duals(
+                self.plain.gradients(W), which, states, lambda exact, row: exact.dual_vector(W[which[row]])
+            )
+            result = np.maximum(result, flat)
         return self._polished(result, states, self._curvatures(), start)
 
     def _at_dual_vectors(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
@@ -283,13 +274,13 @@ class RegressionRegions:
 
         def least(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
             columns = self._columns(used[row])
-            return self._polisher().least_squares(columns) if self._affords(len(columns)) else Fraction(0)
+            return self._polisher.least_squares(columns) if self._affords(len(columns)) else Fraction(0)
 
         def within(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
             columns = self._columns(used[row])
             if not self._affords(len(columns), systems=len(columns) + 1):
                 return Fraction(0)
-            return exact.for_bounded_models(S, C, self._polisher().within_bounds(columns))
+            return exact.for_bounded_models(S, C, self._polisher.within_bounds(columns))
 
         def refined(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
             # Which of nearly dependent columns count as dependent is a guess: the better one is taken.
@@ -316,7 +307,7 @@ class RegressionRegions:
         """The fit to about twice the precision of doubles: two corrections from exact gradients."""
         columns = [j for j in self._columns(state) if self.plain.norms[j] > 0]
         if self._curvatures() and self._affords(len(columns)):
-            return self._polisher().fit(columns)
+            return self._polisher.fit(columns)
         scale = self.fits.scale[columns]
         # A singular system may have given anything.
         useless = np.any(np.abs(w[columns]) * scale > RADIUS * self.fits.target)
@@ -330,7 +321,7 @@ class RegressionRegions:
                 return x
             inverse = np.linalg.pinv(self.fits.hessian_of(np.array(columns, dtype=np.intp)), rcond=cut, hermitian=True)
             for _ in range(STEPS):
-                gradient = self._exact_bounds().gradient(columns, x) / scale
+                gradient = self._exact_bounds.gradient(columns, x) / scale
                 if not np.max(np.abs(gradient), initial=0.0) < least:
                     break
                 least = 0.5 * float(np.max(np.abs(gradient)))
@@ -358,8 +349,8 @@ class RegressionRegions:
             for curvature in curvatures:
                 if result[row] >= self.target or not self._affords(size):
                     break
-                exact = self._exact_bounds()
-                for point in self._polisher().steps(S, C, start(row), curvature):
+                exact = self._exact_bounds
+                for point in self._polisher.steps(S, C, start(row), curvature):
                     if self.quadratic:
                         value = exact.at_model(S, C, point.x, curvature)
                     else:
@@ -373,15 +364,13 @@ class RegressionRegions:
         """Whether the work left allows for exact systems of so many columns; if so, it is taken off."""
         return self.work.allows(8.0 * self.plain.n * (columns + 1) ** 2 + systems * (columns + 4.0) ** 4)
 
+    @cached_property
     def _polisher(self) -> Polisher:
-        if self._polishing is None:
-            self._polishing = Polisher(self._exact_bounds())
-        return self._polishing
+        return Polisher(self._exact_bounds)
 
+    @cached_property
     def _exact_bounds(self) -> ExactBounds:
-        if self._exact is None:
-            self._exact = ExactBounds(self.instance, self.plain.sizes)
-        return self._exact
+        return ExactBounds(self.instance, self.plain.sizes)
 
     def _exactly(
         self,
@@ -396,5 +385,5 @@ class RegressionRegions:
                 break
             self.exact_regions += 1
             S, C = np.flatnonzero(states[row] == IN).tolist(), np.flatnonzero(states[row] == FREE).tolist()
-            result[row] = max(result[row], float_below(method(self._exact_bounds(), S, C, row)))
+            result[row] = max(result[row], float_below(method(self._exact_bounds, S, C, row)))
         return result

@@ -127,7 +127,7 @@ class RigorousBounds:
         """For formula (3) at models W (P, d); quadratic loss. ``curvature`` lam makes it formula (2).
 
         The curvature, (d,) or one for each model, must be lam or leave the rest convex (see :func:`leaves_convex`);
-        with E (d, d) after that has been taken off, too (after_split.py).
+        with E (d, d) after that has been taken off, too (points.py).
         """
         with np.errstate(all="ignore"):
             Z = W @ self.A.T
@@ -267,8 +267,8 @@ def _times(rows: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray((rows @ weights) * (1.0 + gamma(len(weights))))
 
 
-def leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
-    """Whether M = A'A + lam I - diag(D) is positive semidefinite, for the exact numbers of the data.
+def leaves_convex(instance: Instance, curvature: FloatArray, E: FloatArray | None = None) -> bool:
+    """Whether M = A'A + lam I - diag(D), less E (d, d) where there is one, is positive semidefinite for the exact data.
 
     A Cholesky factorisation in doubles that runs to its end proves that its matrix is no further than
     gamma(d + 1) trace from semidefinite (Rump: Verification of positive definiteness, BIT 2006). The matrix it is given
@@ -277,7 +277,7 @@ def leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
     """
     A = np.asarray(instance.A, dtype=np.float64)
     n, d = A.shape
-    if d > max(n, DENSE_UP_TO):
+    if E is None and d > max(n, DENSE_UP_TO):
         # Dependent columns leave no curvature but the ridge's: a table of d x d numbers would only take memory.
         return bool(np.all(curvature == instance.lam))
     with np.errstate(all="ignore"):
@@ -287,8 +287,13 @@ def leaves_convex(instance: Instance, curvature: FloatArray) -> bool:
         # One per cent is far more than its own rounding.
         trace = 1.01 * (float(np.trace(hessian)) + float(np.sum(ridge)))
         M = hessian + np.diag(ridge - taken)
-        entries = 4 * U * (trace + float(np.sum(taken)))
-        room = (gamma(d + 4) + gamma(many + 4)) * trace + entries + (n + d) * TINY
+        entries = trace + float(np.sum(taken))
+        if E is not None:
+            E = E / even[:, None] / even
+            M = M - E
+            # Off by so much is no entry's subtraction, and of a matrix the sum of its entries is more than its norm.
+            entries += 1.01 * float(np.max(np.sum(np.abs(E), axis=1), initial=0.0))
+        room = (gamma(d + 4) + gamma(many + 4)) * trace + 4 * U * entries + (n + d) * TINY
         lowered = M - room * np.eye(d)
     sound = np.all(curvature >= 1 / LARGEST_CURVATURE) and np.all(curvature <= LARGEST_CURVATURE)
     if not np.all(np.isfinite(lowered)) or not sound:

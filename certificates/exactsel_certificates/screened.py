@@ -11,11 +11,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import Proof
 from exactsel_certificates.domain import OutsideError, admitted
 from exactsel_certificates.entries import SparseInstance, sparse_of
-from exactsel_certificates.formula import Box, Instance
+from exactsel_certificates.formula import Box, ColumnInstance, Instance
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.left_out import left_out, work_of
 

@@ -21,9 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.exact_selections import ExactSelections
-from exactsel_certificates.formula import FloatArray
+from exactsel_certificates.formula import ColumnInstance, FloatArray
 from exactsel_certificates.rigorous import ROUNDED, TINY, U, gamma, lengths, runs_to_its_end
 from exactsel_certificates.work import STEP, ExactWork, of_selections, spend
 

@@ -29,8 +29,7 @@ from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, StateArray
 from exactsel_certificates import container as fmt
 from exactsel_certificates.checking import EXACT_LIMIT
-from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import ColumnInstance, Instance
 from exactsel_certificates.reduced_regions import AllRegions
 from exactsel_certificates.rigorous import RigorousBounds
 from exactsel_certificates.selection_counting import SelectionCounting

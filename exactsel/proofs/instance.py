@@ -19,11 +19,10 @@ from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.objective import Objective
 from exactsel.problem.units import Units
 from exactsel_certificates.checking import AnyInstance, SearchedInstance
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.constraint import Constraint
 from exactsel_certificates.constraints import constraint_of
 from exactsel_certificates.entries import Entries, SparseInstance
-from exactsel_certificates.formula import Box, Instance
+from exactsel_certificates.formula import Box, ColumnInstance, Instance
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.losses.base import MINORANTS, Loss
 from exactsel_certificates.radii import within_box

@@ -29,7 +29,7 @@ from exactsel.rounding import UNIT
 from exactsel.search.events import Discarded, Divided, Event, Finished, Fixed, RoundEnded, Started, SubtreeClosed
 from exactsel.search.state import SearchState
 from exactsel_certificates import container as fmt
-from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import ColumnInstance
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, regions
 
 AT_ONCE = 64

@@ -23,8 +23,7 @@ from exactsel.problem.objective import Objective
 from exactsel.proofs.instance import instance_of, take_prepared
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
-from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import ColumnInstance, Instance
 from exactsel_certificates.given import GivenInstance, objective_above
 from exactsel_certificates.selections import selection_objective_above
 

@@ -39,8 +39,7 @@ from exactsel.search.layout import refusing_damage, require
 from exactsel.search.state import SearchState
 from exactsel.types import FloatArray, IntArray
 from exactsel_certificates import container as fmt
-from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import ColumnInstance, Instance
 from exactsel_certificates.given import GivenInstance
 
 CLAIM_MARGIN = 1e-10

@@ -37,53 +37,33 @@ _HOMES = {
     "TwoStageColumnSelection": "two_stage",
 }
 
-__all__ = [
-    "ApproximateSvdSelection",
-    "AsynchronousParetoOptimization",
-    "Context",
-    "DualIterativeHardThresholding",
-    "ForwardBackward",
-    "ForwardSelection",
-    "GreedyColumnSelection",
-    "GreedyRegularizedLeastSquares",
-    "HardThresholdingPursuit",
-    "Heuristic",
-    "IslandsOfParetoOptimization",
-    "IterativeColumnSelection",
-    "IterativeHardThresholding",
-    "LassoPath",
-    "McpPath",
-    "OrthogonalMatchingPursuit",
-    "ParallelParetoOptimization",
-    "ParetoColumnSelection",
-    "ParetoOptimization",
-    "Proposal",
-    "RecursiveFeatureElimination",
-    "ScadPath",
-    "SwapLocalSearch",
-    "TwoStageColumnSelection",
-]
+__all__ = [*_HOMES]
 
 if TYPE_CHECKING:
-    from exactsel_heuristics.approx_svd import ApproximateSvdSelection
-    from exactsel_heuristics.base import Context, Heuristic, Proposal
-    from exactsel_heuristics.dual_iht import DualIterativeHardThresholding
-    from exactsel_heuristics.foba import ForwardBackward
-    from exactsel_heuristics.forward import ForwardSelection
-    from exactsel_heuristics.greedy_css import GreedyColumnSelection
-    from exactsel_heuristics.greedy_rls import GreedyRegularizedLeastSquares
-    from exactsel_heuristics.htp import HardThresholdingPursuit
-    from exactsel_heuristics.iht import IterativeHardThresholding
+    from exactsel_heuristics.approx_svd import ApproximateSvdSelection as ApproximateSvdSelection
+    from exactsel_heuristics.base import Context as Context
+    from exactsel_heuristics.base import Heuristic as Heuristic
+    from exactsel_heuristics.base import Proposal as Proposal
+    from exactsel_heuristics.dual_iht import DualIterativeHardThresholding as DualIterativeHardThresholding
+    from exactsel_heuristics.foba import ForwardBackward as ForwardBackward
+    from exactsel_heuristics.forward import ForwardSelection as ForwardSelection
+    from exactsel_heuristics.greedy_css import GreedyColumnSelection as GreedyColumnSelection
+    from exactsel_heuristics.greedy_rls import GreedyRegularizedLeastSquares as GreedyRegularizedLeastSquares
+    from exactsel_heuristics.htp import HardThresholdingPursuit as HardThresholdingPursuit
+    from exactsel_heuristics.iht import IterativeHardThresholding as IterativeHardThresholding
     from exactsel_heuristics.islands import IslandsOfParetoOptimization as IslandsOfParetoOptimization
-    from exactsel_heuristics.iterative_css import IterativeColumnSelection
-    from exactsel_heuristics.omp import OrthogonalMatchingPursuit
-    from exactsel_heuristics.penalty_paths import LassoPath, McpPath, ScadPath
-    from exactsel_heuristics.pocss import ParetoColumnSelection
-    from exactsel_heuristics.poss import ParetoOptimization
-    from exactsel_heuristics.pposs import AsynchronousParetoOptimization, ParallelParetoOptimization
-    from exactsel_heuristics.rfe import RecursiveFeatureElimination
-    from exactsel_heuristics.swap import SwapLocalSearch
-    from exactsel_heuristics.two_stage import TwoStageColumnSelection
+    from exactsel_heuristics.iterative_css import IterativeColumnSelection as IterativeColumnSelection
+    from exactsel_heuristics.omp import OrthogonalMatchingPursuit as OrthogonalMatchingPursuit
+    from exactsel_heuristics.penalty_paths import LassoPath as LassoPath
+    from exactsel_heuristics.penalty_paths import McpPath as McpPath
+    from exactsel_heuristics.penalty_paths import ScadPath as ScadPath
+    from exactsel_heuristics.pocss import ParetoColumnSelection as ParetoColumnSelection
+    from exactsel_heuristics.poss import ParetoOptimization as ParetoOptimization
+    from exactsel_heuristics.pposs import AsynchronousParetoOptimization as AsynchronousParetoOptimization
+    from exactsel_heuristics.pposs import ParallelParetoOptimization as ParallelParetoOptimization
+    from exactsel_heuristics.rfe import RecursiveFeatureElimination as RecursiveFeatureElimination
+    from exactsel_heuristics.swap import SwapLocalSearch as SwapLocalSearch
+    from exactsel_heuristics.two_stage import TwoStageColumnSelection as TwoStageColumnSelection
 
 
 def __getattr__(name: str) -> Any:

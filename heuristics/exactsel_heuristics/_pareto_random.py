@@ -84,14 +84,9 @@ def flipped_positions(key: int, iteration: int, stream: int, d: int) -> list[int
 def plan_flips(
     key: int, iteration: int, stream: int, d: int, rate: float, support: IntArray, drops: IntArray, adds: IntArray
 ) -> tuple[int, int]:
-    """The positions one mutation flips, sorted out by what they do to ``support`` (ascending).
+    """The positions one mutation flips, sorted out by what they do to ``support`` (ascending), and how many these are.
 
-    ``drops`` receives places in ``support``, ascending, ``adds`` columns, ascending, as many as fit.
-
-    Returns
-    -------
-    drops, adds : int
-        How many there are; there can be more additions than fit.
+    ``drops`` receives places in ``support``, ascending, ``adds`` columns, ascending, as many as fit; there can be more.
     """
     dropped, added, place = 0, 0, 0
     number, position = 0, -1

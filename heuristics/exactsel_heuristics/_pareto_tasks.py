@@ -1,7 +1,9 @@
-"""From a problem to what the kernels of Pareto optimisation need of it."""
+"""From a problem to what the kernels of Pareto optimisation need of it, and portions of work: how long, from where."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +16,8 @@ from exactsel_heuristics._pareto_boxed import boxed_loss_objective, boxed_quadra
 from exactsel_heuristics._pareto_css import column_subset_objective
 from exactsel_heuristics._pareto_loss import empty_rows, loss_objective
 from exactsel_heuristics._pareto_quadratic import quadratic_objective
-from exactsel_heuristics._pareto_search import Task
+from exactsel_heuristics._pareto_search import Supports, Task, default_iterations
+from exactsel_heuristics.base import Context
 
 if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
@@ -34,6 +37,12 @@ NEWTON_STEPS = 5.0
 
 LOSS_STEPS = 4.0
 """Times what is said of an evaluation under another loss that one takes, on many instances: chord and Newton steps."""
+
+ENTERING = 0.5
+"""Most of a portion's work that goes into the supports its archive begins with."""
+
+LARGER = 8
+"""Sizes above k of which the archive of a portion begins with a support, of each relaxation."""
 
 NO_ROWS = np.zeros((3, 0))
 
@@ -75,3 +84,22 @@ def column_subset_task(problem: ColumnSubsetProblem) -> Task:
     width = max(1, min(2 * problem.k - 1, problem.d))
     ours = Quadratic()  # type: ignore[call-arg]
     return Task(column_subset_objective(problem), ours, problem.d, problem.k, NO_ROWS, OVERHEAD + 8.0 * width**2)
+
+
+def portion_of(task: Task, context: Context, iterations: int | None, processors: int = 1) -> tuple[int, Supports]:
+    """The iterations of a run that may have a limit on its work, and the supports it begins with."""
+    allowed = default_iterations(task.d, task.k, processors) if iterations is None else iterations
+    if math.isinf(context.work):
+        return allowed, ()
+    known = dict.fromkeys([*([context.start] if context.start else []), *_larger(task, context), *context.supports])
+    entering = task.steps * task.largest**2 * (task.largest + task.rows)
+    given = tuple(known)[: max(1, int(ENTERING * context.work / entering))]
+    work = context.work - len(given) * entering
+    return max(1, int(work / (task.steps * task.work * processors))), given
+
+
+def _larger(task: Task, context: Context) -> Iterator[tuple[int, ...]]:
+    """Supports of more than k columns: those of largest coefficients in relaxations, in a few sizes."""
+    sizes = np.unique(np.linspace(task.k + 1, task.largest, LARGER).astype(np.int64)) if task.k > 1 else ()
+    for columns in context.relaxed:
+        yield from (tuple(sorted(columns[:size])) for size in sizes if size <= len(columns))

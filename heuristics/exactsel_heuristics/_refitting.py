@@ -19,8 +19,7 @@ from exactsel.kernels.node import FREE
 from exactsel.problem.boxed_fit import in_closed_form
 from exactsel.problem.fit import Fit
 from exactsel.types import FloatArray, IntArray
-from exactsel_heuristics._perturbing import perturbed
-from exactsel_heuristics._scoring import IMPROVEMENT, guaranteed_decrease, largest, padded, smallest_decrease
+from exactsel_heuristics._scoring import IMPROVEMENT, guaranteed_decrease, largest, padded, perturbed, smallest_decrease
 from exactsel_heuristics.base import Context, Proposal
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from exactsel_heuristics._limits import within
 if TYPE_CHECKING:
     from exactsel.problem.regression import Problem
 
+
 BATCH_WORK = 2e8
 """Rough number of floating-point operations between two questions whether to stop (about a tenth of a second)."""
 
@@ -22,17 +23,7 @@ IMPROVEMENT = 1e-12
 
 
 def largest(scores: FloatArray, count: int) -> IntArray:
-    """The ``count`` columns of largest score, ascending; among equal scores the lower column wins.
-
-    Parameters
-    ----------
-    scores : array (d,)
-    count : int
-
-    Returns
-    -------
-    array (min(count, d),) of int
-    """
+    """The ``count`` columns of largest score (d,), ascending; among equal scores the lower column wins."""
     return np.sort(np.argsort(-scores, kind="stable")[:count])
 
 
@@ -48,19 +39,10 @@ def smoothness(problem: Problem) -> float:
 
 
 def guaranteed_decrease(problem: Problem, gradient: FloatArray) -> FloatArray:
-    """What changing one coefficient alone is sure to gain, g_j^2 / (2 (smoothness ||a_j||^2 + lam)).
+    """What changing one coefficient alone is sure to gain (d,), g_j^2 / (2 (smoothness ||a_j||^2 + lam)).
 
-    Within limits a coefficient that is zero goes as far as they let it.
-
-    Parameters
-    ----------
-    gradient : array (d,)
-        Gradient of P at the current point.
-
-    Returns
-    -------
-    array (d,)
-        By the descent lemma a lower bound on the decrease; 0 for a column that is zero when lam = 0.
+    By the descent lemma a lower bound on the decrease, from the gradient of P (d,); 0 for a column that is zero when
+    lam = 0. Within limits a coefficient that is zero goes as far as they let it.
     """
     objective = problem.objective
     curvature = smoothness(problem) * objective.norms**2 + objective.lam
@@ -86,21 +68,10 @@ def padded(supports: Sequence[Sequence[int]], width: int) -> IntArray:
 
 
 def evaluate(problem: Problem, supports: IntArray, should_stop: Callable[[], bool]) -> tuple[FloatArray, int]:
-    """Objectives of many supports, in batches.
+    """Objectives (m,) of many supports (m, width), padded with -1, in batches; and how many were evaluated.
 
-    Parameters
-    ----------
-    supports : array (m, width) of int
-        One support per row, padded with -1.
-    should_stop : callable
-        Called before each batch but the first.
-
-    Returns
-    -------
-    values : array (m,)
-        inf where the columns are numerically dependent, and for what was not reached.
-    count : int
-        Number of supports evaluated.
+    inf where columns are numerically dependent, and for what was not reached: ``should_stop`` is called before each
+    batch but the first.
     """
     values = np.full(len(supports), np.inf)
     size = _batch_size(problem, supports.shape[1])
@@ -117,3 +88,15 @@ def _batch_size(problem: Problem, width: int) -> int:
     # About ten Newton steps per refit, each forming a weighted Gram matrix from the data.
     work = width**3 + 1 if problem.has(QUADRATIC_LOSS) else 10 * problem.n * (width + 1) ** 2
     return int(np.clip(BATCH_WORK / work, 16, 4096))
+
+
+def perturbed(support: tuple[int, ...], pool: IntArray, k: int, rng: np.random.Generator) -> tuple[int, ...]:
+    """The support with two of its k columns or more, up to half, replaced by random ones of the ``pool``."""
+    size = min(k, pool.size)
+    replaced = int(rng.integers(min(2, size), max(min(2, size), size // 2) + 1))
+    kept = rng.permutation(np.array(support, dtype=np.int64))[: max(0, k - replaced)]
+    included = np.zeros(1 + max((*support, int(pool.max(initial=0)))), dtype=np.bool_)
+    included[list(support)] = True
+    others = pool[~included[pool]]
+    drawn = rng.choice(others, min(k - kept.size, others.size), replace=False)
+    return tuple(np.concatenate([kept, drawn]).tolist())

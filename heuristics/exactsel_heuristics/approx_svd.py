@@ -31,19 +31,10 @@ class ApproximateSvdSelection:
     name: ClassVar[str] = "approx-svd"
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Select up to k columns.
+        """Select up to k columns, deterministically; fewer when UΣ is reproduced already.
 
-        Parameters
-        ----------
-        problem : ColumnSubsetProblem
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-            Fewer than k columns when UΣ is reproduced already. ``path`` holds the columns in the order taken,
-            ``criterion`` the method's own ||UΣ - S S⁺ UΣ||_F² after each step.
+        ``path`` holds the columns in the order taken, ``criterion`` the method's own ||UΣ - S S⁺ UΣ||_F² after each
+        step.
         """
         problem = column_subset(problem, self.name)
         if problem.k == 0 or context.should_stop():

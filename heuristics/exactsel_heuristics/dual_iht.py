@@ -54,23 +54,9 @@ class DualIterativeHardThresholding:
         at_least(self.name, "refit_every", self.refit_every, 1)
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Ascend the dual and refit the supports met.
+        """Ascend the dual and refit the supports met, deterministically.
 
-        Parameters
-        ----------
-        problem : Problem
-            With lam > 0.
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-
-        Raises
-        ------
-        UnsupportedError
-            When lam = 0, or a plug-in loss lacks the functions of its conjugate.
+        :class:`UnsupportedError` when lam = 0, or a plug-in loss lacks the functions of its conjugate.
         """
         problem = regression(problem, self.name)
         _check_applies(problem)

@@ -25,7 +25,7 @@ from exactsel_heuristics._exchange_objectives import (
     padded_rows,
     reconstruction_descents,
 )
-from exactsel_heuristics._perturbing import perturbed
+from exactsel_heuristics._scoring import perturbed
 from exactsel_heuristics._second_order import MOST_COLUMNS, second_order_form
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 from exactsel_heuristics.swap import SwapLocalSearch
@@ -98,24 +98,10 @@ class ExchangeDescent:
         at_least(self.name, "starts", self.starts, 1)
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Descend ``starts`` times, or until the work of ``context`` is done.
+        """Descend ``starts`` times, or until the work of ``context`` is done; never worse than its start.
 
-        Parameters
-        ----------
-        problem : Problem or ColumnSubsetProblem
-        context : Context
-            Everything in it is used.
-
-        Returns
-        -------
-        Proposal
-            Never worse than the start. ``others`` are further supports that no exchange improves.
-
-        Raises
-        ------
-        UnsupportedError
-            For groups of columns; above 2,000 columns for losses other than the quadratic one, and above 4,000 in
-            column subset selection.
+        ``others`` are further supports that no exchange improves. :class:`UnsupportedError` for groups of columns;
+        above 2,000 columns for losses other than the quadratic one, and above 4,000 in column subset selection.
         """
         if problem.has(COEFFICIENTS):
             problem = regression(problem, self.name)

@@ -68,19 +68,7 @@ class ForwardBackward:
             raise InputError(f"steps is {self.steps}, but the path needs k steps to reach k columns; give at least 1.")
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Follow the path and select up to k columns.
-
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-            Fewer than k columns when no further column lowers the objective.
-        """
+        """Follow the path and select up to k columns, deterministically; fewer when no further one helps."""
         problem = regression(problem, self.name)
         small = problem.n * problem.d**2 <= ROTATED and not problem.objective.on_demand
         if problem.has(CLOSED_FORM) and problem.n > problem.d + 1 and small:

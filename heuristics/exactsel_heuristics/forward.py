@@ -58,19 +58,9 @@ class ForwardSelection:
         at_least(self.name, "exhaustive", self.exhaustive, 0)
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Select up to k columns, or groups.
+        """Select up to k columns, or groups, deterministically; fewer when no further one helps.
 
-        Parameters
-        ----------
-        problem : Problem
-            With groups every group is tried by a refit in every step.
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-            Fewer than k columns when no further column lowers the objective.
+        With groups every group is tried by a refit in every step.
         """
         if is_regression(problem) and not problem.has(PLAIN_REGRESSION):
             shortlist = Shortlist(self.shortlist, self.exhaustive)

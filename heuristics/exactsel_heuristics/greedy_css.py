@@ -32,19 +32,9 @@ class GreedyColumnSelection:
     name: ClassVar[str] = "greedy-css"
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Select up to k columns.
+        """Select up to k columns, deterministically; fewer when no further one lowers the objective.
 
-        Parameters
-        ----------
-        problem : ColumnSubsetProblem
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-            Fewer than k columns when no further column lowers the objective. ``path`` holds the columns in the order
-            taken, ``criterion`` the objective after each step.
+        ``path`` holds the columns in the order taken, ``criterion`` the objective after each step.
         """
         problem = column_subset(problem, self.name)
         if problem.k == 0 or context.should_stop():
@@ -55,17 +45,7 @@ class GreedyColumnSelection:
 def greedy_path(projection: Projection, problem: ColumnSubsetProblem, context: Context) -> Proposal:
     """Add the column of largest gain, up to k columns, while there is a gain.
 
-    Parameters
-    ----------
-    projection : Projection
-        With no column chosen; changed in place.
-    problem : ColumnSubsetProblem
-    context : Context
-
-    Returns
-    -------
-    Proposal
-        ``criterion`` is the value of the projection after each step.
+    The ``projection`` is changed in place; ``criterion`` is its value after each step.
     """
     decrease, evaluations = smallest_decrease(problem), 0
     criterion: list[float] = []

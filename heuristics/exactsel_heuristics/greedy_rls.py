@@ -13,9 +13,12 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.design import SparseColumns
 from exactsel.problem.mapped_columns import MappedColumns
 from exactsel.types import FloatArray, IntArray
-from exactsel_heuristics._greedy_rls_mapped import MappedLeaveOneOutSelection
 from exactsel_heuristics._greedy_rls_selection import LeaveOneOutSelection
-from exactsel_heuristics._greedy_rls_sparse import OnDemandSelection, SparseLeaveOneOutSelection
+from exactsel_heuristics._greedy_rls_sparse import (
+    MappedLeaveOneOutSelection,
+    OnDemandSelection,
+    SparseLeaveOneOutSelection,
+)
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
@@ -76,25 +79,11 @@ class GreedyRegularizedLeastSquares:
             _check_lam(self.lam)
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Select up to k columns.
+        """Select up to k columns, deterministically.
 
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic. Where ``work`` is limited, other ridge weights
-            are tried at random, and the best support of all is the answer.
-
-        Returns
-        -------
-        Proposal
-            With the columns in the order of selection (``path``) and the sum of leave-one-out losses after each step
-            (``criterion``).
-
-        Raises
-        ------
-        UnsupportedError
-            For column subset selection, and for the zero-one criterion when y is not -1 and +1.
+        Where ``work`` is limited, other ridge weights are tried at random, and the best support of all is the answer.
+        ``path`` holds the columns in the order taken, ``criterion`` the sum of leave-one-out losses after each step.
+        :class:`UnsupportedError` for column subset selection, and for the zero-one criterion when y is not -1 and +1.
         """
         problem = regression(problem, self.name)
         labels = self.criterion == "zero-one"

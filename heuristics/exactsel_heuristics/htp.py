@@ -52,18 +52,7 @@ class HardThresholdingPursuit:
             raise InputError(f"lengthen is {self.lengthen:g}, but the step must grow; give a factor above 1.")
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Iterate until the support repeats with the longest step.
-
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-        """
+        """Iterate until the support repeats with the longest step, deterministically."""
         served = with_coefficients(problem, self.name)
         objective = served.objective
         lam = objective.lam

@@ -71,19 +71,7 @@ class IterativeHardThresholding:
             )
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Iterate until the point stands still.
-
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-            No support is evaluated on the way.
-        """
+        """Iterate until the point stands still, deterministically; no support is evaluated on the way."""
         served = with_coefficients(problem, self.name)
         objective, point = served.objective, np.zeros(served.d)
         for _ in range(self.max_steps):

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from exactsel_heuristics._island_legs import Leg, LegProcesses, in_turn
-from exactsel_heuristics._pareto_portions import portion_of
 from exactsel_heuristics._pareto_search import Curve, Outcome, Supports, best_feasible, check_options
-from exactsel_heuristics._pareto_tasks import regression_task
+from exactsel_heuristics._pareto_tasks import portion_of, regression_task
 from exactsel_heuristics.base import Context, Proposal, regression
 
 if TYPE_CHECKING:
@@ -72,19 +71,10 @@ class IslandsOfParetoOptimization:
         )  # fmt: skip
 
     def run(self, problem: Problem, context: Context) -> Proposal:
-        """Search for ``iterations`` iterations on every island.
+        """Search for ``iterations`` iterations on every island; the curve is as if the islands took turns.
 
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            ``seed``, ``should_stop`` and ``threads`` (for ``processors``) are used; where its ``work`` is limited,
-            iterations end with that, all islands begin with its supports, and nothing is left to other processes.
-
-        Returns
-        -------
-        Proposal
-            With its anytime curve, as if the islands took turns; the empty support when stopped at once.
+        Where the context's ``work`` is limited, iterations end with that, all islands begin with its supports, and
+        nothing is left to other processes.
         """
         problem = regression(problem, self.name)
         if problem.k == 0:

@@ -50,24 +50,10 @@ class IterativeColumnSelection:
                 raise InputError(f"{label} of 'iterative-css' is {getattr(self, label)}; give 1 or more.")
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Search ``restarts`` times.
+        """Search ``restarts`` times, the first time from ``context.start``; never worse than that.
 
-        Parameters
-        ----------
-        problem : ColumnSubsetProblem
-        context : Context
-            ``seed``, ``start`` and ``should_stop`` are used.
-
-        Returns
-        -------
-        Proposal
-            No exchange of one column lowers its objective, unless the search was cut short. Never worse than the
-            start.
-
-        Raises
-        ------
-        InputError
-            When the start has more than k columns, or a column the problem does not have.
+        No exchange of one column lowers the objective, unless the search was cut short. :class:`InputError` when the
+        start has more than k columns, or a column the problem does not have.
         """
         problem = column_subset(problem, self.name)
         start = _checked_start(problem, context)

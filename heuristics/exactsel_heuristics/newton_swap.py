@@ -45,23 +45,10 @@ class NewtonSwap:
         at_least(self.name, "max_steps", self.max_steps, 1)
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Select up to k columns.
+        """Select up to k columns, deterministically.
 
-        Parameters
-        ----------
-        problem : Problem
-            For quadratic loss this is forward selection followed by exchanges.
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-
-        Raises
-        ------
-        UnsupportedError
-            Above 2,000 columns, for other losses than the quadratic one.
+        For quadratic loss this is forward selection followed by exchanges. :class:`UnsupportedError` above 2,000
+        columns, for other losses than the quadratic one.
         """
         problem = regression(problem, self.name)
         with one_thread():  # many small products, on which threads of BLAS only get in each other's way

@@ -40,19 +40,7 @@ class OrthogonalMatchingPursuit:
     scaled: bool = False
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Select up to k columns.
-
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-            Fewer than k columns when the gradient vanishes on all others.
-        """
+        """Select up to k columns, deterministically; fewer when the gradient vanishes on all others."""
         served = with_coefficients(problem, self.name)
         objective = served.objective
         norms = np.where(objective.norms > 0.0, objective.norms, 1.0)

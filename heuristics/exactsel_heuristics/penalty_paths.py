@@ -48,35 +48,14 @@ class _Path:
             raise InputError(f"halvings is {self.halvings}, but it is a count; give 0 or more.")
 
     def slope(self, magnitudes: FloatArray, level: float) -> FloatArray:
-        """Derivative of the penalty at some magnitudes.
-
-        Parameters
-        ----------
-        magnitudes : array (d,)
-            Absolute values of coefficients.
-        level : float
-            The penalty's derivative at 0.
-
-        Returns
-        -------
-        array (d,)
-        """
+        """The penalty's derivative at absolute values of coefficients (d,); ``level`` is its derivative at 0."""
         raise NotImplementedError
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Follow the path and return its last support of at most k columns.
+        """Follow the path, deterministically, and return its last support of at most k columns.
 
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            Only ``should_stop`` is used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-            Fewer than k columns where several coefficients become non-zero at once, or k is not reached before the
-            end of the path. No support is evaluated on the way.
+        These are fewer than k where several coefficients become non-zero at once, or k is not reached before the end of
+        the path. No support is evaluated on the way.
         """
         problem = regression(problem, self.name)
         solver = WeightedLasso.of(problem)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from exactsel_heuristics._pareto_portions import portion_of
 from exactsel_heuristics._pareto_search import check_options, run_synchronously
-from exactsel_heuristics._pareto_tasks import column_subset_task
+from exactsel_heuristics._pareto_tasks import column_subset_task, portion_of
 from exactsel_heuristics.base import Context, Proposal, column_subset
 
 if TYPE_CHECKING:
@@ -44,19 +43,9 @@ class ParetoColumnSelection:
         check_options(self.name, self.iterations)
 
     def run(self, problem: ColumnSubsetProblem, context: Context) -> Proposal:
-        """Search for ``iterations`` iterations.
+        """Search for ``iterations`` iterations; the empty selection when stopped at once.
 
-        Parameters
-        ----------
-        problem : ColumnSubsetProblem
-        context : Context
-            ``seed`` and ``should_stop`` are used; where its ``work`` is limited, iterations end with that, and the
-            archive begins with its supports.
-
-        Returns
-        -------
-        Proposal
-            With its anytime curve; the empty selection when stopped at once.
+        Where the context's ``work`` is limited, iterations end with that, and the archive begins with its supports.
         """
         problem = column_subset(problem, self.name)
         task = column_subset_task(problem)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from exactsel_heuristics._pareto_portions import portion_of
 from exactsel_heuristics._pareto_search import check_isolation, check_options, run_synchronously
-from exactsel_heuristics._pareto_tasks import regression_task
+from exactsel_heuristics._pareto_tasks import portion_of, regression_task
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
@@ -50,19 +49,9 @@ class ParetoOptimization:
         check_isolation(self.isolation)
 
     def run(self, problem: Problem, context: Context) -> Proposal:
-        """Search for ``iterations`` iterations.
+        """Search for ``iterations`` iterations; the empty support when stopped at once.
 
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            ``seed`` and ``should_stop`` are used; where its ``work`` is limited, iterations end with that, and the
-            archive begins with its supports.
-
-        Returns
-        -------
-        Proposal
-            With its anytime curve; the empty support when stopped at once.
+        Where the context's ``work`` is limited, iterations end with that, and the archive begins with its supports.
         """
         problem = with_coefficients(problem, self.name)
         task = regression_task(problem)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from exactsel.errors import InputError
-from exactsel_heuristics._pareto_portions import portion_of
 from exactsel_heuristics._pareto_search import (
     check_batch,
     check_isolation,
@@ -14,7 +13,7 @@ from exactsel_heuristics._pareto_search import (
     run_synchronously,
     run_without_waiting,
 )
-from exactsel_heuristics._pareto_tasks import regression_task
+from exactsel_heuristics._pareto_tasks import portion_of, regression_task
 from exactsel_heuristics.base import Context, Proposal, with_coefficients
 
 if TYPE_CHECKING:
@@ -75,19 +74,7 @@ class ParallelParetoOptimization:
         check_isolation(self.isolation)
 
     def run(self, problem: Problem, context: Context) -> Proposal:
-        """Search for ``iterations`` iterations.
-
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            ``seed`` and ``should_stop`` are used.
-
-        Returns
-        -------
-        Proposal
-            With its anytime curve; ``evaluations`` is iterations times processors.
-        """
+        """Search for ``iterations`` iterations; ``evaluations`` is iterations times processors."""
         problem = with_coefficients(problem, self.name)
         task = regression_task(problem)
         iterations, given = portion_of(task, context, self.iterations, self.processors)
@@ -134,19 +121,7 @@ class AsynchronousParetoOptimization:
         check_isolation(self.isolation)
 
     def run(self, problem: Problem, context: Context) -> Proposal:
-        """Search for ``iterations`` iterations.
-
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            ``seed`` and ``should_stop`` are used.
-
-        Returns
-        -------
-        Proposal
-            With its anytime curve.
-        """
+        """Search for ``iterations`` iterations."""
         problem = with_coefficients(problem, self.name)
         return run_without_waiting(
             regression_task(problem), context, iterations=self.iterations, threads=self.threads,

@@ -53,19 +53,10 @@ class RecursiveFeatureElimination:
             )
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Delete all but k columns.
+        """Delete all but k columns, deterministically.
 
-        Parameters
-        ----------
-        problem : Problem
-        context : Context
-            Only ``should_stop`` is used. When stopped early, the k columns of largest weight in the last fit are the
-            answer; before the first fit those a single coefficient of which would gain most, and none after an
-            immediate stop.
-
-        Returns
-        -------
-        Proposal
+        When stopped early, the k columns of largest weight in the last fit are the answer; before the first fit those a
+        single coefficient of which would gain most, and none after an immediate stop.
         """
         problem = regression(problem, self.name)
         if problem.k == 0 or context.should_stop():

@@ -14,9 +14,8 @@ from exactsel.problem.capabilities import PLAIN_REGRESSION, QUADRATIC_LOSS
 from exactsel.problem.interface import is_regression
 from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics._elimination import Elimination
-from exactsel_heuristics._perturbing import perturbed
 from exactsel_heuristics._refitting import CALL_WORK, FIT_WORK, KEPT, Shortlist, swap_by_refits
-from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, smallest_decrease
+from exactsel_heuristics._scoring import evaluate, guaranteed_decrease, largest, padded, perturbed, smallest_decrease
 from exactsel_heuristics.base import Context, Proposal, at_least, regression
 from exactsel_heuristics.forward import ForwardSelection
 
@@ -83,24 +82,10 @@ class SwapLocalSearch:
         at_least(self.name, "max_passes", self.max_passes, 0)
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Improve ``context.start``, or the result of forward selection when there is none.
+        """Improve ``context.start``, or the result of forward selection when there is none; never worse.
 
-        Parameters
-        ----------
-        problem : Problem
-            With groups every exchange of one group for another is tried by a refit in every pass.
-        context : Context
-            ``start`` and ``should_stop`` are used; the method is deterministic.
-
-        Returns
-        -------
-        Proposal
-            Never worse than the start.
-
-        Raises
-        ------
-        InputError
-            When the start has more than k columns, or a column the problem does not have.
+        With groups every exchange of one group for another is tried by a refit in every pass. :class:`InputError` when
+        the start has more than k columns, or a column the problem does not have.
         """
         if is_regression(problem) and not problem.has(PLAIN_REGRESSION):
             if context.start is not None:
@@ -178,21 +163,10 @@ class SwapLocalSearch:
 
 
 def quadratic_neighbours(problem: Problem, support: tuple[int, ...], value: float) -> Neighbours:
-    """The most promising moves from a support under quadratic loss, all moves scored in closed form.
+    """The most promising moves from a support of this objective, under quadratic loss; all are scored in closed form.
 
-    Columns of the support that depend on earlier ones are removed first; that frees places for additions.
-
-    Parameters
-    ----------
-    problem : Problem
-    support : tuple of int
-    value : float
-        The objective on ``support``.
-
-    Returns
-    -------
-    Neighbours
-        At most :data:`CONFIRMATIONS` supports.
+    At most :data:`CONFIRMATIONS` are returned. Columns of the support that depend on earlier ones are removed first;
+    that frees places for additions.
     """
     elimination = Elimination(problem, support)
     kept = elimination.columns

@@ -59,18 +59,7 @@ class TwoStageColumnSelection:
             raise InputError(f"the repeats of 'two-stage' are {self.repeats}, but it must run at least once; give 1.")
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
-        """Select k columns, or as many as A has independent ones.
-
-        Parameters
-        ----------
-        problem : ColumnSubsetProblem
-        context : Context
-            ``seed`` and ``should_stop`` are used.
-
-        Returns
-        -------
-        Proposal
-        """
+        """Select k columns, or as many as A has independent ones."""
         problem = column_subset(problem, self.name)
         if problem.k == 0 or context.should_stop():
             return Proposal.of((), 0)
@@ -91,17 +80,9 @@ class TwoStageColumnSelection:
 
 
 def sampling_distribution(problem: ColumnSubsetProblem, leading: SingularVectors) -> FloatArray:
-    """The probabilities p (d,) of the random stage; zeros for a zero matrix.
+    """The probabilities p (d,) of the random stage, which sum to 1; zeros for a zero matrix.
 
-    Parameters
-    ----------
-    problem : ColumnSubsetProblem
-    leading : SingularVectors
-
-    Returns
-    -------
-    array (d,)
-        Sums to 1. Half leverage, half share in A - A_k; leverage alone where k reaches the rank of A.
+    Half leverage, half share in A - A_k; leverage alone where k reaches the rank of A.
     """
     leverage = squared_lengths(leading.right) / max(leading.values.size, 1)
     if leading.complete:

@@ -16,7 +16,7 @@ from exactsel.errors import UnsupportedError
 from exactsel.start.heuristic import Context
 from exactsel.testing.cases import awkward_problems
 from exactsel_heuristics import _exchange_objectives as objectives
-from exactsel_heuristics._perturbing import perturbed
+from exactsel_heuristics._scoring import perturbed
 from exactsel_heuristics.exchange import ExchangeDescent
 
 SLACK = 1e-7

@@ -10,8 +10,7 @@ from samples import sample
 from exactsel import ColumnSubsetProblem, Problem
 from exactsel.problem.boxed import with_bounds
 from exactsel_heuristics import Context
-from exactsel_heuristics._pareto_portions import ENTERING, LARGER, portion_of
-from exactsel_heuristics._pareto_tasks import regression_task
+from exactsel_heuristics._pareto_tasks import ENTERING, LARGER, portion_of, regression_task
 from exactsel_heuristics.pocss import ParetoColumnSelection
 from exactsel_heuristics.poss import ParetoOptimization
 from exactsel_heuristics.pposs import ParallelParetoOptimization

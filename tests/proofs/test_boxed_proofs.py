@@ -23,9 +23,9 @@ from exactsel.proofs.instance import instance_of
 from exactsel.solving.claim import established
 from exactsel_certificates import __main__ as first
 from exactsel_certificates import standalone
-from exactsel_certificates.bounds_text import read_box
 from exactsel_certificates.boxes import gain, gains_above
 from exactsel_certificates.checking import problem_hash
+from exactsel_certificates.coefficient_text import read_box
 from exactsel_certificates.container import CLOSE, FIRST_POINT, USE, parse_proof
 from exactsel_certificates.exact import ExactBounds
 from exactsel_certificates.formula import Box, Instance

@@ -20,10 +20,9 @@ from exactsel.proofs.writer import instance_of
 from exactsel_certificates.__main__ import main
 from exactsel_certificates.archive import read_archive
 from exactsel_certificates.checking import problem_hash, verify
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import ARRAYS, CLOSE, MalformedError, Proof, parse_proof, read_proof
 from exactsel_certificates.domain import OutsideError, admitted
-from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import ColumnInstance, Instance
 
 A = np.array([[1.0, 2.0], [0.5, -1.0], [3.0, 1.0]])
 Y = np.array([1.0, -1.0, 1.0])

@@ -395,4 +395,4 @@ def test_the_search_implies_the_same():
         twin = HierarchyRule(hierarchy, k).implied(state, range(len(state)))
         assert (None if found is None else found.tolist()) == (None if twin is None else [known[s] for s in twin])
         if hierarchy.parents:
-            assert searched.entry() == {"hierarchy": json.loads(json.dumps(hierarchy._asdict()))}
+            assert searched.entry() == {"hierarchy": json.loads(json.dumps(hierarchy.entry()))}

@@ -10,11 +10,11 @@ from hand_written import strong_file
 from tiny_problems import Case, optimum
 
 from exactsel_certificates.__main__ import main
+from exactsel_certificates.constraint import meant
 from exactsel_certificates.hierarchy import Hierarchy, read
 from exactsel_certificates.standalone.__main__ import main as second
 from exactsel_certificates.standalone.hierarchy import read as relations
-from exactsel_certificates.standalone.unit_names import Unclear
-from exactsel_certificates.unit_names import meant
+from exactsel_certificates.standalone.values import Unclear
 
 NAMES = ["a", "b", "a:b", "c d", "2", "e"]
 

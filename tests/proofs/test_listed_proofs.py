@@ -24,10 +24,9 @@ from exactsel_certificates.formula import objective
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.levels import find_levels
 from exactsel_certificates.losses import loss_of
-from exactsel_certificates.minorant import minorant
+from exactsel_certificates.minorant import curvatures, minorant, values_and_slopes
 from exactsel_certificates.minorant_regions import BelowMinorant, MinorantRegions
 from exactsel_certificates.points import Points
-from exactsel_certificates.row_curvature import curvatures, values_and_slopes
 from exactsel_certificates.standalone import LOSSES, Beyond, Malformed, check
 from exactsel_certificates.standalone import estimate as second_estimate
 from exactsel_certificates.walk import BY_COUNTING, FREE, IN, OUT, Leaves

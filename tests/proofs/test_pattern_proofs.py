@@ -16,8 +16,8 @@ from exactsel_certificates.container import CLOSE, COUNTED, FIRST_POINT, MINORAN
 from exactsel_certificates.formula import Instance
 from exactsel_certificates.patterns import patterns_of
 from exactsel_certificates.standalone import patterns as second_patterns
+from exactsel_certificates.standalone.algebra import UNIT
 from exactsel_certificates.standalone.losses.logistic import Logarithms
-from exactsel_certificates.standalone.rows import UNIT
 from exactsel_certificates.standalone.work import TooMuch
 
 RESTRICTED = ("", *(kind for kind in KINDS if "groups" not in kind))

@@ -15,10 +15,9 @@ from samples import examples
 
 from exactsel_certificates import standalone
 from exactsel_certificates.checking import problem_hash
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import EIGENVALUES, FIT, USE, parse_proof
 from exactsel_certificates.exact import ExactBounds, float_above, float_below, root_above, root_below
-from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import ColumnInstance, Instance
 from exactsel_certificates.rigorous import RigorousBounds, leaves_convex, model_objective
 from exactsel_certificates.scaled import scaled
 

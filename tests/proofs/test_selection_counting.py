@@ -11,8 +11,8 @@ from samples import many
 from tiny_problems import Case
 
 from exactsel_certificates.checking import verify
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import parse_proof
+from exactsel_certificates.formula import ColumnInstance
 from exactsel_certificates.selection_counting import SelectionCounting
 from exactsel_certificates.selections import SelectionBounds
 from exactsel_certificates.standalone.checking import check

@@ -7,12 +7,11 @@ from fractions import Fraction as F
 
 import pytest
 
-from exactsel_certificates.standalone.leaf_regions import LeafRegions
 from exactsel_certificates.standalone.limits import sizes
 from exactsel_certificates.standalone.losses import LOSSES, Loss
 from exactsel_certificates.standalone.losses.base import OFF
 from exactsel_certificates.standalone.minorant import below_minorant
-from exactsel_certificates.standalone.patterns import Patterns
+from exactsel_certificates.standalone.patterns import LeafRegions, Patterns
 from exactsel_certificates.standalone.regression import Regression
 from exactsel_certificates.standalone.values import Outside
 

@@ -22,7 +22,7 @@ from exactsel.nodes.regions import as_region
 from exactsel.nodes.subtree import moves_of, walked
 from exactsel.proofs.recheck import Recheck
 from exactsel.search.events import SubtreeClosed
-from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import ColumnInstance
 from exactsel_dev.reference.columns import selection_objective
 from exactsel_dev.reference.subtree import retrace
 

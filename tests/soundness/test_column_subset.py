@@ -22,7 +22,7 @@ from exactsel.bounds.eigenvalue import EigenvalueBound
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.kernels.node import FREE, IN, OUT, SOLVED
 from exactsel.solving.solver import Search
-from exactsel_certificates.columns import ColumnInstance
+from exactsel_certificates.formula import ColumnInstance
 from exactsel_dev.reference.columns import eigenvalue_bound, selection_objective
 
 TINY = 1e-9

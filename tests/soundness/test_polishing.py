@@ -18,11 +18,10 @@ from samples import examples
 from exactsel import Problem, solve, verify
 from exactsel.errors import UnsupportedError
 from exactsel.solving import claim
-from exactsel_certificates.columns import ColumnInstance
 from exactsel_certificates.container import read_proof
 from exactsel_certificates.exact import RADIUS, ExactBounds, root_above
 from exactsel_certificates.exact_selections import ExactSelections
-from exactsel_certificates.formula import Instance
+from exactsel_certificates.formula import ColumnInstance, Instance
 from exactsel_certificates.polishing import Polisher, shortened, solved
 from exactsel_certificates.rigorous import RigorousBounds, leaves_convex, model_objective
 from exactsel_certificates.scaled import scaled

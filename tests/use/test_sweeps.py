@@ -25,7 +25,7 @@ from exactsel.studies.sweeps import plan, sweep
 from exactsel.studies.sweeps import run as running
 from exactsel.studies.sweeps import store as storing
 from exactsel.studies.sweeps.store import Store
-from exactsel.studies.sweeps.table import COLUMNS, OF_TIME, table_bytes
+from exactsel.studies.sweeps.table import COLUMNS, table_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for a process's children")
@@ -47,7 +47,7 @@ def config(**table):
 
 
 def plain(rows):
-    return [{name: value for name, value in row.items() if name not in OF_TIME} for row in rows]
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
 
 
 def noted(store):

@@ -106,7 +106,7 @@ class Loss(ABC):
         return None
 
     def curvature_on(self, z: FloatArray, y: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Curvatures that hold on [low, high] from z (row_curvature.py), rounded downwards; for minorants."""
+        """Curvatures that hold on [low, high] from z (minorant.py), rounded downwards; for minorants."""
         return np.zeros(z.shape)
 
     def steepness(self, y: FloatArray, weights: FloatArray | None, cost: float, eta: float) -> float:

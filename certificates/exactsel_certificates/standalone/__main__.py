@@ -39,7 +39,7 @@ from .equalities import implied, written
 from .estimate import Asked
 from .file import Malformed
 from .sparse import Sparse, read_sparse
-from .unit_names import Unclear
+from .values import Unclear
 from .work import Beyond, TooMuch
 
 LIMITS = ("bounds", "nonnegative", "max_coef")

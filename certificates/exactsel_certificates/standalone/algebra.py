@@ -1,15 +1,25 @@
-"""Exact linear algebra, for the second checker."""
+"""Exact linear algebra, digits of logarithms, and weights of rows with an intercept, for the second checker."""
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
+from decimal import Context, Decimal
 from fractions import Fraction as F
 
 from .work import tally
 
 Matrix = list[list[F]]
 Whole = list[list[int]]
+
+DIGITS = Context(prec=50)
+
+BITS = 200
+"""Binary digits of improved points, and of slopes at them."""
+
+UNIT = 2**80
+"""Of logarithms as whole numbers."""
 
 
 def whole(M: Matrix) -> Whole:
@@ -104,3 +114,18 @@ def dot(a: list[F], b: list[F]) -> F:
     tally(1 + len(a), common.bit_length())
     tops = (x.numerator * y.numerator * (common // q) for x, y, q in zip(a, b, bottoms, strict=True))
     return F(sum(tops), common)
+
+
+def decimal(value: F) -> Decimal:
+    """A fraction in the digits of the context."""
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def shares(slopes: Sequence[F], weights: Sequence[F]) -> list[F]:
+    """What each slope is multiplied by: its weight and, for those that outweigh the others, what makes the sum zero."""
+    plus = sum((w * g for w, g in zip(weights, slopes, strict=True) if g > 0), F(0))
+    minus = -sum((w * g for w, g in zip(weights, slopes, strict=True) if g < 0), F(0))
+    if plus == 0 or minus == 0:
+        return [F(0)] * len(slopes)
+    rising, falling = min(F(1), minus / plus), min(F(1), plus / minus)
+    return [w * (rising if g > 0 else falling) for w, g in zip(weights, slopes, strict=True)]

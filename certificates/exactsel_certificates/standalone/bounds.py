@@ -6,8 +6,7 @@ import csv
 import math
 from collections.abc import Sequence
 
-from .unit_names import Unclear
-from .values import Outside, listed
+from .values import Outside, Unclear, listed
 
 FREE = (float("-inf"), float("inf"))
 

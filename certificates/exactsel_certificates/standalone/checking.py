@@ -21,11 +21,10 @@ from .demands import Demands
 from .domain import Problem, problem_of
 from .estimate import Asked, Most, asked, default_limits
 from .file import BY_COUNTING, FIRST_LIKE, FIRST_STRONG, FLAGS, point, read, regions, split
-from .leaf_regions import LEAF, LeafRegions
 from .limits import sizes, sizes_in_bounds, sizes_in_scope
 from .minorant import below_minorant
 from .near import DISTANCES, NearColumns
-from .patterns import Patterns
+from .patterns import LEAF, LeafRegions, Patterns
 from .polishing import improved
 from .regression import Bound, Regression
 from .screened import Stated, as_table, is_screened, mismatch_of_screened, on_active, stated, work_of

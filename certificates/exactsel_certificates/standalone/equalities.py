@@ -13,8 +13,7 @@ from fractions import Fraction as F
 from typing import Any, NamedTuple
 
 from .bounds import column_called
-from .unit_names import Unclear
-from .values import LARGEST, SMALLEST, Outside
+from .values import LARGEST, SMALLEST, Outside, Unclear
 
 TOLERANCE = F(1, 10**12)
 """An equality holds up to this part of the sizes of its terms and of its right-hand side."""

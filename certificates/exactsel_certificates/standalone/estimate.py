@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from .domain import Problem
 from .file import BY_COUNTING, regions
-from .leaf_regions import LEAF, MOST_PLACES, of_leaves
-from .patterns import ROWS_A_DIGIT
+from .patterns import LEAF, MOST_PLACES, ROWS_A_DIGIT, of_leaves
 from .selections import STEPS
 from .work import combinations_of
 

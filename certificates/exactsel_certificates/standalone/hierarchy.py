@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .demands import Demands, Region
-from .unit_names import Unclear, number_of, said, units_of
-from .values import Outside, choice, listed, refuse
+from .values import Outside, Unclear, choice, listed, number_of, refuse, said, units_of
 
 KINDS = ("strong", "weak")
 

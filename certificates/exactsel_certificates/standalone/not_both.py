@@ -7,8 +7,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from .demands import Demands, Region
-from .unit_names import Unclear, number_of, said, units_of
-from .values import Outside, choice, listed
+from .values import Outside, Unclear, choice, listed, number_of, said, units_of
 
 
 class NotBoth(Demands):

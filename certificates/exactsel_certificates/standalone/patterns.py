@@ -12,12 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction as F
 from itertools import combinations, product
 
-from .algebra import as_float, solve
+from .algebra import UNIT, as_float, solve
 from .demands import Demands
 from .polishing import improved
 from .regression import Regression
-from .rows import UNIT
 from .work import tally
+
+LEAF = ~1
+"""The witness of regions closed this way."""
+
+MOST_PLACES = 2
 
 HEAVIEST = 2**40
 """With more weight in all f would need more digits."""
@@ -31,19 +35,43 @@ Split = tuple[int, int]
 """The rows of one pattern with the label -1, and with +1."""
 
 
-class Patterns:
-    """Bound to one problem and one level."""
+class OwnFits:
+    """Sets of columns that are tested by a fit of their own, each once; bound to one problem and one level."""
+
+    def __init__(self, r: Regression, level: F) -> None:
+        self.r, self.level = r, level
+        self.closed: dict[frozenset[int], bool] = {}
+
+    def closed_by_fit(self, T: frozenset[int]) -> bool:
+        """Whether the bound at about the best model on some columns is no smaller than the level."""
+        if T not in self.closed:
+            self.closed[T] = self._closed_by_fit(T)
+        return self.closed[T]
+
+    def _closed_by_fit(self, T: frozenset[int]) -> bool:
+        tally(len(self.r.y) * (2 + len(T)))
+        r, everything = alone(self.r, sorted(T)), set(range(len(T)))
+        x = {j: F(v) for j, v in enumerate(best(r))}
+        if r.objective(x) < self.level:  # there is a model below it
+            return False
+        if r.least(everything, set(), r.sloped(r.slopes(x))) >= self.level:
+            return True
+        return not r.sizes and improved(r, everything, set(), x, [], self.level) >= self.level
+
+
+class Patterns(OwnFits):
+    """Regions closed by the covariate patterns of their sets of columns."""
 
     def __init__(self, r: Regression, level: F, demands: Demands | None = None) -> None:
         """``demands`` say which sets of columns may be chosen, where not all may."""
-        self.r, self.level, self.demands = r, level, demands
+        super().__init__(r, level)
+        self.demands = demands
         self.usable = r.loss.pattern_logs is not None and r.lam > 0 and all(len(group) == 1 for group in r.groups)
         self.usable &= r.loss.by_leaves and all(w.denominator == 1 for w in r.weights) and r.weight <= HEAVIEST
         self.top = math.floor(level * UNIT) + 1
         self.f, self.many = {} if r.loss.pattern_logs is None else r.loss.pattern_logs, 1 + len(r.y) / ROWS_A_DIGIT
         self.planes = planes([int(w) for w in r.weights]) if self.usable else []
         self.bits: dict[int, int | None] = {}
-        self.closed: dict[frozenset[int], bool] = {}
 
     def counted(self, S: set[int], C: set[int]) -> bool:
         """Whether no model of the region (S, C) costs less than the level."""
@@ -62,7 +90,7 @@ class Patterns:
             # One by one: the first that a model below the level is on ends it.
             for chosen in cheap:
                 for more in filled([kinds[c][1] for c in chosen], constant, slots):
-                    if not all(self.closes(T) for T in self.allowed(S, more)):
+                    if not all(self.closed_by_fit(T) for T in self.allowed(S, more)):
                         return False
                 found.add(tuple(chosen))
             if size == 0 or (not constant and all(len(columns) == 1 for _, columns in kinds)):
@@ -159,24 +187,6 @@ class Patterns:
             else:
                 yield frozenset(included | left)
 
-    def closes(self, T: frozenset[int]) -> bool:
-        """Whether no model on some columns costs less than the level: the bound at about the best of them."""
-        if T not in self.closed:
-            self.closed[T] = closed_by_fit(self.r, T, self.level)
-        return self.closed[T]
-
-
-def closed_by_fit(whole: Regression, T: frozenset[int], level: F) -> bool:
-    """Whether the bound at about the best model on some columns is no smaller than the level."""
-    tally(len(whole.y) * (2 + len(T)))
-    r, everything = alone(whole, sorted(T)), set(range(len(T)))
-    x = {j: F(v) for j, v in enumerate(best(r))}
-    if r.objective(x) < level:  # there is a model below it
-        return False
-    if r.least(everything, set(), r.sloped(r.slopes(x))) >= level:
-        return True
-    return not r.sizes and improved(r, everything, set(), x, [], level) >= level
-
 
 def halves(minus: int, plus: int, rows: int) -> tuple[Split, Split]:
     """What a column makes of a pattern."""
@@ -266,3 +276,24 @@ def best(r: Regression) -> list[float]:
         if length <= 1e-12 or gained <= 1e-15 * before:
             break
     return x[:m]
+
+
+class LeafRegions(OwnFits):
+    """The leaf test, for any last one or two columns.
+
+    The first checker bounds most sets beside the fit on the others; here each has a fit of its own.
+    """
+
+    def closes(self, S: set[int], C: set[int]) -> bool:
+        """Whether no model on S and as many columns of C as there are places is below the level."""
+        slots = min(max(0, self.r.k - len(S)), len(C))
+        usable = self.r.loss.by_leaves and (self.r.lam or self.r.sizes)
+        if not usable or slots > MOST_PLACES or len(self.r.groups) < len(self.r.columns):
+            return False
+        sets = combinations(sorted(C), slots)
+        return all(self.closed_by_fit(frozenset(S.union(more))) for more in sets)
+
+
+def of_leaves(n: int, columns: int) -> float:
+    """What a fit on so many columns of n rows takes."""
+    return n * (30.0 + 2.0 * (columns + 2) ** 2)

@@ -10,9 +10,8 @@ from __future__ import annotations
 from fractions import Fraction as F
 from typing import NamedTuple
 
-from .algebra import Matrix, dot, near, root, solve
+from .algebra import BITS, Matrix, dot, near, root, solve
 from .regression import Regression
-from .rows import BITS
 from .work import tally
 
 STEPS = 16

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from fractions import Fraction as F
 
-from .algebra import Matrix, dot, inverse_root, near, root, solve
+from .algebra import Matrix, dot, inverse_root, near, root, shares, solve
 from .losses import Loss
-from .rows import shares
 from .work import tally
 
 RADIUS = 10**6

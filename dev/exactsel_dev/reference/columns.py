@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exactsel_certificates.columns import ColumnInstance, FloatArray
+from exactsel_certificates.formula import ColumnInstance, FloatArray
 
 NEGLIGIBLE = 1e-9
 """Directions of unit columns with a singular value below this are rounding."""

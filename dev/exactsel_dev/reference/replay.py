@@ -12,8 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from exactsel_certificates.boxes import outlier
-from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.formula import FloatArray, Instance, objective
+from exactsel_certificates.formula import ColumnInstance, FloatArray, Instance, objective
 from exactsel_dev.reference.bounds import (
     bound_at_model,
     curved_bound,

@@ -24,8 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactsel_certificates.columns import ColumnInstance
-from exactsel_certificates.formula import FloatArray, Instance
+from exactsel_certificates.formula import ColumnInstance, FloatArray, Instance
 from exactsel_dev.reference.bounds import curved_bound, fit_bound, least_squares
 from exactsel_dev.reference.columns import eigenvalue_bound, selection_objective
 from exactsel_dev.reference.hierarchy import respects

@@ -20,9 +20,6 @@ COLUMNS: dict[str, type] = {
 }  # fmt: skip
 """Names and types; what is not known is empty."""
 
-OF_TIME = ("seconds",)
-"""Columns that differ from run to run; all others depend on the time only where a time limit ended a job."""
-
 ENDINGS = (".csv", ".parquet")
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")

@@ -6,8 +6,7 @@ import math
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction as F
 
-from ..algebra import as_float, near
-from ..rows import BITS, DIGITS, UNIT, decimal
+from ..algebra import BITS, DIGITS, UNIT, as_float, decimal, near
 from .base import OFF, Loss
 
 MORE_DIGITS = Context(prec=70)

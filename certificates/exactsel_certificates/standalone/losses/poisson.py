@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from decimal import localcontext
 from fractions import Fraction as F
 
-from ..algebra import as_float, near
-from ..rows import BITS, DIGITS, decimal
+from ..algebra import BITS, DIGITS, as_float, decimal, near
 from ..values import Outside
 from .base import Loss
 
