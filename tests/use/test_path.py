@@ -87,8 +87,8 @@ def test_a_path_works_out_once_what_depends_on_the_data_alone(problem, monkeypat
 
 def test_a_replaced_column_subset_problem_keeps_its_matrix():
     problem = ColumnSubsetProblem(np.random.default_rng(3).standard_normal((9, 6)), 3)
-    gram, other = problem.gram, problem.replace(k=2, feature_names=list("abcdef"))
-    assert other.gram is gram
+    gram, other = problem.objective.gram, problem.replace(k=2, feature_names=list("abcdef"))
+    assert other.objective.gram is gram
     assert other.AT is problem.AT
     assert (other.k, other.d, other.n, other.feature_names) == (2, 6, 9, tuple("abcdef"))
     assert other.hash == ColumnSubsetProblem(problem.A, 2).hash
