@@ -28,7 +28,7 @@ class Huber(NamedTuple):
     delta: float
 
     name = "huber"
-    of_residual = True
+    of_residuals = True
     smoothness = 1.0
     infimum = 0.0
 
