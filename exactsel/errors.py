@@ -126,6 +126,10 @@ class InputError(ExactselError, ValueError):
     """The caller's data, parameters or file cannot be used as given."""
 
 
+class NoTargetError(InputError):
+    """The data hold no target, and nothing names it."""
+
+
 class UnsupportedError(InputError):
     """The request is well formed, but the chosen method cannot serve this problem."""
 

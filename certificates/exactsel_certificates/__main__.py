@@ -15,6 +15,8 @@ Pairs that exclude each other are a text with lines ``unit, unit``, units named 
 With --per-group k counts columns again: they are chosen one by one, at most so many from each group.
 Limits of coefficients are a text with lines ``column,lower,upper``, a side left empty where there is none, and columns
 named by number or by feature_names. Equalities of coefficients are texts such as ``a + b - 2*c = 1``.
+--offset names a file with a known part of each prediction. As in exactsel, the problem is then that of y less the
+offset, and for counts that of the rates y / exp(offset) with exp(offset) among the weights, in doubles.
 Neither file is believed about its sizes: more than --most-bytes are not read of either. How much work a proof asks for
 is stated on stderr before the check begins; --work-limit (a number of elementary operations, or none; by default one in
 proportion to the sizes of the proof and of the problem) and --time-limit (seconds) end it.
@@ -46,7 +48,7 @@ from exactsel_certificates.estimate import Estimate
 from exactsel_certificates.formula import Box, ColumnInstance, Instance
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.group_limits import Limits
-from exactsel_certificates.losses import has_threshold, loss_from
+from exactsel_certificates.losses import Loss, has_threshold, loss_from, loss_of
 from exactsel_certificates.sparse_files import ENDINGS, SparseFile, is_archive, of_archive, read_text
 
 VERIFIED, MALFORMED, REJECTED, UNFINISHED = 0, 2, 3, 4
@@ -90,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-k", "--k", type=int, help="largest number of columns")
     parser.add_argument("--loss", help="quadratic, huber, logistic, squared_hinge or poisson")
     parser.add_argument("--lam", type=float, help="ridge weight of (lam/2)||x||^2")
-    parser.add_argument("--delta", type=float, help="Huber threshold")
+    parser.add_argument("--delta", type=float, help="threshold of huber loss, or of such a field of a plug-in's loss")
     parser.add_argument("--loss-from", help="installed package whose formulas of --loss to trust; none is loaded else")
     parser.add_argument("--loss-parameter", action="append", default=[], help="NAME=VALUE of such a loss; repeat it")
     parser.add_argument("--groups", type=_groups, help="columns chosen together, by number: 0,1,2;4,5")
@@ -107,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--intercept", action="store_true", help="models have an unpenalised intercept")
     parser.add_argument("--scale", action="store_true", help="the ridge term is about columns of equal size")
     parser.add_argument("--weights", help="row weights: .npy, or a text file with one number a line")
+    parser.add_argument("--offset", help="what is known of the predictions, in a file as for --weights; y is less it")
     parser.add_argument("--exact-limit", type=float, help="multiplications in exact arithmetic")
     parser.add_argument("--work-limit", type=_positive, help="elementary operations, or none")
     parser.add_argument("--time-limit", type=_positive, default=math.inf, help="seconds, or none")
@@ -153,6 +156,33 @@ def _weights(path: str) -> Any:
     return np.load(path, allow_pickle=False) if path.endswith(".npy") else np.loadtxt(path, ndmin=1)
 
 
+def _plugin(options: argparse.Namespace, loss: str, stored: Any) -> Loss | None:
+    """The loss of the package that an option names, with the threshold of the options or of the file."""
+    given = list(options.loss_parameter)
+    if options.loss_from is not None and options.delta is not None:
+        given.append(f"delta={options.delta!r}")
+    elif options.delta is not None and not has_threshold(loss):
+        raise ValueError(f"--delta is given, but {loss} loss has no threshold; leave it out.")
+    known = None if options.loss_from is None or stored is None else float(stored)
+    return loss_from(options.loss_from, loss, given, known)
+
+
+def _less_offset(options: argparse.Namespace, loss: Loss, y: Any, weights: Any) -> tuple[Any, Any]:
+    """The target and the weights once an offset has been worked into them, as exactsel does, in doubles."""
+    if options.offset is None:
+        return y, weights
+    offset = _weights(options.offset)
+    if offset.shape != y.shape:
+        raise ValueError(f"the offset has shape {offset.shape}, but y has {y.shape}; give one number per row.")
+    if loss.of_residuals:
+        return y - offset, weights
+    if loss.name != "poisson" or options.scale:
+        what = "poisson loss of scaled columns" if loss.name == "poisson" else f"{loss.name} loss"
+        raise ValueError(f"{what} takes no offset; leave --offset out.")
+    exposure = np.exp(offset)
+    return y / exposure, exposure if weights is None else weights * exposure
+
+
 def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     """The caller's problem on a sparse matrix, from the options."""
     asked = ("groups", *READERS, "per_group", "weights", "sum_to")
@@ -166,8 +196,10 @@ def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     if y is None or options.k is None:
         raise ValueError("the instance is a sparse matrix without y and k; give --target and --k.")
     loss = options.loss or "quadratic"
-    delta = options.delta if has_threshold(loss) else np.inf
-    plugin = loss_from(options.loss_from, loss, options.loss_parameter)
+    plugin, delta = _plugin(options, loss, None), options.delta if has_threshold(loss) else np.inf
+    y, exposure = _less_offset(options, loss_of(loss, delta, plugin), y, None)
+    if exposure is not None:
+        raise ValueError("poisson loss of a sparse matrix takes no offset; leave --offset out, or make a table.")
     return SparseInstance(
         found.A, y, min(options.k, found.A.shape[1]), loss, 0.0 if options.lam is None else options.lam, delta,
         options.force_in, options.force_out, options.intercept, _box(options, found.A.shape[1], named=False), plugin,
@@ -205,32 +237,31 @@ def _instance(options: argparse.Namespace) -> AnyInstance:
     box = _box(options, A.shape[1])
     equalities = _equalities(options, A.shape[1])
     related = any(getattr(options, name) is not None for name in READERS)
-    if options.problem == "css" and (related or box is not None or equalities is not None):
+    if options.problem == "css" and (related or any(each is not None for each in (box, equalities, options.offset))):
         raise ValueError(
-            "column subset selection knows no hierarchy, pairs, signs, bounds or equalities; leave them out."
+            "column subset selection knows no hierarchy, pairs, signs, bounds, equalities or offset; leave them out."
         )
     if options.problem == "css":
         return ColumnInstance(A, k)
     loss = str(given("loss", "quadratic"))
+    plugin = _plugin(options, loss, stored.get("delta"))
     delta = float(given("delta")) if has_threshold(loss) else np.inf
-    plugin = loss_from(options.loss_from, loss, options.loss_parameter)
     lam = float(given("lam"))
     intercept = options.intercept or bool(stored.get("intercept", False))
     forced = (options.force_in, options.force_out)
     scale = options.scale or bool(stored.get("scale", False))
     weights = stored.get("weights") if options.weights is None else _weights(options.weights)
+    y, weights = _less_offset(options, loss_of(loss, delta, plugin), stored["y"], weights)
     hierarchy = _constraint(options, stored, groups) if limits is None else limits if limits.groups else None
     # What lies outside the domain is the checker's to reject.
     if equalities is not None:
         box = limited(box, equalities, scale)
     if intercept or scale or weights is not None or equalities is not None:
         return GivenInstance(
-            A, stored["y"], k, loss, lam, delta, *forced, weights, intercept, groups, scale, equalities,
+            A, y, k, loss, lam, delta, *forced, weights, intercept, groups, scale, equalities,
             hierarchy=hierarchy, box=box, plugin=plugin,
         )  # fmt: skip
-    return Instance(
-        A, stored["y"], k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy, box=box, plugin=plugin
-    )
+    return Instance(A, y, k, loss, lam, delta, *forced, groups=groups, hierarchy=hierarchy, box=box, plugin=plugin)
 
 
 def _box(options: argparse.Namespace, d: int, named: bool = True) -> Box | None:

@@ -78,7 +78,7 @@ def command(
     to workers. Exit code 0 means that the best model is proven best, and that the list is complete.
     """
     from exactsel.cli.one_size import list_one_size, refuse_options_of_one_size
-    from exactsel.cli.output import attempted
+    from exactsel.cli.output import reported
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
     from exactsel.observers.terminal import terminal_width
@@ -106,7 +106,7 @@ def command(
         from exactsel.report.best_page import best_page
 
         page = best_page(best, command=command_text(left_out=("report", "as_json", "summary")))
-        with attempted():
+        with reported(report):
             write_bytes(report, page.encode())
     intervals = best.summary(level=width) if summary else None
     if as_json:

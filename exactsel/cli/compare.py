@@ -53,7 +53,7 @@ def command(
 
     All gaps are certified. Exit code 0 means that the exact search proved its model, 1 that a gap is left.
     """
-    from exactsel.cli.output import attempted
+    from exactsel.cli.output import reported
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
     from exactsel.studies.compare import ALL, compare
@@ -77,7 +77,7 @@ def command(
         from exactsel.report.comparison_page import comparison_page
 
         page = comparison_page(comparison, command=command_text(left_out=("page_file", "as_json")))
-        with attempted():
+        with reported(page_file):
             write_bytes(page_file, page.encode())
     say(comparison.to_json() if as_json else comparison_table(comparison))
     return exit_code(comparison.result.reached, comparison.result.termination)

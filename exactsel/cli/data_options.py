@@ -110,6 +110,9 @@ def preparing_options() -> list[Any]:
         click.option(
             "--delta",
             type=float,
-            help="Set the threshold of Huber loss, in units of y. Default: 1.345 times the robust scale of y.",
+            help=(
+                "Set the threshold of Huber loss, or of a plug-in's loss, in units of y. Default: 1.345 times the "
+                "robust scale of y."
+            ),
         ),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -23,21 +24,16 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
 
     The report has sizes, parameters, rank, condition, constant and duplicate columns, correlation, target and number of
     supports. With k and lam it has the gap at the root of the search, too. For a table that cannot be used as it is,
-    the report shows the columns and says what to do.
+    the report shows the columns and says what to do. A table whose target is not named yet is no error.
     """
     import json
     from dataclasses import replace
 
     from exactsel.data import read_columns
     from exactsel.data.tables import with_labels, with_offset_read
-    from exactsel.errors import InputError
+    from exactsel.errors import InputError, NoTargetError
     from exactsel.report.columns import column_table
-    from exactsel.studies.facts import instance_facts, problem_facts, root_facts
-
-    def show_columns() -> None:
-        columns = None if as_json else read_columns(arguments["instance"], arguments["decimal"], arguments["encoding"])
-        if columns is not None:
-            say(column_table(columns))
+    from exactsel.studies.facts import instance_facts, problem_facts, root_facts, table_facts
 
     overrides = {name: arguments[name] for name in ("k", "loss", "lam", "delta")}
     try:
@@ -46,8 +42,18 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
             if arguments["weights"] is not None:  # they are about the problem, and not about the columns
                 instance = replace(instance, weights=None)
             facts = instance_facts(instance, arguments["problem"], **overrides)
-    except InputError:
-        show_columns()
+    except InputError as error:
+        columns = read_columns(arguments["instance"], arguments["decimal"], arguments["encoding"])
+        if columns is not None and isinstance(error, NoTargetError) and arguments["problem"] == "regression":
+            known = table_facts(columns)
+            advice = str(error)[0].upper() + str(error)[1:]
+            if as_json:
+                say(json.dumps(known | {"advice": advice}))
+            else:
+                say(f"{_listed(known | {'columns': len(columns)})}\n\n{column_table(columns)}\n\n{advice}")
+            return
+        if columns is not None and not as_json:
+            say(column_table(columns))
         raise
     if facts["problem_hash"] is not None:
         problem = read_problem(arguments, quiet=True)
@@ -55,6 +61,13 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
     if as_json:
         say(json.dumps(facts, allow_nan=False))
         return
+    say(_listed(facts))
+
+
+def _listed(facts: Mapping[str, Any]) -> str:
+    """One line per fact."""
+    lines = []
     for name, value in facts.items():
         shown = f"{value:.6g}" if isinstance(value, float) and not math.isinf(value) else value
-        say(f"{name:<20} {'-' if shown is None else shown}")
+        lines.append(f"{name:<20} {'-' if shown is None else shown}")
+    return "\n".join(lines)

@@ -120,7 +120,8 @@ def _setting_option(name: str, setting: Setting, default: Any, text: str) -> Cal
         return click.option(f"{flag}/--no-{flag[2:]}", name, default=default, help=text)
     if default is None or isinstance(default, tuple):
         return click.option(flag, name, type=setting.kind, help=text)
-    return click.option(flag, name, type=setting.kind, default=default, show_default=True, help=text)
+    shown = "Default:" not in text
+    return click.option(flag, name, type=setting.kind, default=default, show_default=shown, help=text)
 
 
 def search_options(function: Decorated) -> Decorated:

@@ -127,6 +127,15 @@ def noting_what_is_unwritten() -> Iterator[Unwritten]:
 
 
 @contextmanager
+def reported(path: str, quiet: bool = False) -> Iterator[None]:
+    """A report that the block writes, as :func:`attempted` has it; a line on stderr names it, unless ``quiet``."""
+    with attempted():
+        yield
+        if not quiet:
+            say_line(f"report       {path}")
+
+
+@contextmanager
 def attempted() -> Iterator[None]:
     """An output beside the result: where it cannot be written the command continues."""
     try:

@@ -96,7 +96,7 @@ def command(
     left, and with new sizes and ridge weights; it does not save --cv. Exit code 0 means that the tolerance is proven
     for all problems, and that every list of --near is complete.
     """
-    from exactsel.cli.output import attempted
+    from exactsel.cli.output import attempted, reported
     from exactsel.errors import InputError
     from exactsel.files import check_target, write_bytes
     from exactsel.report.path import draw_path
@@ -136,7 +136,7 @@ def command(
         from exactsel.report.path_page import path_page
 
         page = path_page(compared, command=command_text(left_out=("report", "as_json", "plot")))
-        with attempted():
+        with reported(report):
             write_bytes(report, page.encode())
     return exit_code(path.reached and path.complete, "interrupted" if interrupted else "")
 

@@ -65,7 +65,7 @@ def command(report: str | None, summary: bool, level: float | None, **arguments:
     With --method it runs an approximate method in place of the search. Exit code 0 means that the tolerance is proven,
     1 that a gap is left.
     """
-    from exactsel.cli.output import attempted
+    from exactsel.cli.output import reported
     from exactsel.cli.several_targets import solve_several, targets_of
     from exactsel.errors import InputError
     from exactsel.files import check_target
@@ -107,7 +107,7 @@ def command(report: str | None, summary: bool, level: float | None, **arguments:
         from exactsel.report.run import write_report
 
         again = command_text(left_out=("report", "as_json", "quiet", "log_interval"))
-        with attempted():
+        with reported(report, arguments["quiet"]):
             write_report(report, result, problem, command=again, verify=check, signals=SIGNALS)
     intervals = result.summary(level=width) if summary else None
     if arguments["as_json"]:

@@ -56,6 +56,6 @@ def constraint_options(arguments: Mapping[str, Any], names: Sequence[str] | None
     """The constraint that options of the command line name, as arguments of a problem; nothing where none is given."""
     found: dict[str, Any] = {}
     for name, read in OPTIONS.items():
-        if arguments[name]:
+        if arguments[name] not in (None, ()):
             found |= read(arguments[name], names)
     return found

@@ -86,7 +86,7 @@ def gram(
     threads : int, optional
         All cores by default. The answer does not depend on them.
     loss, delta : optional
-        The loss the instance is for, and the Huber threshold, to be stored.
+        The loss the instance is for, and its threshold, to be stored.
     out : path, optional
         The instance file, ``.npz``, which other losses than the quadratic one need, and it does not write. It must stay
         as it is for as long as the instance is used.
@@ -161,7 +161,7 @@ def _check(missing: str | None, threads: int | None, loss: str, out: object, del
         raise InputError("rows of quadratic loss become a small instance; leave out out, and write it yourself.")
     if loss != "quadratic" and out is None:
         raise InputError(f"rows of {loss} loss are kept in a file; name it with out='rows.npz', say.")
-    if delta is not None and loss != "huber":
+    if delta is not None and not registry.has_delta(loss):
         raise InputError(
             f"delta is given, but {loss} loss has no such parameter; use {option('loss', 'huber')} or leave delta out."
         )

@@ -8,7 +8,7 @@ y              (n,)                target; labels -1 and +1 for losses of two cl
 k              one number          largest number of non-zero coefficients
 lam            one number          ridge weight
 loss           one text            name of the loss
-delta          one number          Huber threshold
+delta          one number          threshold of the loss
 feature_names  (d,) texts          names of the columns
 weights        (n,)                weights of the rows
 intercept      one number          1 for an unpenalised intercept, 0 (as where it is not said) for none
@@ -42,7 +42,7 @@ from exactsel.data.columns import MARK, map_columns, write_array, write_columns
 from exactsel.data.constraint_lines import MEMBERS, constraint_asked
 from exactsel.data.npz import check_readable, how_to_write, npz_name, storable
 from exactsel.data.sizes import Budget
-from exactsel.errors import InputError, either, option
+from exactsel.errors import InputError, NoTargetError, either, option
 from exactsel.files import replacing
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import list_of_texts, one_number, one_text, one_whole_number, refuse_masked
@@ -84,7 +84,7 @@ class Instance:
     loss : str, optional
         Name of the loss.
     delta : float, optional
-        Huber threshold; it has no meaning for another loss.
+        Threshold of Huber loss, or of a plug-in's loss; it has no meaning for another one.
     feature_names : sequence of str (d,), optional
         Names of the columns.
     weights : array (n,), optional
@@ -227,11 +227,10 @@ class Instance:
             return self.y
         names = self.feature_names or ()
         shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
-        raise InputError(
+        raise NoTargetError(
             f"the instance holds no target y; name its column {f'({shown}) ' if names else ''}or its file with "
             f"{option('target')}, or {either('call columns_problem', 'give --problem css')} for column subset "
-            "selection, "
-            f"which needs none."
+            f"selection, which needs none."
         )
 
     def grouped_problem(

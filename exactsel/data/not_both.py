@@ -24,6 +24,8 @@ def read_not_both(texts: Sequence[str], names: Sequence[str] | None) -> dict[str
     """
     pairs: list[list[Any]] = []
     for text in texts:
+        if not text.strip():
+            raise InputError(f"{option('not_both')} is empty, but a pair of columns was expected; {HOW}.")
         lines = [text]
         if is_file(text):
             try:

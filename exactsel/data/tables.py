@@ -19,7 +19,7 @@ from exactsel.data.column_lists import Choice, meant
 from exactsel.data.constraint_lines import CALLED
 from exactsel.data.instance import Instance
 from exactsel.data.missing import of_rows_left, without_gaps
-from exactsel.errors import InputError, did_you_mean, escaped, option
+from exactsel.errors import InputError, NoTargetError, did_you_mean, escaped, option
 from exactsel.files import is_file
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import row_numbers
@@ -113,7 +113,8 @@ def instance_from(
     with _noting(trouble):
         matrix = numeric_matrix(kept.columns if trouble else _some(kept.columns, where), where)
     if trouble:
-        raise InputError(_all_told(trouble, where, place is None and file is None))
+        no_target = place is None and file is None
+        raise (NoTargetError if no_target else InputError)(_all_told(trouble, where, no_target))
     instance = Instance(matrix, y, weights=counts, **kept.described(formula is None or formula.intercept))
     return choose_columns(instance, drop=levels, where=where)
 

@@ -17,7 +17,7 @@ kernel, is derived from them, so one file is a complete loss::
 The first parameter of each ``point_*`` function must be called ``loss`` and the body must be plain scalar Python
 (``math`` is fine): numba compiles it into the kernels.
 
-A loss of the residual z - y says so by the constant ``of_residual = True``, and then takes offsets. The argument
+A loss of the residual z - y says so by the constant ``of_residuals = True``, and then takes offsets. The argument
 ``delta`` sets a field of that name.
 
 A loss may say the same of all rows at once, in static methods ``rows_value``, ``rows_derivative``, ``rows_curvature``,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.losses.adjusted import adjustable
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
@@ -28,7 +28,7 @@ class Huber(NamedTuple):
     delta: float
 
     name = "huber"
-    of_residual = True
+    of_residuals = True
     smoothness = 1.0
     infimum = 0.0
 
@@ -122,7 +122,9 @@ class Huber(NamedTuple):
     def check_parameters(self) -> None:
         """The threshold must be positive and finite."""
         if not (math.isfinite(self.delta) and self.delta > 0):
-            raise InputError(f"delta is {self.delta}, but the Huber threshold must be a positive number; give --delta.")
+            raise InputError(
+                f"delta is {self.delta}, but the Huber threshold must be a positive number; give {option('delta')}."
+            )
         if not SMALLEST_DELTA <= self.delta <= LARGEST_DELTA:
             raise InputError(
                 f"delta is {self.delta:g}, but a threshold between {SMALLEST_DELTA:g} and {LARGEST_DELTA:g} was "

@@ -13,7 +13,7 @@ class Quadratic(NamedTuple):
     """Half the sum of squared residuals; conjugate ||b||^2/2 + y'b on all of R^n."""
 
     name = "quadratic"
-    of_residual = True
+    of_residuals = True
     smoothness = 1.0
     infimum = 0.0
 

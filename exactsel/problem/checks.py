@@ -16,6 +16,7 @@ from exactsel.losses.base import POINT_FUNCTIONS, Loss
 from exactsel.problem.design import checked_design, is_design, with_table_for
 from exactsel.problem.doubles import as_array, tell_of_rounding, to_doubles
 from exactsel.problem.frames import frame_matrix
+from exactsel.problem.loss_class import check_class
 from exactsel.problem.numbered import as_name, check_position
 from exactsel.types import FloatArray
 from exactsel_certificates.prepared import weighted_median
@@ -193,8 +194,7 @@ def checked_lam(lam: object, loss: str = "", zero: bool = True, free: bool = Tru
     if value == 0 and not free:
         raise InputError(
             f"lam is 0, which only quadratic, huber, logistic and poisson loss allow; give a positive {option('lam')} "
-            "for "
-            f"{loss} loss."
+            f"for {loss} loss."
         )
     return value
 
@@ -251,10 +251,12 @@ def name_of_loss(loss: str | Loss) -> str:
 
 
 def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:
-    """Turn a name or an object into a checked loss; ``delta`` is for Huber, from the scale of y by default."""
+    """Turn a name or an object into a checked loss; ``delta`` is its threshold, from the scale of y by default."""
     threshold = None if delta is None else _real(delta)
     if delta is not None and threshold is None:
-        raise InputError(f"delta is {shown(delta)}, but the Huber threshold must be a number; give {option('delta')}.")
+        called = loss if isinstance(loss, str) else getattr(loss, "name", "the")
+        what = f"delta of {called} loss must be a number"
+        raise InputError(f"delta is {shown(delta)}, but {what}; give {option('delta')}.")
     made = _loss_by_name(loss, threshold, y) if isinstance(loss, str) else loss
     made = _with_float_parameters(made)
     own = getattr(made, "delta", None)
@@ -263,8 +265,6 @@ def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:
             f"delta is given, but {made.name} loss has no such parameter; use {option('loss', 'huber')} or leave "
             "delta out."
         )
-    if made.name == "huber" and not 0.0 < getattr(made, "delta", 1.0) < math.inf:
-        raise InputError(f"delta is {own}, but the Huber threshold must be a positive number; give {option('delta')}.")
     made.check_parameters()
     for name, value in _parameters(made).items():
         if not math.isfinite(value):
@@ -279,9 +279,7 @@ def default_delta(y: FloatArray, weights: FloatArray | None = None) -> float:
     scale = weighted_median(np.abs(y - weighted_median(y, weights)), weights) / 0.6745
     if scale == 0.0:
         what = "y has the same value" if weights is None else "the weight is on rows with the same y"
-        raise InputError(
-            f"more than half of {what}, so the default Huber threshold would be 0; give {option('delta')}."
-        )
+        raise InputError(f"more than half of {what}, so the default threshold would be 0; give {option('delta')}.")
     return 1.345 * scale
 
 
@@ -315,6 +313,7 @@ def _with_float_parameters(loss: Any) -> Loss:
     is_named_tuple = isinstance(loss, tuple) and hasattr(loss, "_fields")
     if not is_named_tuple:
         raise InputError(f"an object of type {type(loss).__name__} cannot be used as a loss; make it a NamedTuple.")
+    check_class(type(loss))
     smoothness, infimum = _real(loss.smoothness), _real(loss.infimum)
     if smoothness is None or not smoothness > 0:
         raise InputError(

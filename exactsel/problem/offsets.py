@@ -66,7 +66,7 @@ def with_offset(
     Parameters
     ----------
     loss : str or Loss
-        A name or an object. A loss of the residual z - y says so by ``of_residual = True``.
+        A name or an object. A loss of the residual z - y says so by ``of_residuals = True``.
     y, weights : array (n,)
         As given; weights may be None.
     offset : array (n,)
@@ -83,7 +83,7 @@ def with_offset(
     """
     o = checked_offset(offset, y.size)
     kind = registry.load("losses", loss) if isinstance(loss, str) else type(loss)
-    if getattr(kind, "of_residual", False):
+    if getattr(kind, "of_residuals", False):
         return y - o, weights, None
     if kind.name != "poisson":
         raise UnsupportedError(

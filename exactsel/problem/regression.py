@@ -58,7 +58,8 @@ class Problem(SubsetProblem):
         Ridge weight, >= 0; 0 is the default for quadratic loss, and allowed for Huber and logistic loss
         (:mod:`exactsel.problem.infinitesimal_ridge`; the attribute then is the small ridge that is searched with).
     delta : float, optional
-        Huber threshold; 1.345 times the robust scale of y (median absolute deviation / 0.6745) when not given.
+        Threshold of Huber loss, or the field of that name of a plug-in's loss; 1.345 times the robust scale of y
+        (median absolute deviation / 0.6745) when not given.
     feature_names : sequence of str, optional
         Names of the columns.
     force_in, force_out : sequence of int or str, optional

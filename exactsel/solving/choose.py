@@ -321,8 +321,8 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
     tree = make("trees", settings.tree)
     if tree.eager and problem.units.constraint is not None:
         raise UnsupportedError(
-            f"the tree '{tree.name}' leaves out models that others contain, which does not hold under a hierarchy "
-            f"or limits on groups; use {option('tree', 'binary')}."
+            f"the tree '{tree.name}' leaves out models that others contain, which does not hold under the "
+            f"{problem.units.constraint}; use {option('tree', 'binary')}."
         )
     bound = _bound_for(problem, settings)
     company = company_of(bound.name)

@@ -74,7 +74,9 @@ def _steps_serve(problem: SubsetProblem) -> bool:
     return problem.has(PLAIN_REGRESSION) and problem.objective.lam > 0
 
 
-def with_fallback_bound(problem: SubsetProblem, result: Result, seconds: float, signals: Sequence[int]) -> Result:
+def with_fallback_bound(
+    problem: SubsetProblem, result: Result, seconds: float | None, signals: Sequence[int]
+) -> Result:
     """The result of a search that did not come as far as its first bound, with one that takes no preparing."""
     valid_for = ""
     if is_column_subset(problem):

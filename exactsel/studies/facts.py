@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from exactsel.data.instance import Instance
 from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
+from exactsel.problem.frames import Column
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.objective import ROWS_AT_ONCE
 from exactsel.problem.reduction import Reduction
@@ -51,6 +53,21 @@ def instance_facts(instance: Instance, family: str = "regression", **overrides: 
         "feature_names": problem.feature_names is not None,
         "problem_hash": _hash(problem, instance, given),
     }  # fmt: skip
+
+
+def table_facts(columns: Sequence[Column]) -> dict[str, Any]:
+    """What is known of a table before its target is named."""
+    held = [{"name": column.name, "holds": column.kind, "missing": column.missing} for column in columns]
+    return {
+        "problem": "regression", "n": max(map(_rows, columns), default=0), "columns": held,
+        "missing": sum(column.missing for column in columns), "target": None,
+    }  # fmt: skip
+
+
+def _rows(column: Column) -> int:
+    """How many rows a column has, as far as its entries say so."""
+    values = column.partial if column.values is None else column.values
+    return len(column.texts) + column.missing if values is None else len(values)
 
 
 def problem_facts(problem: SubsetProblem) -> dict[str, Any]:

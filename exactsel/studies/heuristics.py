@@ -180,7 +180,8 @@ def run(
         A support to improve, for a local search.
     time_limit : float, optional
         Seconds for the method and the search for a better bound together, for which a quarter is kept. Where that is
-        not enough for the root :mod:`exactsel.bounds.fallback` bounds it. Without a limit only the root is bounded.
+        not enough for the root :mod:`exactsel.bounds.fallback` bounds it. Without a limit only the root is bounded, by
+        the same means where its own bound says nothing.
     eps, rel_eps, threads, bound : of the search for a better bound, see :class:`exactsel.Settings`
     signals, verbose : sequence of int, int
         Signals that end the run with a result (main thread only); 1 says on stderr what is found and proven.
@@ -280,7 +281,9 @@ def _bounded(
             fit, limited = problem.fit(support), dataclasses.replace(first, node_limit=None if left else 1)
             return search_screened(problem, limited, fit, "given", watch, {}, signals, grows=left is not None)
     if settings.time_limit is None or interrupted:
-        return Search(problem, first, start=support, signals=signals, thorough=True).run()
+        result = Search(problem, first, start=support, signals=signals, thorough=True).run()
+        bounded = interrupted or result.lower > problem.infimum
+        return result if bounded else with_fallback_bound(problem, result, None, signals)
     left = max(KEPT_FOR_BOUND * settings.time_limit, settings.time_limit - (clock.now() - began))
     if _prepares_for(problem) > left:
         return with_fallback_bound(problem, _unsearched(problem, settings, support), left, signals)

@@ -13,6 +13,7 @@ from exactsel.bounds.witness import InfimumPoint
 from exactsel.closers.base import Closer, CloserOptions, RegionSolver, Task
 from exactsel.enumeration.work_budget import WorkBudget
 from exactsel.errors import InvariantError, UnsupportedError
+from exactsel.kernels.node import FREE, IN
 from exactsel.nodes.node import Node
 from exactsel.nodes.regions import NodeDivided, Outcome, Region, RoundWork, SubtreeResult, as_region
 from exactsel.nodes.subtree import moves_of
@@ -30,8 +31,9 @@ def check_closer(closer: str | Closer, *, nodes: int = 12, seed: int = 0) -> Non
 
     It may refuse a problem with :class:`exactsel.errors.UnsupportedError` and a sentence, and leave regions to others,
     but it must settle some. The parts that it makes of a region divide it. No bound lies above the best model of its
-    region, found by trying all. The same nodes bring the same outcome. A search in which each bound is recomputed finds
-    the optimum, and its proof is verified.
+    region, found by trying all. Better models are offered: a part of one model with a bound of its own is known. The
+    same nodes bring the same outcome. A search in which each bound is recomputed finds the optimum, and its proof is
+    verified.
 
     Parameters
     ----------
@@ -105,6 +107,8 @@ def _check_regions(
             assert not above(region.bound, best), f"{said}, but a model has {best}"
             early = region.closed is not None and region.bound < cutoff(work.upper)
             assert not early, f"{said}, and it is closed, but the cut-off is {cutoff(work.upper)}"
+        if isinstance(task.outcome, SubtreeResult):
+            _check_offers(task.outcome, problem.k, truth, work.upper, here)
     return sum(task.outcome is not None for task in tasks)
 
 
@@ -121,6 +125,18 @@ def _check_division(result: SubtreeResult, here: str) -> None:
         moves_of(result)
     except InvariantError as error:
         raise AssertionError(f"{here}: {error}") from None
+
+
+def _check_offers(result: SubtreeResult, k: int, truth: Truth, upper: float, here: str) -> None:
+    """Of a part that is one model, and that has a bound of its own, the closer knows the model: it is no secret."""
+    for part in result.children:
+        one_model = np.count_nonzero(part.state == IN) >= k or not np.any(part.state == FREE)
+        if one_model and part.bound > result.region.bound:
+            value = truth.best(part.state)
+            assert not above(upper, value), (
+                f"{here}: the only model of {part.state.tolist()} has {value}, but the best one offered has {upper}; "
+                f"offer each better model that is found"
+            )
 
 
 def _regions(task: Task) -> list[Region]:

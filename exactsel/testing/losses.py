@@ -42,6 +42,11 @@ def check_loss(loss: Loss, targets: FloatArray | None = None, *, search: bool = 
         Targets to try; by default some numbers, -1 and +1 where the loss wants labels, or counts.
     search : bool
         False skips the search, which is interpreted.
+
+    Raises
+    ------
+    InputError
+        For what is no loss, and for a method that compiled kernels cannot take in, as it calls plain Python.
     """
     values = _targets(loss) if targets is None else np.asarray(targets, dtype=np.float64)
     made = make_loss(loss, None, values)
@@ -89,9 +94,10 @@ def _check_curvature_on(loss: Any, y: float) -> None:
 
 def _targets(loss: Loss) -> FloatArray:
     numbers = np.array([-1.7, 0.0, 0.3, 2.5, 8.0])
+    made = make_loss(loss, None, numbers)
     for targets in (numbers, np.array([-1.0, 1.0, 1.0]), np.array([0.0, 1.0, 2.0, 5.0])):
         try:
-            make_loss(loss, None, targets).check_target(targets)
+            made.check_target(targets)
         except InputError:
             continue
         return targets

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from clocks import HANG
+from own_threshold import OwnHuber
 from recorded import second_opinion
 
 from exactsel import Problem, solve, verify
@@ -51,6 +52,22 @@ def drawn(seed, **options):
 KINDS = ({}, {"intercept": True}, {"intercept": True, "weights": True, "scale": True})
 
 
+WITH_OFFSET = {
+    "quadratic": {"intercept": True},
+    "own-huber": {"delta": 0.7, "lam": 0.3},
+    "poisson": {"lam": 0.3, "weights": np.linspace(0.5, 2.0, 12)},
+}
+
+
+def offset_problem(loss):
+    rng = np.random.default_rng([47, 0])
+    A, offset = rng.standard_normal((12, 5)), 0.3 * rng.standard_normal(12)
+    y = rng.poisson(2.0, 12).astype(float) if loss == "poisson" else A[:, 0] + rng.standard_normal(12)
+    options = {name: value for name, value in WITH_OFFSET[loss].items() if name != "delta"}
+    made = OwnHuber(0.7) if loss == "own-huber" else loss
+    return A, y, offset, Problem.prepared(A, y, 2, loss=made, offset=offset, **options)
+
+
 def main(folder):
     """Proofs of the problems, and their least objectives by brute force, from a process that compiles nothing."""
     for at, options in enumerate(KINDS):
@@ -58,6 +75,8 @@ def main(folder):
         result = solve(problem, proof=f"{folder}/{at}.exsel", heuristics=())
         least = min(problem.fit(list(S)).value for S in combinations(range(5), 2))
         Path(folder, f"{at}.json").write_text(json.dumps([result.claim, result.upper, least]))
+    for loss in WITH_OFFSET:
+        solve(offset_problem(loss)[-1], proof=f"{folder}/{loss}.exsel", heuristics=())
 
 
 @pytest.fixture(scope="module")
@@ -126,15 +145,85 @@ def test_formulas_that_do_not_match_are_refused(tmp_path, monkeypatch):
         ProofWriter(problem, tmp_path / "run.exsel")
 
 
+def install(folder, monkeypatch, package, entry):
+    """Make a package known that has this entry point."""
+    info = folder / f"{package.replace('-', '_')}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[exactsel_certificates.losses]\n{entry}\n")
+    monkeypatch.syspath_prepend(folder)
+
+
+@pytest.fixture
+def of_threshold(proofs, tmp_path, monkeypatch):
+    """A command about the loss with a threshold, whose file holds no threshold."""
+    A, y, offset, _ = offset_problem("own-huber")
+    np.savez(tmp_path / "data.npz", A=A, y=y)
+    np.savetxt(tmp_path / "offset.txt", offset)
+    install(tmp_path, monkeypatch, "own-package", "own-huber = own_threshold:CheckedOwn\nlost = own_threshold:Lost")
+    asked = [str(proofs / "own-huber.exsel"), str(tmp_path / "data.npz"), "-k", "2", "--lam", "0.3"]
+    return [*asked, "--loss", "own-huber", "--loss-from", "own-package", "--offset", str(tmp_path / "offset.txt")]
+
+
+def test_the_command_takes_the_threshold_of_a_plug_in(of_threshold, tmp_path, capsys):
+    assert check_by_command(of_threshold) == 2
+    assert "delta of own-huber loss is not given; give --delta NUMBER." in capsys.readouterr().err
+    assert check_by_command([*of_threshold, "--delta", "0.7"]) == 0
+    assert check_by_command([*of_threshold, "--loss-parameter", "delta=0.7"]) == 0
+    assert check_by_command([*of_threshold, "--delta", "0.8"]) == 3
+    A, y, *_ = offset_problem("own-huber")
+    np.savez(tmp_path / "data.npz", A=A, y=y, delta=0.7)
+    assert check_by_command(of_threshold) == 0
+    assert check_by_command([*of_threshold, "--delta", "0.8"]) == 3
+    assert check_by_command(of_threshold[:-2]) == 3  # without the offset
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["delta=0.7", "delta=0.8"], "delta of own-huber loss is given twice; its parameters are delta."),
+        (["tilt=1"], "tilt=1 is no parameter of own-huber loss; its parameters are delta."),
+        (["delta=much"], "--loss-parameter delta=much holds no number; give delta=NUMBER."),
+        (["delta"], "--loss-parameter delta holds no number; give delta=NUMBER."),
+    ],
+)
+def test_wrong_parameters_are_one_sentence(options, sentence, of_threshold, capsys):
+    assert check_by_command([*of_threshold, *(word for text in options for word in ("--loss-parameter", text))]) == 2
+    assert capsys.readouterr().err == f"Error: {sentence}\n"
+
+
+def test_losses_that_are_not_there_and_thresholds_of_none(of_threshold, capsys):
+    lost = [{"own-huber": "lost"}.get(word, word) for word in of_threshold]
+    assert check_by_command(lost) == 2
+    assert re.search("'lost' of the package 'own-package' cannot be loaded .*; install it", capsys.readouterr().err)
+    given = of_threshold[: of_threshold.index("--loss")]
+    assert check_by_command([*given, "--delta", "1"]) == 2
+    assert "--delta is given, but quadratic loss has no threshold; leave it out." in capsys.readouterr().err
+    assert check_by_command([*given, "--loss", "logistic", *of_threshold[-2:]]) == 2
+    assert "logistic loss takes no offset; leave --offset out." in capsys.readouterr().err
+    assert check_by_command([*given, "--loss", "poisson", "--scale", *of_threshold[-2:]]) == 2
+    assert "poisson loss of scaled columns takes no offset" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "poisson"])
+def test_the_command_takes_an_offset(loss, proofs, tmp_path, capsys):
+    A, y, offset, _ = offset_problem(loss)
+    np.savez(tmp_path / "data.npz", A=A, y=y, lam=0.0 if loss == "quadratic" else 0.3)
+    for name, values in (("offset", offset), ("weights", WITH_OFFSET["poisson"]["weights"]), ("short", offset[:5])):
+        np.save(tmp_path / f"{name}.npy", values)
+    asked = [str(proofs / f"{loss}.exsel"), str(tmp_path / "data.npz"), "-k", "2", "--loss", loss]
+    asked += ["--intercept"] if loss == "quadratic" else ["--weights", str(tmp_path / "weights.npy")]
+    assert check_by_command([*asked, "--offset", str(tmp_path / "offset.npy")]) == 0
+    assert check_by_command(asked) == 3
+    assert check_by_command([*asked, "--offset", str(tmp_path / "short.npy")]) == 2
+    assert "the offset has shape (5,), but y has (12,); give one number per row." in capsys.readouterr().err
+
+
 def test_the_command_loads_a_package_only_where_it_is_named(proofs, tmp_path, monkeypatch, capsys):
     path, data, about = proofs / "0.exsel", tmp_path / "data.npz", instance_of(drawn(0))
     np.savez(data, A=about.A, y=about.y)
-    info = tmp_path / "exactsel_example-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: exactsel-example\nVersion: 1.0\n")
-    listed = re.search(r'"(exactsel_certificates.losses)"\]\n(.*)\n', (PACKAGE / "pyproject.toml").read_text())
-    (info / "entry_points.txt").write_text(f"[{listed[1]}]\n{listed[2]}\n".replace('"', ""))
-    monkeypatch.syspath_prepend(tmp_path)
+    listed = re.search(r'"exactsel_certificates.losses"\]\n(.*)\n', (PACKAGE / "pyproject.toml").read_text())
+    install(tmp_path, monkeypatch, "exactsel-example", listed[1].replace('"', ""))
     asked = [str(path), str(data), "--loss", "asymmetric", "-k", "2", "--lam", "0.3"]
     assert check_by_command([*asked, "--loss-from", "exactsel-example"]) == 0
     assert check_by_command(asked) == 2

@@ -120,7 +120,7 @@ class OfResidual(Huber):
 
 
 class OfLabels(Huber):
-    name, of_residual = "of-labels", False
+    name, of_residuals = "of-labels", False
 
 
 @pytest.fixture

@@ -42,6 +42,13 @@ BAD_OPTIONS = [
     (["--memory-limit", "0"], "memory_limit is 0.0, but it must be positive; set --memory-limit."),
     (["--threads", "0"], "threads is 0, but it must be at least 1; set --threads."),
     (["--batch", "0"], "batch is 0, but it must be at least 1; set --batch."),
+    (["--hierarchy", ""], "the hierarchy cannot be read from "),
+    (["--not-both", ""], "--not-both is empty, but a pair of columns was expected; write the two columns with a comma"),
+    (
+        ["--not-both", "0,1", "--tree", "state-space"],
+        "the tree 'state-space' leaves out models that others contain, which does not hold under the not_both "
+        "condition (1 pair); use --tree binary.",
+    ),
     (["--bound", "pdal", "--lam", "0"], "the bound 'pdal' divides by lam, which is 0 here; use --bound fit, or give"),
 ]
 BAD_FILES = [

@@ -79,11 +79,16 @@ def all_closed(children):
     return [replace(child, closed="bound") for child in children]
 
 
+def opened(children):
+    return [replace(child, closed=None) for child in children]
+
+
 FAULTS = {
     "a bound too high": (raised, True, r"bound of .* is .*, but a model has"),
     "a part lost": (without_one, True, "does not divide it"),
     "a witness that proves less": (unproven, True, "InfimumPoint|is claimed, but only"),
     "no models offered": (all_closed, False, "it is closed, but the cut-off is"),
+    "no models offered of parts left open": (opened, False, r"the only model of .* has .*, but the best one offered"),
     "nothing settled": (lambda children: (), True, "nothing tells how the subtree"),
 }
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import gzip
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from own_threshold import OwnHuber
 
 import exactsel
+from exactsel import registry
 from exactsel.cli.main import main
 from exactsel.data import blocks
 from exactsel.data.instance import read_instance, write_instance
@@ -259,6 +262,16 @@ def test_what_needs_the_rows_is_refused():
         small.problem(intercept=False)
     with pytest.raises(InputError, match="say nothing of logistic loss"):
         small.problem().replace(loss="logistic", lam=1.0)
+
+
+def test_the_threshold_of_a_plug_in_is_stored(tmp_path, monkeypatch):
+    entries = registry._entries
+    own = {"own-huber": SimpleNamespace(load=lambda: OwnHuber)}
+    monkeypatch.setattr(registry, "_entries", lambda kind: entries(kind) | own if kind == "losses" else entries(kind))
+    taken = exactsel.gram(A, Y, k=2, lam=1.0, loss="own-huber", delta=0.5, out=tmp_path / "rows.npz")
+    assert taken.problem().loss == OwnHuber(0.5)
+    with pytest.raises(InputError, match="delta is given, but logistic loss has no such parameter; use loss='huber'"):
+        exactsel.gram(A, Y, k=2, lam=1.0, loss="logistic", delta=0.5, out=tmp_path / "rows.npz")
 
 
 def test_groups_demands_and_paths_know_the_rows():

@@ -78,6 +78,11 @@ def test_help_says_what_options_are_about(run, command):
     assert ".xlsx" in shown
 
 
+def test_help_names_one_default(run):
+    words = " ".join(run("solve", "--help-all").out.split())
+    assert "--closer TEXT Ask this plug-in first to close regions. Default: only those that are built in. --" in words
+
+
 @pytest.mark.parametrize("name", [name for name, command in COMMAND.items() if isinstance(command, Command)])
 def test_rare_options_are_shown_where_all_are_asked_for(run, name):
     command, words = COMMAND[name], CALLED[name]

@@ -87,6 +87,14 @@ class TestRun:
         assert shown.lower >= oracle.lower * (1 - 1e-4)
         assert shown.lower > solve(problem, bound="apg", node_limit=1, heuristics="forward").lower
 
+    def test_more_columns_than_rows_with_a_small_ridge_have_a_bound(self):
+        rng = np.random.default_rng(0)
+        A = rng.standard_normal((12, 24))
+        problem = Problem(A, A[:, :3] @ [1.0, 2.0, -1.0] + 0.3 * rng.standard_normal(12), 2, lam=0.1)
+        result = heuristics.run("lasso", problem)
+        assert 0.0 < result.lower <= optimum(problem) * (1.0 + 1e-9)
+        assert solve(problem, node_limit=1, subtrees=False).lower == 0.0  # the root's own bound says nothing
+
     def test_the_bound_may_be_chosen(self, problem):
         assert heuristics.run("forward", problem, bound="fit").settings["bound"] == "fit"
 

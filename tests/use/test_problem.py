@@ -190,7 +190,7 @@ class TestParameters:
 
     @pytest.mark.parametrize("delta", ["x", "1", [1], 1j, {}, 10**400])
     def test_delta_is_a_number(self, delta):
-        refuse("^delta is .*, but the Huber threshold must be a number; give delta", loss="huber", delta=delta)
+        refuse("^delta is .*, but delta of huber loss must be a number; give delta", loss="huber", delta=delta)
         refuse("^delta of huber loss is .*, but parameters must be numbers; change delta", loss=Huber(delta))
 
     def test_one_delta(self):

@@ -285,8 +285,19 @@ class TestCommand:
         with pytest.raises(SystemExit) as ended:
             run_command_line(given)
         assert ended.value.code == 0
+        assert capsys.readouterr().err == ""
         page = checked_page(target.read_text(encoding="utf-8"))
         assert shlex.join(["exactsel", "solve", instance, "--k", "2", "--eps", "0.5", "--no-subtrees"]) in page.shown
+
+    @pytest.mark.parametrize("command", [["solve", "--report"], ["path", "--report"], ["best", "--report"],
+                                         ["compare", "--html"]])  # fmt: skip
+    def test_a_line_names_the_report_that_is_written(self, tmp_path, capsys, command):
+        target = tmp_path / "run.html"
+        with pytest.raises(SystemExit) as ended:
+            run_command_line([command[0], str(INSTANCES / "outlier.npz"), "-k", "1", command[1], str(target)])
+        assert ended.value.code == 0
+        assert capsys.readouterr().err.endswith(f"report       {target}\n")
+        checked_page(target.read_text(encoding="utf-8"))
 
     def test_the_report_says_how_to_check_the_proof(self, tmp_path, capsys, monkeypatch):
         monkeypatch.chdir(tmp_path)

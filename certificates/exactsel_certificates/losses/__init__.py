@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from importlib.metadata import PackageNotFoundError, distribution
 
 from exactsel_certificates.losses.base import MINORANTS
@@ -53,22 +53,49 @@ def has_threshold(name: str) -> bool:
     return name in LOSSES and "delta" in {entry.name for entry in fields(LOSSES[name])}
 
 
-def loss_from(package: str | None, name: str, parameters: Sequence[str]) -> Loss | None:
+def loss_from(package: str | None, name: str, given: Sequence[str], delta: float | None = None) -> Loss | None:
     """The loss of this name in an installed package, with parameters NAME=VALUE; None where no package is named.
 
-    Only the caller names a package, for its code is run and believed: neither a proof nor an instance does.
+    Only the caller names a package, for its code is run and believed: neither a proof nor an instance does. A field
+    ``delta`` that is not among the parameters is ``delta``, where that is given.
     """
     if package is None:
-        if parameters:
+        if given:
             raise ValueError("--loss-parameter is given, but no package with the loss; give --loss-from too.")
         return None
     try:
         entries = distribution(package).entry_points.select(group=GROUP, name=name)
-    except PackageNotFoundError:
+    except (PackageNotFoundError, ValueError):
         raise ValueError(f"no package '{package}' is installed; install it, or name another one.") from None
-    pairs = (pair.partition("=") for pair in parameters)
-    for entry in entries:
-        made = entry.load()(**{key: float(value) for key, _, value in pairs})
-        if isinstance(made, Loss):
-            return made
-    raise ValueError(f"the package '{package}' has no loss '{name}' among its entry points {GROUP}; give --loss too.")
+    if not entries:
+        raise ValueError(f"the package '{package}' has no loss '{name}' among its entry points {GROUP}; give --loss.")
+    try:
+        kind = next(iter(entries)).load()
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"'{name}' of the package '{package}' cannot be loaded ({error}); install it anew.") from None
+    if not (isinstance(kind, type) and issubclass(kind, Loss)):
+        raise ValueError(f"'{name}' of the package '{package}' is no class of losses; derive it from Loss.")
+    return kind(**_parameters(kind, name, given, delta))
+
+
+def _parameters(kind: type[Loss], name: str, given: Sequence[str], delta: float | None) -> dict[str, float]:
+    """The parameters of a loss, by name."""
+    needed = {entry.name: entry.default is MISSING and entry.default_factory is MISSING for entry in fields(kind)}
+    known = f"its parameters are {', '.join(needed)}" if needed else "it has no parameters, so leave them out"
+    found: dict[str, float] = {}
+    for text in given:
+        key, _, value = text.partition("=")
+        if key not in needed or key in found:
+            what = f"{key} of {name} loss is given twice" if key in found else f"{text} is no parameter of {name} loss"
+            raise ValueError(f"{what}; {known}.")
+        try:
+            found[key] = float(value)
+        except ValueError:
+            raise ValueError(f"--loss-parameter {text} holds no number; give {key}=NUMBER.") from None
+    if delta is not None and "delta" in needed:
+        found.setdefault("delta", delta)
+    missing = next((key for key, must in needed.items() if must and key not in found), None)
+    if missing is not None:
+        option = "--delta NUMBER" if missing == "delta" else f"--loss-parameter {missing}=NUMBER"
+        raise ValueError(f"{missing} of {name} loss is not given; give {option}.")
+    return found

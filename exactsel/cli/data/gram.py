@@ -43,9 +43,9 @@ CARS = "data gram instances/cars.csv cars.npz --target mpg --drop 'name,model ye
     "--loss",
     default="quadratic",
     show_default=True,
-    help="Store this loss: quadratic, huber, logistic, squared_hinge or poisson.",
+    help="Store this loss: quadratic, huber, logistic, squared_hinge, poisson, or a plug-in's name.",
 )
-@click.option("--delta", type=float, help="Store this threshold of Huber loss, in units of y.")
+@click.option("--delta", type=float, help="Store this threshold of Huber loss, or of a plug-in's loss, in units of y.")
 @click.option(
     "--intercept/--no-intercept",
     default=True,
