@@ -117,6 +117,8 @@ ALIASES = {
 }  # fmt: skip
 """Other words for arguments, and their names: scikit-learn's, and those of the estimators."""
 
+Given = TypeVar("Given")
+
 Returned = TypeVar("Returned")
 
 
@@ -140,12 +142,12 @@ def with_aliases(function: Callable[..., Returned]) -> Callable[..., Returned]:
     called = {name: alias for alias, name in ALIASES.items() if alias in own}
 
     @wraps(function)
-    def either(*arguments: object, **options: Any) -> Returned:
+    def either(*arguments: object, **options: object) -> Returned:
         return function(*arguments, **{called.get(name, name): value for name, value in by_name(options).items()})
 
     return either
 
 
-def every_core(n_jobs: object) -> Any:
+def every_core(n_jobs: Given) -> Given | None:
     """Threads as :class:`exactsel.Settings` have them, from scikit-learn's number of jobs: -1 is every core."""
     return None if isinstance(n_jobs, int) and n_jobs == -1 else n_jobs

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +24,10 @@ from exactsel.data.instance import read_instance
 from exactsel.data.shipped import Shipped, copy_to, shipped
 from exactsel.errors import InputError, UnsupportedError, did_you_mean
 from exactsel.to_plain import Readable
+from exactsel.types import FloatArray
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Dataset", "copy_to", "load", "names"]
 
@@ -31,9 +36,9 @@ __all__ = ["Dataset", "copy_to", "load", "names"]
 class Dataset(Readable):
     """Data, and what they are there for; ``X, y = datasets.load("diabetes")`` does, too."""
 
-    data: Any = field(repr=False)
+    data: pandas.DataFrame | FloatArray = field(repr=False)
     """The candidate columns (n, d): a pandas frame, or an array where pandas is not installed."""
-    target: Any = field(repr=False)
+    target: pandas.Series | FloatArray | None = field(repr=False)
     """The target (n,); None where columns stand for all others."""
     feature_names: tuple[str, ...]
     """Names of the columns."""
@@ -112,7 +117,7 @@ def _table(one: Shipped) -> Dataset:
     return Dataset(frame, target, tuple(frame.columns), one.target, one.description, one.file)
 
 
-def _pandas() -> Any:
+def _pandas() -> ModuleType | None:
     """The library, or None."""
     try:
         return import_module("pandas")

@@ -54,7 +54,7 @@ def origins(kind: str) -> list[Origin]:
     return found
 
 
-def load(kind: str, name: str) -> Any:
+def load(kind: str, name: str) -> type[Any]:
     """Import and return what ``name`` stands for; :class:`InputError` for an unknown name."""
     try:
         _entries(kind)[name]
@@ -68,8 +68,9 @@ def load(kind: str, name: str) -> Any:
 
 
 @cache
-def _loaded(kind: str, name: str) -> Any:
-    return _entries(kind)[name].load()
+def _loaded(kind: str, name: str) -> type[Any]:
+    loaded: type[Any] = _entries(kind)[name].load()
+    return loaded
 
 
 def has_delta(loss: str) -> bool:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
+from typing import Any, Protocol
 
 from exactsel.errors import escaped
 
@@ -16,7 +16,7 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def writable(value: object) -> Any:
+def writable(value: object) -> object:
     """The value, or None where it is a number JSON has no word for."""
     return finite(value) if isinstance(value, float) else value
 
@@ -43,6 +43,14 @@ class Json:
         return strict_json(self.as_dict(), **options)
 
 
+class Printer(Protocol):
+    """What IPython shows texts with."""
+
+    def text(self, text: str) -> None:
+        """Show a text."""
+        ...
+
+
 class Readable(Json):
     """What a notebook or an IPython session shows as the text people read, not as a list of fields."""
 
@@ -50,7 +58,7 @@ class Readable(Json):
         """One line, for any number of columns."""
         return f"<{type(self).__name__} {' '.join(str(self).partition(chr(10))[0].split())}>"
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
         printer.text(str(self))
 
 

@@ -1,4 +1,4 @@
-"""Types used throughout: arrays, and the name of a file."""
+"""Types used throughout: arrays, the name of a file, and a value of JSON."""
 
 from __future__ import annotations
 
@@ -13,3 +13,5 @@ IntArray: TypeAlias = NDArray[np.int64]
 StateArray: TypeAlias = NDArray[np.int8]
 BoolArray: TypeAlias = NDArray[np.bool_]
 PathName: TypeAlias = str | os.PathLike[str]
+Scalar: TypeAlias = str | float | bool | None
+"""A single value as JSON holds it; float stands for int, too."""

@@ -7,8 +7,8 @@ without it here, so that several nodes can be bounded at a time.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,16 +70,16 @@ def smallest_eigenvectors(matrix: NDArray[np.float64], below: float) -> tuple[Si
     return w[: found.value], z[:, : found.value]
 
 
-def _real(array: SingleArray) -> Any:
+def _real(array: SingleArray) -> ctypes._Pointer[ctypes.c_float]:
     return array.ctypes.data_as(_REAL)
 
 
-def _whole(array: NDArray[np.intc]) -> Any:
+def _whole(array: NDArray[np.intc]) -> ctypes._Pointer[ctypes.c_int]:
     return array.ctypes.data_as(_INTEGER)
 
 
 @cache
-def _routine() -> Any:
+def _routine() -> Callable[..., None] | None:
     """ssyevr as scipy offers it to Cython; None where it is not of the form known here."""
     try:
         from scipy.linalg import cython_lapack

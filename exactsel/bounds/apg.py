@@ -158,7 +158,7 @@ class PreparedPerspective(PreparedBound):
     """Bound to one problem: its rows, or for quadratic loss the Gram matrix, with a curvature if there is one."""
 
     def __init__(
-        self, solver: AcceleratedGradientBound, problem: Any, options: BoundOptions, curvature: FloatArray | None,
+        self, solver: AcceleratedGradientBound, problem: Problem, options: BoundOptions, curvature: FloatArray | None,
         inner: Problem, groups: Groups | None, hessian: FloatArray | None = None,
     ) -> None:  # fmt: skip
         """``hessian`` is what the curvature is of, where that is not all of the objective's (bounds/spectral.py)."""

@@ -155,7 +155,7 @@ def scope_of(bound: PreparedBound, answer: Tightened) -> str:
     return answer.valid_for or str(getattr(bound, "valid_for", ""))
 
 
-def stack_points(warm: Sequence[ModelPoint | None], d: int) -> FloatArray:
+def stack_points(warm: Sequence[object], d: int) -> FloatArray:
     """Starting models of a batch as a dense array (B, d); zeros where there is none, or something that is no model."""
     starts = np.zeros((len(warm), d))
     for row, point in enumerate(warm):

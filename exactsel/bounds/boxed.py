@@ -138,7 +138,7 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         lower, upper = bounds.lower, bounds.upper
         if curvature is not None:
             lower, upper = outwards(lower, scale, -np.inf), outwards(upper, scale, np.inf)
-        box: Any = Box(lower, upper, lam, ridge, problem.objective.at_zero)
+        box: Box | GroupedBox = Box(lower, upper, lam, ridge, problem.objective.at_zero)
         if problem.units.grouped:
             spans = problem.units.spans
             box = GroupedBox(lower, upper, lam, ridge, problem.objective.at_zero, spans.members, spans.first)

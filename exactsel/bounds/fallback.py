@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -112,7 +112,7 @@ class Descent:
         if self._slots <= 0:
             self._columns, self._slots = self._columns[: self._fixed], 0
         everything = self._columns.size == problem.d and bool(np.all(np.diff(self._columns) > 0))
-        self._AT: Any = problem.AT if everything else some_of(problem.AT, self._columns)
+        self._AT: FloatArray = problem.AT if everything else some_of(problem.AT, self._columns)
 
     def run(self, should_stop: Callable[[], bool]) -> FloatArray | None:
         """Predictions (n,) where the steps ended; None where there was no time for a single one."""

@@ -28,7 +28,7 @@ from exactsel.kernels.node import (
 from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS, QUADRATIC_LOSS
 from exactsel.problem.regression import BOUNDED_MODEL_RADIUS, Problem
 from exactsel.rounding import UNIT
-from exactsel.types import BoolArray, FloatArray, StateArray
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 BOUNDED_MODELS = f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
 """The scope of a bound from the data where lam = 0."""
@@ -59,7 +59,7 @@ class RelaxedFitBound(FitBound):
 
     needs = COEFFICIENTS | COEFFICIENT_BOUNDS
 
-    def prepare(self, problem: Any, options: BoundOptions) -> PreparedFit:
+    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedFit:
         """Bind to the problem without equalities."""
         return super().prepare(problem.without_coefficient_bounds, options)
 
@@ -126,14 +126,14 @@ class PreparedFit(PreparedBound):
         else:
             write_relaxed(answers, row, columns, fixed, problem.k, scale, base, q, x, weight, cutoff)
 
-    def _dual(self, columns: Any, x: FloatArray) -> tuple[float, FloatArray]:
+    def _dual(self, columns: IntArray, x: FloatArray) -> tuple[float, FloatArray]:
         problem = self.problem
         z = np.ascontiguousarray(x @ problem.AT[columns])
         b, q, v = np.empty(problem.n), np.empty(columns.size), np.empty(columns.size)
         base = dual_at_point(problem.loss, problem.raw.AT, problem.y, problem.raw.norms, columns, z, b, q, v)
         return float(base), q
 
-    def _bounded_models(self, columns: Any, fixed: int, x: FloatArray) -> float:
+    def _bounded_models(self, columns: IntArray, fixed: int, x: FloatArray) -> float:
         """A bound for lam = 0 over models with abs(x_j) ||a_j|| <= R ||y||.
 
         For any vector b (here the residual of the fit) L(Ax) >= -L*(b) + sum_j x_j v_j with v = A'b, which would

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from exactsel.algebra.dependent import dependent_columns
 from exactsel.bounds.apg import AcceleratedGradientBound, PreparedPerspective
@@ -11,6 +10,7 @@ from exactsel.bounds.base import BoundOptions, PreparedBound
 from exactsel.errors import UnsupportedError, option
 from exactsel.problem.capabilities import FREE_COEFFICIENTS, GROUPED_REGRESSION
 from exactsel.problem.model import listed
+from exactsel.problem.regression import Problem
 
 SHOWN = 3
 """Columns named in a message."""
@@ -26,7 +26,7 @@ class GroupedBound(AcceleratedGradientBound):
     name = "grouped"
     needs = GROUPED_REGRESSION
 
-    def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:
+    def prepare(self, problem: Problem, options: BoundOptions) -> PreparedBound:
         """Bind to a problem of groups with lam > 0, or of quadratic loss and independent columns."""
         if not (problem.has(FREE_COEFFICIENTS) and problem.units.grouped):
             raise UnsupportedError(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from exactsel.kernels.node import (
 from exactsel.losses import Huber, Logistic, Poisson, Quadratic, SquaredHinge
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
+
+if TYPE_CHECKING:
+    import cvxpy
 
 ACCURACY = 1e-12
 """Accuracy requested of the conic solver; it often delivers less and says so, and its answer is used all the same."""
@@ -64,7 +68,7 @@ class CvxpyBound(BoundSolver):
 class PreparedOracle(PreparedBound):
     """Builds and solves one conic program per node."""
 
-    def __init__(self, problem: Problem, options: BoundOptions, cvxpy: Any) -> None:
+    def __init__(self, problem: Problem, options: BoundOptions, cvxpy: ModuleType) -> None:
         self.problem = problem
         self.options = options
         self.cvxpy = cvxpy
@@ -119,7 +123,7 @@ class PreparedOracle(PreparedBound):
             return np.zeros(m), 0
         return np.array(x.value, dtype=np.float64), int(program.solver_stats.num_iters or 0)
 
-    def _loss(self, prediction: Any) -> Any:
+    def _loss(self, prediction: cvxpy.Expression) -> cvxpy.Expression:
         """L as a cvxpy expression; cvxpy's huber is twice ours."""
         cp, loss, y = self.cvxpy, self.problem.loss, self.problem.y
         if isinstance(loss, Huber):

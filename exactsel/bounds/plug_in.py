@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened
+from exactsel.problem.interface import SubsetProblem
 from exactsel.types import FloatArray, StateArray
 
 
@@ -21,7 +22,7 @@ class _SolverFromElsewhere(BoundSolver):
         self.needs = getattr(solver, "needs", BoundSolver.needs)
         self.adjusted_rows = getattr(solver, "adjusted_rows", BoundSolver.adjusted_rows)
 
-    def prepare(self, problem: Any, options: BoundOptions) -> PreparedBound:
+    def prepare(self, problem: SubsetProblem, options: BoundOptions) -> PreparedBound:
         prepared = self._solver.prepare(problem, options)
         return prepared if PreparedBound in type(prepared).__mro__ else _PreparedElsewhere(prepared)
 

@@ -37,7 +37,7 @@ from exactsel.kernels.node import (
 )
 from exactsel.kernels.pair_products import pair_products
 from exactsel.problem.objective import Objective
-from exactsel.types import FloatArray, IntArray, StateArray
+from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 AT_ONCE = 128
 """Columns of a node up to which all of them are the working set."""
@@ -192,9 +192,9 @@ class WorkingSet:
         return Evaluated(bound, base, q, x)
 
     @staticmethod
-    def _first(start: Evaluated, fixed: int, slots: int) -> Any:
+    def _first(start: Evaluated, fixed: int, slots: int) -> BoolArray:
         """The columns to begin with, as a mask over the node's."""
-        chosen = start.x != 0.0
+        chosen: BoolArray = start.x != 0.0
         chosen[:fixed] = True
         if len(chosen) <= AT_ONCE:
             chosen[:] = True
@@ -203,18 +203,18 @@ class WorkingSet:
         return chosen
 
     @staticmethod
-    def _growth(chosen: Any) -> int:
+    def _growth(chosen: BoolArray) -> int:
         return max(FIRST, int(GROWTH * np.count_nonzero(chosen)))
 
     @staticmethod
-    def _outside(evaluated: Evaluated, chosen: Any, fixed: int, slots: int) -> IntArray:
+    def _outside(evaluated: Evaluated, chosen: BoolArray, fixed: int, slots: int) -> IntArray:
         """The columns outside the working set that take more off the bound than those of it that count."""
         included = evaluated.q[fixed:][chosen[fixed:]]
         least = np.partition(included, included.size - slots)[included.size - slots] if included.size > slots else 0.0
         return np.flatnonzero(~chosen & (evaluated.q > least))
 
     def _solved(
-        self, columns: IntArray, fixed: int, chosen: Any, x: FloatArray, cutoff: float, known: float
+        self, columns: IntArray, fixed: int, chosen: BoolArray, x: FloatArray, cutoff: float, known: float
     ) -> tuple[FloatArray, float]:
         """The relaxation on the working set: a point (m,), and its bound there."""
         at = np.flatnonzero(chosen)

@@ -25,7 +25,7 @@ def within_bounds(problem: Problem, arguments: dict[str, Any], instance: Instanc
     return boxed(problem, named, [] if bounds is None else read_bounds(bounds), most, equalities, total)
 
 
-def groups_in(text: str | None, instance: Instance) -> Any:
+def groups_in(text: str | None, instance: Instance) -> dict[str, list[int | str]] | None:
     """The groups --groups names, None where it is not given."""
     if text is None:
         return None
@@ -36,9 +36,10 @@ def groups_in(text: str | None, instance: Instance) -> Any:
 
 def labels_of_groups(text: str, instance: Instance) -> tuple[str, ...]:
     """The label of the group of each column, as an instance holds it; empty for a column on its own."""
+    from exactsel.data.group_lists import read_groups
     from exactsel.problem.groups import labels_of
 
-    labels = labels_of(groups_in(text, instance), instance.A.shape[1], instance.feature_names)
+    labels = labels_of(read_groups(text, instance.feature_names), instance.A.shape[1], instance.feature_names)
     return tuple(label or "" for label in labels)
 
 

@@ -9,7 +9,9 @@ import click
 from exactsel.cli.named_files import FileOrText, InputFile
 
 
-def _one_or_several(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+def _one_or_several(
+    context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
+) -> str | tuple[str, ...] | None:
     """The target, where several are given a tuple of them; only ``solve`` has a model for each."""
     if len(value) > 1 and context.info_name != "solve":
         raise click.UsageError(f"{len(value)} targets are given, but solve alone takes several; give one.", context)

@@ -67,8 +67,8 @@ class Command(FileCommand):
         Command lines without the program's name, shown at the end of the help.
     """
 
-    def __init__(self, *arguments: Any, examples: tuple[str, ...] = (), **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, name: str | None, examples: tuple[str, ...] = (), **options: Any) -> None:
+        super().__init__(name, **options)
         self.examples = examples
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

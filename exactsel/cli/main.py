@@ -13,7 +13,7 @@ import io
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -92,11 +92,13 @@ class LazyGroup(click.Group):
         The words before those of its commands in :data:`COMMANDS`.
     """
 
-    def __init__(self, *arguments: Any, prefix: str = "", **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, name: str | None = None, prefix: str = "", **options: Any) -> None:
+        super().__init__(name, **options)
         self.prefix = prefix
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of that name, or the one that may have been meant."""
         if args and args[0] not in self._help_of_names() and not args[0].startswith("-"):
             ctx.fail(f"No such command '{args[0]}'{_meant(args[0], self.list_commands(ctx))}.")
@@ -146,13 +148,14 @@ def _meant(name: str, known: list[str]) -> str:
 class ProgramGroup(LazyGroup):
     """The program itself."""
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> int | None:
         """Run the command; :func:`main`, not click, distinguishes its exceptions."""
         from exactsel.errors import at_command_line
 
         try:
             with at_command_line():
-                return super().invoke(ctx)
+                code: int | None = super().invoke(ctx)
+                return code
         except (EOFError, OSError) as error:
             raise Carried(error) from error
 
@@ -163,7 +166,7 @@ def cli() -> None:
     """Subset selection solved exactly."""
 
 
-def main(arguments: list[str] | None = None) -> Any:
+def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit code.
 
     Without ``arguments`` the process is taken to be ours: Ctrl-C ends it within a second, at any moment.
@@ -177,7 +180,7 @@ def main(arguments: list[str] | None = None) -> Any:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _guarded(arguments: list[str] | None) -> Any:
+def _guarded(arguments: list[str] | None) -> int | None:
     if arguments is None:
         _open_standard_streams()
         from exactsel.cli.interrupting import guard
@@ -210,7 +213,7 @@ def _open_standard_streams() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (until the process ends)
 
 
-def _run(arguments: list[str] | None) -> Any:
+def _run(arguments: list[str] | None) -> int | None:
     """The exit code of the command the arguments name."""
     from exactsel.cli.output import UNWRITTEN
     from exactsel.errors import ExactselError, OutputError
@@ -218,7 +221,8 @@ def _run(arguments: list[str] | None) -> Any:
 
     try:
         try:
-            return cli.main(args=arguments, prog_name="exactsel", standalone_mode=False)
+            code: int | None = cli.main(args=arguments, prog_name="exactsel", standalone_mode=False)
+            return code
         except Carried as carried:
             raise carried.error from None
     except (click.exceptions.Abort, KeyboardInterrupt):

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -73,17 +72,18 @@ READ, WRITTEN = (InputFile, FileOrText), (OutputFile, OutputFolder, ReplacedPath
 class FileCommand(click.Command):
     """A command that refuses, before anything else, to write what another of its parameters names."""
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> int | None:
         """Run the command."""
         outputs = [*_named(ctx, OutputFile)]
         if outputs or any(isinstance(each.type, OutputFolder) for each in ctx.command.params):
             inputs = [*_named(ctx, READ)]
             _refuse_in_folders(ctx, [*inputs, *outputs])
             refuse_shared(outputs, inputs)
-        return super().invoke(ctx)
+        code: int | None = super().invoke(ctx)
+        return code
 
 
-def _named(ctx: click.Context, kinds: Any) -> Iterator[NamedFile]:
+def _named(ctx: click.Context, kinds: type | tuple[type, ...]) -> Iterator[NamedFile]:
     """What parameters of these types name, with those beside."""
     given = [each for each in ctx.command.params if isinstance(each.type, kinds) and ctx.params.get(str(each.name))]
     saved = ctx.params.get("checkpoint")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -26,14 +26,20 @@ from exactsel.cli.time_limits import reading_in_time
 from exactsel.solving.settings import Setting, Settings, option_of, settings_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from exactsel.data.instance import Instance
     from exactsel.observers.log import ProgressLog
     from exactsel.problem.interface import SubsetProblem
+    from exactsel.problem.regression import Problem
+    from exactsel.types import FloatArray
 
 SIGNALS = interrupts.ending_signals()
 """What ends a search with its result."""
 
 Decorated = Callable[..., Any]
+
+Given = TypeVar("Given")
 
 OF_REGRESSION = (
     *CONSTRAINTS, "loss", "lam", "delta", "force_in", "force_out", "nonnegative", "bounds",
@@ -49,9 +55,9 @@ ALL_COLUMNS = "all"
 class Seconds(click.FloatRange):
     """A number in a range; unlike click's own type it refuses NaN, which is in none."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number, or fail in one sentence."""
-        number = super().convert(value, param, ctx)
+        number: float = super().convert(value, param, ctx)
         if math.isnan(number):
             self.fail(f"{value} is not a number of seconds.", param, ctx)
         return number
@@ -61,7 +67,7 @@ KNOW_LIMITS = ("solve", "best", "path", "certify", "compare", "verify", "play")
 """Commands that keep to limits on coefficients."""
 
 
-def _where_known(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+def _where_known(context: click.Context, parameter: click.Parameter, value: Given) -> Given:
     """Refuse limits on coefficients wherever they would not be kept to."""
     if value not in (None, ()) and context.info_name not in KNOW_LIMITS:
         known = f"{', '.join(KNOW_LIMITS[:-1])} and {KNOW_LIMITS[-1]}"
@@ -114,7 +120,7 @@ def setting_options(
     return add
 
 
-def _setting_option(name: str, setting: Setting, default: Any, text: str) -> Callable[[Decorated], Decorated]:
+def _setting_option(name: str, setting: Setting, default: object, text: str) -> Callable[[Decorated], Decorated]:
     flag = option_of(name)
     if setting.kind is bool:
         return click.option(f"{flag}/--no-{flag[2:]}", name, default=default, help=text)
@@ -189,7 +195,7 @@ def warnings_as_lines(quiet: bool = False) -> Iterator[None]:
 _READ = ("target", "drop", "factors", "formula", "missing", "decimal", "encoding")
 
 
-def read_file(arguments: dict[str, Any], **more: Any) -> Instance:
+def read_file(arguments: dict[str, Any], **more: str) -> Instance:
     """The instance in the file that the problem options among ``arguments`` name, its columns chosen by them; ``more``
     says otherwise.
     """
@@ -207,17 +213,17 @@ def read_file(arguments: dict[str, Any], **more: Any) -> Instance:
 class GivenData(NamedTuple):
     """Data as the files have them, before anything is done to them."""
 
-    A: Any
+    A: FloatArray
     """(n, d), without the column of the offset."""
-    y: Any
+    y: FloatArray
     """(n,)"""
-    weights: Any
+    weights: NDArray[Any] | None
     """(n,) of rows, or None."""
-    offset: Any
+    offset: FloatArray | None
     """(n,), or None."""
 
 
-def given_data(arguments: dict[str, Any], **more: Any) -> GivenData:
+def given_data(arguments: dict[str, Any], **more: str) -> GivenData:
     """The data that the problem options among ``arguments`` name; ``more`` as for :func:`read_file`."""
     import numpy as np
 
@@ -231,7 +237,7 @@ def given_data(arguments: dict[str, Any], **more: Any) -> GivenData:
     return GivenData(A, checked_vector(np.asarray(instance.y)), instance.weights, offset)
 
 
-def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
+def read_problem(arguments: dict[str, Any], quiet: bool = False) -> SubsetProblem:
     """The problem (of either family) the problem options among ``arguments`` name; warnings become lines on stderr,
     unless they have been said before (``quiet``).
 
@@ -244,7 +250,7 @@ def read_problem(arguments: dict[str, Any], quiet: bool = False) -> Any:
     return problem
 
 
-def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
+def _problem(arguments: dict[str, Any], quiet: bool) -> SubsetProblem:
     from exactsel.data.tables import with_labels, with_offset_read
     from exactsel.errors import InputError, warn_of_data
     from exactsel.problem.targets import better_loss
@@ -263,7 +269,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
             labelled, offset = with_offset_read(with_labels(instance, arguments["loss"]), arguments["offset"])
             if arguments["loss"] is None and instance.loss is None and (hint := better_loss(instance.y)) is not None:
                 warn_of_data(hint.advice)
-            state: Any = labelled.problem
+            state: Callable[..., Problem] = labelled.problem
             chosen: dict[str, Any] = {}
             if labelled.groups is not None or any(arguments[name] is not None for name in ("groups", "per_group")):
                 state, chosen = labelled.grouped_problem, {"groups": groups_in(arguments["groups"], labelled)}
@@ -283,7 +289,7 @@ def _problem(arguments: dict[str, Any], quiet: bool) -> Any:
         return instance.columns_problem(k=k)
 
 
-def read_weights(path: str | None) -> Any:
+def read_weights(path: str | None) -> FloatArray | None:
     """The numbers in a file of weights."""
     if path is None:
         return None

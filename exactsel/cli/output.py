@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 from exactsel.cli.talk import say_line
 from exactsel.errors import CompilingWarning, OutputError, OutputWarning
@@ -28,7 +28,7 @@ INSTEAD_OF = (0, 1, None)
 class Stdout:
     """A stream that never fails: what the one below does not take is remembered as ``failure`` and goes to stderr."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: TextIO | None) -> None:
         self.failure: OSError | None = None
         self._stream = stream
         self._unflushed: list[str] = []
@@ -65,7 +65,8 @@ class Stdout:
             self.failure = error
             # What is left in the buffers would fail once more when the process ends.
             with contextlib.suppress(OSError, ValueError, AttributeError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+                if self._stream is not None:
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             self._instead()
 
     def _instead(self) -> None:
@@ -93,7 +94,7 @@ class Unwritten:
     def __init__(self) -> None:
         self.sentences: list[str] = []
 
-    def code(self, code: Any) -> Any:
+    def code(self, code: int | None) -> int | None:
         """The exit code, given the one there would be otherwise."""
         return UNWRITTEN if self.sentences and code in INSTEAD_OF else code
 
@@ -106,13 +107,16 @@ def noting_what_is_unwritten() -> Iterator[Unwritten]:
     """A block in which warnings about outputs, and outputs attempted, are noted instead of raised."""
     unwritten = Unwritten()
 
-    def note(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+    def note(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:  # fmt: skip
         if issubclass(category, OutputWarning):
             unwritten.sentences.append(str(message))
         elif issubclass(category, CompilingWarning):
             say_line(f"Warning: {message}")
         else:
-            shown_otherwise(message, category, *where, **more)
+            shown_otherwise(message, category, filename, lineno, file, line)
 
     with warnings.catch_warnings():
         shown_otherwise = warnings.showwarning

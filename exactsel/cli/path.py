@@ -25,6 +25,7 @@ from exactsel.cli.talk import say
 from exactsel.cli.workers import worker_options, workers_of
 
 if TYPE_CHECKING:
+    from exactsel.problem.interface import SubsetProblem
     from exactsel.studies.criteria import Compared
     from exactsel.studies.crossval import ValidationErrors
     from exactsel.studies.path import SolutionPath
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 class PathCriterion(click.Choice[str]):
     """The criterion a path is about; the table of a path shows the others anyway."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the criterion, or say which command chooses a model by another one."""
         name = str(value).lower()
         if name in {"aic", "aicc", "bic", "ebic", "hqic"}:
@@ -154,7 +155,7 @@ def _shown(compared: Compared, as_json: bool, priced: bool) -> str:
     return path_table(compared, terminal_width(sys.stdout)) + (f"\n\n{penalty_table(path)}" if priced else "")
 
 
-def _errors(path: SolutionPath, problem: Any, cv: int | str, arguments: dict[str, Any]) -> ValidationErrors:
+def _errors(path: SolutionPath, problem: SubsetProblem, cv: int | str, arguments: dict[str, Any]) -> ValidationErrors:
     """The held-out errors of the sizes and ridge weights of the path, by searches with its settings."""
     from exactsel.data.missing import KEPT
     from exactsel.solving.executors import Workers
@@ -170,7 +171,7 @@ def _errors(path: SolutionPath, problem: Any, cv: int | str, arguments: dict[str
     return validated(problem, gaps, cv, ks, lams, options, Workers(**workers_of(arguments)))
 
 
-def _check_folds(problem: Any, folds: str | None) -> int | str | None:
+def _check_folds(problem: SubsetProblem, folds: str | None) -> int | str | None:
     """How many folds there are to be, found to be possible before anything is solved."""
     from exactsel.errors import InputError
     from exactsel.studies.crossval import LEAVE_ONE_OUT, folds_of, of_a_target

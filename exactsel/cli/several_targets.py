@@ -12,6 +12,7 @@ from exactsel.cli.workers import workers_of
 from exactsel.errors import InputError
 
 if TYPE_CHECKING:
+    from exactsel.problem.regression import Problem
     from exactsel.studies.targets import TargetModels
 
 OF_ONE_SEARCH = ("proof", "trace", "checkpoint", "resume", "report", "recheck")
@@ -97,12 +98,15 @@ def tables(models: TargetModels) -> str:
     return "\n\n".join(parts)
 
 
-def _problem_of(name: str, targets: Sequence[str], arguments: dict[str, Any]) -> Any:
+def _problem_of(name: str, targets: Sequence[str], arguments: dict[str, Any]) -> Problem:
     """The problem of one target, without the columns of the others."""
     from exactsel.files import is_file
+    from exactsel.problem.interface import is_regression
 
     others = tuple(other for other in targets if other != name and not is_file(other))
-    return read_problem(arguments | {"target": name, "drop": (*arguments["drop"], *others)})
+    problem = read_problem(arguments | {"target": name, "drop": (*arguments["drop"], *others)})
+    assert is_regression(problem)  # column subset selection was refused
+    return problem
 
 
 def _refuse_what_is_of_one(arguments: dict[str, Any]) -> None:

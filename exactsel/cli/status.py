@@ -18,7 +18,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 class InstanceOrStatus(click.Argument):
     """The data, which may be missing where --status is given."""
 
-    def process_value(self, ctx: click.Context, value: Any) -> Any:
+    def process_value(self, ctx: click.Context, value: object) -> object:
         """Return the file, or None beside --status, which is eager and so known by now."""
         if isinstance(ctx.params.get("status"), str) and self.value_is_missing(value):
             return None

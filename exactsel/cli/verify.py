@@ -63,6 +63,6 @@ def command(
     return 0 if verdict.verified else REJECTED
 
 
-def _state(work: Any, limit: float) -> None:
+def _state(work: object, limit: float) -> None:
     """State the work that a proof needs."""
     say_line(f"Work: {work} (limit {limit:.3g}).")

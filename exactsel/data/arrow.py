@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from exactsel.errors import UnsupportedError
 from exactsel.problem.doubles import Rounding, rounding_of
 from exactsel.problem.frames import Column
 from exactsel.types import FloatArray
+
+if TYPE_CHECKING:
+    import pyarrow
 
 INDEX = "__index_level_"
 """The prefix of the index columns that pandas stores along; they are dropped."""
@@ -70,12 +74,14 @@ def read_frame(file: Path, feather: bool) -> list[Column]:
     ]
 
 
-def _is_text(pyarrow: Any, kind: object) -> bool:
+def _is_text(pyarrow: ModuleType, kind: object) -> bool:
     known = ("is_string", "is_large_string", "is_string_view")  # the last, which polars writes, not in every version
     return any(getattr(pyarrow.types, name)(kind) for name in known if hasattr(pyarrow.types, name))
 
 
-def _column(pyarrow: Any, name: str, kind: Any, parts: Sequence[Any], budget: Budget) -> Column:
+def _column(
+    pyarrow: ModuleType, name: str, kind: pyarrow.DataType, parts: Sequence[pyarrow.Array], budget: Budget
+) -> Column:
     types = pyarrow.types
     missing = sum(part.null_count for part in parts)
     if types.is_dictionary(kind):
@@ -96,14 +102,14 @@ def _column(pyarrow: Any, name: str, kind: Any, parts: Sequence[Any], budget: Bu
     return Column(name, None, kind=f"entries of type {kind}"[:60], missing=missing)
 
 
-def _rounding(pyarrow: Any, parts: Sequence[Any]) -> Rounding | None:
+def _rounding(pyarrow: ModuleType, parts: Sequence[pyarrow.Array]) -> Rounding | None:
     """What a column loses as doubles."""
     found = [lost for part in parts if (lost := rounding_in(pyarrow, part)) is not None]
     whole = reduce(Rounding.with_also, found) if found else None
     return whole if whole is not None and whole.count else None
 
 
-def rounding_in(pyarrow: Any, part: Any) -> Rounding | None:
+def rounding_in(pyarrow: ModuleType, part: pyarrow.Array) -> Rounding | None:
     """What an array of integers or decimals loses as doubles, or its least and largest entry; None for other kinds."""
     if pyarrow.types.is_dictionary(part.type):
         part = part.dictionary_decode()
@@ -119,7 +125,7 @@ def rounding_in(pyarrow: Any, part: Any) -> Rounding | None:
     return rounding_of(values, values.astype(np.float64), ends=True)
 
 
-def floats_of(pyarrow: Any, part: Any) -> FloatArray:
+def floats_of(pyarrow: ModuleType, part: pyarrow.Array) -> FloatArray:
     """The numbers of an array, nan where there is none."""
     if pyarrow.types.is_dictionary(part.type):
         part = part.dictionary_decode()
@@ -127,7 +133,7 @@ def floats_of(pyarrow: Any, part: Any) -> FloatArray:
     return found
 
 
-def _texts(part: Any, budget: Budget) -> list[str | None]:
+def _texts(part: pyarrow.Array, budget: Budget) -> list[str | None]:
     """The texts of an array; those of a dictionary are made once each."""
     known: list[str | None] = (part.dictionary if hasattr(part, "dictionary") else part).to_pylist()
     budget.take(sum(TEXT_BYTES + sys.getsizeof(text) for text in known) + 16 * len(part))

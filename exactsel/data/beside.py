@@ -65,7 +65,7 @@ def instance_of_data(
     return with_offset_read(instance, named)
 
 
-def _columns(data: Any, names: Sequence[str] | None) -> list[Column]:
+def _columns(data: object, names: Sequence[str] | None) -> list[Column]:
     if is_frame(data):
         return frame_columns(data)
     matrix = np.asarray(frame_matrix(data, None)[0])

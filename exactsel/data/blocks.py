@@ -227,7 +227,9 @@ class TextRows:
     def _lines(self) -> Iterator[str]:
         try:
             with self._file.open("rb") as raw:
-                stream: Any = gzip.GzipFile(fileobj=raw) if self._file.suffix.lower() == ".gz" else raw
+                stream: gzip.GzipFile | io.BufferedReader = (
+                    gzip.GzipFile(fileobj=raw) if self._file.suffix.lower() == ".gz" else raw
+                )
                 with io.TextIOWrapper(stream, encoding=self._encoding, newline="") as text:
                     yield from text
         except LookupError:

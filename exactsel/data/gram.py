@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,7 +52,7 @@ class _Parts(NamedTuple):
 
 @with_aliases
 def gram(
-    data: Any, y: ArrayLike | None = None, *, target: Choice | None = None, drop: Sequence[Choice] = (),
+    data: object, y: ArrayLike | None = None, *, target: Choice | None = None, drop: Sequence[Choice] = (),
     sample_weight: ArrayLike | str | None = None, fit_intercept: bool = True, k: int | None = None,
     lam: float | None = None, missing: str | None = None, feature_names: Sequence[str] | None = None,
     decimal: str | None = None, encoding: str | None = None, threads: int | None = None,
@@ -247,7 +247,9 @@ def _check_weights(weights: FloatArray, where: str) -> None:
     )
 
 
-def _of_table(rows: Rows, y: object, target: Choice | None, drop: Sequence[Choice], weights: Any) -> _Parts:
+def _of_table(
+    rows: Rows, y: object, target: Choice | None, drop: Sequence[Choice], weights: ArrayLike | str | None
+) -> _Parts:
     """Blocks of a table, its columns chosen."""
     where, names = rows.where, rows.names
     left_out = {place_of(names, name, where) for name in meant(drop, names)}
@@ -269,7 +271,7 @@ def _of_table(rows: Rows, y: object, target: Choice | None, drop: Sequence[Choic
     return _Parts(_chosen(rows, len(kept), [*kept, *used], place is not None, beside), named, where, lost)
 
 
-def _is_column(weights: ArrayLike, names: Sequence[str]) -> bool:
+def _is_column(weights: ArrayLike | None, names: Sequence[str]) -> TypeGuard[str | int]:
     """Whether weights are named by their column, and not by a file, or given as numbers."""
     return isinstance(weights, int) or (isinstance(weights, str) and (weights in names or not is_file(weights)))
 

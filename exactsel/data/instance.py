@@ -173,7 +173,7 @@ class Instance:
         standardize: bool = False,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        **constraint: Any,
+        **constraint: object,
     ) -> Problem:
         """The problem this instance states, an argument that is given taking precedence over the instance.
 

@@ -7,16 +7,19 @@ A part says how many bytes it takes, and no decompressor writes more than it was
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import TYPE_CHECKING
 
 from exactsel.data.sizes import Budget
+
+if TYPE_CHECKING:
+    import pyarrow.parquet
 
 MOST_PAGES = 10**6
 DEEPEST = 20
 """Structures inside each other, in a page header."""
 
 
-def parquet_bytes(data: bytes, metadata: Any, budget: Budget) -> None:
+def parquet_bytes(data: bytes, metadata: pyarrow.parquet.FileMetaData, budget: Budget) -> None:
     """Take what the pages of a parquet file unpack to; ``metadata`` is pyarrow's reading of its footer.
 
     Raises

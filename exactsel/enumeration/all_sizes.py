@@ -7,7 +7,7 @@ region is a fit, which takes all rows.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -85,7 +85,7 @@ def sizes_listed(
         Sets that may be listed.
     """
     rows = Rows(problem.objective)
-    data: Any = fitting_of(problem, rows)
+    data = fitting_of(problem, rows)
     used = Levels(levels.copy(), np.maximum.accumulate(levels[::-1])[::-1].copy(), np.full(top, np.inf), np.zeros(1))
     found, values, bounds = np.empty((cap, problem.d), dtype=np.int64), np.empty(cap), np.empty(cap)
     try:

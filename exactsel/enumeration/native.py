@@ -140,7 +140,7 @@ class NativeBranchAndBound:
         """Multiplications of one iteration on all columns, roughly."""
 
     def explore(
-        self, states: StateArray, warm: Sequence[ModelPoint | None], inherited: FloatArray, upper: float,
+        self, states: StateArray, warm: Sequence[object], inherited: FloatArray, upper: float,
         tolerance: float, budget: int, horizon: float = math.inf,
     ) -> list[NativeTree] | None:  # fmt: skip
         """Search below each node, up to ``budget`` nodes each.

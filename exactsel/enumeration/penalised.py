@@ -122,7 +122,7 @@ class PenalisedTree:
 
     def __post_init__(self) -> None:
         data, self.scale = penalised_data(self.problem, self.price, self.seconds)
-        self.data: Any = data
+        self.data: PenalisedGram | PenalisedRows = data
         self._curvature = self.scale**2 if isinstance(data, PenalisedGram) else None
         self._numbers, self._met = 0, set[tuple[int, ...]]()
         self._open: list[_Node] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Node:
     bound: float
     proof: Proof
     """What proves ``bound`` for this node."""
-    warm: Any = None
+    warm: object = None
     """What the bound solver left behind at the parent."""
     tight: bool = False
     """Whether ``bound`` comes from a bound call on this very node rather than from its parent."""

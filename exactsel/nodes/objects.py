@@ -127,6 +127,6 @@ class MadeObjects:
         self._made.pop(number, None)
 
 
-def _key(one: object) -> Any:
+def _key(one: object) -> type | int:
     """The key that distinguishes an object from others."""
     return type(one) if holds_nothing(one) else id(one)

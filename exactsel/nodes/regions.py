@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class Region:
     state: StateArray
     bound: float
     proof: Proof
-    warm: Any = None
+    warm: object = None
     tight: bool = False
     visits: tuple[Visit, ...] = ()
     fixings: Fixings = NO_FIXINGS

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.problem.model import label
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from exactsel.observers.history import History
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 UPPER, LOWER, NEGATIVE = "#0b6e99", "#b3541e", "#b3541e"
 
 
-def plot_bounds(history: History | None, axes: Any = None) -> Figure:
+def plot_bounds(history: History | None, axes: Axes | None = None) -> Figure:
     """Best objective and lower bound over time."""
     if history is None or not history.moments:
         raise InputError("this result has no history to draw; take one that solve() returned.")
@@ -38,7 +39,7 @@ def plot_bounds(history: History | None, axes: Any = None) -> Figure:
 
 
 def plot_coefficients(
-    support: Sequence[int], coef: FloatArray, names: Sequence[str] | None, axes: Any = None
+    support: Sequence[int], coef: FloatArray, names: Sequence[str] | None, axes: Axes | None = None
 ) -> Figure:
     """The coefficients as horizontal bars, in the order of the columns."""
     if not coef.size:
@@ -53,10 +54,10 @@ def plot_coefficients(
     return figure
 
 
-def _axes(axes: Any, size: tuple[float, float]) -> tuple[Figure, Any]:
+def _axes(axes: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     """The figure and axes to draw on; new ones unless axes were given."""
     if axes is not None:
-        return axes.figure, axes
+        return cast("Figure", axes.figure), axes  # or a part of one, which draws alike
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -152,7 +152,7 @@ class Trace:
             case Finished(termination, open_nodes):
                 return "finished", {"termination": termination, "open": len(open_nodes)}
 
-    def _write(self, kind: str, lower: float | None, upper: float | None, **fields: Any) -> None:
+    def _write(self, kind: str, lower: float | None, upper: float | None, **fields: object) -> None:
         line = {
             "event": kind, "time": round(time.perf_counter() - self._began, 6),
             "lower": None if lower is None else finite(lower), "upper": None if upper is None else finite(upper),

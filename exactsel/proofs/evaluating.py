@@ -26,7 +26,7 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.model import preparation_of
 from exactsel.proofs.instance import searched_instance_of
 from exactsel.rounding import UNIT
-from exactsel.types import FloatArray, StateArray
+from exactsel.types import BoolArray, FloatArray, StateArray
 from exactsel_certificates import container as fmt
 from exactsel_certificates.checking import EXACT_LIMIT
 from exactsel_certificates.formula import ColumnInstance, Instance
@@ -201,7 +201,7 @@ class _Stored:
         self._split = -1
         """The one that leaves the curvature, if any."""
 
-    def number(self, point: Proof | str, rows: object) -> int:
+    def number(self, point: Proof | str, rows: slice | BoolArray) -> int:
         """The witness as :class:`exactsel_certificates.walk.Leaves` name it; ``rows`` are those that count."""
         if point == COUNTED:
             return BY_COUNTING
@@ -213,7 +213,7 @@ class _Stored:
             self._known[id(point)] = self._store(shown(point), rows)
         return self._known[id(point)]
 
-    def _store(self, point: Proof | str, rows: Any) -> int:
+    def _store(self, point: Proof | str, rows: slice | BoolArray) -> int:
         if isinstance(point, ModelPoint):
             if isinstance(point, CurvedPoint):
                 self.curvature = point.curvature
@@ -258,5 +258,5 @@ class _Stored:
         )  # fmt: skip
 
 
-def _joined(arrays: Iterable[Any], kind: Any) -> Any:
+def _joined(arrays: Iterable[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, dtype=kind), *(np.asarray(array, dtype=kind) for array in arrays)])

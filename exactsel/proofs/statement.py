@@ -23,6 +23,7 @@ from exactsel.problem.objective import Objective
 from exactsel.proofs.instance import instance_of, take_prepared
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray
+from exactsel_certificates.checking import SearchedInstance
 from exactsel_certificates.formula import ColumnInstance, Instance
 from exactsel_certificates.given import GivenInstance, objective_above
 from exactsel_certificates.selections import selection_objective_above
@@ -41,19 +42,21 @@ def statement_of(problem: SubsetProblem) -> Statement:
     problem = problem if kept else problem.without_coefficient_bounds
     if is_regression(problem) and problem.objective.on_demand:
         return _Design(problem.objective)
+    instance: SearchedInstance | None
     try:
         instance = instance_of(problem)
     except UnsupportedError:
-        return _Unchecked(problem.objective)
+        instance = None
     if isinstance(instance, ColumnInstance):
         return _Selection(instance)
-    return _Regression(problem.objective, instance)
+    assert is_regression(problem)
+    return _Unchecked(problem.objective) if instance is None else _Regression(problem.objective, instance)
 
 
 class _Regression:
     """A problem the checker knows: what is said is what the checker works out."""
 
-    def __init__(self, objective: Any, instance: Instance) -> None:
+    def __init__(self, objective: Objective, instance: Instance) -> None:
         self._objective, self._instance = objective, instance
         self._taken = 0.0
         self._lower: dict[tuple[float, float, bool], float] = {}
@@ -175,7 +178,7 @@ class _Unchecked:
     scaling.
     """
 
-    def __init__(self, objective: Any) -> None:
+    def __init__(self, objective: Objective) -> None:
         self._objective = objective
 
     def upper(self, fit: Fit) -> float:

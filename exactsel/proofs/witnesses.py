@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from exactsel.bounds.witness import (
 from exactsel.bounds.witness import Proof as Point
 from exactsel.proofs.spools import Spools
 from exactsel.search.layout import require
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, IntArray
 from exactsel_certificates import container as fmt
 
 SPOOLS = (
@@ -38,6 +38,8 @@ INDICES = ("point_index", "split_column")
 
 REMEMBERED_BYTES = 32 * 2**20
 """Memory for the points written last."""
+
+Number = TypeVar("Number", int, IntArray)
 
 POINT_BYTES = 400
 """What remembering a point takes besides its numbers."""
@@ -148,6 +150,6 @@ class Witnesses:
         require(stored == (self.points, self.splits), "other points of its proof than it counts")
 
 
-def word_of(point: Any) -> Any:
+def word_of(point: Number) -> Number:
     """The word that names a sparse point, or the words that name some."""
     return 8 * (fmt.FIRST_POINT + 2 * point) + fmt.USE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from exactsel.errors import UnsupportedError
 from exactsel.observers.terminal import fitting
@@ -12,6 +12,9 @@ from exactsel.problem.model import demands_text, label, listed
 from exactsel.solving.result import Result
 from exactsel.studies.criteria import NAMES, Compared
 from exactsel.studies.path import SolutionPath
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 WIDTHS = {
     "k": 4, "lam": 10, "objective": 16, "gap": 9, "claim": 12, "nodes": 9, "time": 9,
@@ -144,7 +147,7 @@ def draw_path(compared: Compared, style: str) -> bytes:
     return buffer.getvalue()
 
 
-def _draw(axes: Any, title: str, along: list[tuple[Result, dict[str, float | None]]], label: str) -> None:
+def _draw(axes: Axes, title: str, along: list[tuple[Result, dict[str, float | None]]], label: str) -> None:
     """One panel's lines for one ridge weight."""
     ks = [result.problem["k"] for result, _ in along]
     if title == "objective":
@@ -159,7 +162,7 @@ def _draw(axes: Any, title: str, along: list[tuple[Result, dict[str, float | Non
         axes.errorbar(ks, values, yerr=errors, fmt="o-", capsize=3, label=label)
 
 
-def _draw_close(axes: Any, path: SolutionPath) -> None:
+def _draw_close(axes: Axes, path: SolutionPath) -> None:
     """For the columns that occur most, in which share of the models close to the best of each size they are."""
     complete = [near for near in path.near or () if near.complete and near.models]
     shares: dict[int, dict[int, float]] = {}

@@ -190,7 +190,7 @@ class Steps:
             "incumbent": f"Node {node} is discarded: the new best model has overtaken it; {reached}.",
         }.get(reason, f"Node {node} is discarded: {reached}.")
 
-    def _say(self, kind: str, node: int | None, text: str, **more: Any) -> Step:
+    def _say(self, kind: str, node: int | None, text: str, **more: object) -> Step:
         step: Step = {
             "kind": kind,
             "node": node,

@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 Shape = Callable[[Any], bool]
 """Whether a value is what it should be."""
@@ -44,18 +44,18 @@ def read_json(text: str) -> dict[str, Any]:
     return read
 
 
-def _refused(word: str) -> Any:
+def _refused(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
 
 
 def _finite(word: str) -> float:
     found = float(word)
-    return found if math.isfinite(found) else float(_refused(word))
+    return found if math.isfinite(found) else _refused(word)
 
 
 def _short(word: str) -> int:
     found = int(word) if len(word) < 20 else 2 * LARGEST
-    return found if abs(found) <= LARGEST else int(_refused(word))
+    return found if abs(found) <= LARGEST else _refused(word)
 
 
 def whole(least: int = 0, most: int = LARGEST) -> Shape:
@@ -66,9 +66,10 @@ def whole(least: int = 0, most: int = LARGEST) -> Shape:
 def number(least: float = -math.inf, most: float = math.inf) -> Shape:
     """A finite number."""
 
-    def holds(value: Any) -> bool:
-        in_range = type(value) in (int, float) and abs(value) <= sys.float_info.max
-        return bool(in_range and math.isfinite(value) and least <= value <= most)
+    def holds(value: object) -> bool:
+        if type(value) is not int and type(value) is not float:
+            return False
+        return abs(value) <= sys.float_info.max and math.isfinite(value) and least <= value <= most
 
     return holds
 
@@ -91,10 +92,12 @@ def digest(value: object) -> bool:
 def hexadecimal(nan: bool = False, finite: bool = False) -> Shape:
     """A float as :meth:`float.hex` writes it."""
 
-    def holds(value: Any) -> bool:
+    def holds(value: object) -> bool:
+        if not isinstance(value, str):
+            return False
         try:
             found = float.fromhex(value)
-        except (TypeError, ValueError, OverflowError):
+        except (ValueError, OverflowError):
             return False
         return (nan or not math.isnan(found)) and (not finite or math.isfinite(found))
 
@@ -114,9 +117,10 @@ def maybe(shape: Shape) -> Shape:
 def several(shape: Shape, different: bool = False) -> Shape:
     """A list of entries of one shape, which may have to be ``different`` ones."""
 
-    def holds(value: Any) -> bool:
-        sound = isinstance(value, list) and all(shape(entry) for entry in value)
-        return sound and not (different and len({*value}) != len(value))
+    def holds(value: object) -> bool:
+        if not (isinstance(value, list) and all(shape(entry) for entry in value)):
+            return False
+        return not (different and len({*value}) != len(value))
 
     return holds
 

@@ -329,11 +329,13 @@ def _grouped(things: Sequence[Any], counts: Sequence[int]) -> list[tuple[Any, ..
     return [tuple(islice(left, count)) for count in counts]
 
 
-def _count(number: Any) -> int:
-    require(_whole(number) <= MOST, "an impossible count")
-    return int(number)
+def _count(number: object) -> int:
+    count = _whole(number)
+    require(count <= MOST, "an impossible count")
+    return count
 
 
-def _whole(number: Any) -> int:
-    require(type(number) is int and number >= 0, "a number that is none")
-    return int(number)
+def _whole(number: object) -> int:
+    whole = number if type(number) is int else -1
+    require(whole >= 0, "a number that is none")
+    return whole

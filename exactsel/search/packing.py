@@ -146,6 +146,7 @@ class _Packer:
     def _added(self, value: object) -> tuple[str, int]:
         if isinstance(value, np.ndarray):
             return self._array(value)
+        cells: dict[str, object]
         if isinstance(value, Fit):
             name, cells = "Fit", {"columns": self.number(value.columns)}
         else:
@@ -163,7 +164,7 @@ class _Packer:
         table.rows += 1
         return name, table.rows - 1
 
-    def _cell(self, kind: str, value: Any) -> Any:
+    def _cell(self, kind: str, value: Any) -> object:
         match kind:
             case "r":
                 return self.number(value)

@@ -6,7 +6,7 @@ The names below are imported when first used.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from exactsel.solving.api import solve
@@ -17,7 +17,7 @@ __all__ = ["Search", "solve"]
 _HOMES = {"Search": "exactsel.solving.solver", "solve": "exactsel.solving.api"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'exactsel.solving' has no attribute '{name}'")
     return getattr(import_module(_HOMES[name]), name)

@@ -25,7 +25,16 @@ from exactsel.proofs.statement import statement_of
 from exactsel.search.events import IncumbentFound, LowerBoundRaised
 from exactsel.search.pool import SHARD, Executor
 from exactsel.search.state import SearchState
-from exactsel.solving.checkpointing import EVERY, LIMITS, SearchMode, Store, begin, check_in_shards, take_along
+from exactsel.solving.checkpointing import (
+    EVERY,
+    LIMITS,
+    ResumedSearch,
+    SearchMode,
+    Store,
+    begin,
+    check_in_shards,
+    take_along,
+)
 from exactsel.solving.checkpointing import resume as resume_from
 from exactsel.solving.executors import executor_for
 from exactsel.solving.problem_arguments import problem_asked
@@ -36,16 +45,17 @@ from exactsel.solving.screening import refuse_files, solve_screened
 from exactsel.solving.settings import Settings, settings_of
 from exactsel.solving.small import is_small
 from exactsel.solving.solver import Search
+from exactsel.types import PathName
 
 
 def solve(
-    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, callback: Callback | None = None,
-    start: Sequence[int] | None = None, record: bool = False, details: bool = False,
-    proof: str | os.PathLike[str] | None = None, trace: str | os.PathLike[str] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY, resume: Any = None,
-    on_incumbent: Callback | None = None, on_bound: Callback | None = None, signals: Sequence[int] = (signal.SIGINT,),
-    recheck: bool = False, failures: str | os.PathLike[str] | None = ".", executor: object = None,
-    workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
+    problem: SubsetProblem | object, y: ArrayLike | None = None, k: int | None = None, *,
+    callback: Callback | None = None, start: Sequence[int] | None = None, record: bool = False, details: bool = False,
+    proof: PathName | None = None, trace: PathName | None = None, checkpoint: PathName | None = None,
+    checkpoint_every: float = EVERY, resume: PathName | None = None, on_incumbent: Callback | None = None,
+    on_bound: Callback | None = None, signals: Sequence[int] = (signal.SIGINT,), recheck: bool = False,
+    failures: PathName | None = ".", executor: object = None, workers: int | None = None,
+    scheduler: str | None = None, verbose: int = 0, **options: object,
 ) -> Result:  # fmt: skip
     """Find the best model with at most k features, and bound its gap: ``solve(X, y, k=5, loss="huber", lam=1)``.
 
@@ -196,9 +206,12 @@ def go_on(result: Result, limits: dict[str, Any]) -> Result:
     return _finished(run, watching, Files(), kept.how.details)
 
 
-def _finished(run: Search, *watched: Any) -> Result:
+def _finished(
+    run: Search, callbacks: Sequence[Callback | None], files: Files, record: bool,
+    checkpoint: Store | None = None, going_on: ResumedSearch | None = None,
+) -> Result:  # fmt: skip
     """The result of a run to its end, which can be continued; arguments as :func:`observed` has them."""
-    result = observed(run, *watched)
+    result = observed(run, callbacks, files, record, checkpoint, going_on)
     assert result._kept is not None
     return replace(result, _kept=replace(result._kept, continued=go_on))
 

@@ -218,7 +218,7 @@ class Checkpointer:
 
 def begin(
     path: str | os.PathLike[str], problem: SubsetProblem, settings: Settings, how: SearchMode,
-    proof: str | os.PathLike[str] | None, **more: Any,
+    proof: str | os.PathLike[str] | None, **more: object,
 ) -> Checkpoint:  # fmt: skip
     """A new checkpoint of a search that is about to begin; ``more`` is said besides."""
     target = None if proof is None else os.path.abspath(proof)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast, overload
 
 from exactsel import registry
 from exactsel.algebra.curvature import affordable, has_curvature
@@ -52,6 +52,7 @@ from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.redundant_columns import RedundantColumns
 from exactsel.problem.regression import Problem
 from exactsel.problem.restrictions import is_restricted, without_restrictions
+from exactsel.search.frontier import Frontier
 from exactsel.search.pool import SHARDS
 from exactsel.solving.settings import Settings
 from exactsel.types import FloatArray
@@ -337,7 +338,17 @@ def methods_for(problem: SubsetProblem, settings: Settings) -> Methods:
     return Methods(settings, kind, tree, bound, make("branchings", branching), closer)
 
 
-def make(kind: str, choice: object) -> Any:
+@overload
+def make(kind: Literal["trees"], choice: str | Tree) -> Tree: ...
+@overload
+def make(kind: Literal["bounds"], choice: str | BoundSolver) -> BoundSolver: ...
+@overload
+def make(kind: Literal["branchings"], choice: str | Branching) -> Branching: ...
+@overload
+def make(kind: Literal["frontiers"], choice: str | Frontier) -> Frontier: ...
+@overload
+def make(kind: Literal["closers"], choice: str | Closer) -> Closer: ...
+def make(kind: str, choice: object) -> object:
     """A plug-in by name, or the object itself."""
     return registry.load(kind, choice)() if isinstance(choice, str) else choice
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from distributed import Client
+from distributed import Client, LocalCluster
 from distributed.protocol.compression import decompress
 from distributed.protocol.serialize import Serialized
 
@@ -22,7 +22,7 @@ FAMILY, KINDS = "dask", ("bytes", "builtins.bytes")
 class UnopenedClient(Client):
     """A client whose results are what :func:`bytes_of` reads."""
 
-    def start(self, **kwargs: Any) -> None:
+    def start(self, **kwargs: object) -> None:
         """Connect."""
         if not getattr(self.rpc, "deserialize", False) or not isinstance(self.connection_args, dict):
             raise UnsupportedError("this version of Dask cannot leave answers unopened; install another version.")
@@ -30,14 +30,14 @@ class UnopenedClient(Client):
         self.connection_args = {**self.connection_args, "deserialize": False}
         cast(Any, super()).start(**kwargs)
 
-    def _handle_key_in_memory(self, key: Any = None, type: Any = None, workers: Any = None) -> None:
+    def _handle_key_in_memory(self, key: object = None, type: object = None, workers: object = None) -> None:
         cast(Any, super())._handle_key_in_memory(key=key, type=None, workers=workers)
 
-    def _handle_task_erred(self, key: Any = None, exception: Any = None, traceback: Any = None) -> None:
+    def _handle_task_erred(self, key: object = None, exception: object = None, traceback: object = None) -> None:
         failed = RuntimeError("a worker failed in a way of its own, which is not looked at")
         cast(Any, super())._handle_task_erred(key=key, exception=failed, traceback=None)
 
-    async def _handle_event(self, topic: Any, event: Any) -> None:
+    async def _handle_event(self, topic: object, event: object) -> None:
         """Workers can have nothing printed or warned of here."""
 
     def add_plugin(self, packed: bytes, name: str) -> None:
@@ -55,14 +55,14 @@ class UnopenedClient(Client):
         cast(Any, self.close)(timeout=2)
 
 
-def connected(address: Any, **options: Any) -> UnopenedClient:
+def connected(address: str | LocalCluster, **options: object) -> UnopenedClient:
     """A connection to the scheduler at an address, or of a cluster; answers come by way of the scheduler by default."""
     made: Any = UnopenedClient
     client: UnopenedClient = made(address, **{"set_as_default": False, "direct_to_workers": False, **options})
     return client
 
 
-def bytes_of(answer: Any) -> bytes | None:
+def bytes_of(answer: object) -> bytes | None:
     """What a worker has returned, where that is bytes; None otherwise."""
     if not isinstance(answer, Serialized):
         return None

@@ -18,7 +18,7 @@ from typing import Any
 
 import dask
 import distributed
-from distributed import Client, LocalCluster, WorkerPlugin
+from distributed import Client, Future, LocalCluster, WorkerPlugin
 from distributed.protocol.pickle import dumps
 
 from exactsel.errors import InputError, OutputError
@@ -186,7 +186,7 @@ class _ShardFuture:
         self._with_job = False
         self._future = self._submitted()
 
-    def _submitted(self) -> Any:
+    def _submitted(self) -> Future[bytes]:
         assert self._executor.client is not None
         job = self._executor.job if self._with_job else None
         try:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from exactsel.arguments import shown
 from exactsel.errors import InputError, UnsupportedError, did_you_mean, option
 from exactsel.search.pool import SHARD, Executor
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from exactsel.solving.dask_executor import DaskExecutor
 
 NAMES = ("serial", "processes", "dask")
 
@@ -70,7 +75,7 @@ def _made_before(asked: Any, workers: int | None, scheduler: str | None) -> Exec
 class Workers:
     """The workers shared by several searches that run one after the other."""
 
-    executor: Any = None
+    executor: object = None
     """As :func:`executor_for` takes it."""
     workers: int | None = None
     scheduler: str | None = None
@@ -87,7 +92,7 @@ class Workers:
         if made is None:
             yield self.executor
         elif made.name == "dask":
-            cluster: Any = made
+            cluster = cast("DaskExecutor", made)
             with cluster.held():
                 yield cluster
         else:
@@ -100,7 +105,7 @@ def in_shards(options: Mapping[str, Any], workers: Workers, resumed: bool) -> di
     return {**options} if own else {**options, "shard": SHARD}
 
 
-def _dask(client: Any, workers: int | None, scheduler: str | None) -> Executor:
+def _dask(client: Client | None, workers: int | None, scheduler: str | None) -> Executor:
     try:
         from exactsel.solving.dask_executor import DaskExecutor
     except ImportError:

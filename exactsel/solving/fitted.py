@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from exactsel.errors import InputError
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
+    import pandas
+
     from exactsel.problem.regression import Problem
     from exactsel.solving.result import Result
 
@@ -19,7 +21,7 @@ class FittedModel:
     """The attributes of a result that bear the names of statsmodels and R."""
 
     @property
-    def params(self) -> Any:
+    def params(self) -> pandas.Series:
         """The coefficients in the model as a pandas Series, the intercept, if there is one, first."""
         return self.to_series()  # type: ignore[attr-defined]
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel.errors import UnsupportedError
 from exactsel.to_plain import Readable, finite, html_line, html_table, html_view
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class ModelSummary(Readable):
         rows = [{k: finite(v) if isinstance(v, float) else v for k, v in vars(row).items()} for row in self.parameters]
         return {**plain, "parameters": rows, "warnings": list(self.warnings)}
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The parameters as a pandas DataFrame, by name."""
         try:
             import pandas

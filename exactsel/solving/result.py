@@ -23,6 +23,8 @@ from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
     import networkx
+    import pandas
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from exactsel.observers.history import History
@@ -99,7 +101,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         """A copy for another process has no search that could continue."""
         return {**vars(self), "_kept": None}
 
-    def resume(self, **limits: Any) -> Result:
+    def resume(self, **limits: object) -> Result:
         """Resume the search where it stopped: ``result.resume(time_limit=60)``, or ``rel_eps=1e-9`` for more.
 
         Earlier limits no longer apply; the tolerance stays unless you give another one. If a finer tolerance needs
@@ -219,7 +221,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         """The model's coefficients that are not zero, by the columns' names, or their numbers where there are none."""
         return self._fitted.coefficients()
 
-    def to_series(self) -> Any:
+    def to_series(self) -> pandas.Series:
         """The same as a pandas Series, the intercept, if there is one, first."""
         try:
             import pandas
@@ -286,13 +288,13 @@ class Result(FittedModel, Summarised, Readable, Gap):
             raise ValueError("the tree was not recorded; call solve(problem, record=True).")
         return explored_tree(self.events)
 
-    def plot_bounds(self, axes: Any = None) -> Figure:
+    def plot_bounds(self, axes: Axes | None = None) -> Figure:
         """A matplotlib figure of best objective and lower bound over time, on ``axes`` if given."""
         from exactsel.observers.plots import plot_bounds
 
         return plot_bounds(self.history, axes)
 
-    def plot_coefficients(self, axes: Any = None) -> Figure:
+    def plot_coefficients(self, axes: Axes | None = None) -> Figure:
         """A matplotlib figure of the coefficients, for the data as they were given, on ``axes`` if given."""
         from exactsel.observers.plots import plot_coefficients
 

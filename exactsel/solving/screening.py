@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -269,7 +269,7 @@ def _timed(result: Result, watch: Watch) -> Result:
     return replace(result, termination=Termination(watch.reason))
 
 
-def refuse_files(**given: Any) -> None:
+def refuse_files(**given: object) -> None:
     """:class:`UnsupportedError` for what a search of some columns cannot do yet."""
     for name, value in given.items():
         if value:

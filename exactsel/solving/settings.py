@@ -16,7 +16,11 @@ from exactsel.nodes.tolerance import Tolerance
 from exactsel.start.portfolio import AUTO
 
 if TYPE_CHECKING:
+    from exactsel.bounds.base import BoundSolver
     from exactsel.closers.base import Closer
+    from exactsel.nodes.branching import Branching
+    from exactsel.nodes.trees import Tree
+    from exactsel.search.frontier import Frontier
 
 
 @dataclass(frozen=True)
@@ -27,18 +31,25 @@ class Setting:
     """float, int, bool, or str for what may be an object as well as a name."""
     text: str
     """The help text."""
-    holds: Callable[[Any], bool] = lambda value: True
+    holds: Callable[[Any], bool]
     """Whether a value of the right kind may be taken ..."""
-    demand: str = ""
+    demand: str
     """... and what to say where it may not."""
-    plug_ins: str = ""
+    plug_ins: str
     """The kind of plug-in it names, as :mod:`exactsel.registry` calls it."""
-    flag: str = ""
+    flag: str
     """Its option on the command line, where that is not its own name."""
 
 
-def _about(kind: type, text: str, *demand: Any, **more: Any) -> dict[str, Setting]:
-    return {"setting": Setting(kind, text, *demand, **more)}
+def _anything(value: object) -> bool:
+    return True
+
+
+def _about(
+    kind: type, text: str, holds: Callable[[Any], bool] = _anything, demand: str = "", *, plug_ins: str = "",
+    flag: str = "",
+) -> dict[str, Setting]:  # fmt: skip
+    return {"setting": Setting(kind, text, holds, demand, plug_ins, flag)}
 
 
 def _is_tolerance(value: float) -> bool:
@@ -83,11 +94,11 @@ class Settings:
         metadata=_about(int, "Use this many threads. Default: all cores. The tree does not depend on it.", *_FROM_ONE),
     )
     seed: int = field(default=0, metadata=_about(int, "Seed the random choices of the heuristics.", *_COUNT))
-    tree: Any = field(
+    tree: str | Tree = field(
         default="binary",
         metadata=_about(str, "Use this search tree: binary, or state-space as in the paper.", plug_ins="trees"),
     )
-    bound: Any = field(
+    bound: str | BoundSolver = field(
         default="auto",
         metadata=_about(
             str,
@@ -98,11 +109,11 @@ class Settings:
             plug_ins="bounds",
         ),
     )
-    branching: Any = field(
+    branching: str | Branching = field(
         default="auto",
         metadata=_about(str, "Use this branching rule: half, largest or costliest.", plug_ins="branchings"),
     )
-    frontier: Any = field(
+    frontier: str | Frontier = field(
         default="best-first",
         metadata=_about(str, "Use this order of nodes: best-first, depth-first or weighted.", plug_ins="frontiers"),
     )
@@ -218,10 +229,13 @@ def _number(value: object) -> float | None:
         return None
 
 
-def _whole(value: Any) -> int | None:
+def _whole(value: object) -> int | None:
     """The value as a plain integer; None where it is no whole number."""
-    whole = value.is_integer() if isinstance(value, float) else isinstance(value, Integral)
-    return int(value) if whole and not isinstance(value, bool) else None
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return int(value) if isinstance(value, Integral) else None
 
 
 def _listed(heuristics: object) -> tuple[Any, ...]:

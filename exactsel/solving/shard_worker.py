@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from exactsel._jit import new_flag
 from exactsel.bounds.base import BoundOptions, PreparedBound
+from exactsel.closers.base import RegionSolver
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.problem.interface import Statement, SubsetProblem
 from exactsel.proofs.statement import statement_of
@@ -62,7 +63,7 @@ def key_of(job: bytes) -> str:
 
 def expander_of(
     problem: SubsetProblem, settings: Settings, methods: Methods, bound: PreparedBound, options: BoundOptions,
-    statement: Statement, **more: Any,
+    statement: Statement, first: Sequence[RegionSolver] = (),
 ) -> Expander:  # fmt: skip
     """The expander of nodes; the same for equal arguments."""
     tolerance = settings.tolerance.of(problem).for_search(statement.taken)
@@ -71,7 +72,7 @@ def expander_of(
         enumeration=methods.enumeration(problem, bound, options),
         native=methods.native(problem, bound, options),
         counter=methods.counter(problem, bound, options), cheaper=methods.cheaper(problem, bound, options),
-        plug_in=methods.closer, stop=options.stop, **more,
+        plug_in=methods.closer, stop=options.stop, first=first,
     )  # fmt: skip
 
 

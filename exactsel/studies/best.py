@@ -41,11 +41,11 @@ from exactsel.studies.solution_pool import CAP, check_cap
 
 
 def best_model(
-    problem: Problem | Any, y: ArrayLike | None = None, *, criterion: str = "bic",
+    problem: Problem | object, y: ArrayLike | None = None, *, criterion: str = "bic",
     k_max: int | None = None, top: int = 1, within: float | None = None, gamma: float = 1.0,
     penalty: float | Callable[[int], float] | None = None,
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
-    signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0, **options: Any,
+    signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0, **options: object,
 ) -> BestModels:  # fmt: skip
     """Find the best model over all sizes and prove it: ``best_model(X, y, criterion="bic")``.
 

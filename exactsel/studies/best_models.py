@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel.errors import UnsupportedError
 from exactsel.problem.model import demands_text, listed
@@ -14,6 +14,11 @@ from exactsel.solving.result import Result
 from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.solution_pool import advice_lines
 from exactsel.to_plain import Readable, finite, html_line, html_table, html_view
+
+if TYPE_CHECKING:
+    import pandas
+
+    from exactsel.solving.model_summary import ModelSummary
 
 NEAR, FAR = 2.0, 10.0
 """How far above the best a criterion may be for a model to have support, or any (Burnham and Anderson 2002)."""
@@ -187,7 +192,7 @@ class BestModels(Readable):
         whole = self.complete and self.threshold >= self.value + within
         return Inclusion(within, len(kept), whole, {j: counts[j] for j in order}, {j: shares[j] for j in order})
 
-    def summary(self, *, level: float = 0.95) -> Any:
+    def summary(self, *, level: float = 0.95) -> ModelSummary:
         """The summary of the best model, see :meth:`exactsel.Result.summary`."""
         return self.result.summary(level=level)
 
@@ -330,7 +335,7 @@ class BestModels(Readable):
         """The models with their differences from the best and their weights, None where there are none."""
         return zip(self.models, self.deltas, self.weights or (None,) * len(self.models), strict=True)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """A pandas DataFrame, one line a model: k, df, the criterion, delta, weight, deviance, objective, columns."""
         try:
             import pandas

@@ -143,8 +143,8 @@ class Certified(Readable, Gap):
 
 @begun_without_compiler
 def certify(
-    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, candidate: Any = None,
-    support: Sequence[int | str] | None = None, coef: ArrayLike | None = None, **options: Any,
+    problem: SubsetProblem | object, y: ArrayLike | None = None, k: int | None = None, *, candidate: object = None,
+    support: Sequence[int | str] | None = None, coef: ArrayLike | None = None, **options: object,
 ) -> Certified:  # fmt: skip
     """Prove how far a model is from optimal: ``certify(X, y, candidate=lasso)``, ``certify(problem, support=[2, 3])``.
 
@@ -177,17 +177,17 @@ def certify(
             "give exactly one candidate, by name: candidate=[2, 3, 8], or a support= or the coefficients coef= alone."
         )
     size = _size_of(next(one for one in (candidate, support, coef) if one is not None))
-    asked, options = problem_asked(problem, y, k, options, known=(*OPTIONS, "verbose"), at_most=size)
+    asked, settings = problem_asked(problem, y, k, options, known=(*OPTIONS, "verbose"), at_most=size)
     if candidate is not None:
         support, coef = _recognise(asked, candidate)
     columns, vector, value, converged = _model_of(asked, support, coef)
-    target = options.pop("proof", None)
+    target = settings.pop("proof", None)
     with _proofs(target) as (first, second):
-        result = solve(asked, start=columns, proof=first, **options)
+        result = solve(asked, start=columns, proof=first, **settings)
         tolerance = result.tolerance
         left = tolerance.absolute(value) - (value - result.upper)
         if result.reached and left > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
-            result = _search_on(asked, result, left, {**options, "proof": second})
+            result = _search_on(asked, result, left, {**settings, "proof": second})
         result = _delivered(result, target)
     claim, model = claim_of(value, result.lower, tolerance), Model.of(asked, vector)
     return Certified(columns, PreparedModel.of(asked, vector), value, coef is None, claim, result, model, converged)
@@ -328,12 +328,13 @@ def _recognise(problem: SubsetProblem, candidate: object) -> tuple[Sequence[Any]
     raise InputError(f"a candidate of type {values.dtype} is neither a support nor coefficients; give one of the two.")
 
 
-def _from_model(candidate: Any) -> tuple[Sequence[Any] | None, FloatArray | None] | None:
+def _from_model(candidate: object) -> tuple[Sequence[Any] | None, FloatArray | None] | None:
     """The support or the coefficients of a result of ours or of a fitted estimator; None for plain data."""
     if hasattr(candidate, "support") and not isinstance(candidate, np.ndarray):
         return list(map(Position, candidate.support)), None
-    if callable(getattr(candidate, "get_support", None)):
-        return list(map(Position, np.flatnonzero(candidate.get_support()))), None
+    selected = getattr(candidate, "get_support", None)
+    if callable(selected):
+        return list(map(Position, np.flatnonzero(selected()))), None
     if not hasattr(candidate, "coef_"):
         return None
     coef = np.asarray(candidate.coef_, dtype=np.float64)

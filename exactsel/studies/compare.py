@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from exactsel import registry
 from exactsel.arguments import every_core, with_aliases
+from exactsel.bounds.base import BoundSolver
 from exactsel.errors import InputError, UnsupportedError, WrongFamilyError
 from exactsel.interrupts import CompilationStopped, dispensable
 from exactsel.nodes.tolerance import Gap
@@ -136,11 +137,11 @@ class Comparison(Readable):
 @begun_without_compiler
 @with_aliases
 def compare(
-    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *,
+    problem: SubsetProblem | object, y: ArrayLike | None = None, k: int | None = None, *,
     methods: str | Sequence[str | Heuristic] | None = None, seed: int = 0, seeds: int = 1,
     time_limit: float | None = 60.0, eps: float = 0.0, rel_eps: float = 1e-6, threads: int | None = None,
-    bound: object = "auto", alone: bool = False, signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0,
-    **options: Any,
+    bound: str | BoundSolver = "auto", alone: bool = False, signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0,
+    **options: object,
 ) -> Comparison:  # fmt: skip
     """Run the methods, then the exact search, and put them side by side: ``compare(X, y, k=5)``.
 
@@ -245,7 +246,7 @@ class _Noticing(Context):
 
     asked = False
 
-    def __getattribute__(self, name: str) -> Any:
+    def __getattribute__(self, name: str) -> object:
         """Any attribute, noticed if it is the seed."""
         if name == "seed":
             object.__setattr__(self, "asked", True)

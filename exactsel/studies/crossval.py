@@ -192,10 +192,10 @@ class _Data(NamedTuple):
 
 
 def cross_validate(
-    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, cv: object = 5,
+    problem: SubsetProblem | object, y: ArrayLike | None = None, k: int | None = None, *, cv: object = 5,
     ks: Iterable[int] | None = None, lams: Iterable[float] | None = None, total: float | None = None,
     progress: Progress | None = None, executor: object = None, workers: int | None = None, scheduler: str | None = None,
-    verbose: int = 0, **options: Any,
+    verbose: int = 0, **options: object,
 ) -> ValidationErrors:  # fmt: skip
     """Solve the path on each fold's training rows and measure its models on the rows held out.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactsel.data.instance import Instance
 from exactsel.errors import InputError
-from exactsel.losses.base import CLASSES
+from exactsel.losses.base import CLASSES, Loss
 from exactsel.problem.frames import Column
 from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.objective import ROWS_AT_ONCE
@@ -26,10 +26,14 @@ from exactsel.types import FloatArray
 from exactsel_mapped import is_kept
 
 
-def instance_facts(instance: Instance, family: str = "regression", **overrides: Any) -> dict[str, Any]:
+def instance_facts(
+    instance: Instance, family: str = "regression", *, k: int | None = None, loss: str | Loss | None = None,
+    lam: float | None = None, delta: float | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Sizes, parameters and what makes an instance hard; usable also for a file without k or lam."""
-    given = {name: value for name, value in overrides.items() if value is not None}
-    k = given.get("k", instance.k)
+    named = {"k": k, "loss": loss, "lam": lam, "delta": delta}
+    given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    k = instance.k if k is None else k
     if family == "css":
         columns = instance.columns_problem(k=1 if k is None else k)
         return {
@@ -41,7 +45,7 @@ def instance_facts(instance: Instance, family: str = "regression", **overrides: 
             "problem_hash": None if k is None else columns.hash,
         }  # fmt: skip
     # k and lam may be absent from a file that is only to be shown; any value lets the data be checked.
-    stand_in = {"k": 1 if k is None else k}
+    stand_in: dict[str, Any] = {"k": 1 if k is None else k}
     if given.get("lam", instance.lam) is None:
         stand_in["lam"] = 1.0
     problem = instance.problem(**{**given, **stand_in})

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from exactsel import clock, registry
 from exactsel.arguments import every_core, with_aliases
+from exactsel.bounds.base import BoundSolver
 from exactsel.deadlines import within
 from exactsel.errors import InputError, TimeLimitError
 from exactsel.interrupts import dispensable
@@ -48,6 +49,7 @@ from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.heuristic import Context, Heuristic, Proposal
 from exactsel.start.models import admissible, checked_support, given_support
 from exactsel.to_plain import finite
+from exactsel.types import Scalar
 
 KEPT_FOR_BOUND = 0.25
 """Part of the time limit that no method gets: an answer nothing is known about is worth little."""
@@ -133,7 +135,7 @@ def make(method: str | Heuristic, options: Mapping[str, Any] | None = None) -> H
     return heuristic
 
 
-def _checked_option(method: str, name: str, value: object, hint: object) -> Any:
+def _checked_option(method: str, name: str, value: object, hint: object) -> object:
     """The value, found to be of the declared type; whole numbers pass for numbers, and none of them is negative."""
     kinds = get_args(hint) or (hint,)
     if hint is Any or not set(kinds) <= {bool, int, float, str, NoneType} or type(value) in kinds:
@@ -160,10 +162,10 @@ def option_names(method: str) -> tuple[str, ...]:
 @begun_without_compiler
 @with_aliases
 def run(
-    method: str | Heuristic, problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *,
+    method: str | Heuristic, problem: SubsetProblem | object, y: ArrayLike | None = None, k: int | None = None, *,
     seed: int = 0, start: Sequence[int] | None = None, time_limit: float | None = None, eps: float = 0.0,
-    rel_eps: float = 1e-6, threads: int | None = None, bound: object = "auto",
-    signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0, **options: Any,
+    rel_eps: float = 1e-6, threads: int | None = None, bound: str | BoundSolver = "auto",
+    signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0, **options: object,
 ) -> MethodResult:  # fmt: skip
     """Run a heuristic, refit its support exactly, and bound how far from optimal it is: ``run("poss", X, y, k=5)``.
 
@@ -255,7 +257,7 @@ def _options_of(heuristic: Heuristic, options: Mapping[str, Any]) -> dict[str, A
     return {name: _plain(value) for name, value in values.items()}
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> Scalar:
     """An option as JSON has it."""
     if isinstance(value, bool | str | NoneType):
         return value

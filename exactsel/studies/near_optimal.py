@@ -28,11 +28,11 @@ from exactsel.studies.solution_pool import CAP, NearOptimal, ResumablePool, chec
 
 
 def near_optimal(
-    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, tau: float | None = None,
+    problem: SubsetProblem | object, y: ArrayLike | None = None, k: int | None = None, *, tau: float | None = None,
     cap: int | None = None, time_limit: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
     resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: object = None,
-    workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
+    workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: object,
 ) -> NearOptimal:  # fmt: skip
     """List every set of exactly k features whose best model is within ``tau`` of the best objective:
     ``near_optimal(X, y, k=5, tau=2.0)``.

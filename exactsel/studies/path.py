@@ -30,9 +30,11 @@ from exactsel.studies.sequence import ProblemSequence, Reach, Step, key_of, limi
 from exactsel.studies.sequence_checkpoint import Asked, run_saved
 from exactsel.studies.solution_pool import CAP, NearOptimal, check_near
 from exactsel.to_plain import Readable, html_line, html_table, html_view
-from exactsel.types import IntArray
+from exactsel.types import IntArray, PathName
 
 if TYPE_CHECKING:
+    import pandas
+
     from exactsel.studies.crossval import ValidationErrors
 
 USUAL_SIZES = 10
@@ -69,7 +71,7 @@ class SolutionPath(Readable):
         """A copy for another process has no state to resume from."""
         return {**vars(self), "_kept": None}
 
-    def resume(self, *, k: int | None = None, **limits: Any) -> SolutionPath:
+    def resume(self, *, k: int | None = None, **limits: object) -> SolutionPath:
         """Resume the path where it stopped: ``path.resume(time_limit=60)``, also with ``rel_eps=1e-9`` or ``k=12``.
 
         Searches with a gap continue from their open nodes, and lists from their open regions. Searches that have not
@@ -172,7 +174,7 @@ class SolutionPath(Readable):
         """
         return self._validated("one_standard_error")
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """A pandas DataFrame, one line a problem: k, lam, objective, gap, claim, the criteria there are, columns."""
         try:
             import pandas
@@ -202,11 +204,11 @@ class SolutionPath(Readable):
 
 
 def solve_path(
-    problem: SubsetProblem | Any, y: ArrayLike | None = None, k: int | None = None, *, ks: Iterable[int] | None = None,
-    lams: Iterable[float] | None = None, cv: object = None, near: float | None = None, cap: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = EVERY,
-    resume: str | os.PathLike[str] | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: object = None,
-    workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: Any,
+    problem: SubsetProblem | object, y: ArrayLike | None = None, k: int | None = None, *,
+    ks: Iterable[int] | None = None, lams: Iterable[float] | None = None, cv: object = None, near: float | None = None,
+    cap: int | None = None, checkpoint: PathName | None = None, checkpoint_every: float = EVERY,
+    resume: PathName | None = None, signals: Sequence[int] = (signal.SIGINT,), executor: object = None,
+    workers: int | None = None, scheduler: str | None = None, verbose: int = 0, **options: object,
 ) -> SolutionPath:  # fmt: skip
     """Solve for several sizes and ridge weights on the same data: ``solve_path(X, y, k=8)``.
 

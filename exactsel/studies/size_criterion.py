@@ -27,7 +27,7 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from exactsel.arguments import shown
 from exactsel.errors import InputError, UnsupportedError, did_you_mean, option
@@ -83,7 +83,7 @@ def check_price(name: str, price: Penalty | None, columns: int) -> None:
         raise InputError(f"the penalty is {price}, and {columns} times it is beyond doubles; give a smaller one.")
 
 
-def unit_of(problem: Any, name: str) -> float:
+def unit_of(problem: Problem, name: str) -> float:
     """What the residual sum of squares is measured in: its own mean in the model of all columns, or in that of none.
 
     Raises

@@ -68,7 +68,7 @@ class NearOptimal(Readable):
         """A copy for another process has no state to resume from."""
         return {**vars(self), "_kept": None}
 
-    def resume(self, **limits: Any) -> NearOptimal:
+    def resume(self, **limits: object) -> NearOptimal:
         """Resume search and listing where they stopped: ``near.resume(time_limit=60)``, or ``cap=10_000`` for more.
 
         The search for the optimum comes first, if it has a gap, and then the open regions of the listing. Earlier

@@ -118,7 +118,7 @@ class TargetModels(Readable):
 
 
 def solve_targets(
-    X: ArrayLike, Y: ArrayLike, k: int | Sequence[int], *, shared: bool = False, **options: Any
+    X: ArrayLike, Y: ArrayLike, k: int | Sequence[int], *, shared: bool = False, **options: object
 ) -> TargetModels:  # fmt: skip
     """Find the best model for each of several targets: ``solve_targets(X, Y, k=3)``.
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from exactsel._jit import without_compiling
-from exactsel.bounds.base import BoundOptions, Tightened, never_stop
+from exactsel.bounds.base import BoundOptions, BoundSolver, PreparedBound, Tightened, never_stop
 from exactsel.bounds.plug_in import bound_solver
 from exactsel.errors import UnsupportedError
 from exactsel.kernels.node import CUT, FREE, ILL_CONDITIONED, IN, OUT, RELAXED, SOLVED, UNFINISHED
@@ -91,7 +89,7 @@ def _check_sound(answer: Tightened, states: StateArray, problem: SubsetProblem, 
 
 
 def _check_pure(
-    solver: Any, problem: SubsetProblem, states: StateArray, answer: Tightened, upper: float, where: str
+    solver: BoundSolver, problem: SubsetProblem, states: StateArray, answer: Tightened, upper: float, where: str
 ) -> None:
     """Neither order nor threads change an answer, and the states are left alone."""
     before = states.copy()
@@ -105,7 +103,7 @@ def _check_pure(
 
 
 def _check_children(
-    prepared: Any, states: StateArray, answer: Tightened, problem: SubsetProblem, truth: Truth, where: str
+    prepared: PreparedBound, states: StateArray, answer: Tightened, problem: SubsetProblem, truth: Truth, where: str
 ) -> None:
     """What a call leaves behind serves both children."""
     children, warm, known = [], [], []
@@ -124,7 +122,7 @@ def _check_children(
         _check_sound(again, np.array(children), problem, truth, f"{where}, warm")
 
 
-def _check_ends(solver: Any, problem: SubsetProblem, states: StateArray, truth: Truth, where: str) -> None:
+def _check_ends(solver: BoundSolver, problem: SubsetProblem, states: StateArray, truth: Truth, where: str) -> None:
     """A call that is cut off, or stopped, returns what is true so far."""
     best = truth.best(states[0])
     cutoff = 0.5 * best

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from exactsel import registry
@@ -66,7 +64,7 @@ def _check_on(method: Heuristic, problem: SubsetProblem, reproducible: bool, whe
     stopped = method.run(problem, Context(seed=3, should_stop=lambda: True))
     _check_proposal(stopped, problem, f"{where}, told to stop at once")
     assert stopped.evaluations <= proposal.evaluations or not reproducible, f"{where}: worked on after the stop"
-    after: Any = np.random.get_state()  # noqa: NPY002
+    after = np.random.get_state()  # noqa: NPY002
     assert all(np.array_equal(a, b) for a, b in zip(chance, after, strict=True)), f"{where}: used numpy's global state"
     assert _rehashed(problem) == untouched, f"{where}: changed the problem's data"
     if getattr(method, "portions", False):
@@ -106,6 +104,6 @@ def _check_proposal(proposal: Proposal, problem: SubsetProblem, where: str) -> N
         )
 
 
-def _rehashed(problem: Any) -> str:
+def _rehashed(problem: SubsetProblem) -> str:
     """The hash of the data as they are now; the problem's own is cached."""
     return str(problem.replace().hash)

@@ -15,6 +15,7 @@ from exactsel.bounds.witness import InfimumPoint
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.branching import BranchingView
 from exactsel.nodes.node import Node, is_convex
+from exactsel.nodes.trees import Split
 from exactsel.solving.api import solve
 from exactsel.testing.cases import Truth, above, loaded, regions, small_problems
 from exactsel.types import StateArray
@@ -119,7 +120,7 @@ def check_tree(tree: object) -> None:
     _check_searches("tree", lambda: made, made.name)
 
 
-def _check_chain(state: StateArray, split: Any, here: str) -> None:
+def _check_chain(state: StateArray, split: Split, here: str) -> None:
     """Child t has column t in and those before it out."""
     expected = state.copy()
     for column, child in zip(split.columns, split.children, strict=True):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from exactsel.losses.base import CLASSES
 from exactsel.testing.instances import CSS, TinyInstance, columns_in_order
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, IntArray
 from exactsel_dev.campaigns.random_instances import scaled
 from exactsel_dev.campaigns.random_settings import random_settings
 
@@ -201,6 +200,6 @@ def with_intercept(rng: Random, instance: TinyInstance) -> TinyInstance:
     return replace(instance, A=A, y=y, delta=1.0, intercept=True, weights=None)
 
 
-def _of_rows(instance: TinyInstance, order: Any) -> TinyInstance:
+def _of_rows(instance: TinyInstance, order: IntArray) -> TinyInstance:
     weights = None if instance.weights is None else instance.weights[order]
     return replace(instance, A=instance.A[order], y=instance.y[order], weights=weights)

@@ -9,14 +9,16 @@ interval and added to the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactsel.testing.instances import TinyInstance
+from exactsel.types import BoolArray
 from exactsel_dev.campaigns.whole_numbers import WholeData
 
-Long = Any
+Long: TypeAlias = NDArray[np.longdouble]
 """An array of long doubles."""
 
 STEPS = 100
@@ -37,7 +39,7 @@ class Rows(NamedTuple):
     w: Long
     ridge: Long
     """(p,) The curvature each coefficient has of its own."""
-    delta: Long | None
+    delta: np.longdouble | None
     level: bool
     loss: str
 
@@ -100,18 +102,19 @@ def rows_of(data: WholeData) -> Rows:
     return Rows(Z, y, w, ridge, delta, instance.intercept, instance.loss)
 
 
-def _long(data: WholeData, j: int) -> Long:
+def _long(data: WholeData, j: int) -> np.longdouble:
     """The square a column's coefficient is scaled by, to the last place of a long double."""
     square = data.squared_scale(j)
     return as_long(square.numerator) / as_long(square.denominator)
 
 
-def as_long(number: int) -> Long:
+def as_long(number: int) -> np.longdouble:
     """A whole number as a long double, whatever its size."""
     shift = max(0, number.bit_length() - 900)
     top = number >> shift
     head = float(top)
-    return np.ldexp(np.longdouble(head) + np.longdouble(float(top - int(head))), shift)
+    whole: np.longdouble = np.ldexp(np.longdouble(head) + np.longdouble(float(top - int(head))), shift)
+    return whole
 
 
 def _row_weights(instance: TinyInstance) -> Long:
@@ -146,7 +149,7 @@ def _loss(rows: Rows, z: Long) -> tuple[Long, Long, Long]:
     return np.maximum(-margin, 0) + np.log1p(e), -rows.y * share, e / (1 + e) ** 2
 
 
-def _ends(rows: Rows, state: Look, u: Long, included: Any) -> tuple[Long, Long]:
+def _ends(rows: Rows, state: Look, u: Long, included: BoolArray) -> tuple[Long, Long]:
     """What weak duality says at the slopes of these points, and their objectives."""
     g, w = state.slope, rows.w
     if rows.level:  # towards zero, which is in the domain, until the sum is zero
@@ -175,11 +178,12 @@ def _conjugate(rows: Rows, g: Long) -> Long:
     if rows.loss == "squared_hinge":
         return g * g / 4 + g * rows.y
     if rows.loss == "poisson":
-        p = np.maximum(rows.y + g, 0)
+        p: Long = np.maximum(rows.y + g, 0)
         return p * _logarithm(p) - p - rows.y * (_logarithm(rows.y) - 1)
     a = np.clip(-rows.y * g, 0, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(a > 0, a * np.log(a), 0) + np.where(a < 1, (1 - a) * np.log1p(-a), 0)
+        entropy: Long = np.where(a > 0, a * np.log(a), 0) + np.where(a < 1, (1 - a) * np.log1p(-a), 0)
+    return entropy
 
 
 def _logarithm(values: Long) -> Long:
@@ -187,7 +191,7 @@ def _logarithm(values: Long) -> Long:
     return np.log(np.where(values > 0, values, 1))
 
 
-def _newton_step(rows: Rows, state: Look, u: Long, included: Any) -> tuple[Any, Long]:
+def _newton_step(rows: Rows, state: Look, u: Long, included: BoolArray) -> tuple[BoolArray, Long]:
     """Which points moved, and all of them after a step that does not climb."""
     weighted = rows.w * state.bend
     H = np.einsum("bi,ip,iq->bpq", weighted, rows.Z, rows.Z)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from exactsel_dev.campaigns.convex_fits import as_long
+from exactsel_dev.campaigns.convex_fits import Long, as_long
 from exactsel_dev.campaigns.whole_numbers import WholeData, power
 
 LOGISTIC_BLUR = Fraction(1, 10**16)
@@ -132,7 +131,7 @@ def _poisson(data: WholeData, coef: Sequence[float]) -> Fraction:
         return max(Fraction(0), Fraction(total)) * power(data.weight_power) * (1 - LOGISTIC_BLUR)
 
 
-def _logistic_level(z: Any, t: Any, w: Any) -> Any:
+def _logistic_level(z: Long, t: Long, w: Long) -> np.longdouble:
     """The best intercept, by halving."""
     far = np.max(np.abs(z)) + np.longdouble(1e3)
     low, high = -far, far
@@ -142,10 +141,11 @@ def _logistic_level(z: Any, t: Any, w: Any) -> Any:
         e = np.exp(-np.abs(margin))
         slope = np.sum(-w * t * np.where(margin > 0, e / (1 + e), 1 / (1 + e)))
         low, high = (low, middle) if slope > 0 else (middle, high)
-    return (low + high) / 2
+    halfway: np.longdouble = (low + high) / 2
+    return halfway
 
 
-def _fraction(value: Any) -> Fraction:
+def _fraction(value: np.longdouble) -> Fraction:
     """A long double as a fraction."""
     top, bottom = value.as_integer_ratio()
     return Fraction(int(top), int(bottom))

@@ -8,12 +8,13 @@ coefficients are, costs less than  -sum w l*(g).  What that loses is the square 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from exactsel.types import BoolArray
 from exactsel_dev.campaigns.convex_fits import ROUNDING, Long, Look, Rows, as_long, eliminated, free_in, look, rows_of
 from exactsel_dev.campaigns.whole_numbers import WholeData, power
 
@@ -46,13 +47,13 @@ def counting(data: WholeData, columns: Sequence[int]) -> list[int]:
     return [j for j in columns if (len(set(data.columns[j])) > 1 if level else any(data.columns[j]))]
 
 
-def below(data: WholeData, columns: Sequence[int], slopes: Any) -> Fraction:
+def below(data: WholeData, columns: Sequence[int], slopes: Long) -> Fraction:
     """No model on these columns costs less; by slopes (n,) of the rows, long doubles."""
     moved = balanced(data, columns, slopes)
     return Fraction(0) if moved is None else max(Fraction(0), _dual(data, moved))
 
 
-def balanced(data: WholeData, columns: Sequence[int], slopes: Sequence[Any]) -> list[Fraction] | None:
+def balanced(data: WholeData, columns: Sequence[int], slopes: Iterable[Any]) -> list[Fraction] | None:
     """Slopes near these, in their domain, with nothing left along the columns (and the level), exactly.
 
     ``slopes`` are numbers that know their ratio; None where there seem to be none near them.
@@ -131,7 +132,7 @@ def _dual(data: WholeData, g: list[Fraction]) -> Fraction:
     return Fraction(*_ratio(total)) * power(data.weight_power)
 
 
-def _fitted(rows: Rows, included: Any) -> Long:
+def _fitted(rows: Rows, included: BoolArray) -> Long:
     """About the best coefficients (sets, p) on each set."""
     u = np.zeros(included.shape, dtype=np.longdouble)
     active = np.arange(len(u))
@@ -143,7 +144,7 @@ def _fitted(rows: Rows, included: Any) -> Long:
     return u
 
 
-def _step(rows: Rows, state: Look, u: Long, included: Any) -> tuple[Any, Long]:
+def _step(rows: Rows, state: Look, u: Long, included: BoolArray) -> tuple[BoolArray, Long]:
     """Which points moved, and all of them after a step down."""
     best, moved = u.copy(), np.zeros(len(u), dtype=bool)
     gradient = np.where(included, (rows.w * state.slope) @ rows.Z, 0)
@@ -173,6 +174,6 @@ def _majorant(rows: Rows, z: Long) -> Long:
     return np.where(size > rows.delta, rows.delta / np.maximum(size, rows.delta), np.longdouble(1))
 
 
-def _ratio(value: Any) -> tuple[int, int]:
+def _ratio(value: np.longdouble) -> tuple[int, int]:
     top, bottom = value.as_integer_ratio()
     return int(top), int(bottom)

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -224,7 +223,7 @@ def least_squares(instance: Instance, columns: Sequence[int]) -> Long:
     return full
 
 
-def _conjugate(instance: Instance, beta: Long) -> Any:
+def _conjugate(instance: Instance, beta: Long) -> np.longdouble | float:
     y = long_doubles(instance.y)
     if instance.loss in ("quadratic", "huber"):
         inside_domain = instance.loss == "quadratic" or bool(np.all(np.abs(beta) <= instance.delta))
@@ -240,10 +239,13 @@ def _conjugate(instance: Instance, beta: Long) -> Any:
         return np.inf
     # 0 log 0 = 0
     left, right = np.where(p > 0, p, 1), np.where(p < 1, -p, 0)
-    return np.sum(left * np.log(left)) + np.sum((1 + right) * np.log1p(right))
+    logs_of_both: np.longdouble = np.sum(left * np.log(left)) + np.sum((1 + right) * np.log1p(right))
+    return logs_of_both
 
 
-def _largest_squares(instance: Instance, included: Sequence[int], candidates: Sequence[int], beta: Long) -> Any:
+def _largest_squares(
+    instance: Instance, included: Sequence[int], candidates: Sequence[int], beta: Long
+) -> np.longdouble | float:
     """The second term of (2); for lam = 0 it is 0 where all its squares are, and inf otherwise."""
     v = long_doubles(instance.A).T @ beta
     if instance.lam > 0 or instance.box is not None:
@@ -262,7 +264,9 @@ def _taken(instance: Instance, v: object, curvature: object) -> Long:
     return long_doubles(-w * (2 * v + D * w))
 
 
-def _with_largest(instance: Instance, included: Sequence[int], candidates: Sequence[int], values: Long) -> Any:
+def _with_largest(
+    instance: Instance, included: Sequence[int], candidates: Sequence[int], values: Long
+) -> np.longdouble | float:
     """The sum of ``values`` (d,) over ``included`` and the largest of ``candidates``, one for each place left.
 
     A group's value is the sum of those of its columns.
@@ -273,4 +277,5 @@ def _with_largest(instance: Instance, included: Sequence[int], candidates: Seque
     if slots < 0:
         raise ValueError(f"{len(included)} columns are fixed inside, but a model may have {instance.k} only.")
     largest = sorted((values[j] for j in candidates), reverse=True)[:slots]
-    return sum(values[j] for j in included) + sum(largest)
+    total: np.longdouble | float = sum(values[j] for j in included) + sum(largest)
+    return total

@@ -37,6 +37,7 @@ from exactsel.studies.heuristics import make
 from exactsel.studies.sweeps.jobs import SOLVE, Job
 from exactsel.studies.sweeps.keys import DEMANDS, GENERATOR, KEYS, LIMITS, READING, checked
 from exactsel.studies.sweeps.sources import Source, file_source, files_named, generated_source
+from exactsel.types import Scalar
 
 SECONDS = 60.0
 """The time limit of a job that is given neither seconds nor nodes."""
@@ -253,7 +254,7 @@ def _of_solve(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: list(made.heuristics) if name == "heuristics" else getattr(made, name) for name in settings}
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> Scalar | list[str]:
     """A setting as JSON can hold it; :class:`InputError` where it is a date, a table or not finite."""
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         return list(value)

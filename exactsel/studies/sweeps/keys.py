@@ -44,10 +44,11 @@ def _number(value: object) -> float:
         raise ValueError from None
 
 
-def _from_one(value: Any) -> int:
-    if not _whole(value):
+def _from_one(value: object) -> int:
+    number = _whole(value)
+    if not number:
         raise ValueError
-    return int(value)
+    return number
 
 
 def _seconds(value: object) -> float:

@@ -53,7 +53,7 @@ def table_bytes(rows: Iterable[Mapping[str, Any]], file: str | os.PathLike[str])
     return out.getvalue().encode("utf-8", "backslashreplace")
 
 
-def _cell(value: object) -> Any:
+def _cell(value: object) -> object:
     """A value as a cell of a CSV table: a text that may be a formula to a spreadsheet gets an apostrophe before it."""
     if value is None:
         return ""
