@@ -84,28 +84,30 @@ def seconds(name: str, value: object) -> float:
 
 def signal_numbers(name: str, value: object) -> list[int]:
     """The numbers of signals there are."""
-    found = whole_numbers(name, value)
-    wrong = next((number for number in found if number not in {*map(int, signal.Signals)}), None)
+    signals = whole_numbers(name, value)
+    wrong = next((number for number in signals if number not in {*map(int, signal.Signals)}), None)
     if wrong is not None:
         raise InputError(f"{name} holds {shown(wrong)}, but no signal has this number; give signal.SIGINT, say.")
-    return found
+    return signals
 
 
 def whole_numbers(name: str, value: object) -> list[int]:
     """The entries of a list of whole numbers."""
-    found = entries(name, value, "whole numbers")
-    wrong = [entry for entry in found if isinstance(entry, bool | np.bool_) or not isinstance(entry, int | np.integer)]
+    elements = entries(name, value, "whole numbers")
+    wrong = [
+        entry for entry in elements if isinstance(entry, bool | np.bool_) or not isinstance(entry, int | np.integer)
+    ]
     if wrong:
         raise InputError(f"{name} holds {shown(wrong[0])}, but whole numbers were expected; correct it.")
-    return [int(entry) for entry in found]
+    return [int(entry) for entry in elements]
 
 
 def numbers(name: str, value: object) -> list[float]:
     """The entries of a list of numbers."""
-    found = entries(name, value, "numbers")
+    elements = entries(name, value, "numbers")
     try:
-        if not any(isinstance(entry, str | bytes | bool) for entry in found):
-            return [float(entry) for entry in found]
+        if not any(isinstance(entry, str | bytes | bool) for entry in elements):
+            return [float(entry) for entry in elements]
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(f"{name} is {shown(value)}, but numbers were expected; give a list of them.")
@@ -138,8 +140,8 @@ def by_name(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_aliases(function: Callable[..., Returned]) -> Callable[..., Returned]:
     """The function, to which arguments may be given by their names and by the words of :data:`ALIASES`."""
-    own = signature(function).parameters
-    called = {name: alias for alias, name in ALIASES.items() if alias in own}
+    parameters = signature(function).parameters
+    called = {name: alias for alias, name in ALIASES.items() if alias in parameters}
 
     @wraps(function)
     def either(*arguments: object, **options: object) -> Returned:

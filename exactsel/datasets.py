@@ -68,7 +68,7 @@ class Dataset(Readable):
 
 def names() -> list[str]:
     """What :func:`load` knows, the most worth a look first."""
-    return [one.file.stem for one in shipped()]
+    return [data_set.file.stem for data_set in shipped()]
 
 
 def load(name: str) -> Dataset:
@@ -86,35 +86,37 @@ def load(name: str) -> Dataset:
     UnsupportedError
         For a table of text and numbers where pandas is not installed.
     """
-    known = {one.file.stem: one for one in shipped()}
-    if not isinstance(name, str) or Path(name).stem not in known:
-        near = did_you_mean(name, known) if isinstance(name, str) else ""
-        raise InputError(f"there is no data set {shown(name)}{near}; those there are: {', '.join(known)}.")
-    found = known[Path(name).stem]
-    return _table(found) if found.target is not None else _instance(found)
+    entries = {data_set.file.stem: data_set for data_set in shipped()}
+    if not isinstance(name, str) or Path(name).stem not in entries:
+        hint = did_you_mean(name, entries) if isinstance(name, str) else ""
+        raise InputError(f"there is no data set {shown(name)}{hint}; those there are: {', '.join(entries)}.")
+    entry = entries[Path(name).stem]
+    return _table(entry) if entry.target is not None else _instance(entry)
 
 
-def _instance(one: Shipped) -> Dataset:
+def _instance(entry: Shipped) -> Dataset:
     """The data of an instance file."""
-    held = read_instance(one.file)
+    held = read_instance(entry.file)
     called = held.feature_names or tuple(f"x{j}" for j in range(held.A.shape[1]))
     data, target, pandas = np.asarray(held.A), None if held.y is None else np.asarray(held.y), _pandas()
     if pandas is not None:
         data = pandas.DataFrame(data, columns=list(called))
         target = None if target is None else pandas.Series(target, name="y")
     loss = None if held.loss is None else str(held.loss)
-    return Dataset(data, target, tuple(called), "y", one.description, one.file, held.k, loss, held.lam)
+    return Dataset(data, target, tuple(called), "y", entry.description, entry.file, held.k, loss, held.lam)
 
 
-def _table(one: Shipped) -> Dataset:
+def _table(entry: Shipped) -> Dataset:
     """The data of a text file, as they are: with text, and with entries that are missing."""
     pandas = _pandas()
     if pandas is None:
-        raise UnsupportedError(f"{one.file.name} holds text and numbers, which needs pandas; run: pip install pandas.")
-    frame = pandas.read_csv(one.file)
-    assert one.target is not None
-    target = frame.pop(one.target)
-    return Dataset(frame, target, tuple(frame.columns), one.target, one.description, one.file)
+        raise UnsupportedError(
+            f"{entry.file.name} holds text and numbers, which needs pandas; run: pip install pandas."
+        )
+    frame = pandas.read_csv(entry.file)
+    assert entry.target is not None
+    target = frame.pop(entry.target)
+    return Dataset(frame, target, tuple(frame.columns), entry.target, entry.description, entry.file)
 
 
 def _pandas() -> ModuleType | None:

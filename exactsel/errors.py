@@ -42,14 +42,14 @@ SHORT = 4
 """Names of up to so many letters match with one slip less in common: ``mgp`` is close to ``mpg``."""
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, names: Iterable[str]) -> str:
     """``; did you mean 'X'`` for the known name that is likely meant, or nothing; capitals make no difference."""
     from difflib import get_close_matches
 
-    by_small = {each.casefold(): each for each in reversed(list(known))}
+    by_small = {each.casefold(): each for each in reversed(list(names))}
     small = str(name).casefold()
-    found = get_close_matches(small, by_small, n=1, cutoff=0.7 if len(small) > SHORT else 0.6)
-    return f"; did you mean '{by_small[found[0]]}'" if found else ""
+    matches = get_close_matches(small, by_small, n=1, cutoff=0.7 if len(small) > SHORT else 0.6)
+    return f"; did you mean '{by_small[matches[0]]}'" if matches else ""
 
 
 FLAGS = {

@@ -119,13 +119,13 @@ def own_descriptor(file: str | os.PathLike[str]) -> int | None:
     """The number of the descriptor of this process that ``file`` names, as /dev/stdout and /dev/fd/3 do."""
     path = os.path.abspath(file)
     for _ in range(LINKS):
-        found = _DESCRIPTOR.fullmatch(path)
-        if found is not None:
+        match = _DESCRIPTOR.fullmatch(path)
+        if match is not None:
             other = re.match(r"/proc/(\d+)", path)
-            return None if other is not None and int(other[1]) != os.getpid() else int(found[1])
+            return None if other is not None and int(other[1]) != os.getpid() else int(match[1])
         path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        found = _DESCRIPTOR.fullmatch(path)
-        if found is None:
+        match = _DESCRIPTOR.fullmatch(path)
+        if match is None:
             try:
                 path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
             except OSError:
@@ -249,29 +249,29 @@ def same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> 
     or would be, where there is no such file yet.
     """
     try:
-        found = [_state_of(Path(path)) for path in (first, second)]
-        if found[0] is None and found[1] is None:
+        states = [_state_of(Path(path)) for path in (first, second)]
+        if states[0] is None and states[1] is None:
             return _future(first) == _future(second)
     except (OSError, ValueError):  # a name that no file can have, or a folder without permission to read
         return False
-    one, other = found
+    one, other = states
     return one is not None and other is not None and stat.S_ISREG(one.st_mode) and os.path.samestat(one, other)
 
 
 def _is_behind_stdout(file: str | os.PathLike[str]) -> bool:
     try:
-        found, stdout = os.stat(file), os.fstat(1)
+        state, stdout = os.stat(file), os.fstat(1)
     except (OSError, ValueError):
         return False
-    return stat.S_ISREG(found.st_mode) and os.path.samestat(found, stdout)
+    return stat.S_ISREG(state.st_mode) and os.path.samestat(state, stdout)
 
 
 def _future(file: str | os.PathLike[str]) -> tuple[object, str]:
     """The identity of a file that is not there yet: its folder, and its name as the folder has it."""
     place = _place(file)
     folder = _state_of(place.parent)
-    known: object = place.parent if folder is None else (folder.st_dev, folder.st_ino)
-    return known, place.name.casefold() if _ignores_case(place.parent) else place.name
+    folder_id: object = place.parent if folder is None else (folder.st_dev, folder.st_ino)
+    return folder_id, place.name.casefold() if _ignores_case(place.parent) else place.name
 
 
 def _ignores_case(folder: Path) -> bool:

@@ -178,20 +178,20 @@ def answered(
     threads = [threading.Thread(target=_keep_busy, args=(helper, *busy), daemon=True) for helper in helpers]
     for thread in threads:
         thread.start()
-    left = len(questions)
+    remaining = len(questions)
     try:
-        while left and not stopped():
+        while remaining and not stopped():
             try:
                 answer = answers.get(timeout=LOOK)
             except queue.Empty:
                 continue
             if answer.trouble and stopped():
                 break  # the signal that ends everything may have reached the process first
-            left -= 1
+            remaining -= 1
             yield answer
     finally:
         ending.set()
-        if left:
+        if remaining:
             for helper in helpers:
                 helper.kill()
         for thread in threads:
@@ -205,9 +205,9 @@ def _keep_busy(
     """Send one question after the other, as long as there are any."""
     with contextlib.suppress(queue.Empty), contextlib.closing(helper):
         while not ending.is_set():
-            asked = waiting.get_nowait()
+            task = waiting.get_nowait()
             for _ in range(tries):
-                answer = helper.ask(*asked)
+                answer = helper.ask(*task)
                 if answer.line or ending.is_set():
                     break
             answers.put(answer)

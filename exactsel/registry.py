@@ -45,13 +45,13 @@ class Origin(NamedTuple):
 
 def origins(kind: str) -> list[Origin]:
     """The plug-ins of a kind, by name, and where each comes from; none of them is imported."""
-    found = []
+    plugins = []
     for name in names(kind):
         entry = _entries(kind)[name]
         package = entry.dist
-        known = ("unknown", "") if package is None else (package.name, package.version)
-        found.append(Origin(name, *known, entry.value))
-    return found
+        release = ("unknown", "") if package is None else (package.name, package.version)
+        plugins.append(Origin(name, *release, entry.value))
+    return plugins
 
 
 def load(kind: str, name: str) -> type[Any]:
@@ -59,11 +59,11 @@ def load(kind: str, name: str) -> type[Any]:
     try:
         _entries(kind)[name]
     except KeyError:
-        known = ", ".join(names(kind)) or "none (a package brings them)"
+        listing = ", ".join(names(kind)) or "none (a package brings them)"
         singular = {"losses": "loss", "branchings": "branching rule"}.get(kind, kind[:-1])
         other = LOSSES_ELSEWHERE.get(str(name).lower()) if kind == "losses" else None
         meant = f"; '{name}' is '{other}' here" if other else did_you_mean(name, names(kind))
-        raise InputError(f"there is no {singular} called '{name}'; known are: {known}{meant}.") from None
+        raise InputError(f"there is no {singular} called '{name}'; known are: {listing}{meant}.") from None
     return _loaded(kind, name)
 
 

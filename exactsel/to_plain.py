@@ -71,10 +71,10 @@ def html_table(rows: Iterable[Sequence[str]], head: Sequence[str] = (), title: s
     sides = ["right" if _numbers([cells[place] for cells in body]) else "left" for place in range(_width(body, head))]
 
     def row(cells: Sequence[str], kind: str) -> str:
-        shown = (
+        tags = (
             f"<{kind} style='text-align:{side}'>{_safe(cell)}</{kind}>" for cell, side in zip(cells, sides, strict=True)
         )
-        return f"<tr>{''.join(shown)}</tr>"
+        return f"<tr>{''.join(tags)}</tr>"
 
     caption = f"<caption style='text-align:left;font-weight:600'>{_safe(title)}</caption>" if title else ""
     lines = f"{row(head, 'th') if head else ''}{''.join(row(cells, 'td') for cells in body)}"
@@ -108,8 +108,8 @@ def _width(body: Sequence[Sequence[str]], head: Sequence[str]) -> int:
 
 def _numbers(texts: Sequence[str]) -> bool:
     """Whether these are numbers, or nothing, for people."""
-    kept = [text.replace(",", "") for text in texts if text not in ("", "-", "–")]
-    return bool(kept) and all(_is_number(text) for text in kept)
+    cells = [text.replace(",", "") for text in texts if text not in ("", "-", "–")]
+    return bool(cells) and all(_is_number(text) for text in cells)
 
 
 def _is_number(text: str) -> bool:

@@ -71,12 +71,12 @@ def measured(data: object, rows: Planted, folder: Path, **options: object) -> di
     checked = verify(instance.problem(), proof)
     spread = result.full_data
     assert spread is not None
-    assert instance.tall is not None
+    assert instance.reduction is not None
     return {
         "rows": f"{rows.rows:,} x {rows.columns}", "seconds": f"{seconds:.1f}",
         "of these making rows": f"{making:.1f}", "CPU seconds": f"{cpu:.1f}",
         "peak MiB (before)": f"{peak:.0f} ({before:.0f})",
-        "row_error / ||y||": f"{instance.tall.row_error / np.linalg.norm(instance.y):.1e}",
+        "row_error / ||y||": f"{instance.reduction.row_error / np.linalg.norm(instance.y):.1e}",
         "solve, s": f"{solving:.2f}", "claim": result.claim.value,
         "proof": "verified" if checked.verified else "rejected",
         "planted columns": "found" if result.support == rows.support else "not found",

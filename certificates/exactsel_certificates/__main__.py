@@ -45,7 +45,7 @@ from exactsel_certificates.container import MalformedError, read_proof
 from exactsel_certificates.entries import SparseInstance
 from exactsel_certificates.equalities import Equalities
 from exactsel_certificates.estimate import Estimate
-from exactsel_certificates.formula import Box, ColumnInstance, Instance
+from exactsel_certificates.formula import Box, ColumnInstance, FloatArray, Instance
 from exactsel_certificates.given import GivenInstance
 from exactsel_certificates.group_limits import Limits
 from exactsel_certificates.losses import Loss, has_threshold, loss_from, loss_of
@@ -156,7 +156,7 @@ def _weights(path: str) -> Any:
     return np.load(path, allow_pickle=False) if path.endswith(".npy") else np.loadtxt(path, ndmin=1)
 
 
-def _plugin(options: argparse.Namespace, loss: str, stored: Any) -> Loss | None:
+def _plugin(options: argparse.Namespace, loss: str, stored: FloatArray | None) -> Loss | None:
     """The loss of the package that an option names, with the threshold of the options or of the file."""
     given = list(options.loss_parameter)
     if options.loss_from is not None and options.delta is not None:
@@ -167,7 +167,9 @@ def _plugin(options: argparse.Namespace, loss: str, stored: Any) -> Loss | None:
     return loss_from(options.loss_from, loss, given, known)
 
 
-def _less_offset(options: argparse.Namespace, loss: Loss, y: Any, weights: Any) -> tuple[Any, Any]:
+def _less_offset(
+    options: argparse.Namespace, loss: Loss, y: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray | None]:  # fmt: skip
     """The target and the weights once an offset has been worked into them, as exactsel does, in doubles."""
     if options.offset is None:
         return y, weights
@@ -183,16 +185,16 @@ def _less_offset(options: argparse.Namespace, loss: Loss, y: Any, weights: Any) 
     return y / exposure, exposure if weights is None else weights * exposure
 
 
-def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
+def _sparse(options: argparse.Namespace, file: SparseFile) -> SparseInstance:
     """The caller's problem on a sparse matrix, from the options."""
-    asked = ("groups", *READERS, "per_group", "weights", "sum_to")
-    given = any(getattr(options, name) is not None for name in asked) or bool(options.equality)
-    if given or options.scale or options.problem == "css":
+    option_names = ("groups", *READERS, "per_group", "weights", "sum_to")
+    any_set = any(getattr(options, name) is not None for name in option_names) or bool(options.equality)
+    if any_set or options.scale or options.problem == "css":
         raise ValueError(
             "proofs about sparse matrices know no groups, hierarchy, pairs, weights, equalities or scaled columns; "
             "make a table."
         )
-    y = found.y if options.target is None else _weights(options.target)
+    y = file.y if options.target is None else _weights(options.target)
     if y is None or options.k is None:
         raise ValueError("the instance is a sparse matrix without y and k; give --target and --k.")
     loss = options.loss or "quadratic"
@@ -201,8 +203,8 @@ def _sparse(options: argparse.Namespace, found: SparseFile) -> SparseInstance:
     if exposure is not None:
         raise ValueError("poisson loss of a sparse matrix takes no offset; leave --offset out, or make a table.")
     return SparseInstance(
-        found.A, y, min(options.k, found.A.shape[1]), loss, 0.0 if options.lam is None else options.lam, delta,
-        options.force_in, options.force_out, options.intercept, _box(options, found.A.shape[1], named=False), plugin,
+        file.A, y, min(options.k, file.A.shape[1]), loss, 0.0 if options.lam is None else options.lam, delta,
+        options.force_in, options.force_out, options.intercept, _box(options, file.A.shape[1], named=False), plugin,
     )  # fmt: skip
 
 
@@ -272,8 +274,8 @@ def _box(options: argparse.Namespace, d: int, named: bool = True) -> Box | None:
     if options.bounds is not None:
         with open(options.bounds, encoding="utf-8-sig") as file:
             lines = file.read(options.most_bytes).splitlines()
-    found = read_archive(options.instance, options.most_bytes, "feature_names") if named else {}
-    names = found.get("feature_names", ())
+    archive = read_archive(options.instance, options.most_bytes, "feature_names") if named else {}
+    names = archive.get("feature_names", ())
     return read_box(lines, options.nonnegative, [*map(str, names)], d, options.max_coef)
 
 
@@ -309,7 +311,7 @@ def _constraint(
     options: argparse.Namespace, stored: dict[str, Any], groups: Sequence[Sequence[int]]
 ) -> Constraint | None:
     """The constraint of the lines in an option's file, or in the instance; None where there is none."""
-    found: list[Constraint] = []
+    constraints: list[Constraint] = []
     for name, (read, _) in READERS.items():
         texts = getattr(options, name)
         if texts is not None:
@@ -322,10 +324,12 @@ def _constraint(
         labels = stored.get("groups", ()) if options.groups is None else ()
         units = groups or [(j,) for j in range(stored["A"].shape[1])]
         said = read(lines, meant(units, [*map(str, labels)], [*map(str, columns)]), len(units))
-        found += [] if said is None else [said]
-    if len(found) > 1:
-        raise ValueError(f"there are a {found[0].name} and {found[1].name}, but one of the two was expected.")
-    return found[0] if found else None
+        constraints += [] if said is None else [said]
+    if len(constraints) > 1:
+        raise ValueError(
+            f"there are a {constraints[0].name} and {constraints[1].name}, but one of the two was expected."
+        )
+    return constraints[0] if constraints else None
 
 
 if __name__ == "__main__":

@@ -118,13 +118,13 @@ def _verdict(
     if screening is not None and work_limit is None:
         limits = WorkLimits(*(limit + 2.0 * screening.operations for limit in limits))
     with within(Budget(limits.total, time_limit, now)) as budget:
-        found = _checked(proof, instance, exact, limits.known, begin, screening)
-    reason = found.shortfall
-    unfinished = bool(reason) and (found.ended or budget.refused)
+        outcome = _checked(proof, instance, exact, limits.known, begin, screening)
+    reason = outcome.shortfall
+    unfinished = bool(reason) and (outcome.ended or budget.refused)
     if unfinished:
         reason = f"too much work: {reason.removesuffix('.')}. A higher limit lets the check go on."
-    verdict = about.verdict(proof, reason, found.lower, found.upper, coef, found.regions, found.exact_regions)
-    return replace(verdict, unfinished=unfinished, operations=budget.spent, estimate=found.estimate)
+    verdict = about.verdict(proof, reason, outcome.lower, outcome.upper, coef, outcome.regions, outcome.exact_regions)
+    return replace(verdict, unfinished=unfinished, operations=budget.spent, estimate=outcome.estimate)
 
 
 @dataclass
@@ -147,33 +147,35 @@ def _checked(
     begin: Callable[[Estimate, float], None] | None, screening: Screening | None,
 ) -> _Found:  # fmt: skip
     """The outcome of a check that begins where the tree needs no more than ``most``."""
-    found = _Found()
+    outcome = _Found()
     try:
-        known = estimate(proof, instance)
+        work = estimate(proof, instance)
         if screening is not None:
-            known = known.with_more(screening.entries, screening.operations)
-        found.estimate = known
+            work = work.with_more(screening.entries, screening.operations)
+        outcome.estimate = work
         if begin is not None:
-            begin(known, most)
-        if known.operations > most:
+            begin(work, most)
+        if work.operations > most:
             raise TooMuchWorkError(
-                f"the proof asks for {known.operations:.3g} elementary operations or more, but no more than {most:.3g} "
+                f"the proof asks for {work.operations:.3g} elementary operations or more, but no more than {most:.3g} "
                 f"are done"
             )
-        found.upper = _objective(instance, _model(proof, proof.d), proof.upper)
+        outcome.upper = _objective(instance, _model(proof, proof.d), proof.upper)
         whole, others = (0.0, math.inf) if screening is None else screening.bounds()
         if screening is None or not whole >= proof.lower:
-            _bound_all(found, proof, instance, exact_limit)
-            found.lower = min(found.lower, others)
-        found.lower = max(found.lower, min(whole, found.upper))
+            _bound_all(outcome, proof, instance, exact_limit)
+            outcome.lower = min(outcome.lower, others)
+        outcome.lower = max(outcome.lower, min(whole, outcome.upper))
     except TooMuchWorkError as error:
-        found.lower, found.ended, found.shortfall = 0.0, True, str(error)
-        return found
-    if not found.lower >= proof.lower:
-        found.shortfall = f"a lower bound of {proof.lower!r} is claimed, but only {found.lower!r} is proven."
-    elif not found.upper <= proof.upper:
-        found.shortfall = f"the model is said to cost at most {proof.upper!r}, but {found.upper!r} is what it costs."
-    return found
+        outcome.lower, outcome.ended, outcome.shortfall = 0.0, True, str(error)
+        return outcome
+    if not outcome.lower >= proof.lower:
+        outcome.shortfall = f"a lower bound of {proof.lower!r} is claimed, but only {outcome.lower!r} is proven."
+    elif not outcome.upper <= proof.upper:
+        outcome.shortfall = (
+            f"the model is said to cost at most {proof.upper!r}, but {outcome.upper!r} is what it costs."
+        )
+    return outcome
 
 
 def _model(proof: Proof, d: int) -> FloatArray:
@@ -219,29 +221,29 @@ def _inadmissible(instance: SearchedInstance, support: list[int]) -> str:
     return inadmissible(instance, support) if isinstance(instance, Instance) else ""
 
 
-def _bound_all(found: _Found, proof: Proof, instance: SearchedInstance, exact_limit: float) -> None:
+def _bound_all(outcome: _Found, proof: Proof, instance: SearchedInstance, exact_limit: float) -> None:
     """What the closed regions prove together, how many they are, and how many needed exact arithmetic."""
     smallest = math.inf
     try:
-        for bounds, so_far in _bounds(*_as_searched(proof, instance, found.upper), exact_limit):
-            smallest, found.exact_regions = min(smallest, float(np.min(bounds))), so_far
-            found.regions += len(bounds)
+        for bounds, so_far in _bounds(*_as_searched(proof, instance, outcome.upper), exact_limit):
+            smallest, outcome.exact_regions = min(smallest, float(np.min(bounds))), so_far
+            outcome.regions += len(bounds)
     except MemoryError:
         smallest = 0.0  # which no objective is below, for any regions that were not checked
         refuse()
     if isinstance(instance, GivenInstance):
-        smallest = instance.transfer.lower(smallest, found.upper, proof.valid_for != "")
+        smallest = instance.transfer.lower(smallest, outcome.upper, proof.valid_for != "")
     # The model's own objective bounds nothing from below but what is claimed may not exceed it.
-    found.lower = min(smallest, found.upper)
+    outcome.lower = min(smallest, outcome.upper)
 
 
 def _as_searched(proof: Proof, instance: SearchedInstance, upper: float) -> tuple[Proof, SearchedInstance]:
     """The problem whose regions are bounded, and the proof with what they must reach for the claim to hold."""
     if not isinstance(instance, GivenInstance):
         return proof, of_allowed_columns(instance) if isinstance(instance, Instance) else instance
-    found = shown_radii(instance.plain, _of_used_rows(proof, instance))
-    if found is not None:
-        instance.limit(found, proof.valid_for != "")
+    radii = shown_radii(instance.plain, _of_used_rows(proof, instance))
+    if radii is not None:
+        instance.limit(radii, proof.valid_for != "")
     needed = instance.transfer.needed(proof.lower, upper, proof.valid_for != "")
     proof = replace(proof, lower=needed if math.isfinite(needed) else proof.lower)
     return _of_used_rows(proof, instance), instance.plain
@@ -252,11 +254,11 @@ def _of_used_rows(proof: Proof, instance: GivenInstance) -> Proof:
     n = instance.plain.A.shape[0]
     if n < proof.n and instance.weights is not None:
         used = instance.weights > 0
-        kept, widths = (
+        duals, widths = (
             proof.dual_value.reshape(-1, proof.n)[:, used],
             proof.minorant_width.reshape(-1, proof.n)[:, used],
         )
-        proof = replace(proof, n=n, dual_value=kept.ravel(), minorant_width=widths.ravel())
+        proof = replace(proof, n=n, dual_value=duals.ravel(), minorant_width=widths.ravel())
     return proof
 
 

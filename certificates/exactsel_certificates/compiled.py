@@ -40,19 +40,19 @@ inlined = njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 @compiled
 def _push(Q, diagonal, room, rows, stack, depth, j):  # type: ignore[no-untyped-def]
     """Eliminate column j after ``depth`` others; whether its pivot is positive."""
-    row, of_j, left = rows[depth], Q[j], diagonal[j] - room
+    row, of_j, pivot = rows[depth], Q[j], diagonal[j] - room
     for i in range(row.size):
         row[i] = of_j[i]
     for s in range(depth):
         above, factor = rows[s], rows[s, j]
-        left -= factor * factor
+        pivot -= factor * factor
         for i in range(row.size):
             row[i] -= factor * above[i]
-    root = np.sqrt(left)
+    root = np.sqrt(pivot)
     for i in range(row.size):
         row[i] /= root
     stack[depth] = j
-    return left > 0.0
+    return pivot > 0.0
 
 
 @compiled
@@ -95,7 +95,7 @@ def _rows_hold(q, a, p, l, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _triples_hold(Q, rows, depth, C, m, left, q, a, p):  # type: ignore[no-untyped-def]
+def _triples_hold(Q, rows, depth, C, m, pivots, q, a, p):  # type: ignore[no-untyped-def]
     """Whether all triples of the first m of C pass; ``q`` holds M in single precision.
 
     Some pivots are taken together, so that rows are read from memory once for all of them.
@@ -118,7 +118,9 @@ def _triples_hold(Q, rows, depth, C, m, left, q, a, p):  # type: ignore[no-untyp
                     for l in range(start, min(start + 4, i)):
                         for j in range(l):
                             sure = p_i[l] * p_i[j] - abs(q[l, j] - a_i[l] * a_i[j]) >= ALLOWED
-                            if not sure and not _holds(Q, rows, depth, C[i], C[l], C[j], left[i], left[l], left[j]):
+                            if not sure and not _holds(
+                                Q, rows, depth, C[i], C[l], C[j], pivots[i], pivots[l], pivots[j]
+                            ):
                                 return False
     return True
 
@@ -126,15 +128,15 @@ def _triples_hold(Q, rows, depth, C, m, left, q, a, p):  # type: ignore[no-untyp
 @compiled
 def _few_hold(Q, diagonal, room, rows, depth, C, m, slots, q, space):  # type: ignore[no-untyped-def]
     """Whether all sets of ``slots`` (1, 2 or 3, and no more than m) of the first m of C pass."""
-    left, line, unit, above = np.empty(m), np.empty(m), np.empty(m), np.empty((depth, m))
+    pivots, line, unit, above = np.empty(m), np.empty(m), np.empty(m), np.empty((depth, m))
     for i in range(m):
-        left[i] = diagonal[C[i]] - room
+        pivots[i] = diagonal[C[i]] - room
         for s in range(depth):
             above[s, i] = rows[s, C[i]]
-            left[i] -= above[s, i] * above[s, i]
-        if not left[i] > 0.0:
+            pivots[i] -= above[s, i] * above[s, i]
+        if not pivots[i] > 0.0:
             return False
-        unit[i] = 1.0 / np.sqrt(left[i])
+        unit[i] = 1.0 / np.sqrt(pivots[i])
     for i in range(m if slots > 1 else 0):
         of_i = Q[C[i]]
         for j in range(i):
@@ -145,13 +147,13 @@ def _few_hold(Q, diagonal, room, rows, depth, C, m, slots, q, space):  # type: i
                 line[j] -= factor * row[j]
         if slots == 2:
             for j in range(i):
-                if not line[j] * line[j] < left[i] * left[j]:
+                if not line[j] * line[j] < pivots[i] * pivots[j]:
                     return False
             continue
         q[i, i] = OWN
         for j in range(i):
             q[i, j] = q[j, i] = np.float32(line[j] * unit[i] * unit[j])
-    return slots < 3 or _triples_hold(Q, rows, depth, C, m, left, q, space[0], space[1])
+    return slots < 3 or _triples_hold(Q, rows, depth, C, m, pivots, q, space[0], space[1])
 
 
 @compiled
@@ -215,11 +217,11 @@ def count(Q, diagonal, rooms, alike, states, k, passed):  # type: ignore[no-unty
             continue
         if rooms[s + slots] != room:
             room, depth = rooms[s + slots], 0
-        kept = 0
-        while kept < depth and chosen[stack[kept]] == 2 * b:
-            chosen[stack[kept]] = -1
-            kept += 1
-        depth, sound = kept, True
+        prefix = 0
+        while prefix < depth and chosen[stack[prefix]] == 2 * b:
+            chosen[stack[prefix]] = -1
+            prefix += 1
+        depth, sound = prefix, True
         for j in columns[0, :s]:
             if sound and chosen[j] == 2 * b:
                 sound = _push(Q, diagonal, room, rows, stack, depth, j)

@@ -25,10 +25,10 @@ READERS: dict[str, tuple[Reader, str]] = {
 
 def constraint_of(name: str, entry: Mapping[str, Any]) -> Constraint | None:
     """The constraint of a name and the entry the hash has of it; None where no checker knows the name."""
-    made = KINDS.get(name)
-    if made is None:
+    kind = KINDS.get(name)
+    if kind is None:
         return None
-    constraint: Constraint = made(**{key: _as_tuples(value) for key, value in entry.items()})
+    constraint: Constraint = kind(**{key: _as_tuples(value) for key, value in entry.items()})
     return constraint
 
 

@@ -186,8 +186,8 @@ def header_bytes(entries: Mapping[str, Any], arrays: Mapping[str, tuple[str, int
     Parts that the problem does not have and arrays without entries are omitted.
     """
     said = {name: value for name, value in entries.items() if value is not None and value is not False}
-    listed = [[name, *arrays[name]] for name in ARRAYS if name in arrays and arrays[name][1]]
-    whole = {"format": "exsel", "version": VERSION, **said, "arrays": listed}
+    listing = [[name, *arrays[name]] for name in ARRAYS if name in arrays and arrays[name][1]]
+    whole = {"format": "exsel", "version": VERSION, **said, "arrays": listing}
     text = json.dumps(whole, allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
@@ -340,16 +340,16 @@ class _Listed(NamedTuple):
 
 def _listed(header: dict[str, Any]) -> list[_Listed]:
     """The arrays a header announces: any of those there are, in their order."""
-    listed, names = header.get("arrays"), iter(ARRAYS)
-    if not isinstance(listed, list):
+    listing, names = header.get("arrays"), iter(ARRAYS)
+    if not isinstance(listing, list):
         raise MalformedError("the header must list the arrays.")
-    for entry in listed:
+    for entry in listing:
         # Names that the search passes over are absent.
         if not (isinstance(entry, list) and len(entry) == 3 and entry[0] in names and entry[1] in ARRAYS[entry[0]]):
             raise MalformedError("the header lists an array that is none, or not in its place, or of another type.")
         if type(entry[2]) is not int or not 0 <= entry[2] < 2**60:
             raise MalformedError(f"the array {entry[0]} is said to have {_shown(entry[2])} entries.")
-    return [_Listed(*entry) for entry in listed]
+    return [_Listed(*entry) for entry in listing]
 
 
 def _check_arrays(proof: Proof) -> None:

@@ -70,8 +70,8 @@ def all_hold(
             look()
             row = M[:, i, :i]
             factor = row / diagonal[:, i, None]
-            left = diagonal[:, :i] - factor * row
-            ok = all_hold(ok, M[:, :i, :i], factor[:, None], row[:, None], left, r - 1)
+            pivots = diagonal[:, :i] - factor * row
+            ok = all_hold(ok, M[:, :i, :i], factor[:, None], row[:, None], pivots, r - 1)
         return ok
 
 
@@ -126,9 +126,9 @@ def compiled(sets: float, regions: int) -> Callable[..., None] | None:
     That is where these sets of so many regions, and all earlier ones, are few and have not taken long.
     """
     _Work.asked_for += sets + REGION * regions
-    known = "numba" in sys.modules  # importing it takes as long as many a proof
+    is_loaded = "numba" in sys.modules  # importing it takes as long as many a proof
     pays = _Work.asked_for >= COMPILED_FROM or _Work.seconds >= COMPILING
-    if not (known or pays) or os.environ.get("EXACTSEL_JIT", "1") == "0":
+    if not (is_loaded or pays) or os.environ.get("EXACTSEL_JIT", "1") == "0":
         return None
     count, stored = _twin()
     return count if stored or pays else None
@@ -158,8 +158,8 @@ def unproven(M: FloatArray, diagonal: FloatArray, r: int) -> Iterator[tuple[int,
             look()
             with np.errstate(all="ignore"):
                 factor = row / diagonal[i]
-                rest, left = M[:i, :i] - np.multiply.outer(factor, row), diagonal[:i] - factor * row
-            yield from ((i, *chosen) for chosen in unproven(rest, left, r - 1))
+                rest, pivots = M[:i, :i] - np.multiply.outer(factor, row), diagonal[:i] - factor * row
+            yield from ((i, *chosen) for chosen in unproven(rest, pivots, r - 1))
 
 
 def _unproven_pairs(M: FloatArray, diagonal: FloatArray) -> Iterator[tuple[int, ...]]:

@@ -107,8 +107,8 @@ class _Target(NamedTuple):
 def _target(instance: Instance | SparseInstance, n: int) -> _Target:
     """Those of a regression problem with n rows."""
     y = _doubles("y", instance.y)
-    known = instance.plugin is not None or instance.loss in LOSSES
-    _need(known, f"the loss is {instance.loss!r}, but {', '.join(LOSSES)} were expected.")
+    is_known = instance.plugin is not None or instance.loss in LOSSES
+    _need(is_known, f"the loss is {instance.loss!r}, but {', '.join(LOSSES)} were expected.")
     loss = instance.formulas
     _need(y.shape == (n,), f"y has shape {y.shape}, but A has {n} rows.")
     _check_sizes("y", y[:, None])
@@ -135,24 +135,24 @@ def _need(condition: bool, what: str) -> None:
         raise OutsideError(what)
 
 
-def _table(given: object) -> FloatArray:
-    A = _doubles("A", given)
+def _table(table: object) -> FloatArray:
+    A = _doubles("A", table)
     _need(A.ndim == 2 and A.size > 0, f"A has shape {A.shape}, but rows and columns were expected.")
     _check_sizes("A", A)
     return A
 
 
-def _doubles(name: str, given: Any) -> FloatArray:
+def _doubles(name: str, array: Any) -> FloatArray:
     """An array of finite doubles equal to the one given."""
-    known = isinstance(given, np.ndarray) and not isinstance(given, np.ma.MaskedArray)
-    kind, size = (given.dtype.kind, given.dtype.itemsize) if known else ("none", 0)
-    known = kind in ("b", "i", "u") or (kind == "f" and size <= 8)
-    _need(known, f"{name} is no array of doubles, nor of numbers that convert to them exactly.")
-    if kind in ("i", "u") and given.size:
-        largest = max(abs(int(given.min())), abs(int(given.max())))
+    is_valid = isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
+    kind, size = (array.dtype.kind, array.dtype.itemsize) if is_valid else ("none", 0)
+    is_valid = kind in ("b", "i", "u") or (kind == "f" and size <= 8)
+    _need(is_valid, f"{name} is no array of doubles, nor of numbers that convert to them exactly.")
+    if kind in ("i", "u") and array.size:
+        largest = max(abs(int(array.min())), abs(int(array.max())))
         _need(largest <= WHOLE, f"{name} holds an integer of {largest}, which need not be a double.")
     # A table in a file that this process cannot change is read where it is.
-    values = given if is_kept(given) else np.asarray(given).astype(np.float64)
+    values = array if is_kept(array) else np.asarray(array).astype(np.float64)
     parts = (values[:, block] for block in column_blocks(values.T)) if values.ndim == 2 else [values]
     _need(all(bool(np.all(np.isfinite(part))) for part in parts), f"{name} holds NaN or infinite values.")
     return values
@@ -172,8 +172,8 @@ def _check_sizes(name: str, columns: FloatArray) -> None:
         )
 
 
-def _weights(given: object, n: int) -> FloatArray:
-    weights = _doubles("the weights", given)
+def _weights(values: object, n: int) -> FloatArray:
+    weights = _doubles("the weights", values)
     _need(weights.shape == (n,), f"there are weights of shape {weights.shape} for {n} rows.")
     used = weights[weights > 0]
     _need(bool(np.all(weights >= 0)) and used.size > 0, "the weights must not be negative, and not all zero.")
@@ -192,20 +192,20 @@ def _limit(k: object, d: int) -> int:
     return limit
 
 
-def _number(name: str, given: Any) -> float:
+def _number(name: str, number: Any) -> float:
     """A finite double equal to the number given."""
-    _need(isinstance(given, int | float | np.integer | np.floating), f"{name} is {given!r}, no number.")
-    value = float(given)
-    _need(math.isfinite(value) and value == given, f"{name} is {given!r}, no finite double.")
+    _need(isinstance(number, int | float | np.integer | np.floating), f"{name} is {number!r}, no number.")
+    value = float(number)
+    _need(math.isfinite(value) and value == number, f"{name} is {number!r}, no finite double.")
     return value
 
 
-def _constraint(given: Constraint | None) -> Constraint | None:
+def _constraint(constraint: Constraint | None) -> Constraint | None:
     """The same in plain numbers."""
-    if given is None:
+    if constraint is None:
         return None
-    _need(isinstance(given, tuple(KINDS.values())), f"the constraint is {given!r}, of no kind that is known.")
-    return given.plain()
+    _need(isinstance(constraint, tuple(KINDS.values())), f"the constraint is {constraint!r}, of no kind that is known.")
+    return constraint.plain()
 
 
 def _box(instance: Instance | SparseInstance) -> Box:
@@ -223,10 +223,10 @@ def _box(instance: Instance | SparseInstance) -> Box:
     return box
 
 
-def _whole(name: str, given: Any) -> int:
-    _need(not isinstance(given, bool | np.bool_), f"{name} is {given!r}, no whole number.")
-    return operator.index(given)
+def _whole(name: str, number: Any) -> int:
+    _need(not isinstance(number, bool | np.bool_), f"{name} is {number!r}, no whole number.")
+    return operator.index(number)
 
 
-def _numbers(given: Any) -> tuple[int, ...]:
-    return tuple(_whole("a column", j) for j in given)
+def _numbers(columns: Any) -> tuple[int, ...]:
+    return tuple(_whole("a column", j) for j in columns)

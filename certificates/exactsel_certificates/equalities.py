@@ -116,7 +116,7 @@ def within_equalities(rows: FloatArray, right: FloatArray, lower: FloatArray, up
 
 def independent(rows: Sequence[FloatArray], right: Sequence[float]) -> list[int]:
     """The equalities that do not follow from those before; :class:`ValueError` where some contradict others."""
-    kept: list[int] = []
+    basis: list[int] = []
     reduced: list[tuple[int, dict[int, Fraction], Fraction]] = []
     for i, (row, value) in enumerate(zip(rows, right, strict=True)):
         terms = {int(j): Fraction(float(row[j])) for j in np.flatnonzero(row)}
@@ -131,10 +131,10 @@ def independent(rows: Sequence[FloatArray], right: Sequence[float]) -> list[int]
         if terms:
             pivot = max(terms, key=lambda j: abs(terms[j]))
             reduced.append((pivot, {j: v / terms[pivot] for j, v in terms.items()}, rest / terms[pivot]))
-            kept.append(i)
+            basis.append(i)
         elif rest:
             raise ValueError("the equalities contradict each other, so no model meets them all; correct or drop some.")
-    return kept
+    return basis
 
 
 def refused(equalities: Equalities, coef: FloatArray, dual_vectors: int) -> str:

@@ -216,8 +216,8 @@ def default_limits(proof: Proof, instance: AnyInstance) -> WorkLimits:
         dense += of_leaves(int(n), int(k), d, MOST_PLACES) / MARGIN
     if isinstance(instance, Instance) and by_patterns(proof, instance):
         table += min(of_patterns(int(n), int(d), instance.k), MOST_PATTERNS) / MARGIN
-    known = SMALL + MARGIN * (words * dense + table) + min(MARGIN * sets, MOST_SETS)
-    return WorkLimits(known, known + min(MARGIN * words * EXACT * exact, MOST_EXACT))
+    work = SMALL + MARGIN * (words * dense + table) + min(MARGIN * sets, MOST_SETS)
+    return WorkLimits(work, work + min(MARGIN * words * EXACT * exact, MOST_EXACT))
 
 
 def countable(n: int, cells: int, m: int, r: int) -> bool:

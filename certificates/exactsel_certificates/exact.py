@@ -170,8 +170,8 @@ def nearest(value: Fraction) -> float:
 
 def float_below(value: Fraction) -> float:
     """The nearest double that is no larger."""
-    near = float(min(max(value, -LARGEST), LARGEST))
-    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
+    double = float(min(max(value, -LARGEST), LARGEST))
+    return double if Fraction(double) <= value else math.nextafter(double, -math.inf)
 
 
 def float_above(value: Fraction) -> float:

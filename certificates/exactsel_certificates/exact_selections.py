@@ -47,17 +47,17 @@ class ExactSelections:
 
     def bound(self, included: Sequence[int], candidates: Sequence[int], slots: int, bounded: bool) -> float:
         """A number no selection of the region is below, within the scope where ``bounded``."""
-        found = self._bound(included, candidates, slots, Fraction(0))
-        return max(found, self._bound(included, candidates, slots, NEGLIGIBLE)) if bounded else found
+        lower = self._bound(included, candidates, slots, Fraction(0))
+        return max(lower, self._bound(included, candidates, slots, NEGLIGIBLE)) if bounded else lower
 
     def _bound(self, included: Sequence[int], candidates: Sequence[int], slots: int, negligible: Fraction) -> float:
         if len(candidates) <= slots:
             included, candidates, slots = sorted([*included, *candidates]), [], 0
         N, last, hidden = self.gram, 1, Fraction(0)
         for j in included:
-            left = Fraction(int(N[j, j]), last * int(self.gram[j, j])) if N[j, j] else Fraction(0)
-            if left <= negligible**2:
-                hidden += root_above(left) if left else 0
+            residual = Fraction(int(N[j, j]), last * int(self.gram[j, j])) if N[j, j] else Fraction(0)
+            if residual <= negligible**2:
+                hidden += root_above(residual) if residual else 0
                 continue
             N, last = _eliminated(N, j, last)
         rest = self._trace(N, last)

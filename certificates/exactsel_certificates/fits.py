@@ -72,9 +72,9 @@ class Fits:
         gram = self.hessian_of(np.array(columns, dtype=np.intp))
         independent = runs_to_its_end(gram - 2.0 * room * np.eye(m))
         with np.errstate(all="ignore"):
-            own = room * self.scale[columns] ** 2
+            diagonal = room * self.scale[columns] ** 2
         # A number near the smallest doubles has few digits, and may be too large for it.
-        curvature[columns] = np.where((own > TINY) & independent, own, np.nan)
+        curvature[columns] = np.where((diagonal > TINY) & independent, diagonal, np.nan)
         return curvature
 
     def hessian_of(self, columns: NDArray[np.intp]) -> FloatArray:

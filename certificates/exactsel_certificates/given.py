@@ -60,8 +60,8 @@ class GivenInstance(Instance):
     @cached_property
     def prepared(self) -> Prepared:
         """The prepared data."""
-        made = prepare(self.A, self.y, self.loss, self.weights, self.intercept, self.scale)
-        return made if self.equalities is None else appended(made, self.equalities)
+        preparation = prepare(self.A, self.y, self.loss, self.weights, self.intercept, self.scale)
+        return preparation if self.equalities is None else appended(preparation, self.equalities)
 
     def take(self, prepared: Prepared) -> None:
         """Believe that these are the prepared data: for the solver, which has just made them."""
@@ -70,11 +70,11 @@ class GivenInstance(Instance):
     @cached_property
     def plain(self) -> Instance:
         """The prepared problem; with scales that are not powers of two limits on coefficients are 0 or infinite."""
-        made, box = self.prepared, self.box
-        box = None if box is None else Box(box.lower * made.scale, box.upper * made.scale)
+        prepared, box = self.prepared, self.box
+        box = None if box is None else Box(box.lower * prepared.scale, box.upper * prepared.scale)
         plain = Instance(
-            made.AT.T, made.y, self.k, self.loss, self.lam, self.delta, self.force_in, self.force_out,
-            made.weights, made.intercept, self.groups, hierarchy=self.hierarchy, box=box, plugin=self.plugin,
+            prepared.AT.T, prepared.y, self.k, self.loss, self.lam, self.delta, self.force_in, self.force_out,
+            prepared.weights, prepared.intercept, self.groups, hierarchy=self.hierarchy, box=box, plugin=self.plugin,
         )  # fmt: skip
         return of_allowed_columns(plain)
 
@@ -83,7 +83,7 @@ class GivenInstance(Instance):
         """What the preparation can do to bounds."""
         return Transfer(self.prepared, self.plain)
 
-    def limit(self, found: Radii, scoped: bool = True) -> None:
+    def limit(self, radii: Radii, scoped: bool = True) -> None:
         """Take into account how large coefficients of prepared columns can be (radii.py).
 
         What is known is about models of a prepared objective up to the level. It is used for those that cost less than
@@ -91,18 +91,18 @@ class GivenInstance(Instance):
         objective above the level would have to pass it, where the sizes hold and tell the true cost to be more. Sizes
         with an infinite level are those of the models a claim about bounded models speaks of; of all, not ``scoped``.
         """
-        if math.isinf(found.level):
-            size, made = found.size.copy(), self.prepared
+        if math.isinf(radii.level):
+            size, prepared = radii.size.copy(), self.prepared
             if self.formulas.quadratic:
                 # A column that is zero as prepared, but not known to be, may have any coefficient.
-                unknown = ~np.any(made.AT, axis=1) & ((made.column_error > 0) | (made.column_rest > 0))
+                unknown = ~np.any(prepared.AT, axis=1) & ((prepared.column_error > 0) | (prepared.column_rest > 0))
                 unknown[self.columns_of(self.force_out)] = False
                 size[unknown] = np.inf
-            self.__dict__["transfer"] = Transfer(made, self.plain, size, scoped=scoped)
+            self.__dict__["transfer"] = Transfer(prepared, self.plain, size, scoped=scoped)
             return
-        transfer = Transfer(self.prepared, self.plain, found.size)
-        empty = objective_above(self, np.zeros(len(found.size)))
-        if transfer.exact or transfer.lower(found.level, empty, False) >= empty:
+        transfer = Transfer(self.prepared, self.plain, radii.size)
+        empty = objective_above(self, np.zeros(len(radii.size)))
+        if transfer.exact or transfer.lower(radii.level, empty, False) >= empty:
             self.__dict__["transfer"] = transfer
 
     def exact_objective(self, x: Sequence[float]) -> Fraction:
@@ -151,11 +151,11 @@ class GivenInstance(Instance):
         counted = np.ones(self.y.size, dtype=np.bool_) if self.weights is None else self.weights > 0
         values = rows.values[counted]
         middle = sorted(values.tolist())[len(values) // 2]
-        near = np.array([nearest(Fraction(int(v - middle)) * Fraction(2) ** rows.exponent) for v in values])
-        y = np.zeros(near.size) if of_residuals else self.y[counted]
+        doubles = np.array([nearest(Fraction(int(v - middle)) * Fraction(2) ** rows.exponent) for v in values])
+        y = np.zeros(doubles.size) if of_residuals else self.y[counted]
         w = None if self.weights is None else self.weights[counted]
         with np.errstate(all="ignore"):
-            level = scaled(find_levels(self.formulas, y, w, near[None])[:1])
+            level = scaled(find_levels(self.formulas, y, w, doubles[None])[:1])
         exponent = min(rows.exponent, level.exponent)
         at = Scaled(rows.values - middle, rows.exponent).at(exponent)
         return Scaled(at + level.at(exponent)[0], exponent)
@@ -173,8 +173,8 @@ def objective_above(instance: Instance, coef: FloatArray) -> float:
         value = model_objective(plain, inner, level)
         if isinstance(instance, GivenInstance):
             value = instance.transfer.upper(value, x)
-        close = value <= objective_at(plain, inner, z) * (1.0 + CLOSE_ENOUGH)
-    if close or plain.y.size * (1 + used.size) > EXACT_ENTRIES:
+        is_tight = value <= objective_at(plain, inner, z) * (1.0 + CLOSE_ENOUGH)
+    if is_tight or plain.y.size * (1 + used.size) > EXACT_ENTRIES:
         return value
     if isinstance(instance, GivenInstance):
         return min(value, exactly_above(instance, x))

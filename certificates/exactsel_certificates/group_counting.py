@@ -76,7 +76,7 @@ class GroupCounting:
         included = self._distinct([self._groups[g] for g in np.flatnonzero(state == IN)], [])
         slots = max(0, k - int(np.sum(state == IN)))
         free = [self._groups[g] for g in np.flatnonzero(state == FREE)] if slots else []
-        groups = [np.array(kept, dtype=np.intp) for g in free if (kept := self._distinct([g], included))]
+        groups = [np.array(columns, dtype=np.intp) for g in free if (columns := self._distinct([g], included))]
         r = min(slots, len(groups))
         M = self._left(included, groups, r)
         if M is None:
@@ -92,12 +92,12 @@ class GroupCounting:
 
     def _distinct(self, groups: Sequence[NDArray[np.intp]], others: Sequence[int]) -> list[int]:
         """The columns of some groups, one of each direction, and none of that of another column or of none."""
-        known, kept = {-1, *self._all.alike[list(others)].tolist()}, []
+        directions, columns = {-1, *self._all.alike[list(others)].tolist()}, []
         for j in (int(j) for group in groups for j in group):
-            if int(self._all.alike[j]) not in known:
-                known.add(int(self._all.alike[j]))
-                kept.append(j)
-        return kept
+            if int(self._all.alike[j]) not in directions:
+                directions.add(int(self._all.alike[j]))
+                columns.append(j)
+        return columns
 
     def _left(self, included: Sequence[int], groups: Sequence[NDArray[np.intp]], r: int) -> FloatArray | None:
         """What Q - mu I leaves of the groups' columns where those inside are eliminated; None where it is no good."""
@@ -135,10 +135,10 @@ def _norms(M: FloatArray, ends: NDArray[np.intp]) -> FloatArray:
 
         size = np.sqrt(np.add.reduceat(np.sum(B * B, axis=1), starts)) * (1.0 + SHORT)
         f = of_blocks(X * X) + gamma(2 * m + 16) * of_blocks(M * M) * np.multiply.outer(size, size)
-        left = 1.0 - np.diagonal(f)
-        f = f / np.sqrt(np.multiply.outer(left, left)) * (1.0 + SHORT)
+        gaps = 1.0 - np.diagonal(f)
+        f = f / np.sqrt(np.multiply.outer(gaps, gaps)) * (1.0 + SHORT)
         # A diagonal block is any one that its inverse factor makes nearly one.
-        good = np.isfinite(f) & np.multiply.outer(sound & (left > 0.5), sound & (left > 0.5))
+        good = np.isfinite(f) & np.multiply.outer(sound & (gaps > 0.5), sound & (gaps > 0.5))
     return np.where(good, f, np.inf)
 
 
@@ -154,9 +154,9 @@ def _doubtful(M: FloatArray, ends: NDArray[np.intp], r: int) -> Iterator[tuple[i
             continue
         with np.errstate(all="ignore"):
             row = f[g, :g]
-            left = 1.0 - SHORT - row * row
+            gaps = 1.0 - SHORT - row * row
             most = f[:g, :g] + np.multiply.outer(row, row)
-            passed = (most * most < np.multiply.outer(left, left) * (1.0 - SHORT)) & (left > 0) & (left > 0)[:, None]
+            passed = (most * most < np.multiply.outer(gaps, gaps) * (1.0 - SHORT)) & (gaps > 0) & (gaps > 0)[:, None]
         for h, l in zip(*np.nonzero(np.tril(~passed, -1)), strict=True):
             yield g, int(h), int(l)
 

@@ -42,15 +42,15 @@ class Hierarchy(Constraint):
             raise ValueError(
                 "the hierarchy must hold the units that have parents, ascending; leave it out if none have."
             )
-        for j, own in self.parents:
-            if not own or not rising(own) or not {*own} <= every or j in own:
+        for j, parents in self.parents:
+            if not parents or not rising(parents) or not {*parents} <= every or j in parents:
                 raise ValueError(f"the parents of unit {j} must be different other units, ascending.")
 
     def plain(self) -> Hierarchy:
         """The same in plain numbers."""
         if not isinstance(self.kind, str):
             raise ValueError(f"the kind of the hierarchy is {self.kind!r}, no text.")
-        return Hierarchy(self.kind, tuple((whole(j), wholes(own)) for j, own in self.parents))
+        return Hierarchy(self.kind, tuple((whole(j), wholes(parents)) for j, parents in self.parents))
 
     def rule(self, k: int) -> HierarchyRule:
         """What it makes of regions."""
@@ -95,11 +95,11 @@ class HierarchyRule(Rule):
     def _follows(self, state: bytearray, j: int) -> Iterator[tuple[int, int]]:
         """Decisions that follow from those on j and its parents."""
         parents = self.parents.get(j, ())
-        left = [parent for parent in parents if state[parent] != OUT]
-        if len(left) < (min(1, len(parents)) if self.weak else len(parents)):
+        candidates = [parent for parent in parents if state[parent] != OUT]
+        if len(candidates) < (min(1, len(parents)) if self.weak else len(parents)):
             yield j, OUT
-        elif state[j] == IN and (len(left) == 1 or not self.weak):
-            yield from ((parent, IN) for parent in left)
+        elif state[j] == IN and (len(candidates) == 1 or not self.weak):
+            yield from ((parent, IN) for parent in candidates)
 
     def orphans(self, state: bytes | bytearray) -> Iterator[int]:
         """Units of S that have parents, but none of them in S."""
@@ -128,13 +128,15 @@ def read(lines: Iterable[str], called: Mapping[str, Set[int]], units: int) -> Hi
     parents: dict[int, tuple[int, ...]] = {}
     for text in said:
         # Names may hold colons; the one that ends the child is followed by a blank, or is the only one.
-        found = re.fullmatch(r"(.*?):(?:\s+(.*))?", text) or re.fullmatch(r"([^:]*):([^:]*)", text)
-        if found is None:
+        match = re.fullmatch(r"(.*?):(?:\s+(.*))?", text) or re.fullmatch(r"([^:]*):([^:]*)", text)
+        if match is None:
             raise ValueError(f"the hierarchy holds the line {text!r}, but 'child: parent, parent' was expected.")
-        child = unit_named(found[1], called, units, "the hierarchy")
-        own = [unit_named(name, called, units, "the hierarchy") for name in (found[2] or "").split(",") if name.strip()]
-        if child in parents or child in own or len({*own}) < len(own):
-            raise ValueError(f"the hierarchy names {found[1].strip()!r} or one of its parents twice; name each once.")
-        parents[child] = tuple(sorted(own))
-    listed = tuple(sorted((child, own) for child, own in parents.items() if own))
-    return Hierarchy(kind, listed) if listed else None
+        child = unit_named(match[1], called, units, "the hierarchy")
+        needs = [
+            unit_named(name, called, units, "the hierarchy") for name in (match[2] or "").split(",") if name.strip()
+        ]
+        if child in parents or child in needs or len({*needs}) < len(needs):
+            raise ValueError(f"the hierarchy names {match[1].strip()!r} or one of its parents twice; name each once.")
+        parents[child] = tuple(sorted(needs))
+    pairs = tuple(sorted((child, needs) for child, needs in parents.items() if needs))
+    return Hierarchy(kind, pairs) if pairs else None

@@ -114,8 +114,8 @@ class LeafFit:
 
     def costs_without_step(self, C: NDArray[np.intp], slots: int) -> FloatArray:
         """What the costliest set of one or two columns takes that holds each of C, where b is not moved (|C|,)."""
-        own = (np.abs(self.V[C]) + self.error[C] + self.longest[C] * self.tau) ** 2 / self.ridge[C]
-        squares = own + (float(np.max(own)) if slots > 1 else 0.0)
+        terms = (np.abs(self.V[C]) + self.error[C] + self.longest[C] * self.tau) ** 2 / self.ridge[C]
+        squares = terms + (float(np.max(terms)) if slots > 1 else 0.0)
         nothing = np.zeros(len(C))
         return self.cost_of(Step(nothing, squares, nothing, nothing, nothing), 0.0, 0.0)
 
@@ -139,9 +139,9 @@ class LeafFit:
 
 
 def leaf_fit(
-    own: FloatArray, plain: RigorousBounds, intercept: bool, ridge: FloatArray, fits: FittedSets, row: int
+    columns: FloatArray, plain: RigorousBounds, intercept: bool, ridge: FloatArray, fits: FittedSets, row: int
 ) -> LeafFit:
-    """What surrounds one of some fits, on the columns ``own`` (s, n)."""
+    """What surrounds one of some fits, on ``columns`` (s, n)."""
     weights, y, S, p = fits.weights, plain.y, fits.included[row], fits.p[row]
     level, total, base = float(fits.level[row]), fits.total[row], float(fits.base[row])
     V, error, q = fits.V[row], fits.error[row], 1.0 - p
@@ -149,11 +149,11 @@ def leaf_fit(
     part = np.where(inner, np.minimum(1.0, 1.0 / (STEEP * np.maximum(p, q))), 0.0)
     bend = weights * (p * q)
     rho = np.sqrt(bend * part)
-    sides = rho * (np.vstack([own, np.ones(plain.n)]) if intercept else own)
+    sides = rho * (np.vstack([columns, np.ones(plain.n)]) if intercept else columns)
     low, high = np.where(inner, np.log(p), 0.0), np.where(inner, np.log1p(-p), 0.0)
     x, off_x = V[S] / ridge[S], error[S] / ridge[S]
-    u = x @ own - y * (low - high) - level
-    off = 24.0 * U * (np.abs(low) + np.abs(high) + abs(level)) + gamma(len(S) + 6) * (np.abs(x) @ np.abs(own))
+    u = x @ columns - y * (low - high) - level
+    off = 24.0 * U * (np.abs(low) + np.abs(high) + abs(level)) + gamma(len(S) + 6) * (np.abs(x) @ np.abs(columns))
     reach = np.sqrt(np.sum(sides * sides, axis=1)) * SLACK
     wrong = np.sqrt(np.sum((rho * (np.abs(u) + off)) ** 2)) + float(reach[: len(S)] @ off_x)
     squares = 0.5 * float(np.sum((np.abs(V[S]) + error[S]) ** 2 / ridge[S])) * SLACK
@@ -184,17 +184,19 @@ class Candidates:
         M = sides[:s] @ self.X.T / np.sqrt(included)[:, None]
         joined = np.hstack([self.X, M.T])
         self._K = joined @ joined.T
-        off, own = gamma(n + 8) * leaf.spread, _lengths(self.X)
-        self._sizes = np.hypot(own, _lengths(M.T) + off * own) * SLACK
+        off, lengths = gamma(n + 8) * leaf.spread, _lengths(self.X)
+        self._sizes = np.hypot(lengths, _lengths(M.T) + off * lengths) * SLACK
         """N_j"""
         self._eps = (gamma(n + s + 8) + 2.0 * off) * SLACK
         self._longest = _lengths(scaled)
-        self._doubts = _lengths((np.sqrt(included)[:, None] * moves[:s]).T - M.T) + 8.0 * U * _lengths(M.T) + off * own
+        self._doubts = (
+            _lengths((np.sqrt(included)[:, None] * moves[:s]).T - M.T) + 8.0 * U * _lengths(M.T) + off * lengths
+        )
         self._doubts += gamma(len(sides) + 8) * (self._longest + np.abs(moves.T) @ leaf.reach) * SLACK
         self._along = 0.0
         """The largest 1'rho X_j / N_j, where there is an intercept."""
         if len(sides) > s:
-            sums = np.abs(self.X @ leaf.rho) + gamma(n + 8) * leaf.root * own
+            sums = np.abs(self.X @ leaf.rho) + gamma(n + 8) * leaf.root * lengths
             self._along = float(np.max(np.where(sums > 0.0, sums / self._sizes, 0.0))) * SLACK
             self._doubts += np.abs(moves[-1]) * self._along * SLACK
         tau, along = leaf.tau, self._along / leaf.root * SLACK
@@ -228,7 +230,7 @@ class Candidates:
             e, f, K = self._step(i, j), self._step(j, i), self._K[i, j]
             Z = np.abs(e) * self._sizes[i] + np.abs(f) * self._sizes[j]
             halves = self._part(i, e, f, K, Z), self._part(j, f, e, K, Z)
-            whole = Step(Z, *(one + other for one, other in zip(halves[0][1:], halves[1][1:], strict=True)))
+            whole = Step(Z, *(half + other for half, other in zip(halves[0][1:], halves[1][1:], strict=True)))
             X = self.X[i] * e[:, None] + self.X[j] * f[:, None]
         third, fourth = self._norms(X)
         decrease = np.max(np.maximum(X * self._leaf.lowers, X * self._leaf.raises), axis=1)
@@ -248,18 +250,18 @@ class Candidates:
 
     def _one(self, i: NDArray[np.intp]) -> Step:
         """What single columns do."""
-        own = self._K[i, i]
-        e = -self._v[i] / (own + self._ridge[i])
+        squares = self._K[i, i]
+        e = -self._v[i] / (squares + self._ridge[i])
         return self._part(i, e, np.zeros(len(i)), np.zeros(len(i)), np.abs(e) * self._sizes[i])
 
     def _part(self, i: NDArray[np.intp], e: FloatArray, f: FloatArray, both: FloatArray, Z: FloatArray) -> Step:
         """What i does of a set with the steps e, and f of another column, their entry of K being ``both``."""
         moved = e * np.diagonal(self._K)[i] + f * both
-        left = np.abs(self._v[i] + moved) + self._still[i] + Z * self._grows[i]
+        residual = np.abs(self._v[i] + moved) + self._still[i] + Z * self._grows[i]
         up, down = self._decreases
         size = np.abs(e)
         return Step(
-            Z, e * moved + left * left / self._ridge[i], size * self._third[i], size * self._fourth[i],
+            Z, e * moved + residual * residual / self._ridge[i], size * self._third[i], size * self._fourth[i],
             np.maximum(e * up[i], -e * down[i]),
         )  # fmt: skip
 

@@ -120,10 +120,10 @@ class LeafRegions:
                 refuse()
                 closed[row] = False
                 continue
-            left: Iterable[list[int]] = [C.tolist() if slots else []]
+            sets: Iterable[list[int]] = [C.tolist() if slots else []]
             if 0 < slots < len(C):
-                left = self._undecided(self._leaf(fits, row), C, slots)
-            for more in left:
+                sets = self._undecided(self._leaf(fits, row), C, slots)
+            for more in sets:
                 waiting.append((row, tuple(sorted([*S.tolist(), *more]))))
                 if len(waiting) == MOST_WAITING:
                     self._fit_sets(waiting, closed)
@@ -135,15 +135,15 @@ class LeafRegions:
 
     def _fit_sets(self, waiting: list[tuple[int, tuple[int, ...]]], closed: NDArray[np.bool_]) -> None:
         """Fit sets of columns, and note which regions hold one whose models may be below the level."""
-        unknown, found = {columns for _, columns in waiting} - self._known.keys(), set[tuple[int, ...]]()
+        unknown, closed_sets = {columns for _, columns in waiting} - self._known.keys(), set[tuple[int, ...]]()
         for size in sorted({len(columns) for columns in unknown}):
             sets = np.array(sorted(columns for columns in unknown if len(columns) == size), dtype=np.intp)
             for part in np.array_split(sets, 1 + len(sets) * self._plain.n * (size + 4) // MOST_ENTRIES):
                 holds = self._reach_level(self._newton(part)[1], part)
-                found.update(tuple(columns) for columns in part[holds].tolist())
+                closed_sets.update(tuple(columns) for columns in part[holds].tolist())
         for row, columns in waiting:
             if closed[row] and columns not in self._known:
-                self._known[columns] = columns in found or self._fit_closes(list(columns))
+                self._known[columns] = columns in closed_sets or self._fit_closes(list(columns))
             closed[row] &= self._known.get(columns, False)
 
     def _newton(self, included: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
@@ -160,14 +160,14 @@ class LeafRegions:
         moving = np.arange(B)
         for _ in range(STEPS if u else 0):
             spend(10.0 * STEP + 2.0 * len(moving) * u * (u + 6) * plain.n)
-            own, at = sides[moving], x[moving]
-            z = (at[:, None, :] @ own)[:, 0]
+            design, at = sides[moving], x[moving]
+            z = (at[:, None, :] @ design)[:, 0]
             p = 1.0 / (1.0 + np.exp(np.clip(y * z, -700.0, 700.0)))
             bends, least = weights * p * (1.0 - p), ridge[moving]
-            gradient = least * at - (own @ (weights * y * p)[:, :, None])[:, :, 0]
-            H = (own * bends[:, None, :]) @ own.transpose(0, 2, 1) + least[:, :, None] * np.eye(u)
+            gradient = least * at - (design @ (weights * y * p)[:, :, None])[:, :, 0]
+            H = (design * bends[:, None, :]) @ design.transpose(0, 2, 1) + least[:, :, None] * np.eye(u)
             step = solve_each(H, gradient[:, :, None])[:, :, 0]
-            change = np.max(np.abs((step[:, None, :] @ own)[:, 0]), axis=1)
+            change = np.max(np.abs((step[:, None, :] @ design)[:, 0]), axis=1)
             x[moving] = at - np.where(np.isfinite(step), step, 0.0) * np.minimum(1.0, LONGEST / change)[:, None]
             gained = np.sum(gradient * step, axis=1)
             moving = moving[gained > DONE * np.sum(weights)]
@@ -195,8 +195,8 @@ class LeafRegions:
         return np.asarray(self._instance.A.T[numbers], dtype=np.float64)
 
     def _leaf(self, fits: FittedSets, row: int) -> LeafFit:
-        own = self._columns(fits.included[row])
-        return leaf_fit(own, self._plain, self._instance.intercept, self._ridge, fits, row)
+        columns = self._columns(fits.included[row])
+        return leaf_fit(columns, self._plain, self._instance.intercept, self._ridge, fits, row)
 
     def _undecided(self, leaf: LeafFit, C: NDArray[np.intp], slots: int) -> Iterator[list[int]]:
         """The sets of so many columns of C on which models are to be bounded by themselves, none first."""

@@ -70,11 +70,11 @@ def is_limited(instance: SparseInstance) -> bool:
 def _sound(find: Callable[[], LeftOut], nothing: LeftOut) -> LeftOut:
     """What is found where it is a number; exact sums raise an error where they overflow."""
     try:
-        found = find()
+        bounds = find()
     except OverflowError:
         return nothing
-    whole = found.whole if math.isfinite(found.whole) else 0.0
-    return LeftOut(whole, np.where(np.isnan(found.with_column), nothing.with_column, found.with_column))
+    whole = bounds.whole if math.isfinite(bounds.whole) else 0.0
+    return LeftOut(whole, np.where(np.isnan(bounds.with_column), nothing.with_column, bounds.with_column))
 
 
 def touched_rows(instance: SparseInstance, levels: FloatArray, allowed: NDArray[np.bool_]) -> LeftOut:
@@ -104,16 +104,16 @@ def touched_rows(instance: SparseInstance, levels: FloatArray, allowed: NDArray[
         off = room * (squares + 2.0 * abs(c) * sizes + c * c * many) + tiny
         return np.asarray(squares - 2.0 * c * signed + c * c * many + off)
 
-    found, before = LeftOut(math.inf, np.full(many.size, np.inf)), most_at(float(levels[0]))
+    bounds, before = LeftOut(math.inf, np.full(many.size, np.inf)), most_at(float(levels[0]))
     for low, high in zip(levels[:-1].tolist() or levels.tolist(), levels[1:].tolist() or levels.tolist(), strict=True):
         after, far = most_at(high), max(abs(low), abs(high))
         nearest = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
         base = total + n * nearest * nearest - 2.0 * far * drift
         base -= room * (total + n * far * far + 2.0 * far * drift) + tiny
         there = _halved(base, np.maximum(before, after), allowed, k)
-        found = LeftOut(min(found.whole, there.whole), np.minimum(found.with_column, there.with_column))
+        bounds = LeftOut(min(bounds.whole, there.whole), np.minimum(bounds.with_column, there.with_column))
         before = after
-    return found
+    return bounds
 
 
 def _rises(A: Entries, r: FloatArray, allowed: NDArray[np.bool_], c: float, k: int) -> bool:
@@ -122,8 +122,8 @@ def _rises(A: Entries, r: FloatArray, allowed: NDArray[np.bool_], c: float, k: i
     size = 4.0 * U * (np.abs(r) + abs(c))
     above = np.where(gaps + size > 0.0, (gaps + size) * ROUNDED, 0.0)
     touched = np.where(allowed, A.sums(above[A.rows]), 0.0) * (1.0 + gamma(r.size + NEAR))
-    left = math.fsum(gaps)
-    return left - 2.0 * U * abs(left) - math.fsum(size) * ROUNDED >= _largest(touched, k) + r.size * TINY
+    total = math.fsum(gaps)
+    return total - 2.0 * U * abs(total) - math.fsum(size) * ROUNDED >= _largest(touched, k) + r.size * TINY
 
 
 def at_dual(instance: SparseInstance, slopes: FloatArray, allowed: NDArray[np.bool_]) -> LeftOut:

@@ -32,9 +32,9 @@ def find_levels(loss: Loss, y: FloatArray, weights: FloatArray | None, Z: FloatA
     In a bracket: Newton steps near the root; far from it Newton steps on log(plus / minus), the ratio of the two sides'
     sums, or, where that is flat, steps to the minimum of a quadratic above the loss.
     """
-    known = loss.levels(y, weights, Z)
-    if known is not None:
-        return known
+    levels = loss.levels(y, weights, Z)
+    if levels is not None:
+        return levels
     c, low, high = np.zeros(len(Z)), np.full(len(Z), -np.inf), np.full(len(Z), np.inf)
     scale = np.abs(Z).max(axis=1) + np.abs(y).max()
     previous, last, halved = np.full(len(Z), np.inf), np.zeros(len(Z)), np.zeros(len(Z), dtype=np.bool_)
@@ -50,17 +50,17 @@ def find_levels(loss: Loss, y: FloatArray, weights: FloatArray | None, Z: FloatA
             straight = bends_plus / plus + bends_minus / minus
             far, ratio = rest / above, np.log(plus / minus) / straight
             far = np.where((scale * straight > 1e-3) & (np.abs(ratio) > np.abs(far)), ratio, far)
-            near = np.abs(rest) <= 0.5 * (plus + minus)
+            is_near = np.abs(rest) <= 0.5 * (plus + minus)
             newton = rest / bends
-            step = np.where(near & np.isfinite(newton), newton, far)
+            step = np.where(is_near & np.isfinite(newton), newton, far)
             finest = 2.0**-51 * (scale + np.abs(c))
-            moving &= ~(near & (np.abs(step) <= finest))
+            moving &= ~(is_near & (np.abs(step) <= finest))
             bracketed = np.isfinite(low) & np.isfinite(high)
             size = np.maximum(np.maximum(2.0 * last, np.minimum(np.abs(step), 2.0 * scale)), finest)
             step = np.where(bracketed, step, np.sign(rest) * size)
             stuck = (np.abs(rest) > 0.5 * previous) & ~halved
             # Heavy rows without a slope make a step short that says nothing of how far the level is.
-            stuck |= ~near & (np.abs(step) <= finest)
+            stuck |= ~is_near & (np.abs(step) <= finest)
             halved = bracketed & (stuck | ~((low < c - step) & (c - step < high)))
             target = np.where(halved, 0.5 * low + 0.5 * high, c - step)
         previous, last = np.abs(rest), np.abs(target - c)

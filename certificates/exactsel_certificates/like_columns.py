@@ -106,11 +106,11 @@ class LikeColumns:
         All columns, in blocks that are processed together.
     """
 
-    def __init__(self, left: Left, tau: float, most: int, parts: list[Columns]) -> None:
-        self._left, self._tau, self._most = left, tau, min(most, left.columns)
+    def __init__(self, residuals: Left, tau: float, most: int, parts: list[Columns]) -> None:
+        self._left, self._tau, self._most = residuals, tau, min(most, residuals.columns)
         self._sets: dict[int, _Sets] = {}
-        small = left.columns**2 <= TABLE
-        self._table = np.empty((left.columns, left.columns)) if small else None
+        small = residuals.columns**2 <= TABLE
+        self._table = np.empty((residuals.columns, residuals.columns)) if small else None
         self.usable = tau > 0.0 and self._most <= MOST_PLACES and self._pass(parts)
         if self.usable:
             self.usable = self._list()
@@ -122,10 +122,10 @@ class LikeColumns:
         squares: list[FloatArray] = []
         for part in parts:
             look()
-            found = self._left.rows(part)
+            rows = self._left.rows(part)
             if self._table is not None:
-                self._table[part] = found
-            sizes = np.abs(found)
+                self._table[part] = rows
+            sizes = np.abs(rows)
             sizes[range(len(part)), part] = 0.0
             touch = sizes >= self._tau
             edges.append(np.argwhere(touch) + np.array([part[0], 0]))
@@ -135,8 +135,8 @@ class LikeColumns:
             most = self._most - 1
             last = sizes.shape[1] - most
             largest = -np.sort(-np.partition(sizes, last, axis=1)[:, last:], axis=1) if most else sizes[:, :0]
-            for kept, values in ((sums, largest), (squares, (largest + self._left.error) ** 2)):
-                kept.append(np.cumsum(np.column_stack([np.zeros(len(part)), values]), axis=1) * (1.0 + SLACK))
+            for totals, values in ((sums, largest), (squares, (largest + self._left.error) ** 2)):
+                totals.append(np.cumsum(np.column_stack([np.zeros(len(part)), values]), axis=1) * (1.0 + SLACK))
         self._sums, self._squares = np.concatenate(sums), np.concatenate(squares)
         both = np.concatenate(edges)
         self._neighbours = both[:, 1].astype(np.int32)
@@ -167,7 +167,7 @@ class LikeColumns:
         each = np.sum(degree[sets], axis=0)
         ends = np.flatnonzero(np.append(np.diff(sets[0]), 1)) + 1  # sets of one smallest column are made together
         codes = np.random.default_rng(0).integers(0, 1 << 63, size=len(degree), dtype=np.uint64)
-        found, total, first = list[NDArray[np.int32]](), 0, 0
+        blocks, total, first = list[NDArray[np.int32]](), 0, 0
         sizes = np.cumsum(each)
         while first < sets.shape[1]:
             before = sizes[first - 1] if first else 0
@@ -176,30 +176,30 @@ class LikeColumns:
             if sizes[last - 1] - before > MOST_GROWN:
                 return None
             spend(32.0 * (len(sets) + 1) * float(sizes[last - 1] - before + last - first))
-            made = self._candidates(sets[:, first:last])
-            key = np.sum(codes[made], axis=0)
+            candidates = self._candidates(sets[:, first:last])
+            key = np.sum(codes[candidates], axis=0)
             order = np.argsort(key, kind="stable")
-            made, key = made[:, order], key[order]
+            candidates, key = candidates[:, order], key[order]
             again = np.zeros(len(key), dtype=bool)
             again[1:] = key[1:] == key[:-1]
-            if np.any(made[:, again] != made[:, np.flatnonzero(again) - 1]):
+            if np.any(candidates[:, again] != candidates[:, np.flatnonzero(again) - 1]):
                 return None
-            made = made[:, ~again]
-            total += made.shape[1]
+            candidates = candidates[:, ~again]
+            total += candidates.shape[1]
             if total > room:
                 return None
-            found.append(made[:, np.argsort(made[0], kind="stable")])
+            blocks.append(candidates[:, np.argsort(candidates[0], kind="stable")])
             first = last
-        return np.concatenate(found, axis=1)
+        return np.concatenate(blocks, axis=1)
 
     def _candidates(self, sets: NDArray[np.int32]) -> NDArray[np.int32]:
         """Sets with a later column that touches one of theirs, sorted each."""
-        found = []
+        blocks = []
         for member in sets:
             parent, new = self._touching(member)
             fresh = (new > sets[0, parent]) & np.all(sets[:, parent] != new, axis=0)
-            found.append(np.concatenate([sets[:, parent[fresh]], new[None, fresh]]))
-        return np.sort(np.concatenate(found, axis=1), axis=0)
+            blocks.append(np.concatenate([sets[:, parent[fresh]], new[None, fresh]]))
+        return np.sort(np.concatenate(blocks, axis=1), axis=0)
 
     def _touching(self, columns: NDArray[np.int32]) -> tuple[Columns, NDArray[np.int32]]:
         """Which of some columns touches which others."""
@@ -212,8 +212,8 @@ class LikeColumns:
         """Below the diagonal the cosines of each set, row by row."""
         m, count = len(sets), self._left.columns
         pairs = [sets[b].astype(np.int64) * count + sets[a] for a in range(m) for b in range(a)]
-        known, where = np.unique(np.concatenate(pairs), return_inverse=True)
-        values = self._left.pairs(known // count, known % count)
+        codes, where = np.unique(np.concatenate(pairs), return_inverse=True)
+        values = self._left.pairs(codes // count, codes % count)
         spend(4.0 * sets.shape[1] * m**3)
         return np.asarray(values[where].reshape(len(pairs), -1))
 
@@ -275,8 +275,8 @@ class LikeColumns:
         most = sets.likeness.shape[1] - 1
         largest = -np.sort(-np.partition(like, like.shape[1] - most, axis=1)[:, like.shape[1] - most :], axis=1)
         off = self._left.error * np.sqrt(m * sets.inverse[chosen])[:, None] * np.sqrt(np.arange(1, most + 1))
-        found = (np.sqrt(np.cumsum(largest, axis=1)) + off) ** 2 * (1.0 + SLACK)
-        sets.likeness[chosen, 1:] = np.minimum(sets.likeness[chosen, 1:], found)
+        likeness = (np.sqrt(np.cumsum(largest, axis=1)) + off) ** 2 * (1.0 + SLACK)
+        sets.likeness[chosen, 1:] = np.minimum(sets.likeness[chosen, 1:], likeness)
         sets.looked[chosen] = True
 
 

@@ -89,13 +89,13 @@ class MinorantRegions:
             return result
         groups, rows = self._instance.groups, np.flatnonzero(counted)
         counting = GroupCounting(self._below, groups) if groups else self._below
-        shown = counting.counted(leaves.states[rows], k)
+        is_closed = counting.counted(leaves.states[rows], k)
         if self._instance.hierarchy is not None and not groups:
-            for row in np.flatnonzero(~shown).tolist():
+            for row in np.flatnonzero(~is_closed).tolist():
                 state = leaves.states[rows[row]]
                 if self._below.may_count(state, k):
-                    shown[row] = not any(may_choose(self._instance, T) for T in self._below.undecided(state, k))
-        result[rows] = np.where(shown, self._proof.lower, 0.0)
+                    is_closed[row] = not any(may_choose(self._instance, T) for T in self._below.undecided(state, k))
+        result[rows] = np.where(is_closed, self._proof.lower, 0.0)
         states = leaves.states[named]
         full = np.sum(states == IN, axis=1) >= k
         used = np.where(full[:, None], states == IN, states != OUT)

@@ -49,11 +49,11 @@ class NearColumns:
         result, fewer = states.copy(), np.zeros(len(states), dtype=np.int64)
         for row, state in enumerate(states):
             S = np.flatnonzero(state == IN)
-            kept, near = self._of(S)
+            basis, is_near = self._of(S)
             result[row, S] = OUT
-            result[row, kept] = IN
-            result[row, near & (state == FREE)] = OUT
-            fewer[row] = len(S) - len(kept)
+            result[row, basis] = IN
+            result[row, is_near & (state == FREE)] = OUT
+            fewer[row] = len(S) - len(basis)
         return result, fewer
 
     def convex(self, state: NDArray[np.uint8], x: FloatArray) -> bool:
@@ -63,7 +63,7 @@ class NearColumns:
             return False
         key = frozenset(used.tolist())
         spend(STEP * (1 + len(self._convex)))
-        if not any(key <= known for known in self._convex):
+        if not any(key <= columns for columns in self._convex):
             spend(float(self.bounds.n + len(used)) * len(used) ** 2)
             about = Instance(self.bounds.A[:, used], self.bounds.y, len(used), "quadratic", self.instance.lam)
             if not leaves_convex(about, self.curvature[used]):
@@ -73,18 +73,18 @@ class NearColumns:
 
     def independent(self, columns: list[int], stay: Sequence[int] = ()) -> list[int]:
         """The columns without those that the ones before, and those that ``stay``, make up for."""
-        kept = [*stay]
+        basis = [*stay]
         for j in columns:
-            if j not in stay and not self._within(kept, [j])[0]:
-                kept.append(j)
-        return kept
+            if j not in stay and not self._within(basis, [j])[0]:
+                basis.append(j)
+        return basis
 
     def _of(self, S: Columns) -> tuple[list[int], NDArray[np.bool_]]:
         """Columns of S without those that the ones before make up for, and all columns near to their span (d,)."""
         key = S.tobytes()
         if key not in self._near:
-            kept = self.independent(S.tolist())
-            self._near[key] = kept, self._within(kept, [*range(self.bounds.d)])
+            basis = self.independent(S.tolist())
+            self._near[key] = basis, self._within(basis, [*range(self.bounds.d)])
         return self._near[key]
 
     def _within(self, S: list[int], columns: list[int]) -> NDArray[np.bool_]:

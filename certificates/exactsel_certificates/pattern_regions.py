@@ -85,9 +85,9 @@ class PatternRegions:
             regions = RegressionRegions(about, point, 0.0)
             regions.work = self._work
             state = np.full((1, len(x)), IN, dtype=np.uint8)
-            found = regions.bounds(Leaves(state, np.array([FIRST_POINT])))
+            bounds = regions.bounds(Leaves(state, np.array([FIRST_POINT])))
             self.exact_regions += regions.exact_regions
-            self._known[columns] = bool(found[0] >= self._proof.lower)
+            self._known[columns] = bool(bounds[0] >= self._proof.lower)
         return self._known[columns]
 
     def _merged(self, columns: tuple[int, ...]) -> Instance:
@@ -140,10 +140,10 @@ def admissible_parts(instance: Instance, included: Sequence[int], chosen: Sequen
         if state_left is None or state_left in seen:
             continue
         seen.add(state_left)
-        left = [j for j in everything if state_left[j] != OUT]
-        over = rule.crowded(left)
+        columns = [j for j in everything if state_left[j] != OUT]
+        over = rule.crowded(columns)
         if not over:
-            yield left
+            yield columns
         waiting += [state_left[:j] + bytes([OUT]) + state_left[j + 1 :] for j in over if state_left[j] == FREE]
 
 
@@ -171,8 +171,8 @@ def fitted(instance: Instance) -> FloatArray:
                 break
             step = np.zeros(len(x))
             sizes = np.sqrt(np.maximum(np.diagonal(H)[moves], np.finfo(np.float64).tiny))
-            even = H[np.ix_(moves, moves)] / sizes / sizes[:, None]
-            step[moves] = np.linalg.lstsq(even, gradient[moves] / sizes, rcond=None)[0] / sizes
+            scaled_H = H[np.ix_(moves, moves)] / sizes / sizes[:, None]
+            step[moves] = np.linalg.lstsq(scaled_H, gradient[moves] / sizes, rcond=None)[0] / sizes
             before, best = value(x), x
             last = float(gradient @ step) <= CLOSE * before
             for halving in range(HALVINGS):

@@ -71,16 +71,19 @@ class Patterns:
         size = min(r, len(self.members))
         fewer, sets = bool(self.constant) or any(len(columns) > 1 for columns in self.members), list[Classes]()
         # One by one, so that a claim which the first of them refutes leaves no list of them all.
-        for one in (one for part in self._sets(size, level + self._room(size)) for one in part):
-            yield from self._filled(one, r)
-            sets.append(one)
+        for classes in (classes for part in self._sets(size, level + self._room(size)) for classes in part):
+            yield from self._filled(classes, r)
+            sets.append(classes)
         while fewer and size > 0:
             # A set of fewer classes costs no less than what one more makes of it, so all are parts of those found.
             size -= 1
-            smaller, bound = {part for one in sets for part in combinations(one, size)}, level + self._room(size)
-            sets = sorted(one for one in smaller if not self.sum_of(one) > bound)
-            for one in sets:
-                yield from self._filled(one, r)
+            smaller, bound = (
+                {part for classes in sets for part in combinations(classes, size)},
+                level + self._room(size),
+            )
+            sets = sorted(classes for classes in smaller if not self.sum_of(classes) > bound)
+            for classes in sets:
+                yield from self._filled(classes, r)
 
     def sum_of(self, classes: Classes) -> float:
         """The sum over the patterns of one set of classes."""
@@ -119,7 +122,7 @@ class Patterns:
         """The sets of so many classes whose sums do not come out above a bound, prefix by prefix."""
         m = len(self.members)
         if size < 2:
-            yield [one for one in combinations(range(m), size) if not self.sum_of(one) > bound]
+            yield [classes for classes in combinations(range(m), size) if not self.sum_of(classes) > bound]
             return
         if 2.0 * self._patterns(size - 2) * m * m > MOST_ENTRIES:
             refuse()
@@ -147,28 +150,28 @@ class Patterns:
         return pairs
 
     def _below(
-        self, prefix: Classes, left: int, bound: float, rows: Sequence[Numbers], counts: Numbers, pairs: Numbers
+        self, prefix: Classes, remaining: int, bound: float, rows: Sequence[Numbers], counts: Numbers, pairs: Numbers
     ) -> Iterator[list[Classes]]:
-        """The same with ``left`` classes after those of a prefix.
+        """The same with ``remaining`` classes after those of a prefix.
 
         ``rows`` are those of every pattern and label, if more than two classes are to come, ``counts`` their weights,
         and ``pairs`` the weights of pairs of classes after the last of the prefix.
         """
         first = prefix[-1] + 1 if prefix else 0
-        if left == 2:
+        if remaining == 2:
             yield self._last_two(prefix, first, bound, counts, pairs)
             return
-        for c in range(first, len(self.members) - left + 1):
+        for c in range(first, len(self.members) - remaining + 1):
             included = [some[self.bits[c, some]] for some in rows]
-            rest = [some[~self.bits[c, some]] for some in rows] if left > 3 else included
+            rest = [some[~self.bits[c, some]] for some in rows] if remaining > 3 else included
             held, after = self._counts(included), self._pairs(included, c + 1)
             sizes = np.concatenate([held, counts - held])
             tables = np.concatenate([after, pairs[:, c + 1 - first :, c + 1 - first :] - after])
             # A pattern with rows of one label costs nothing, however it is divided.
-            kept = np.flatnonzero(np.repeat(np.all(sizes.reshape(-1, 2) > 0, axis=1), 2))
+            indices = np.flatnonzero(np.repeat(np.all(sizes.reshape(-1, 2) > 0, axis=1), 2))
             parts = [*included, *rest]
             yield from self._below(
-                (*prefix, c), left - 1, bound, [parts[i] for i in kept], sizes[kept], tables[kept]
+                (*prefix, c), remaining - 1, bound, [parts[i] for i in indices], sizes[indices], tables[indices]
             )  # fmt: skip
 
     def _last_two(self, prefix: Classes, first: int, bound: float, counts: Numbers, pairs: Numbers) -> list[Classes]:
@@ -176,12 +179,14 @@ class Patterns:
         i, j = _pairs_of(pairs.shape[1])
         spend(8.0 * STEP + 40.0 * len(counts) * len(i))
         alone = np.diagonal(pairs, axis1=1, axis2=2)
-        both, one, other = pairs[:, i, j], alone[:, i], alone[:, j]
-        weights = np.stack([both, one - both, other - both, counts[:, None] - one - other + both])
+        both, count_i, count_j = pairs[:, i, j], alone[:, i], alone[:, j]
+        weights = np.stack([both, count_i - both, count_j - both, counts[:, None] - count_i - count_j + both])
         p, m = weights[:, 0::2], weights[:, 1::2]
         sums = np.sum(self.table[p + m] - self.table[p] - self.table[m], axis=(0, 1))
-        left = np.flatnonzero(~(sums > bound))
-        return [(*prefix, first + a, first + b) for a, b in zip(i[left].tolist(), j[left].tolist(), strict=True)]
+        open_pairs = np.flatnonzero(~(sums > bound))
+        return [
+            (*prefix, first + a, first + b) for a, b in zip(i[open_pairs].tolist(), j[open_pairs].tolist(), strict=True)
+        ]
 
 
 class BeyondRoomError(Exception):

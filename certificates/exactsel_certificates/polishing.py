@@ -135,11 +135,11 @@ class Polisher:
         last = sorted(sizes.values(), reverse=True)[slots - 1]
         full = [j for j in candidates if sizes[j] > last * (1.0 + TIED)]
         tied = [j for j in candidates if last * (1.0 - TIED) <= sizes[j] <= last * (1.0 + TIED)]
-        left = slots - len(full)
+        remaining = slots - len(full)
         return (
             Counting([*included, *full, *tied], [], 0)
-            if len(tied) <= left
-            else Counting([*included, *full], tied, left)
+            if len(tied) <= remaining
+            else Counting([*included, *full], tied, remaining)
         )
 
     def _system(

@@ -83,8 +83,8 @@ def prepare(
     For quadratic loss rows of weight zero stay, as zeros; for the others they are removed. Of columns in a file the
     prepared ones are in another, or the same where nothing is done to them.
     """
-    known, counted = LOSSES.get(loss), None
-    quadratic = known is not None and known.quadratic
+    formulas, counted = LOSSES.get(loss), None
+    quadratic = formulas is not None and formulas.quadratic
     if weights is not None and not quadratic and not np.all(weights > 0):
         counted = weights > 0
         y, weights = y[counted], weights[counted]
@@ -92,23 +92,23 @@ def prepare(
     centre, sizes = np.zeros((2, d)), np.ones(d)
     error, rest, off = np.zeros(d), np.zeros(d), np.zeros(d)
     as_given = not (intercept or scale or (quadratic and weights is not None)) and counted is None and is_kept(A)
-    made = A.T if as_given else room_like(A, (d, len(y)))
-    for block in () if as_given else column_blocks(made):
+    AT = A.T if as_given else room_like(A, (d, len(y)))
+    for block in () if as_given else column_blocks(AT):
         columns = A[:, block].T if counted is None else A[:, block].T[:, counted]
         columns = np.ascontiguousarray(columns, dtype=np.float64)
         centred = _without_means(columns, weights) if intercept else _untouched(columns)
         centre[:, block] = centred.first, centred.second
         if scale:
             sizes[block], off[block] = _sizes(centred, weights, intercept)
-        made[block], error[block] = _worked_in(centred, weights, quadratic, sizes[block])
+        AT[block], error[block] = _worked_in(centred, weights, quadratic, sizes[block])
         if quadratic and intercept:
-            rest[block] = _along_intercept(made[block], weights)
-    made.flags.writeable = False
-    target = _prepared_target(np.asarray(y, dtype=np.float64), known, weights, intercept)
+            rest[block] = _along_intercept(AT[block], weights)
+    AT.flags.writeable = False
+    target = _prepared_target(np.asarray(y, dtype=np.float64), formulas, weights, intercept)
     values, target_error = _worked_in(target, weights, quadratic, np.ones(1))
     target_rest = _along_intercept(values, weights) if quadratic and intercept else np.zeros(1)
     return Prepared(
-        made, values[0], None if quadratic else weights, intercept and not quadratic, centre,
+        AT, values[0], None if quadratic else weights, intercept and not quadratic, centre,
         (float(target.first[0]), float(target.second[0])), sizes, error, rest,
         float(target_error[0]), float(target_rest[0]), float(off.max(initial=0.0)),
     )  # fmt: skip
@@ -189,10 +189,10 @@ def _worked_in(
     values = centred.values * np.sqrt(weights) if inside and weights is not None else centred.values
     values = values / sizes[:, None]
     roundings = (2 if inside else 0) + (1 if np.any(sizes != 1.0) else 0)
-    left = None if quadratic else weights
-    given = weights if centred.errors.shape[1] == values.shape[1] else None
-    missed = lengths(centred.errors, given) / sizes
-    error = 1.001 * (missed + roundings * U * lengths(values, left))
+    value_weights = None if quadratic else weights
+    error_weights = weights if centred.errors.shape[1] == values.shape[1] else None
+    missed = lengths(centred.errors, error_weights) / sizes
+    error = 1.001 * (missed + roundings * U * lengths(values, value_weights))
     return values, np.where(error > 0, error + TINY, 0.0)
 
 

@@ -139,11 +139,11 @@ def radii(instance: Instance, x: FloatArray) -> Radii | None:
             return Radii(level, size)
         slopes, others = plain.gradients(np.asarray(x, dtype=np.float64)[None])[0], most_columns(instance) - 1
         for part in SHRUNK:
-            found = _around(plain, slopes * (1.0 - part), used, long, level)
+            system = _around(plain, slopes * (1.0 - part), used, long, level)
             norms = plain.norms[long]
-            if found is not None and instance.lam > 0:
-                size[long] = np.minimum(size[long], _lowered(*found, size[long] * norms, others) / norms)
-            limited = None if found is None else _limited(*found, others)
+            if system is not None and instance.lam > 0:
+                size[long] = np.minimum(size[long], _lowered(*system, size[long] * norms, others) / norms)
+            limited = None if system is None else _limited(*system, others)
             if limited is not None:
                 size[long] = np.minimum(size[long] if instance.lam > 0 else np.inf, limited / norms * (1.0 + 1e-12))
                 return Radii(level, size)
@@ -158,7 +158,7 @@ def _around(
     room = plain.loss.room(g, np.asarray(instance.y))
     if room is None:
         return None
-    h, left = room
+    h, slack = room
     weighted = h if instance.weights is None else h * instance.weights
     B = plain.A[:, used] / norms
     if instance.intercept:
@@ -184,19 +184,19 @@ def _around(
         rows = slice(first, min(many, first + step))
         spend(8.0 * plain.n * m * (rows.stop - rows.start))
         directions = h[:, None] * (B @ inverse[:, place[rows]])
-        moved = np.max(np.where(directions != 0, np.abs(directions) / left[:, None], 0.0), axis=0)
+        moved = np.max(np.where(directions != 0, np.abs(directions) / slack[:, None], 0.0), axis=0)
         most = 2.0 * gap / np.diagonal(inverse)[place[rows]]
         for sign in (1.0, -1.0):
             length = np.minimum(CAREFUL / moved, np.sqrt(now[rows] ** 2 + most) - sign * now[rows])
-            found = plain.correlations(plain.projected(g + sign * (directions * length).T))
-            V, error = found[1][:, long] / norms[place], found[2][:, long] / norms[place] * (1.0 + 8 * plain.unit)
-            own = np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)
-            pull = (sign * V[own] - error[own]) * (1.0 - 8 * plain.unit)
+            products = plain.correlations(plain.projected(g + sign * (directions * length).T))
+            V, error = products[1][:, long] / norms[place], products[2][:, long] / norms[place] * (1.0 + 8 * plain.unit)
+            diagonal = np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)
+            pull = (sign * V[diagonal] - error[diagonal]) * (1.0 - 8 * plain.unit)
             rest = np.abs(V) + error
-            rest[own] = 0.0
+            rest[diagonal] = 0.0
             if instance.lam == 0 and not np.all(pull > 0):
                 return None
-            over = np.maximum(level - ridge.left(*found), 0.0) * (1.0 + 8 * plain.unit)
+            over = np.maximum(level - ridge.left(*products), 0.0) * (1.0 + 8 * plain.unit)
             a[rows] = np.maximum(a[rows], np.where(pull > 0, over / pull, np.inf))
             E[rows] = np.maximum(E[rows], np.where(pull[:, None] > 0, rest / pull[:, None], 0.0))
     return a, E

@@ -58,8 +58,8 @@ class AllRegions:
         for way in (*self._ways, self._as_they_are):
             short = np.flatnonzero(~(result >= self._target))
             if short.size:
-                found = way.bounds(Leaves(leaves.states[short], leaves.witness[short]))
-                result[short] = np.maximum(result[short], found)
+                lower = way.bounds(Leaves(leaves.states[short], leaves.witness[short]))
+                result[short] = np.maximum(result[short], lower)
         return result
 
 
@@ -94,8 +94,8 @@ class ReducedRegions:
                 rows = np.flatnonzero((fewer == left_out) & (convex == curved))
                 if rows.size:
                     regions = self._regions(left_out, curved)
-                    found = regions.bounds(Leaves(states[rows], leaves.witness[rows]))
-                    result[rows] = np.where(found >= regions.target, self._level, 0.0)
+                    lower = regions.bounds(Leaves(states[rows], leaves.witness[rows]))
+                    result[rows] = np.where(lower >= regions.target, self._level, 0.0)
         for row in np.flatnonzero((result < self._level) & (leaves.witness == BY_COUNTING)).tolist():
             counted = self._counted(states[row], int(fewer[row]), leaves.states[row])
             result[row] = self._level if counted else 0.0
@@ -115,29 +115,29 @@ class ReducedRegions:
             self._known[fewer, curved] = RegressionRegions(about, proof, self._exact_limit, curvature)
         return self._known[fewer, curved]
 
-    def _counted(self, state: NDArray[np.uint8], fewer: int, given: NDArray[np.uint8]) -> bool:
+    def _counted(self, state: NDArray[np.uint8], fewer: int, outer: NDArray[np.uint8]) -> bool:
         """Whether counting closes a region where sets that hold a column the others make up for go without it.
 
-        ``given`` is the region with the columns that were removed. Where there are some, those of S may have taken over
+        ``outer`` is the region with the columns that were removed. Where there are some, those of S may have taken over
         their coefficients, which are then not bounded any more: none of S is removed from a set after that. A set that
         holds no such column, and leaves no place for one, stands for itself: it need not pay for any.
         """
-        counts, sets, shown = self._regions(fewer, curved=False).semidefinite, list[NDArray[np.bool_]](), 0
-        k, included, alone = self._instance.k - fewer, np.flatnonzero(given == IN), bool(np.all(state == given))
+        counts, sets, suspects = self._regions(fewer, curved=False).semidefinite, list[NDArray[np.bool_]](), 0
+        k, included, alone = self._instance.k - fewer, np.flatnonzero(outer == IN), bool(np.all(state == outer))
         for columns in counts.undecided(state, k) if counts.usable and counts.may_count(state, k) else ():
             stay = () if alone else [j for j in columns if state[j] == IN]
-            kept = self._near.independent(columns, stay)
-            if len(kept) < len(columns):
-                sets.append(np.isin(np.arange(len(state)), kept))
+            basis = self._near.independent(columns, stay)
+            if len(basis) < len(columns):
+                sets.append(np.isin(np.arange(len(state)), basis))
             else:
                 itself = sorted({*columns, *included.tolist()})
                 if not ((alone or len(columns) == k) and self._whole.value(itself) >= self._level):
                     return False
-            shown += 1
-            if shown > MOST_SUSPECTS:
+            suspects += 1
+            if suspects > MOST_SUSPECTS:
                 refuse()
                 return False
-        return shown > 0 and (not sets or bool(np.all(counts.on_all(np.array(sets)))))
+        return suspects > 0 and (not sets or bool(np.all(counts.on_all(np.array(sets)))))
 
 
 _Way: TypeAlias = ReducedRegions | MinorantRegions | PatternRegions | LeafRegions | ScopedFits

@@ -94,17 +94,17 @@ class RegressionRegions:
         splits = (leaves.witness < 0) & (~leaves.witness < min(self.points.splits, FIRST_STRONG))
         strong = ~leaves.witness - FIRST_STRONG
         single = self.quadratic and not self.instance.groups
-        known = (numbers >= 0) & (numbers < np.where(dense, self.points.duals, len(self.points)))
-        for chosen, method, given in (
+        has_point = (numbers >= 0) & (numbers < np.where(dense, self.points.duals, len(self.points)))
+        for chosen, method, indices in (
             ((leaves.witness == FIT) & self.quadratic, self._at_fits, numbers),
-            (known & ~dense, self._at_points, numbers),
-            (known & dense, self._at_dual_vectors, numbers),
+            (has_point & ~dense, self._at_points, numbers),
+            (has_point & dense, self._at_dual_vectors, numbers),
             ((leaves.witness == BY_COUNTING) & self.quadratic, self._by_counting, numbers),
             (splits & single, self._at_splits, ~leaves.witness),
             (self.points.has_strong(strong) & single, self._by_strong, strong),
         ):
             if (rows := np.flatnonzero(chosen)).size:
-                result[rows] = np.maximum(method(leaves.states[rows], given[rows]), 0.0)
+                result[rows] = np.maximum(method(leaves.states[rows], indices[rows]), 0.0)
         return np.minimum(result, self.most)
 
     def _by_counting(self, states: States, _: NDArray[np.int64]) -> FloatArray:
@@ -150,12 +150,12 @@ class RegressionRegions:
         return float_below(self._exact_bounds.for_bounded_models(S, C, x))
 
     def _at_splits(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
-        given = zip(states, map(self.points.split, numbers.tolist()), strict=True)
-        return np.where([self.semidefinite.split(state, self.k, one) for state, one in given], self.target, -np.inf)
+        pairs = zip(states, map(self.points.split, numbers.tolist()), strict=True)
+        return np.where([self.semidefinite.split(state, self.k, split) for state, split in pairs], self.target, -np.inf)
 
     def _by_strong(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
-        given = zip(states, map(self.points.strong, numbers.tolist()), strict=True)
-        return np.where([self.strong.closes(state, *columns) for state, columns in given], self.target, -np.inf)
+        pairs = zip(states, map(self.points.strong, numbers.tolist()), strict=True)
+        return np.where([self.strong.closes(state, *columns) for state, columns in pairs], self.target, -np.inf)
 
     def _at_points(self, states: States, numbers: NDArray[np.int64]) -> FloatArray:
         distinct, which = np.unique(numbers, return_inverse=True)
@@ -269,8 +269,8 @@ class RegressionRegions:
     def _at_refined_fits(self, states: States, used: States, W: FloatArray) -> FloatArray:
         if self._curvatures():
             return self._curved(W, np.arange(len(W)), states, lambda row: self._refined(W[row], used[row]))
-        own = np.stack([self.fits.own_curvature(self._columns(state)) for state in used])
-        result = self.plain.bounds(self.plain.at_models(W, own), np.arange(len(W)), states)
+        curvatures = np.stack([self.fits.own_curvature(self._columns(state)) for state in used])
+        result = self.plain.bounds(self.plain.at_models(W, curvatures), np.arange(len(W)), states)
 
         def least(exact: ExactBounds, S: list[int], C: list[int], row: int) -> Fraction:
             columns = self._columns(used[row])
@@ -340,8 +340,8 @@ class RegressionRegions:
         """Improve what is a little below the target by points better than those of the file."""
         for row in np.flatnonzero(result < self.target).tolist() if self._has_exact else ():
             # Where all columns are given, the digits of a point may hide everything, and its own cost tells.
-            given = not np.any(states[row] == FREE) or np.sum(states[row] == IN) >= self.k
-            hidden = given and model_objective(self.instance, np.array(start(row), dtype=np.float64)) >= self.target
+            is_leaf = not np.any(states[row] == FREE) or np.sum(states[row] == IN) >= self.k
+            hidden = is_leaf and model_objective(self.instance, np.array(start(row), dtype=np.float64)) >= self.target
             if not (hidden or result[row] >= NEAR * self.target):
                 continue
             S, C = np.flatnonzero(states[row] == IN).tolist(), np.flatnonzero(states[row] == FREE).tolist()

@@ -282,14 +282,14 @@ def leaves_convex(instance: Instance, curvature: FloatArray, E: FloatArray | Non
         return bool(np.all(curvature == instance.lam))
     with np.errstate(all="ignore"):
         hessian, many = careful_products(A.T, A)
-        even = powers_near(np.sqrt(np.diagonal(hessian) + instance.lam))
-        hessian, ridge, taken = hessian / even[:, None] / even, instance.lam / even**2, curvature / even**2
+        scale = powers_near(np.sqrt(np.diagonal(hessian) + instance.lam))
+        hessian, ridge, taken = hessian / scale[:, None] / scale, instance.lam / scale**2, curvature / scale**2
         # One per cent is far more than its own rounding.
         trace = 1.01 * (float(np.trace(hessian)) + float(np.sum(ridge)))
         M = hessian + np.diag(ridge - taken)
         entries = trace + float(np.sum(taken))
         if E is not None:
-            E = E / even[:, None] / even
+            E = E / scale[:, None] / scale
             M = M - E
             # Off by so much is no entry's subtraction, and of a matrix the sum of its entries is more than its norm.
             entries += 1.01 * float(np.max(np.sum(np.abs(E), axis=1), initial=0.0))

@@ -83,7 +83,7 @@ class ScopedFits:
         counting = self._whole.semidefinite
         if not (counting.usable and counting.may_count(state, self._k)):
             return False
-        undecided, shown = counting.undecided(state, self._k), False
+        undecided, has_sets = counting.undecided(state, self._k), False
         while sets := list(islice(undecided, SETS)):
             spend(STEP * len(sets))
             # A set stands for those with copies of its columns, too: k of them may carry k times what one can alone.
@@ -94,8 +94,8 @@ class ScopedFits:
             bounds = self._at_fits(used, np.where(used, np.uint8(IN), np.uint8(OUT)), together)
             if not np.all(bounds >= self._whole.target):
                 return False
-            shown = True
-        return shown
+            has_sets = True
+        return has_sets
 
     def _of_additions(self, state: NDArray[np.uint8]) -> float:
         """The smallest bound of a region with one more column, each of its candidates."""
@@ -123,14 +123,14 @@ class ScopedFits:
 
     def _left(self, columns: NDArray[np.intp]) -> FloatArray:
         """What the spans of some columns (p, m) leave of y, nearly."""
-        left = np.tile(self._plain.y, (len(columns), 1))[:, :, None]
+        residual = np.tile(self._plain.y, (len(columns), 1))[:, :, None]
         if columns.shape[1]:
             with np.errstate(all="ignore"):
                 try:
                     U, s, _ = np.linalg.svd(self._unit[:, columns].swapaxes(0, 1), full_matrices=False)
                 except np.linalg.LinAlgError:
-                    return np.asarray(left[:, :, 0])
+                    return np.asarray(residual[:, :, 0])
                 U *= (s > CUT * s[:, :1])[:, None, :]
                 for _ in range(2):
-                    left = left - U @ (U.swapaxes(1, 2) @ left)
-        return np.asarray(left[:, :, 0])
+                    residual = residual - U @ (U.swapaxes(1, 2) @ residual)
+        return np.asarray(residual[:, :, 0])

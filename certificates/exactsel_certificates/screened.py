@@ -47,8 +47,8 @@ class Screening:
         proof, others = self.proof, np.ones(self.instance.A.shape[1], dtype=np.bool_)
         others[proof.active_column] = False
         duals = proof.dual_value.reshape(-1, proof.n)[proof.screen_dual]
-        found = left_out(self.instance, proof.screen_level, duals)
-        return found.whole, float(np.min(found.with_column[others], initial=np.inf))
+        lower = left_out(self.instance, proof.screen_level, duals)
+        return lower.whole, float(np.min(lower.with_column[others], initial=np.inf))
 
 
 def in_domain(proof: Proof, instance: AnyInstance) -> tuple[str, AnyInstance]:
@@ -99,8 +99,8 @@ def table_of(instance: SparseInstance, columns: np.ndarray[tuple[int], np.dtype[
     if instance.box is not None:
         box = Box(*(side[columns] for side in instance.box))
         box = box if any(bool(np.any(np.isfinite(side))) for side in box) else None
-    made = GivenInstance if instance.intercept else Instance
-    return made(
+    kind = GivenInstance if instance.intercept else Instance
+    return kind(
         instance.A.table(columns), instance.y, min(instance.k, len(columns)), instance.loss, instance.lam,
         instance.delta, tuple(place[j] for j in instance.force_in),
         tuple(place[j] for j in instance.force_out if j in place), intercept=instance.intercept,

@@ -82,8 +82,8 @@ class SelectionCounting:
         rounded = 24.0 * gamma(bounds.n + bounds.d + 16) / apart
         angles = error * bounds.norms[candidates] / np.sqrt(sizes)
         turned = 1.01 * (angles[:, None] + angles[None, :]) * np.sqrt(2.0 / apart)
-        left = total * (1.0 - gamma(bounds.n * bounds.d)) - (energies / sizes)[:, None] - second - rounded * total
+        residuals = total * (1.0 - gamma(bounds.n * bounds.d)) - (energies / sizes)[:, None] - second - rounded * total
         moved = span.angle * bounds.size + turned * math.sqrt(total) * (1.0 + gamma(bounds.n * bounds.d))
-        low = np.sqrt(np.maximum(left, 0.0)) * (1.0 - gamma(8)) - moved - bounds.rounding * bounds.size - hidden
-        known = (apart >= APART) & (turned < DISTINCT) & (low > 0.0)
-        return np.asarray(known & (low * low * (1.0 - 4.0 * U) >= bounds.target))
+        low = np.sqrt(np.maximum(residuals, 0.0)) * (1.0 - gamma(8)) - moved - bounds.rounding * bounds.size - hidden
+        is_reliable = (apart >= APART) & (turned < DISTINCT) & (low > 0.0)
+        return np.asarray(is_reliable & (low * low * (1.0 - 4.0 * U) >= bounds.target))

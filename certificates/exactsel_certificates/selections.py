@@ -101,34 +101,34 @@ class SelectionBounds:
         slots = self.k - len(included)
         if len(candidates) <= slots:
             included, candidates, slots = [*included, *candidates], [], 0
-        kept, skipped, hidden = self._independent(self._distinct(included), Counter(self.names[j] for j in included))
-        span = self._span_of(kept)
+        basis, skipped, hidden = self._independent(self._distinct(included), Counter(self.names[j] for j in included))
+        span = self._span_of(basis)
         if span.angle > DISTINCT:
             return 0.0
         if skipped and not self.bounded:
             # A near combination may point anywhere: it counts as one more column to choose, out of all there could be.
             return self._best_directions(span, max(0, slots) + skipped, [], 0.0)
-        known = {self.names[j] for j in kept}
-        useful = [j for j in self._distinct(candidates) if self.names[j] not in known]
+        directions = {self.names[j] for j in basis}
+        useful = [j for j in self._distinct(candidates) if self.names[j] not in directions]
         if slots <= 0 or not useful:
-            left = _size(span.residual(self.A))
-            return self._square(left * (1.0 - gamma(self.n * self.d)), span.angle * self.size, hidden)
+            residual = _size(span.residual(self.A))
+            return self._square(residual * (1.0 - gamma(self.n * self.d)), span.angle * self.size, hidden)
         if slots == 1:
             return self._best_addition(span, useful, hidden)
         return self._best_directions(span, slots, useful, hidden)
 
     def useful(self, included: Sequence[int], candidates: Sequence[int]) -> list[int]:
         """The candidates that may take something away: one of each direction, none that S holds already."""
-        known = {self.names[j] for j in included}
-        return [j for j in self._distinct(list(candidates)) if self.names[j] not in known]
+        directions = {self.names[j] for j in included}
+        return [j for j in self._distinct(list(candidates)) if self.names[j] not in directions]
 
     def projected(self, included: Sequence[int]) -> tuple[Span | None, float]:
         """The span of S and what near combinations may hide; None where it is known badly, or ``included`` has some
         that may not be spoken of.
         """
         columns = list(included)
-        kept, skipped, hidden = self._independent(self._distinct(columns), Counter(self.names[j] for j in columns))
-        span = self._span_of(kept)
+        basis, skipped, hidden = self._independent(self._distinct(columns), Counter(self.names[j] for j in columns))
+        span = self._span_of(basis)
         return (None if span.angle > DISTINCT or (skipped and not self.bounded) else span), hidden
 
     def _square(self, value: float, moved: float, hidden: float) -> float:
@@ -149,22 +149,22 @@ class SelectionBounds:
 
         ``times`` says how many columns have the direction of each: copies share a larger coefficient.
         """
-        kept: list[int] = []
+        pivots: list[int] = []
         basis = np.zeros((self.n, 0))
         skipped, copies, left_over = 0, 0, 0.0
         for j in columns:
             rest = _residual(basis, self.A[:, j : j + 1] / self.norms[j])
-            left = float(np.linalg.norm(rest))
-            if left <= NEGLIGIBLE or len(kept) == self.n:
+            length = float(np.linalg.norm(rest))
+            if length <= NEGLIGIBLE or len(pivots) == self.n:
                 many = times[self.names[j]]
-                skipped, copies, left_over = skipped + 1, copies + many, left_over + many * left
+                skipped, copies, left_over = skipped + 1, copies + many, left_over + many * length
                 continue
-            kept.append(j)
-            basis = np.concatenate([basis, _residual(basis, rest / left)], axis=1)
+            pivots.append(j)
+            basis = np.concatenate([basis, _residual(basis, rest / length)], axis=1)
             basis[:, -1] /= np.linalg.norm(basis[:, -1])
         # The exact share left differs from the computed one by no more than the turning of the span times the length.
-        turned = self._span_of(kept).angle + gamma(self.n + 8)
-        return kept, skipped, RECONSTRUCTION * (left_over + copies * turned) * self.size * 1.001
+        turned = self._span_of(pivots).angle + gamma(self.n + 8)
+        return pivots, skipped, RECONSTRUCTION * (left_over + copies * turned) * self.size * 1.001
 
     def _span_of(self, columns: list[int]) -> Span:
         units = self.A[:, columns] / self.norms[columns]
@@ -172,7 +172,7 @@ class SelectionBounds:
 
     def _best_addition(self, span: Span, candidates: list[int], hidden: float) -> float:
         rest = span.residual(self.A)
-        left = _size(rest)
+        size = _size(rest)
         error = span.angle + self.rounding
         values = []
         for j in candidates:
@@ -183,19 +183,19 @@ class SelectionBounds:
                 return self._best_directions(span, 1, candidates, hidden)
             unit = rest[:, j : j + 1] / length
             remaining = float(np.linalg.norm(rest - unit @ (unit.T @ rest))) * (1.0 - gamma(self.n * self.d))
-            values.append(self._square(remaining, span.angle * self.size + turned * left, hidden))
+            values.append(self._square(remaining, span.angle * self.size + turned * size, hidden))
         return min(values)
 
     def _best_directions(self, span: Span, slots: int, candidates: list[int], hidden: float) -> float:
         rest = span.residual(self.A)
-        left = _size(rest)
+        size = _size(rest)
         moved = span.angle * self.size
         outside, included = np.zeros_like(rest), rest
         directions = self._span_of_rest(rest, candidates, span.angle + self.rounding)
         if directions is not None:
             outside = directions.residual(rest)
             included = rest - outside
-            moved += 2.0 * directions.angle * left
+            moved += 2.0 * directions.angle * size
         singular = np.linalg.svd(included, compute_uv=False)
         tail = np.concatenate([singular[slots:], np.zeros(1)])
         value = math.hypot(float(np.linalg.norm(outside)), float(np.linalg.norm(tail)))
@@ -207,8 +207,8 @@ class SelectionBounds:
         if not candidates or len(candidates) >= self.n:
             return None
         turned = 1.01 * error * self.norms[candidates] / size
-        found = verified_span(rest[:, candidates] / size, float(np.linalg.norm(turned)) * 1.001 + gamma(self.n + 8))
-        return found if found.angle < DISTINCT else None
+        span = verified_span(rest[:, candidates] / size, float(np.linalg.norm(turned)) * 1.001 + gamma(self.n + 8))
+        return span if span.angle < DISTINCT else None
 
 
 def _residual(basis: FloatArray, M: FloatArray) -> FloatArray:

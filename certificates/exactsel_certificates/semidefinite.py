@@ -139,8 +139,8 @@ class Semidefinite:
 
     def has_copies(self, columns: list[int]) -> bool:
         """Whether another column has the direction of one of these, and so is counted as that one."""
-        own = self.alike[np.isin(self.order, columns)]
-        return bool(np.count_nonzero(np.isin(self.alike, own[own >= 0])) > len(columns))
+        directions = self.alike[np.isin(self.order, columns)]
+        return bool(np.count_nonzero(np.isin(self.alike, directions[directions >= 0])) > len(columns))
 
     def room(self, m: int, more: float = 0.0) -> float:
         """mu for sets of m columns whose entries are off by ``more`` besides."""
@@ -153,8 +153,8 @@ class Semidefinite:
         result = np.zeros_like(sets)
         for row, columns in enumerate(map(np.flatnonzero, sets)):
             first = columns[np.unique(self.alike[columns], return_index=True)[1]]
-            known = [-1, *(() if without is None else self.alike[without[row]])]
-            result[row, first[~np.isin(self.alike[first], known)]] = True
+            directions = [-1, *(() if without is None else self.alike[without[row]])]
+            result[row, first[~np.isin(self.alike[first], directions)]] = True
         return result
 
     def _regions(self, states: States, k: int) -> _Regions:

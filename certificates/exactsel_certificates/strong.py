@@ -128,9 +128,9 @@ class StrongColumns:
         if key not in self._like:
             spend(32.0 * len(W) ** 2)
             self._like.clear()  # regions of one tree have the same
-            X, left = self._left(F, W, 2.0 * self._room(len(F)))
-            usable = bool(X is not None and np.all(left > LEAST_LEFT))
-            root = np.sqrt(left) if usable else np.ones(len(W))
+            X, squares = self._left(F, W, 2.0 * self._room(len(F)))
+            usable = bool(X is not None and np.all(squares > LEAST_LEFT))
+            root = np.sqrt(squares) if usable else np.ones(len(W))
             columns = Left(
                 len(W), 2.0 * (self._error + 2.0 * gamma(2 * len(F) + 8)) / LEAST_LEFT + 8 * U,
                 lambda part: self._cosines(W, X, root, part), lambda i, j: self._pairs(W, X, root, i, j),
@@ -169,18 +169,18 @@ class StrongColumns:
     def _row_by_row(self, F: Columns, W: Columns, taken: float) -> FloatArray:
         k = min(self._k, len(W))
         D = np.full((len(W), k), -1.0)
-        X, left = self._left(F, W, taken)
+        X, squares = self._left(F, W, taken)
         if X is None:
             return D
-        root, most = np.sqrt(np.where(left > 0.0, left, np.inf)), k - 1
+        root, most = np.sqrt(np.where(squares > 0.0, squares, np.inf)), k - 1
         for part in _parts_of(len(W)):
             look()
             M = np.abs(self._cosines(W, X, root, part))
             M[range(len(M)), part] = 0.0
             M = -np.sort(-np.partition(M, len(W) - most, axis=1)[:, len(W) - most :], axis=1) if most else M[:, :0]
             sums = np.cumsum(np.column_stack([np.zeros(len(part)), M]), axis=1)
-            D[part] = left[part, None] * (1.0 - sums * (1.0 + gamma(k + 16))) * (1.0 - 8 * U)
-        D[~(left > 0.0)] = -1.0
+            D[part] = squares[part, None] * (1.0 - sums * (1.0 + gamma(k + 16))) * (1.0 - 8 * U)
+        D[~(squares > 0.0)] = -1.0
         return D
 
 

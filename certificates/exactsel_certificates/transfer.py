@@ -58,7 +58,7 @@ SHARES = (0.99, 0.5, 0.1)
 STEPS, LEAP = 120, 2.0**16
 """Steps taken to find the bound a claim needs, and the factor of a step in the dark."""
 
-OF_THE_DATA = ("exact", "_columns", "_target", "_even", "_smallest")
+OF_THE_DATA = ("exact", "_columns", "_target", "_divisors", "_smallest")
 """What depends on the prepared data and the ridge alone, and takes longest."""
 
 NEGLIGIBLE = 1e-12
@@ -97,14 +97,20 @@ class Transfer:
     def take_over(self, other: Transfer) -> None:
         """Take over what another one has found that does not depend on which models there are, of the same data."""
         if other.prepared is self.prepared and other.instance.lam == self.instance.lam:
-            known = {name: vars(other)[name] for name in OF_THE_DATA if name in vars(other)}
-            vars(self).update(known)
+            cache = {name: vars(other)[name] for name in OF_THE_DATA if name in vars(other)}
+            vars(self).update(cache)
 
     @cached_property
     def exact(self) -> bool:
         """Whether the preparation is free of errors, so that bounds are the same."""
-        made = self.prepared
-        off = (made.column_error, made.column_rest, made.target_error, made.target_rest, made.scale_error)
+        prepared = self.prepared
+        off = (
+            prepared.column_error,
+            prepared.column_rest,
+            prepared.target_error,
+            prepared.target_rest,
+            prepared.scale_error,
+        )
         return not any(np.any(part) for part in off)
 
     def lower(self, bound: float, upper: float, bounded: bool) -> float:
@@ -137,20 +143,22 @@ class Transfer:
         ``coef`` (d,) are those of the model for the data as given; ``value`` is about their product with the scales,
         rounded.
         """
-        made = self.prepared
-        sizes = np.abs(coef * made.scale)
-        off = made.column_error + 2.0 * U * self._columns
-        eta = 1.001 * float(sizes @ off + made.target_error)
+        prepared = self.prepared
+        sizes = np.abs(coef * prepared.scale)
+        off = prepared.column_error + 2.0 * U * self._columns
+        eta = 1.001 * float(sizes @ off + prepared.target_error)
         steep = self._steepness(value, eta)
         if steep == math.inf:
             return math.inf
         more = eta * math.sqrt(2.0 * steep * value) + 0.5 * max(1.0, steep) * eta * eta
-        return (value + 1.001 * more) * (1.0 + 2.2 * made.scale_error + 16 * U) + (TINY if value > 0 or more > 0 else 0)
+        return (value + 1.001 * more) * (1.0 + 2.2 * prepared.scale_error + 16 * U) + (
+            TINY if value > 0 or more > 0 else 0
+        )
 
     def _reached(self, bound: float, upper: float, bounded: bool) -> float:
         """:meth:`lower` without the limit at ``upper``."""
-        kept = (bound - self._loss(bound, upper, bounded)) * self._shrunk
-        return math.nextafter(kept, 0.0) if kept > TINY else 0.0
+        lower = (bound - self._loss(bound, upper, bounded)) * self._shrunk
+        return math.nextafter(lower, 0.0) if lower > TINY else 0.0
 
     def _loss(self, bound: float, upper: float, bounded: bool) -> float:
         """What the errors of the columns and the target take of ``bound``, at most; all of it where that is best."""
@@ -169,30 +177,30 @@ class Transfer:
 
     def _errors(self, upper: float, bounded: bool) -> Iterator[tuple[float, float]]:
         """eta1 and eta2 by each way of limiting the models."""
-        made = self.prepared
+        prepared = self.prepared
         error, rest = self._off
         if not (error or rest):
             # No column a model may use is off: then only the target's errors count, for all models.
-            yield made.target_error, made.target_rest
+            yield prepared.target_error, prepared.target_rest
             return
-        grown = upper * (1.0 + 2.2 * made.scale_error)
+        grown = upper * (1.0 + 2.2 * prepared.scale_error)
         if self.limits is not None and (bounded or not self.scoped):
             size = 1.001 * math.sqrt(2.0 * grown / self.instance.lam) if self.instance.lam > 0 else math.inf
             sizes = np.minimum(self.limits, size)
-            error, rest = self._summed(sizes, made.column_error), self._summed(sizes, made.column_rest)
-            yield error + made.target_error, rest + made.target_rest
+            error, rest = self._summed(sizes, prepared.column_error), self._summed(sizes, prepared.column_rest)
+            yield error + prepared.target_error, rest + prepared.target_rest
         if self.instance.lam > 0:
             size = 1.001 * math.sqrt(2.0 * grown / self.instance.lam)
-            yield size * error + made.target_error, size * rest + made.target_rest
+            yield size * error + prepared.target_error, size * rest + prepared.target_rest
         if self.instance.formulas.quadratic and self._smallest > 0:
             error, rest = self._off_even
             spread = 0.999 * math.sqrt(self._smallest) - error - rest
             if spread > 0:
-                size = 1.001 * (2.0 * math.sqrt(2.0 * grown) + self._target + made.target_error) / spread
-                yield size * error + made.target_error, size * rest + made.target_rest
+                size = 1.001 * (2.0 * math.sqrt(2.0 * grown) + self._target + prepared.target_error) / spread
+                yield size * error + prepared.target_error, size * rest + prepared.target_rest
         if bounded and self.instance.formulas.quadratic:  # whose weights are in the prepared data; others have a ridge
             shares, rests = self._shares
-            yield shares + made.target_error, rests + made.target_rest
+            yield shares + prepared.target_error, rests + prepared.target_rest
 
     def _summed(self, sizes: FloatArray, part: FloatArray) -> float:
         """The largest sum of what coefficients of these sizes make of the errors of columns, rounded upwards."""
@@ -206,7 +214,7 @@ class Transfer:
     @cached_property
     def _off_even(self) -> tuple[float, float]:
         """The same of columns divided by powers of two near their lengths."""
-        error, rest = self.prepared.column_error / self._even, self.prepared.column_rest / self._even
+        error, rest = self.prepared.column_error / self._divisors, self.prepared.column_rest / self._divisors
         return _largest(error, self._most), _largest(rest, self._most)
 
     @cached_property
@@ -232,7 +240,7 @@ class Transfer:
         return size * largest[0], size * largest[1]
 
     @cached_property
-    def _even(self) -> FloatArray:
+    def _divisors(self) -> FloatArray:
         """(d,) powers of two near the lengths of the prepared columns."""
         return powers_near(self._columns)
 
@@ -241,21 +249,21 @@ class Transfer:
         """A verified lower bound of the smallest eigenvalue of A~'A~ + lam I, quadratic loss, its columns divided by
         powers of two near their lengths; 0 where none is found.
         """
-        made, lam = self.prepared, self.instance.lam
+        prepared, lam = self.prepared, self.instance.lam
         # Columns of zeros, free of errors, may have any coefficient: nothing below depends on it.
-        used = np.any(made.AT, axis=1) | (made.column_error > 0) | (made.column_rest > 0)
-        AT, squares = made.AT[used] / self._even[used, None], self._even[used] ** 2
+        used = np.any(prepared.AT, axis=1) | (prepared.column_error > 0) | (prepared.column_rest > 0)
+        AT, squares = prepared.AT[used] / self._divisors[used, None], self._divisors[used] ** 2
         d, n = AT.shape
         if d == 0 or d > (EIGENVALUES_UP_TO if lam > 0 else WITHOUT_RIDGE_UP_TO) or n < d:
             return 0.0
         hessian = AT @ AT.T + np.diag(lam / squares)
         if not np.all(np.isfinite(hessian)):
             return 0.0
-        found = float(np.linalg.eigvalsh(hessian)[0])
-        about = Instance(made.AT[used].T, made.y, d, "quadratic", lam)
+        eigenvalue = float(np.linalg.eigvalsh(hessian)[0])
+        about = Instance(prepared.AT[used].T, prepared.y, d, "quadratic", lam)
         for share in SHARES:
-            if found > 0 and leaves_convex(about, share * found * squares):
-                return share * found
+            if eigenvalue > 0 and leaves_convex(about, share * eigenvalue * squares):
+                return share * eigenvalue
         return 0.0
 
 

@@ -120,8 +120,8 @@ def _joined(state: bytes, other: bytes, k: int) -> bytes | None:
     included = state.count(IN), other.count(IN)
     if included not in ((k - 3, k - 2), (k - 2, k - 3)):
         return None
-    one, two = (np.frombuffer(each, dtype=np.uint8) for each in (state, other))
-    (apart,) = np.nonzero(one != two)
+    first, second = (np.frombuffer(each, dtype=np.uint8) for each in (state, other))
+    (apart,) = np.nonzero(first != second)
     if len(apart) != 1 or FREE in (state[apart[0]], other[apart[0]]):
         return None
     at = int(apart[0])

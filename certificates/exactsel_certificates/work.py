@@ -91,8 +91,8 @@ def refuse() -> None:
 class ExactWork:
     """Multiplications that exact arithmetic may take still."""
 
-    def __init__(self, left: float) -> None:
-        self.left = left
+    def __init__(self, budget: float) -> None:
+        self.left = budget
 
     def allows(self, multiplications: float) -> bool:
         """Whether so many are left; if so, they are taken off."""

@@ -105,10 +105,10 @@ def basis_of(
         Columns of length one (or zero) with the same relations.
     included, candidates : arrays of int
     """
-    found = _split(unit, included, candidates)
-    if found is None:
+    split = _split(unit, included, candidates)
+    if split is None:
         return None
-    columns, rest = found
+    columns, rest = split
     others = rest[np.isin(rest, candidates)]
     V = relations.coordinates
     solution = np.linalg.lstsq(V[:, columns].astype(float), V[:, others].astype(float), rcond=None)[0]
@@ -139,9 +139,9 @@ def _split(unit: FloatArray, included: IntArray, candidates: IntArray) -> tuple[
             rest = rest - Q @ (Q.T @ rest)
         with one_thread():
             directions, triangle, order = dense.qr(rest, mode="economic", pivoting=True)
-        left = np.abs(np.diagonal(triangle))
-        rank = int(np.count_nonzero(left >= INDEPENDENT))
-        if np.any(left[rank:] > DEPENDENT):
+        diagonal = np.abs(np.diagonal(triangle))
+        rank = int(np.count_nonzero(diagonal >= INDEPENDENT))
+        if np.any(diagonal[rank:] > DEPENDENT):
             return None
         columns += group[order[:rank]].tolist()
         others += group[order[rank:]].tolist()
@@ -172,8 +172,8 @@ def _scales(T: LongArray) -> LongArray:
         waiting = [root]
         while waiting:
             at = waiting.pop()
-            near = np.flatnonzero(linked[at]) + p if at < p else np.flatnonzero(linked[:, at - p])
-            for other in near.tolist():
+            neighbours = np.flatnonzero(linked[at]) + p if at < p else np.flatnonzero(linked[:, at - p])
+            for other in neighbours.tolist():
                 if scale[other] == 0:
                     entry = abs(T[at, other - p]) if at < p else abs(T[other, at - p])
                     scale[other] = scale[at] / entry if at < p else scale[at] * entry
@@ -190,9 +190,9 @@ def _distances(
     scaled = AT[basis].astype(np.longdouble) * factors[basis, None]
     sizes = np.linalg.norm(scaled.astype(float), axis=1)
     for j in others.tolist():
-        own = AT[j].astype(np.longdouble) * factors[j]
-        rest = (own - V[:, j].astype(np.longdouble) @ scaled).astype(float)
-        length = float(np.linalg.norm(own.astype(float)))
+        column = AT[j].astype(np.longdouble) * factors[j]
+        rest = (column - V[:, j].astype(np.longdouble) @ scaled).astype(float)
+        length = float(np.linalg.norm(column.astype(float)))
         # Q is orthonormal to far better than a millionth, and so is the rest of what is computed here.
         seen = np.linalg.norm(Q.T @ rest) + 1e-6 * np.linalg.norm(rest)
         error = (len(V) + 8) * float(np.finfo(np.longdouble).eps) * (length + np.abs(V[:, j]) @ sizes)

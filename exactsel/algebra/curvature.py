@@ -153,8 +153,8 @@ def _evened(H: FloatArray) -> tuple[FloatArray, FloatArray]:
     What rounding may have done to an entry is then judged by the two columns it is of, and not by the longest of all.
     """
     diagonal = np.diagonal(H)
-    even = np.where(diagonal > 0.0, np.ldexp(1.0, np.frexp(np.sqrt(np.maximum(diagonal, 0.0)))[1]), 1.0)
-    return H / even[:, None] / even, even**2
+    scale = np.where(diagonal > 0.0, np.ldexp(1.0, np.frexp(np.sqrt(np.maximum(diagonal, 0.0)))[1]), 1.0)
+    return H / scale[:, None] / scale, scale**2
 
 
 class _Climb:

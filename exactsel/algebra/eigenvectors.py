@@ -55,19 +55,19 @@ def smallest_eigenvectors(matrix: NDArray[np.float64], below: float) -> tuple[Si
     a = matrix.astype(np.float32, order="F")
     w, z = np.empty(m, dtype=np.float32), np.empty((m, m), dtype=np.float32, order="F")
     isuppz, iwork = np.empty(2 * m, dtype=np.intc), np.empty(WHOLE_WORK * m, dtype=np.intc)
-    work, found, info = np.empty(max(WORK, m) * m, dtype=np.float32), ctypes.c_int(0), ctypes.c_int(0)
+    work, count, info = np.empty(max(WORK, m) * m, dtype=np.float32), ctypes.c_int(0), ctypes.c_int(0)
     size, none, zero = ctypes.c_int(m), ctypes.c_int(0), ctypes.c_float(0.0)
     lowest, highest = ctypes.c_float(-LARGEST), ctypes.c_float(below)
     lwork, liwork = ctypes.c_int(work.size), ctypes.c_int(iwork.size)
     ref = ctypes.byref
     routine(
         b"V", b"V", b"L", ref(size), _real(a), ref(size), ref(lowest), ref(highest), ref(none), ref(none), ref(zero),
-        ref(found), _real(w), _real(z), ref(size), _whole(isuppz), _real(work), ref(lwork), _whole(iwork), ref(liwork),
+        ref(count), _real(w), _real(z), ref(size), _whole(isuppz), _real(work), ref(lwork), _whole(iwork), ref(liwork),
         ref(info),
     )  # fmt: skip
     if info.value != 0:
         raise np.linalg.LinAlgError("The eigenvalues of a matrix were not found.")
-    return w[: found.value], z[:, : found.value]
+    return w[: count.value], z[:, : count.value]
 
 
 def _real(array: SingleArray) -> ctypes._Pointer[ctypes.c_float]:

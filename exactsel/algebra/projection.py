@@ -49,12 +49,12 @@ def span_of(columns: FloatArray) -> Span:
         rest = unit
         for _ in range(2):
             rest = rest - (basis[:size] @ rest) @ basis[:size]
-        left = float(np.linalg.norm(rest))
-        if left <= NEGLIGIBLE or size == len(basis):
-            skipped += left
+        remainder = float(np.linalg.norm(rest))
+        if remainder <= NEGLIGIBLE or size == len(basis):
+            skipped += remainder
             continue
         # A short remainder is not yet orthogonal enough: its rounding was blown up with it.
-        rest = rest / left
+        rest = rest / remainder
         rest = rest - (basis[:size] @ rest) @ basis[:size]
         basis[size] = rest / np.linalg.norm(rest)
         coordinates.append(basis[: size + 1] @ unit)

@@ -65,11 +65,11 @@ def factorised(B: FloatArray, held: Held | None = None) -> Factor:
     if held.used.size == width:
         return _by_cholesky(B, held.P) or _by_householder(B)
     others = np.setdiff1d(np.arange(width), held.used)
-    found = None if B[:, others].any() else _by_cholesky(np.ascontiguousarray(B[:, held.used]), held.P)
-    if found is None:
+    factor = None if B[:, others].any() else _by_cholesky(np.ascontiguousarray(B[:, held.used]), held.P)
+    if factor is None:
         return _by_householder(B)
-    R, error = np.zeros((len(found.R), width)), np.zeros(width)
-    R[:, held.used], error[held.used] = found
+    R, error = np.zeros((len(factor.R), width)), np.zeros(width)
+    R[:, held.used], error[held.used] = factor
     return Factor(R, error)
 
 
@@ -85,8 +85,8 @@ def to_hold_against(R: FloatArray) -> Held | None:
     """A factor (r, w) that others can be compared with; None where columns are made up of others, or nearly so."""
     used = np.flatnonzero(R.any(axis=0))
     P = np.linalg.qr(R[:, used], mode="r")
-    left = np.abs(np.diagonal(P))
-    independent = len(P) == used.size > 0 and bool(np.all(left > DEPENDENT * np.linalg.norm(P, axis=0)))
+    diagonal = np.abs(np.diagonal(P))
+    independent = len(P) == used.size > 0 and bool(np.all(diagonal > DEPENDENT * np.linalg.norm(P, axis=0)))
     return Held(np.asfortranarray(P), used) if independent else None
 
 

@@ -67,11 +67,11 @@ _of_thread = _OfThread()
 @contextmanager
 def one_thread() -> Iterator[None]:
     """A context in which every BLAS library loaded by now uses one thread, also while other threads enter and leave."""
-    shared, own = _libraries(tuple(name in sys.modules for name in LIBRARIES))
+    shared, openmp = _libraries(tuple(name in sys.modules for name in LIBRARIES))
     held = _of_thread.held  # a generator may be closed by another thread than the one it ran in
     with _lock:
         _of_process.enter(shared)
-    held.enter(own)
+    held.enter(openmp)
     try:
         yield
     finally:
@@ -82,10 +82,10 @@ def one_thread() -> Iterator[None]:
 
 def hold_loaded() -> None:
     """Where this thread is inside :func:`one_thread`, hold libraries, too, that were loaded since."""
-    shared, own = _libraries(tuple(name in sys.modules for name in LIBRARIES))
+    shared, openmp = _libraries(tuple(name in sys.modules for name in LIBRARIES))
     with _lock:
         _of_process.hold(shared)
-    _of_thread.held.hold(own)
+    _of_thread.held.hold(openmp)
 
 
 def _let_set(library: object) -> None:
@@ -102,6 +102,6 @@ def _libraries(loaded: tuple[bool, ...]) -> tuple[Sequence[Any], Sequence[Any]]:
     """
     from threadpoolctl import ThreadpoolController
 
-    found = ThreadpoolController().select(user_api="blas").lib_controllers
-    own = [each for each in found if each.internal_api == "openblas" and each.threading_layer == "openmp"]
-    return [each for each in found if each not in own], own
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    openmp = [each for each in libraries if each.internal_api == "openblas" and each.threading_layer == "openmp"]
+    return [each for each in libraries if each not in openmp], openmp

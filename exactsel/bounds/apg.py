@@ -128,8 +128,8 @@ def curvature_of(problem: Problem, hessian: FloatArray, options: BoundOptions) -
         if stop[0]:
             return curvature  # cut short: good enough for now, not worth keeping
         problem.shared[key] = curvature
-    known: FloatArray | None = problem.shared[key]
-    return known
+    cached: FloatArray | None = problem.shared[key]
+    return cached
 
 
 def curved_data(
@@ -220,8 +220,8 @@ class PreparedPerspective(PreparedBound):
         if perspective.groups is None:
             # Lengths of groups stay in the kernel's variables; that is good enough for what they are for: to branch.
             answers.x[:] /= scale
-        found = [self.as_point(point) for point in points]
-        return Tightened(answers, found, found)
+        models = [self.as_point(point) for point in points]
+        return Tightened(answers, models, models)
 
 
 class PreparedAcceleratedGradient(PreparedPerspective):

@@ -161,34 +161,34 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         known = np.full(count, -np.inf) if known is None else known
         relaxed = []
         for row, state in enumerate(states):
-            left, fixed = node_columns(state)
-            if self._solves or not is_convex(left, fixed, self.problem.k):
+            columns, fixed = node_columns(state)
+            if self._solves or not is_convex(columns, fixed, self.problem.k):
                 relaxed.append(row)
             elif not options.stop[0]:
-                points[row] = self._solve(solved_columns(left, fixed, self.problem.k), answers, row, cutoff)
+                points[row] = self._solve(solved_columns(columns, fixed, self.problem.k), answers, row, cutoff)
         if relaxed:
-            begun = [warm[row] if options.warm_start else None for row in relaxed]
-            starts = stack_points(begun, self._form.scale.size)
+            warm_starts = [warm[row] if options.warm_start else None for row in relaxed]
+            starts = stack_points(warm_starts, self._form.scale.size)
             leads = self.begins_at_fits()
             if self._near is not None:
-                near, lam, bounds = self._near, self.problem.lam, self.bounds
-                move_to_fits(near.G, near.b, lam, bounds.lower, bounds.upper, states[relaxed], starts)
+                gram, lam, bounds = self._near, self.problem.lam, self.bounds
+                move_to_fits(gram.G, gram.b, lam, bounds.lower, bounds.upper, states[relaxed], starts)
             for at, row in enumerate(relaxed if self._near is None else ()):
-                if (self._fits_all or (begun[at] is None and self._begins_at_fit)) and not options.stop[0]:
+                if (self._fits_all or (warm_starts[at] is None and self._begins_at_fit)) and not options.stop[0]:
                     included = self.problem.units.columns_of(np.flatnonzero(states[row] != OUT))
                     starts[at] = self.bounds.fit_within(included).coef
-                elif leads and begun[at] is None:
+                elif leads and warm_starts[at] is None:
                     starts[at] = self._root_fit
             target = cutoff if options.force_quit else np.inf
-            relaxed_answers, found = self._relax(states[relaxed], starts, target, known[relaxed])
+            relaxed_answers, models = self._relax(states[relaxed], starts, target, known[relaxed])
             for mine, theirs in zip(list[Any](answers), relaxed_answers, strict=True):
                 mine[relaxed] = theirs
-            for row, x in zip(relaxed, found, strict=True):
+            for row, x in zip(relaxed, models, strict=True):
                 points[row] = self.as_point(x)
         return Tightened(answers, points, points)
 
     def _relax(
-        self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray
+        self, states: StateArray, starts: FloatArray, cutoff: float, parent_bounds: FloatArray
     ) -> tuple[Answers, FloatArray]:  # fmt: skip
         """Bound nodes from some starts (B, columns); those that are convex problems only from the rows.
 
@@ -200,10 +200,10 @@ class PreparedBoxed(PreparedAcceleratedGradient):
         answers = empty_answers(len(states), problem.d, problem.k)
         points = np.zeros_like(starts) if grouped else answers.point
         if self._working is not None:
-            self._working.relax_all(states, starts, cutoff, known, answers)
+            self._working.relax_all(states, starts, cutoff, parent_bounds, answers)
             return answers, points
         with parallel_section(self.options.threads):
-            relax_nodes(*perspective, states, starts * scale, cutoff, known, self.options.stop, answers, points)
+            relax_nodes(*perspective, states, starts * scale, cutoff, parent_bounds, self.options.stop, answers, points)
         if not self._decided:
             answers.status[:] = UNFINISHED
         points /= scale

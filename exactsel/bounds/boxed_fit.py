@@ -130,8 +130,8 @@ class PreparedBoxedFit(PreparedBound):
         b = x @ A - y
         unit = np.finfo(LONG).eps * (base.n + columns.size + 32)
         # A checker that knows no prepared data has those as given, from which they are a rounding away.
-        made = base.preparation
-        rounded = made is not None and (base.equalities is None or bool(np.any(made.made.column_error)))
+        preparation = base.preparation
+        rounded = preparation is not None and (base.equalities is None or bool(np.any(preparation.made.column_error)))
         off = unit + 2 * UNIT if rounded else unit
         size = np.abs(x) @ base.norms[columns] + np.linalg.norm(base.y)
         value = -0.5 * (b @ b) - y @ b

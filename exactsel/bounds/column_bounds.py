@@ -102,11 +102,11 @@ def column_bounds(
 
 
 def _better_predictions(
-    problem: Problem, known: ColumnBounds, coef: FloatArray, should_stop: Callable[[], bool]
+    problem: Problem, bounds: ColumnBounds, coef: FloatArray, should_stop: Callable[[], bool]
 ) -> Iterator[FloatArray]:
     """Predictions (n,) whose slopes are better dual vectors: those of relaxations."""
     if problem.coefficient_bounds is not None:
-        allowed = np.isfinite(known.with_column)
+        allowed = np.isfinite(bounds.with_column)
         terms, slopes = Terms.of(problem, allowed), np.empty(problem.n)
 
         def taken(z: FloatArray) -> FloatArray:
@@ -114,11 +114,11 @@ def _better_predictions(
             return terms.taken(terms.AT.products(slopes))
 
         z = coef @ problem.AT
-        yield from predictions_within_limits(problem, allowed, taken, z, known.lower, should_stop)
+        yield from predictions_within_limits(problem, allowed, taken, z, bounds.lower, should_stop)
         return
-    found = Descent(problem).run(should_stop)
-    if found is not None:
-        yield found
+    predictions = Descent(problem).run(should_stop)
+    if predictions is not None:
+        yield predictions
 
 
 def touched_rows(problem: Problem, allowed: BoolArray, should_stop: Callable[[], bool]) -> ColumnBounds:
@@ -137,14 +137,14 @@ def touched_rows(problem: Problem, allowed: BoolArray, should_stop: Callable[[],
     lowest = whole - _largest(squares * (1.0 + room), k)
     if not intercept:
         return _halved(lowest, whole, squares * (1.0 + room), allowed, k, room)
-    left = n - _largest(many, k)
-    if not (left > 0.0 and k > 0):
+    untouched_rows = n - _largest(many, k)
+    if not (untouched_rows > 0.0 and k > 0):
         return nothing if k > 0 else _halved(whole - drift**2 / n, whole, squares, allowed, 0, room)
     # What the rows that are left cost is convex in c, and beyond that distance from 0 it rises for every model.
-    reach = 1.02 * (_largest(sizes * (1.0 + room), k) + drift) / left
+    reach = 1.02 * (_largest(sizes * (1.0 + room), k) + drift) / untouched_rows
     if not reach > 0.0:
         return _halved(lowest, whole, squares * (1.0 + room), allowed, k, room)
-    found = ColumnBounds(np.inf, np.full(len(AT), np.inf))
+    bounds = ColumnBounds(np.inf, np.full(len(AT), np.inf))
 
     def height(low: float, high: float) -> tuple[float, FloatArray]:
         most = np.zeros(len(AT))
@@ -164,9 +164,9 @@ def touched_rows(problem: Problem, allowed: BoolArray, should_stop: Callable[[],
     for _, low, high in intervals:
         value, most = height(low, high)
         there = _halved(value, value + _largest(most, k), most, allowed, k, room)
-        found = ColumnBounds(min(found.lower, there.lower), np.minimum(found.with_column, there.with_column))
+        bounds = ColumnBounds(min(bounds.lower, there.lower), np.minimum(bounds.with_column, there.with_column))
     levels = sorted({end for _, *ends in intervals for end in ends})
-    return ColumnBounds(max(0.0, found.lower), np.maximum(0.0, found.with_column), tuple(levels))
+    return ColumnBounds(max(0.0, bounds.lower), np.maximum(0.0, bounds.with_column), tuple(levels))
 
 
 def at_predictions(problem: Problem, allowed: BoolArray, z: FloatArray) -> ColumnBounds:
@@ -198,8 +198,8 @@ class Terms(NamedTuple):
     @classmethod
     def of(cls, problem: Problem, allowed: BoolArray) -> Terms:
         """Those of a problem; ``allowed`` (d,) says which columns a model may use."""
-        known = problem.coefficient_bounds
-        limits = None if known is None else (known.given_lower, known.given_upper)
+        bounds = problem.coefficient_bounds
+        limits = None if bounds is None else (bounds.given_lower, bounds.given_upper)
         objective, k = problem.objective, min(problem.k, int(allowed.sum()))
         return cls(objective, *_given(objective)[:2], k, allowed, _given(objective)[2], limits)
 
@@ -242,8 +242,8 @@ def _at_point(terms: Terms, z: FloatArray) -> ColumnBounds:
     # Blocks of a table in its file are added one after the other.
     room = 1.01 * (roundings + z.size + 64) * UNIT
     off = np.sqrt(terms.AT.summary.squares) * (1.0 + room) * (room * float(np.linalg.norm(b)))
-    found = terms.less(float(base), terms.taken(terms.AT.products(b), off))
-    return found._replace(duals=(slopes,))
+    bounds = terms.less(float(base), terms.taken(terms.AT.products(b), off))
+    return bounds._replace(duals=(slopes,))
 
 
 @njit
@@ -310,7 +310,7 @@ def _largest(parts: FloatArray, many: int) -> float:
 
 def _given(objective: Objective) -> tuple[DesignColumns, FloatArray, bool]:
     """Columns and target as given, and whether there is an intercept."""
-    made = objective.preparation
-    AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
+    preparation = objective.preparation
+    AT, y = (objective.AT, objective.y) if preparation is None else (preparation.AT, preparation.y)
     assert isinstance(AT, DesignColumns)
-    return AT.as_given, y, made is not None and made.centred
+    return AT.as_given, y, preparation is not None and preparation.centred

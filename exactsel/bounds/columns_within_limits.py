@@ -27,7 +27,7 @@ PASSES = 12
 
 
 def predictions_within_limits(
-    problem: Problem, allowed: BoolArray, taken: Callable[[FloatArray], FloatArray], z: FloatArray, known: float,
+    problem: Problem, allowed: BoolArray, taken: Callable[[FloatArray], FloatArray], z: FloatArray, lower_bound: float,
     should_stop: Callable[[], bool],
 ) -> Iterator[FloatArray]:  # fmt: skip
     """Predictions (n,) of relaxations on more and more columns.
@@ -42,7 +42,7 @@ def predictions_within_limits(
         What columns take off formula (2) (d,) at the slopes of some predictions.
     z : array (n,)
         Predictions to begin at.
-    known : float
+    lower_bound : float
         A lower bound of all models. More columns only lower that of a working set, so where that is no better it ends.
     should_stop : callable
         Called before each pass.
@@ -65,10 +65,10 @@ def predictions_within_limits(
         chosen[outside[np.argsort(-gains[outside], kind="stable")[:more]]] = True
         columns = np.flatnonzero(chosen)
         table = on_some_columns(problem, columns)  # one of its columns is limited
-        found = PreparedBoxed(table, BoundOptions(), None).tighten(table.root_state[None], [None], np.inf, np.inf)
-        z = stack_points(found.warm, columns.size)[0] @ table.AT
+        relaxation = PreparedBoxed(table, BoundOptions(), None).tighten(table.root_state[None], [None], np.inf, np.inf)
+        z = stack_points(relaxation.warm, columns.size)[0] @ table.AT
         yield z
-        if not found.answers.bound[0] > known:
+        if not relaxation.answers.bound[0] > lower_bound:
             return
         gains = np.where(allowed, taken(z), -1.0)
         more = max(FIRST, int(GROWTH * columns.size))

@@ -85,23 +85,23 @@ class PreparedEigenvalue(PreparedBound):
         if slots <= 0 or candidates.size <= slots:
             chosen = included if slots <= 0 else np.concatenate([included, candidates])
             span = residuals.span(chosen)
-            left = float(np.sum(span.residual(residuals.columns) ** 2))
-            _write_solved(answers, row, chosen, left - residuals.margin(residuals.angle(span), left, span.skipped))
+            rss = float(np.sum(span.residual(residuals.columns) ** 2))
+            _write_solved(answers, row, chosen, rss - residuals.margin(residuals.angle(span), rss, span.skipped))
             return span.skipped > 0.0
         span = residuals.span(included)
         rest = span.residual(residuals.columns)
-        left, angle = float(np.sum(rest**2)), residuals.angle(span)
-        margin = residuals.margin(angle, left, span.skipped)
+        rss, angle = float(np.sum(rest**2)), residuals.angle(span)
+        margin = residuals.margin(angle, rss, span.skipped)
         angles = residuals.angles(rest, angle)
         gains, reliable = residuals.gains(rest, included, candidates, angles)
         if slots == 1 and reliable.all():
             best = int(np.argmax(gains))
             chosen = np.append(included, candidates[best])
-            _write_solved(answers, row, chosen, left - float(gains[best]) - margin)
+            _write_solved(answers, row, chosen, rss - float(gains[best]) - margin)
             return span.skipped > 0.0
         captured, doubt = residuals.captured(rest, candidates, slots, angles)
-        bound = left - float(captured.sum()) - margin - doubt * left
-        into = left - gains - float(captured[: slots - 1].sum()) - margin - doubt * left
+        bound = rss - float(captured.sum()) - margin - doubt * rss
+        into = rss - gains - float(captured[: slots - 1].sum()) - margin - doubt * rss
         answers.bound[row] = bound
         answers.status[row] = CUT if bound >= cutoff else RELAXED
         answers.bound_in[row, candidates] = np.where(reliable, np.maximum(into, bound), bound)

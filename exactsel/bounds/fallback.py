@@ -73,8 +73,8 @@ def fallback_bound(problem: Problem, coef: FloatArray, should_stop: Callable[[],
 
 def fallback_fit_bound(problem: Problem) -> tuple[float, str]:
     """The fit on all columns as a lower bound (quadratic loss), and what it is restricted to, in words."""
-    found = FitBound().prepare(problem, BoundOptions()).tighten(problem.root_state[None], [None], np.inf, np.inf)
-    return float(found.answers.bound[0]), found.valid_for
+    fit = FitBound().prepare(problem, BoundOptions()).tighten(problem.root_state[None], [None], np.inf, np.inf)
+    return float(fit.answers.bound[0]), fit.valid_for
 
 
 def fallback_selection_bound(problem: ColumnSubsetProblem) -> float:

@@ -165,8 +165,8 @@ def _normal_solver(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
     scale = np.linalg.norm(matrix, axis=0)
     scale[scale == 0] = 1.0
     _, singular, directions = np.linalg.svd(matrix / scale, full_matrices=False)
-    kept = singular > 1e-6 * max(singular.max(initial=0.0), 1e-300)
-    singular, directions = singular[kept], directions[kept]
+    mask = singular > 1e-6 * max(singular.max(initial=0.0), 1e-300)
+    singular, directions = singular[mask], directions[mask]
 
     def solve(v: FloatArray) -> FloatArray:
         correction: FloatArray = ((directions @ (v / scale)) / singular**2) @ directions / scale

@@ -34,9 +34,9 @@ class GroupedBound(AcceleratedGradientBound):
             )
         curvature = self.known_curvature(problem.inner, options)
         if curvature is None and problem.lam == 0:
-            found = dependent_columns(problem.inner.AT)
-            named = listed(found[:SHOWN], problem.inner.feature_names) + (", ..." if len(found) > SHOWN else "")
-            which = f", such as {named}" if found else ""
+            columns = dependent_columns(problem.inner.AT)
+            named = listed(columns[:SHOWN], problem.inner.feature_names) + (", ..." if len(columns) > SHOWN else "")
+            which = f", such as {named}" if columns else ""
             raise UnsupportedError(
                 f"{problem.units.noun}s need curvature, but lam is 0 and the columns are (nearly) dependent{which}; "
                 f"give a small ridge ({option('lam', 1e-6)}), or leave out what is constant or depends on others "

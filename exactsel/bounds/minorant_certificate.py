@@ -65,12 +65,12 @@ def _shown(rows: Rows, objective: Objective, below: Minorant, upper: float) -> S
         low, high = z - widths[0].astype(np.float64), z + widths[1].astype(np.float64)
         q = touching(rows, z, low, high, upper)
         lowest, highest = reached(rows, q)
-        for own, further in zip((lowest, highest), reached(rows, touching(rows, other, low, high, upper)), strict=True):
-            (np.maximum if own is lowest else np.minimum)(own, further, out=own)
+        for end, further in zip((lowest, highest), reached(rows, touching(rows, other, low, high, upper)), strict=True):
+            (np.maximum if end is lowest else np.minimum)(end, further, out=end)
         if np.all((lowest > low) & (highest < high)):
-            shown = as_minorant(rows, q, low, high, upper, *models)
-            shown = shown._replace(threshold=shown.threshold + _taken_by_checking(rows, q, upper))
-            return Shown(shown, tuple(map(ModelPoint.from_dense, coefs)), widths)
+            minorant = as_minorant(rows, q, low, high, upper, *models)
+            minorant = minorant._replace(threshold=minorant.threshold + _taken_by_checking(rows, q, upper))
+            return Shown(minorant, tuple(map(ModelPoint.from_dense, coefs)), widths)
         low, high = np.minimum(low, lowest), np.maximum(high, highest)
     raise Unusable
 

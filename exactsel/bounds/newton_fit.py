@@ -53,8 +53,8 @@ def leading_fit(problem: Problem, perspective: Perspective, stop: BoolArray) -> 
     reached, fit = _at_root(problem, fitted, np.inf, stop)
     most = int(min(perspective.rules.max_iterations, reached.iterations[0]))
     alone = perspective._replace(rules=perspective.rules._replace(max_iterations=most))
-    found, _ = _at_root(problem, alone, float(reached.bound[0]), stop)
-    return None if found.status[0] in (CUT, UNFINISHED) else fit
+    answers, _ = _at_root(problem, alone, float(reached.bound[0]), stop)
+    return None if answers.status[0] in (CUT, UNFINISHED) else fit
 
 
 def exceeds_fit(problem: Problem, perspective: Perspective, fit: FloatArray, stop: BoolArray) -> bool:
@@ -73,8 +73,8 @@ def _at_root(
 ) -> tuple[Answers, FloatArray]:  # fmt: skip
     """What the relaxation says of the root, and the model (columns,) that proves its bound."""
     answers, points = empty_answers(1, problem.d, problem.k), np.zeros((1, problem.units.columns))
-    states, known = problem.root_state[None], np.full(1, -np.inf)
+    states, parent_bounds = problem.root_state[None], np.full(1, -np.inf)
     starts = np.zeros_like(points) if start is None else start[None].copy()
     with parallel_section(1):
-        relax_nodes(*perspective, states, starts, cutoff, known, stop, answers, points)
+        relax_nodes(*perspective, states, starts, cutoff, parent_bounds, stop, answers, points)
     return answers, points[0]

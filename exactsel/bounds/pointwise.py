@@ -21,8 +21,8 @@ def bound_at_model(problem: Problem, state: StateArray, x: FloatArray) -> float:
 
 def solved_from_data(problem: SubsetProblem, state: StateArray) -> tuple[float, ModelPoint] | None:
     """A sharper bound of a convex region, with its proof, where the data say more than the kernels' Gram matrix."""
-    found = problem.solved_from_data(state, allowed_columns(state, problem.k))
-    return None if found is None else (found[0], ModelPoint.from_dense(found[1]))
+    solution = problem.solved_from_data(state, allowed_columns(state, problem.k))
+    return None if solution is None else (solution[0], ModelPoint.from_dense(solution[1]))
 
 
 def allowed_columns(state: StateArray, k: int) -> IntArray:

@@ -52,13 +52,13 @@ class PreparedReduced(PreparedBound):
             columns, fixed = node_columns(state)
             convex = is_convex(columns, fixed, self._problem.k)
             reduced = self._spans.reduce(columns[:fixed], columns[fixed:], self._problem.k)
-            kept = np.concatenate([reduced.included, reduced.candidates])
-            if not convex and self._spans.independent(kept):
+            reduced_columns = np.concatenate([reduced.included, reduced.candidates])
+            if not convex and self._spans.independent(reduced_columns):
                 smaller[row] = OUT
                 smaller[row, reduced.candidates], smaller[row, reduced.included] = FREE, IN
                 independent.append(row)
                 continue
-            circuit = None if convex else self._spans.circuit(kept)
+            circuit = None if convex else self._spans.circuit(reduced_columns)
             if circuit is not None and circuit[reduced.included.size :].any():
                 merged.divide(row, reduced.candidates, circuit[reduced.included.size :])
             else:

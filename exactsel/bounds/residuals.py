@@ -48,14 +48,14 @@ class Residuals:
         """By how much rounding may have turned the span of S."""
         return float((span.basis.shape[0] + 4) * self.unit * span.condition)
 
-    def margin(self, angle: float, left: float, skipped: float = 0.0) -> float:
-        """What rounding in the span of S, turned by an ``angle``, may have added to ``left`` = ||E||², or to what is
+    def margin(self, angle: float, rss: float, skipped: float = 0.0) -> float:
+        """What rounding in the span of S, turned by an ``angle``, may have added to ``rss`` = ||E||², or to what is
         captured of it.
 
         Turning the span by an angle moves E by no more than the angle times ||A||. A skipped column could contribute
         its coefficient times what is left of it.
         """
-        size = float(np.sqrt(left * self.total))
+        size = float(np.sqrt(rss * self.total))
         hidden = 2.0 * BOUNDED_RECONSTRUCTION * (skipped + 4 * UNIT * (skipped > 0)) * size
         return float(self._rounding + 4.0 * angle * size + 2.0 * angle**2 * self.total + hidden)
 
@@ -78,9 +78,9 @@ class Residuals:
         energy = np.sum((rest[candidates] @ rest.T) ** 2, axis=1)
         useless = (self.norms[candidates] == 0) | np.isin(self.original[candidates], self.original[included])
         reliable = useless | (angles[candidates] <= RELIABLE)
-        known = reliable & ~useless
-        gains = np.divide(energy, lengths, out=np.zeros(candidates.size), where=known)
-        gains[known] += 3.0 * angles[candidates][known] * float(np.sum(rest**2))
+        usable = reliable & ~useless
+        gains = np.divide(energy, lengths, out=np.zeros(candidates.size), where=usable)
+        gains[usable] += 3.0 * angles[candidates][usable] * float(np.sum(rest**2))
         return gains, reliable
 
     def captured(

@@ -58,14 +58,14 @@ def polished(bounds: CoefficientBounds, coef: FloatArray, columns: IntArray) -> 
     inner = columns[(coef[columns] > bounds.lower[columns]) & (coef[columns] < bounds.upper[columns])]
     if base.equalities is None or not inner.size:
         return coef
-    made = base.preparation
-    assert made is not None
+    preparation = base.preparation
+    assert preparation is not None
     best, shortest = coef, np.inf
     A, used = base.AT[inner], np.flatnonzero(coef)
     squares = np.sqrt(np.einsum("ij,ij->i", A, A) + base.lam)
     squares[squares == 0.0] = 1.0
     H = (A / squares[:, None]) @ (A / squares[:, None]).T + np.diag(base.lam / squares**2)
-    rows = base.equalities.rows[:, inner] / (made.made.scale[inner])
+    rows = base.equalities.rows[:, inner] / (preparation.made.scale[inner])
     weights = base.equalities.sizes**2
     for turn in range(2 * POLISHED):
         x = coef[used].astype(LONG)
@@ -90,11 +90,11 @@ def polished(bounds: CoefficientBounds, coef: FloatArray, columns: IntArray) -> 
 
 def _finest(rows: FloatArray, sizes: FloatArray) -> IntArray:
     """Columns of rows (m, p), as many as are independent, those of the smallest sizes first."""
-    left, chosen = rows.copy(), list[int]()
+    residual, chosen = rows.copy(), list[int]()
     for j in np.argsort(sizes, kind="stable").tolist():
-        length = float(np.linalg.norm(left[:, j]))
+        length = float(np.linalg.norm(residual[:, j]))
         if length > 0.1 * float(np.linalg.norm(rows[:, j])) and len(chosen) < len(rows):
             chosen.append(j)
-            along = left[:, j] / length
-            left = left - np.outer(along, along @ left)
+            along = residual[:, j] / length
+            residual = residual - np.outer(along, along @ residual)
     return np.array(chosen, dtype=np.int64)

@@ -104,9 +104,9 @@ def _without(problem: Problem, options: BoundOptions) -> PreparedBound:
 
 
 def _prepared(problem: Problem, options: BoundOptions) -> PreparedBound:
-    found = spectral_split(problem) if _affordable(problem.d, options.seconds) else None
-    if found is not None:
-        return PreparedSpectral(problem, options, found)
+    split = spectral_split(problem) if _affordable(problem.d, options.seconds) else None
+    if split is not None:
+        return PreparedSpectral(problem, options, split)
     return SplitBound().prepare(problem, options) if problem.d <= SPLIT_UP_TO else _without(problem, options)
 
 
@@ -127,8 +127,8 @@ class _Later(PreparedBound):
             return None
         return Cheaper(_without(self._problem, self._options), self._trial_budget, before_all=True)
 
-    def _trial_budget(self, state: StateArray, known: float, cutoff: float, upper: float) -> int:
-        if known < FAR * (cutoff if cutoff < np.inf else upper):
+    def _trial_budget(self, state: StateArray, parent_bound: float, cutoff: float, upper: float) -> int:
+        if parent_bound < FAR * (cutoff if cutoff < np.inf else upper):
             return 1
         # The eigenvalues take about d^3 multiplications.
         return 1 + int(TRIAL_SHARE * self._problem.d**2 / (PASS * self._problem.n))
@@ -159,8 +159,8 @@ def spectral_split(problem: Problem) -> Spectral | None:
     if key not in problem.shared:
         with one_thread():  # so that the last bits, and the tree, do not depend on the machine's cores
             problem.shared[key] = _found(problem) if problem.k > 0 else None
-    known: Spectral | None = problem.shared[key]
-    return known
+    cached: Spectral | None = problem.shared[key]
+    return cached
 
 
 def _found(problem: Problem) -> Spectral | None:
@@ -180,23 +180,23 @@ def _found(problem: Problem) -> Spectral | None:
         np.fill_diagonal(N, 0.0)
         most = CLIPPED * float(np.sqrt(np.mean(N**2)))
         split = rounded(np.arange(d), lengths, np.clip(N, -most, most))
-        left = H - split_matrix(split, np.arange(d), problem.k)
-        unit = left / np.outer(lengths, lengths)
+        remainder = H - split_matrix(split, np.arange(d), problem.k)
+        unit = remainder / np.outer(lengths, lengths)
         delta = KEPT * smallest_eigenvalue(unit) - room
         unit[np.diag_indices(d)] -= delta + room
         if delta > 0.0 and np.all(delta * lengths**2 > problem.lam) and definite(unit):
-            return Spectral(split, delta * lengths**2, left)
+            return Spectral(split, delta * lengths**2, remainder)
     return None
 
 
 class PreparedSpectral(PreparedPerspective):
     """Bound to one problem; its points are for formula (3) with H - E."""
 
-    def __init__(self, problem: Problem, options: BoundOptions, found: Spectral) -> None:
+    def __init__(self, problem: Problem, options: BoundOptions, split: Spectral) -> None:
         super().__init__(
-            AcceleratedGradientBound(), problem, options, found.curvature, problem, None, found.matrix
+            AcceleratedGradientBound(), problem, options, split.curvature, problem, None, split.matrix
         )  # fmt: skip
-        self._found, self.curvature = found, None  # which others would take for that of H
+        self._found, self.curvature = split, None  # which others would take for that of H
         self._fit = FitBound().prepare(problem, options) if problem.lam == 0.0 else None
         # What centring and weights round says nothing of models of any size where no curvature limits them.
         limited = problem.lam == 0.0 and problem.preparation is not None and problem.preparation.asked

@@ -122,9 +122,9 @@ class PreparedSplit(PreparedBound):
         """See :class:`exactsel.bounds.base.PreparedBound`: the bound beside it."""
         return Cheaper(self._beside, self._trial_budget)
 
-    def _trial_budget(self, state: StateArray, known: float, cutoff: float, upper: float) -> int:
+    def _trial_budget(self, state: StateArray, parent_bound: float, cutoff: float, upper: float) -> int:
         aim = cutoff if cutoff < np.inf else upper
-        if not known < CLOSE * aim:
+        if not parent_bound < CLOSE * aim:
             return 0
         columns, fixed = node_columns(state)
         candidates = int(np.count_nonzero(self._H[columns[fixed:], columns[fixed:]]))
@@ -178,9 +178,10 @@ class PreparedSplit(PreparedBound):
         aims: tuple[float, float, FloatArray | None], batch: Batch,
     ) -> None:  # fmt: skip
         """Let the other bound answer for some nodes."""
-        cutoff, upper, known = aims
+        cutoff, upper, parent_bounds = aims
         starts = [None if isinstance(warm[row], (SplitPoint, InfimumPoint)) else warm[row] for row in rows]
-        tightened = self._beside.tighten(states[rows], starts, cutoff, upper, None if known is None else known[rows])
+        parents = None if parent_bounds is None else parent_bounds[rows]
+        tightened = self._beside.tighten(states[rows], starts, cutoff, upper, parents)
         for mine, theirs in zip(list[Any](batch.answers), tightened.answers, strict=True):
             mine[rows] = theirs
         for at, row in enumerate(rows.tolist()):
@@ -200,9 +201,9 @@ class PreparedSplit(PreparedBound):
 
         It takes a small part of what the split takes, and speaks of children.
         """
-        cutoff, upper, known = aims
+        cutoff, upper, parent_bounds = aims
         tightened = self._beside.tighten(
-            states[rows], [None] * rows.size, cutoff, upper, None if known is None else known[rows]
+            states[rows], [None] * rows.size, cutoff, upper, None if parent_bounds is None else parent_bounds[rows]
         )
         mine, theirs, batch.valid_for = batch.answers, tightened.answers, tightened.valid_for or batch.valid_for
         mine.iterations[rows] += theirs.iterations
@@ -213,9 +214,9 @@ class PreparedSplit(PreparedBound):
                 mine.bound[row], batch.proofs[row] = theirs.bound[at], tightened.proofs[at]
                 mine.status[row] = CUT if theirs.bound[at] >= cutoff else RELAXED
 
-    def _try_fit(self, row: int, state: StateArray, cutoff: float, known: float, batch: Batch) -> None:
+    def _try_fit(self, row: int, state: StateArray, cutoff: float, parent_bound: float, batch: Batch) -> None:
         """Take the fit where the bound beside brought nothing, as with hardly any ridge, and the fit does."""
-        if batch.answers.status[row] != RELAXED or batch.answers.bound[row] > max(known, 0.0):
+        if batch.answers.status[row] != RELAXED or batch.answers.bound[row] > max(parent_bound, 0.0):
             return
         value = self._value(self._region(state), None)
         if value.bound > batch.answers.bound[row]:
@@ -234,8 +235,8 @@ class PreparedSplit(PreparedBound):
     def _bound_root(self, row: int, state: StateArray, cutoff: float, upper: float, batch: Batch) -> None:
         """Bound a node without a parent, and give the split's answer where it is much better than the one there is."""
         aim = cutoff if cutoff < np.inf else upper
-        known = float(batch.answers.bound[row])
-        if batch.answers.status[row] == CUT or not known < (1.0 if self.options.thorough else CLOSE) * aim:
+        bound = float(batch.answers.bound[row])
+        if batch.answers.status[row] == CUT or not bound < (1.0 if self.options.thorough else CLOSE) * aim:
             return
         node = self._region(state)
         attempt = self._ascend(node, None, aim)
@@ -244,10 +245,10 @@ class PreparedSplit(PreparedBound):
             value = Value(aim, attempt.point, None)
             self._answer(row, node, attempt.direction, value, attempt.point, cutoff, batch)
             return
-        point, value, spent = self._climb(node, known, aim)
+        point, value, spent = self._climb(node, bound, aim)
         batch.answers.iterations[row] += spent
         enough = 1.0 if self.options.thorough or self.options.stop[0] else LEADING
-        if point is not None and aim - value.bound < enough * (aim - known):
+        if point is not None and aim - value.bound < enough * (aim - bound):
             self._answer(row, node, attempt.direction, value, point, cutoff, batch)
 
     def _answer(
@@ -261,9 +262,9 @@ class PreparedSplit(PreparedBound):
         batch.proofs[row], batch.warm[row] = value.proof, last
         suggest(row, node, direction, value.x, answers)
 
-    def _climb(self, node: Region, known: float, aim: float) -> tuple[SplitPoint | None, Value, int]:
+    def _climb(self, node: Region, bound: float, aim: float) -> tuple[SplitPoint | None, Value, int]:
         """Prove as high a level as some rounds of steps can, each halving what is open."""
-        low, high, best, point, spent = max(known, 0.0), aim, NOTHING, None, 0
+        low, high, best, point, spent = max(bound, 0.0), aim, NOTHING, None, 0
         for _ in range(self._rounds(node.candidates.size)):
             threshold = 0.5 * (low + high)
             attempt = self._ascend(node, point, threshold)
@@ -275,9 +276,9 @@ class PreparedSplit(PreparedBound):
                 continue
             point = attempt.point
             value = self._value(node, point)
-            best = max(best, value, Value(threshold, point, value.x), key=lambda one: one.bound)
+            best = max(best, value, Value(threshold, point, value.x), key=lambda candidate: candidate.bound)
             low = max(threshold, best.bound)
-            if not self.options.thorough and aim - best.bound < LEADING * (aim - known):
+            if not self.options.thorough and aim - best.bound < LEADING * (aim - bound):
                 break
         return point, best, spent
 

@@ -22,8 +22,8 @@ def rounded(columns: IntArray, scale: FloatArray, N: FloatArray) -> SplitPoint:
 
 def rescaled(point: SplitPoint, columns: IntArray, scale: FloatArray) -> FloatArray:
     """The point's N on some columns, for these columns times another ``scale``."""
-    N, own = _on(point, columns)
-    change = own / scale
+    N, point_scale = _on(point, columns)
+    change = point_scale / scale
     return np.clip(N * np.outer(change, change), -LARGEST_ENTRY, LARGEST_ENTRY)
 
 

@@ -66,11 +66,11 @@ class PreparedWide(PreparedBound):
             elif not options.stop[0]:
                 self._solve(solved_columns(columns, fixed, k), answers, row)
         if relaxed:
-            begun = [warm[row] if options.warm_start else None for row in relaxed]
+            warm_starts = [warm[row] if options.warm_start else None for row in relaxed]
             lowest = np.full(len(relaxed), -np.inf) if known is None else known[relaxed]
             tightened = empty_answers(len(relaxed), d, k)
             target = cutoff if options.force_quit else np.inf
-            self._working.relax_all(states[relaxed], stack_points(begun, d), target, lowest, tightened)
+            self._working.relax_all(states[relaxed], stack_points(warm_starts, d), target, lowest, tightened)
             for mine, theirs in zip(list[Any](answers), tightened, strict=True):
                 mine[relaxed] = theirs
         if options.stop[0]:

@@ -178,28 +178,28 @@ KINDS: dict[type, Kind] = {}
 """What may prove the bound of an open node."""
 
 
-def register(cls: type, fields: dict[str, Field], shown: Callable[[Any], Proof] | None = None) -> None:
+def register(cls: type, fields: dict[str, Field], view: Callable[[Any], Proof] | None = None) -> None:
     """Let a frozen dataclass whose ``fields`` are arrays prove bounds of open nodes.
 
-    One that holds nothing is as good as another of its kind. A witness the checkers have no word for needs ``shown``.
+    One that holds nothing is as good as another of its kind. A witness the checkers have no word for needs a ``view``.
     """
-    KINDS[cls] = Kind(fields, shown)
+    KINDS[cls] = Kind(fields, view)
 
 
-def is_witness(one: object) -> bool:
+def is_witness(candidate: object) -> bool:
     """Whether something may prove the bound of an open node."""
-    return type(one) in KINDS
+    return type(candidate) in KINDS
 
 
-def holds_nothing(one: object) -> bool:
+def holds_nothing(witness: object) -> bool:
     """Whether a witness is as good as any other of its kind."""
-    return type(one) in KINDS and not KINDS[type(one)].fields
+    return type(witness) in KINDS and not KINDS[type(witness)].fields
 
 
-def shown(one: object) -> Any:
+def shown(witness: object) -> Any:
     """What checkers are shown of a witness."""
-    kind = KINDS.get(type(one))
-    return one if kind is None or kind.shown is None else kind.shown(one)
+    kind = KINDS.get(type(witness))
+    return witness if kind is None or kind.shown is None else kind.shown(witness)
 
 
 _MODEL = {"index": Field("int32", ("entries",), "column"), "value": Field("float64", ("entries",), "finite")}

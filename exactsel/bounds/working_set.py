@@ -93,16 +93,16 @@ class KnownProducts:
             return self._G[np.ix_(slots, slots)], self._b[slots]
 
     def _add(self, new: IntArray) -> None:
-        known = self._columns.size
+        old_size = self._columns.size
         self._columns = np.concatenate([self._columns, new])
         self._b = np.concatenate([self._b, [float(self._AT[j] @ self._y) for j in new]])
         size = self._columns.size
-        self._place[new] = np.arange(known, size)
+        self._place[new] = np.arange(old_size, size)
         if size > len(self._G):
             grown = np.empty((size + size // 2, size + size // 2))
-            grown[:known, :known] = self._G[:known, :known]
+            grown[:old_size, :old_size] = self._G[:old_size, :old_size]
             self._G = grown
-        pair_products(self._AT, self._columns, known, self._G)
+        pair_products(self._AT, self._columns, old_size, self._G)
 
 
 class Evaluated(NamedTuple):
@@ -140,29 +140,29 @@ class WorkingSet:
     products: KnownProducts | None
 
     def relax_all(
-        self, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray, answers: Answers
+        self, states: StateArray, starts: FloatArray, cutoff: float, parent_bounds: FloatArray, answers: Answers
     ) -> None:
         """Bound each node (a row of ``states``) from a start, one that is convex with all of its columns at once."""
         for row, state in enumerate(states):
             columns, fixed = node_columns(state)
             if is_convex(columns, fixed, self.perspective.k):
-                one = slice(row, row + 1)
-                own = Answers(*[cast("Any", array[one]) for array in answers])
-                self._by_kernel(self.perspective, states[one], starts[one], cutoff, known[one], own)
+                rows = slice(row, row + 1)
+                row_answers = Answers(*[cast("Any", array[rows]) for array in answers])
+                self._by_kernel(self.perspective, states[rows], starts[rows], cutoff, parent_bounds[rows], row_answers)
             else:
-                self._relax(columns, fixed, starts[row], cutoff, float(known[row]), answers, row)
+                self._relax(columns, fixed, starts[row], cutoff, float(parent_bounds[row]), answers, row)
         if self.options.stop[0]:
             answers.status[:] = UNFINISHED
 
     def _by_kernel(
-        self, perspective: Perspective, states: StateArray, starts: FloatArray, cutoff: float, known: FloatArray,
+        self, perspective: Perspective, states: StateArray, starts: FloatArray, cutoff: float, bounds: FloatArray,
         answers: Answers,
     ) -> None:  # fmt: skip
         with parallel_section(1):
-            relax_nodes(*perspective, states, starts, cutoff, known, self.options.stop, answers, answers.point)
+            relax_nodes(*perspective, states, starts, cutoff, bounds, self.options.stop, answers, answers.point)
 
     def _relax(
-        self, columns: IntArray, fixed: int, start: FloatArray, cutoff: float, known: float, answers: Answers, row: int
+        self, columns: IntArray, fixed: int, start: FloatArray, cutoff: float, bound: float, answers: Answers, row: int
     ) -> None:
         """Write the answer of one node, its columns S first and then C."""
         slots, lam = self.perspective.k - fixed, self.perspective.lam
@@ -171,8 +171,8 @@ class WorkingSet:
         chosen, passes = self._first(best, fixed, slots), 0
         while not self.options.stop[0] and best.bound < cutoff and passes < PASSES:
             passes += 1
-            found, within = self._solved(columns, fixed, chosen, x, cutoff, known)
-            x = found
+            point, within = self._solved(columns, fixed, chosen, x, cutoff, bound)
+            x = point
             evaluated = self._evaluated(columns, fixed, x, ranked)
             best = max(evaluated, best, key=lambda each: each.bound)
             outside = self._outside(evaluated, chosen, fixed, slots)
@@ -214,7 +214,7 @@ class WorkingSet:
         return np.flatnonzero(~chosen & (evaluated.q > least))
 
     def _solved(
-        self, columns: IntArray, fixed: int, chosen: BoolArray, x: FloatArray, cutoff: float, known: float
+        self, columns: IntArray, fixed: int, chosen: BoolArray, x: FloatArray, cutoff: float, bound: float
     ) -> tuple[FloatArray, float]:
         """The relaxation on the working set: a point (m,), and its bound there."""
         at = np.flatnonzero(chosen)
@@ -225,10 +225,10 @@ class WorkingSet:
         states[0, slots] = np.where(at < fixed, IN, FREE)
         start[0, slots] = x[at]
         answers = empty_answers(1, d, self.perspective.k)
-        self._by_kernel(perspective, states, start, cutoff, np.array([known]), answers)
-        found = np.zeros(len(columns))
-        found[at] = answers.point[0, slots]
-        return found, float(answers.bound[0])
+        self._by_kernel(perspective, states, start, cutoff, np.array([bound]), answers)
+        point = np.zeros(len(columns))
+        point[at] = answers.point[0, slots]
+        return point, float(answers.bound[0])
 
     def _on(self, columns: IntArray) -> Perspective:
         """The perspective of a working set: by its Gram matrix, or by the rows of all columns."""

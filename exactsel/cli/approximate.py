@@ -30,8 +30,8 @@ def method_options(function: Decorated) -> Decorated:
         "Run this approximate method in place of the search and bound its gap. 'exactsel dev plugins' lists the "
         "methods. The bound is that of the root; a time limit raises it."
     )
-    one = "Set an option of --method. May be repeated."
-    function = click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help=one)(function)
+    option_help = "Set an option of --method. May be repeated."
+    function = click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help=option_help)(function)
     return click.option("--method", metavar="NAME", help=method)(function)
 
 

@@ -43,8 +43,8 @@ PROBLEM = (
 def command_text(left_out: Sequence[str] = ()) -> str:
     """The command line at work, with the options that were given but for those ``left_out``, for a shell."""
     context = click.get_current_context()
-    kept = [str(parameter.name) for parameter in context.command.params if parameter.name not in left_out]
-    return shlex.join(["exactsel", str(context.info_name), *_given(kept)])
+    names = [str(parameter.name) for parameter in context.command.params if parameter.name not in left_out]
+    return shlex.join(["exactsel", str(context.info_name), *_given(names)])
 
 
 def verify_text(proof: str) -> str:
@@ -52,13 +52,13 @@ def verify_text(proof: str) -> str:
     return shlex.join(["exactsel", "verify", proof, *_given(PROBLEM)])
 
 
-def _given(kept: Sequence[str]) -> list[str]:
-    """The parameters that were given on the command line, if they are among those ``kept``."""
+def _given(names: Sequence[str]) -> list[str]:
+    """The parameters that were given on the command line, if they are among those ``names``."""
     context = click.get_current_context()
     words: list[str] = []
     for parameter in context.command.params:
         name, value = str(parameter.name), context.params.get(str(parameter.name))
-        if name not in kept or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+        if name not in names or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
         if isinstance(parameter, click.Argument):
             words.insert(0, str(value))

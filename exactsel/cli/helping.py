@@ -73,8 +73,8 @@ class Command(FileCommand):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, with --help-all where --help hides some."""
-        found = super().get_params(ctx)
-        return [*found, _help_all()] if any(each.name in RARE for each in self.params) else found
+        parameters = super().get_params(ctx)
+        return [*parameters, _help_all()] if any(each.name in RARE for each in self.params) else parameters
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does, and which files it reads."""
@@ -91,10 +91,10 @@ class Command(FileCommand):
             options = [each for each in options if each.name not in RARE]
         records = {str(each.name): record for each in options if (record := each.get_help_record(ctx))}
         for title, names in SECTIONS.items():
-            found = [records.pop(name) for name in names if name in records]
-            if found:
+            entries = [records.pop(name) for name in names if name in records]
+            if entries:
                 with formatter.section(title):
-                    formatter.write_dl(found)
+                    formatter.write_dl(entries)
         with formatter.section("Output"):
             formatter.write_dl(list(records.values()))
 

@@ -60,10 +60,10 @@ class Guard:
             watch = interrupts.in_main()
             if watch is not None and watch.result_at_hand:
                 return
-            left = began + (SECOND_PATIENCE if watch is None else PATIENCE) - time.monotonic()
-            if left <= 0:
+            remaining = began + (SECOND_PATIENCE if watch is None else PATIENCE) - time.monotonic()
+            if remaining <= 0:
                 interrupts.end_now()
-            time.sleep(min(left, interrupts.POLL))
+            time.sleep(min(remaining, interrupts.POLL))
 
 
 def guard() -> None:

@@ -130,19 +130,19 @@ class LazyGroup(click.Group):
     def _help_of_names(self) -> dict[str, str]:
         """What follows the prefix on a command line, and what it is for."""
         included = {words: text for words, text in COMMANDS.items() if words.startswith(self.prefix)}
-        found = {words.removeprefix(self.prefix): text for words, text in included.items()}
-        found = {name: text for name, text in found.items() if " " not in name}
-        return found if self.prefix else found | GROUPS
+        texts = {words.removeprefix(self.prefix): text for words, text in included.items()}
+        texts = {name: text for name, text in texts.items() if " " not in name}
+        return texts if self.prefix else texts | GROUPS
 
 
-def _meant(name: str, known: list[str]) -> str:
+def _meant(name: str, names: list[str]) -> str:
     """The hint to a command of like name, here or in a group."""
     from exactsel.errors import did_you_mean
 
     if name in FORMER:
         return f"; did you mean 'exactsel {FORMER[name]}'"
     full = next((words for words in COMMANDS if words.split()[-1] == name), None)
-    return did_you_mean(name, known) if full is None else f"; did you mean 'exactsel {full}'"
+    return did_you_mean(name, names) if full is None else f"; did you mean 'exactsel {full}'"
 
 
 class ProgramGroup(LazyGroup):
@@ -232,10 +232,10 @@ def _run(arguments: list[str] | None) -> int | None:
             name = error.option_name
             message = f"No such option '{name}'; it is {ELSEWHERE[name]} here."
             error = click.NoSuchOption(name, message=message, ctx=error.ctx)
-        shown = io.StringIO()
-        error.show(shown)
+        stream = io.StringIO()
+        error.show(stream)
         with contextlib.suppress(OSError, ValueError):
-            say(shown.getvalue().rstrip("\n"), err=True)
+            say(stream.getvalue().rstrip("\n"), err=True)
         return error.exit_code
     except OutputError as error:
         return _complain(f"Error: {error}", 2 if error.misnamed else UNWRITTEN)

@@ -85,9 +85,11 @@ class FileCommand(click.Command):
 
 def _named(ctx: click.Context, kinds: type | tuple[type, ...]) -> Iterator[NamedFile]:
     """What parameters of these types name, with those beside."""
-    given = [each for each in ctx.command.params if isinstance(each.type, kinds) and ctx.params.get(str(each.name))]
+    parameters = [
+        each for each in ctx.command.params if isinstance(each.type, kinds) and ctx.params.get(str(each.name))
+    ]
     saved = ctx.params.get("checkpoint")
-    for each in given:
+    for each in parameters:
         paths = ctx.params[str(each.name)]
         if each.name == "resume" and saved and os.path.abspath(paths) == os.path.abspath(saved):
             continue  # a search continues in the checkpoint it resumes from

@@ -33,6 +33,6 @@ def list_one_size(arguments: dict[str, Any], within: float | None, cap: int, as_
     settings = saving(arguments)
     catch_signals()
     more = {"cap": cap if given("cap") else None, **workers_of(arguments)}
-    near = near_optimal(problem, tau=within, signals=SIGNALS, **more, **settings)
-    say(near.to_json() if as_json else str(near))
-    return exit_code(near.complete, near.termination)
+    listing = near_optimal(problem, tau=within, signals=SIGNALS, **more, **settings)
+    say(listing.to_json() if as_json else str(listing))
+    return exit_code(listing.complete, listing.termination)

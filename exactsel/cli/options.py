@@ -70,8 +70,8 @@ KNOW_LIMITS = ("solve", "best", "path", "certify", "compare", "verify", "play")
 def _where_known(context: click.Context, parameter: click.Parameter, value: Given) -> Given:
     """Refuse limits on coefficients wherever they would not be kept to."""
     if value not in (None, ()) and context.info_name not in KNOW_LIMITS:
-        known = f"{', '.join(KNOW_LIMITS[:-1])} and {KNOW_LIMITS[-1]}"
-        raise click.UsageError(f"{parameter.opts[0]} is known to {known} only; leave it out.", context)
+        commands = f"{', '.join(KNOW_LIMITS[:-1])} and {KNOW_LIMITS[-1]}"
+        raise click.UsageError(f"{parameter.opts[0]} is known to {commands} only; leave it out.", context)
     return value
 
 

@@ -181,10 +181,10 @@ def _check_folds(problem: SubsetProblem, folds: str | None) -> int | str | None:
     cv = int(folds) if folds.strip().isdigit() else folds
     if isinstance(cv, str) and cv not in LEAVE_ONE_OUT:
         raise InputError(f"--cv is {folds!r}, but a number of folds was expected, or loo for one of each row.")
-    known = of_a_target(problem)
-    if known.objective.tall is not None:
+    regression = of_a_target(problem)
+    if regression.objective.reduction is not None:
         raise InputError("the rows of this instance have been reduced, so none can be held out; leave --cv out.")
-    folds_of(cv, known)
+    folds_of(cv, regression)
     return cv
 
 

@@ -58,8 +58,8 @@ def command(page_file: str | None, dot: bool, style: str, out: str | None, **arg
     from exactsel.errors import InputError
 
     if dot == (page_file is not None):
-        found = "both --html and --dot are given" if dot else "neither --html nor --dot is given"
-        raise InputError(f"{found}, but one output is expected; give --html FILE for a page or --dot for the tree.")
+        complaint = "both --html and --dot are given" if dot else "neither --html nor --dot is given"
+        raise InputError(f"{complaint}, but one output is expected; give --html FILE for a page or --dot for the tree.")
     if page_file is not None:
         for name, flag in (("style", "--format"), ("out", "--out")):
             if given(name):

@@ -29,13 +29,13 @@ def targets_of(arguments: dict[str, Any]) -> tuple[str, ...]:
     from exactsel.data.column_lists import meant
     from exactsel.files import is_file
 
-    given = arguments["target"]
-    texts = () if given is None else given if isinstance(given, tuple) else (given,)
+    target = arguments["target"]
+    texts = () if target is None else target if isinstance(target, tuple) else (target,)
     if not any("," in text and not is_file(text) for text in texts):
         return tuple(texts)
     names = _column_names(arguments)
-    found = [one for text in texts for one in ([text] if is_file(text) else meant([text], names))]
-    return tuple(map(str, found))
+    targets = [name for text in texts for name in ([text] if is_file(text) else meant([text], names))]
+    return tuple(map(str, targets))
 
 
 def _column_names(arguments: dict[str, Any]) -> Sequence[str]:
@@ -110,8 +110,8 @@ def _problem_of(name: str, targets: Sequence[str], arguments: dict[str, Any]) ->
 
 
 def _refuse_what_is_of_one(arguments: dict[str, Any]) -> None:
-    given = next((name for name in OF_ONE_SEARCH if arguments[name]), None)
-    if given is not None:
+    flag = next((name for name in OF_ONE_SEARCH if arguments[name]), None)
+    if flag is not None:
         raise InputError(
-            f"--{given} is about one search, but there are several targets; leave it out, or give one --target."
+            f"--{flag} is about one search, but there are several targets; leave it out, or give one --target."
         )

@@ -53,8 +53,8 @@ def command(
     """
     from exactsel.proofs.verify import verify
 
-    given = {"most_bytes": most_bytes, "time_limit": time_limit}
-    limits = {name: value for name, value in given.items() if value is not None}
+    options = {"most_bytes": most_bytes, "time_limit": time_limit}
+    limits = {name: value for name, value in options.items() if value is not None}
     verdict = verify(read_problem(arguments), proof, work_limit=work_limit, begin=_state, **limits)  # type: ignore[arg-type]
     say(json.dumps(verdict.as_dict(), allow_nan=False) if as_json else str(verdict))
     if verdict.unfinished:

@@ -94,23 +94,23 @@ def _named(name: str) -> type[RegionSolver] | None:
     """The imported class of closers whose results have this name."""
     waiting = RegionSolver.__subclasses__()
     while waiting:
-        found = waiting.pop()
-        if found.name == name:
-            return found
-        waiting += found.__subclasses__()
+        closer = waiting.pop()
+        if closer.name == name:
+            return closer
+        waiting += closer.__subclasses__()
     return None
 
 
 def label_of(name: str) -> str:
     """What counts call the subtrees that the closer of this name dealt with."""
-    found = _named(name)
-    return name if found is None else found.label or name
+    closer = _named(name)
+    return name if closer is None else closer.label or name
 
 
 def status_of(name: str) -> str:
     """What the explored tree says of a node whose subtree the closer of this name dealt with."""
-    found = _named(name)
-    return RegionSolver.status if found is None else found.status
+    closer = _named(name)
+    return RegionSolver.status if closer is None else closer.status
 
 
 def settle(tasks: Sequence[Task], outcomes: dict[int, Outcome]) -> None:

@@ -39,10 +39,10 @@ class EnumerateRoot(RegionSolver):
             root = task.node
             if root.id != ROOT_ID or root.tight:
                 continue
-            listed = _told(self.enumerator, partial(self.enumerator.explore, root.state, work.upper), work)
-            if listed is not None:
-                visit, proof = Visit(listed.bound, True, listed.nodes), listed.points or InfimumPoint()
-                region = Region(root.state, listed.bound, proof, None, True, (visit,), closed="listed")
+            listing = _told(self.enumerator, partial(self.enumerator.explore, root.state, work.upper), work)
+            if listing is not None:
+                visit, proof = Visit(listing.bound, True, listing.nodes), listing.points or InfimumPoint()
+                region = Region(root.state, listing.bound, proof, None, True, (visit,), closed="listed")
                 task.outcome = NodeKept(root, region)
 
 
@@ -57,14 +57,14 @@ class EnumeratePatterns(RegionSolver):
         """Settle every node where the whole problem has been counted."""
 
         def explore() -> Listed | None:
-            listed, work.counted = self.counter.explore(work.upper, work_budget.iterations, work_budget.counted)
-            return listed
+            listing, work.counted = self.counter.explore(work.upper, work_budget.iterations, work_budget.counted)
+            return listing
 
-        listed = _told(self.counter, explore, work)
-        if listed is None:
+        listing = _told(self.counter, explore, work)
+        if listing is None:
             return
         for task in tasks:
-            task.outcome = NodeKept(task.node, _closed(task.region, listed.bound))
+            task.outcome = NodeKept(task.node, _closed(task.region, listing.bound))
 
 
 def _told(
@@ -72,14 +72,14 @@ def _told(
 ) -> Listed | None:
     """What the lister or the counter says, None where it bounds nothing; a model it has met is offered."""
     began = time.perf_counter()
-    listed = explore()
+    listing = explore()
     work.seconds.subtrees += time.perf_counter() - began
     if by.stopped:
         raise Interrupted
-    if listed is None:
+    if listing is None:
         return None
-    work.offer(listed.fit)
-    return listed if math.isfinite(listed.bound) else None
+    work.offer(listing.fit)
+    return listing if math.isfinite(listing.bound) else None
 
 
 def _closed(region: Region, bound: float) -> Region:

@@ -124,12 +124,12 @@ class _Walk(Kernel):
 
     def _within_allowance(self, rows: Sequence[int], regions: Sequence[Region], walks: SubtreeRecord) -> list[int]:
         """Rows, in order, whose walks together may be expected to waste no more than is allowed; one in any case."""
-        left, chosen = walks.allowance, list[int]()
+        allowance, chosen = walks.allowance, list[int]()
         for row in rows:
             waste = walks.expected_waste(self.problem.k - int(np.count_nonzero(regions[row].state == IN)))
-            if not chosen or waste <= left:
+            if not chosen or waste <= allowance:
                 chosen.append(row)
-                left -= waste
+                allowance -= waste
         return chosen
 
     def worth_keeping(self, region: Region, walk: EnumerationResult) -> bool:
@@ -138,8 +138,8 @@ class _Walk(Kernel):
             return True
         if self.enumeration.keeps:
             return not np.any(np.all(walk.open_states == region.state, axis=1))
-        left = sum(self._supports(state) for state in walk.open_states)
-        return left <= WORTH_KEEPING * self._supports(region.state)
+        total = sum(self._supports(state) for state in walk.open_states)
+        return total <= WORTH_KEEPING * self._supports(region.state)
 
     def _supports(self, state: StateArray) -> int:
         return supports(self.problem.k - int(np.count_nonzero(state == IN)), int(np.count_nonzero(state == FREE)))

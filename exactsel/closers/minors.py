@@ -48,8 +48,8 @@ class _Counting(RegionSolver):
 
     def fraction(self, state: StateArray, walk: EnumerationResult) -> float:
         """The part of all there is to be counted that is done with a call."""
-        begun = len(walk.open_states) > 0 and is_rest(state, walk, 0)
-        return self.counter.fraction(walk.open_states[0]) if begun else 1.0
+        has_rest = len(walk.open_states) > 0 and is_rest(state, walk, 0)
+        return self.counter.fraction(walk.open_states[0]) if has_rest else 1.0
 
     def _counted(self, node: Node, region: Region, work: RoundWork, at_once: bool) -> NodeKept | SubtreeResult | None:
         """What a count makes of a region; None where it is not for the counter, or rounding is too large."""
@@ -81,9 +81,9 @@ class _Counting(RegionSolver):
 
     def _done(self, state: StateArray, walk: EnumerationResult) -> float:
         """Multiplications, about, of a call."""
-        begun = len(walk.open_states) > 0 and is_rest(state, walk, 0)
-        left = self.counter.work(walk.open_states[0]) if begun else 0.0
-        return MULTIPLICATIONS * max(0.0, self.counter.work(state) - left)
+        has_rest = len(walk.open_states) > 0 and is_rest(state, walk, 0)
+        rest_work = self.counter.work(walk.open_states[0]) if has_rest else 0.0
+        return MULTIPLICATIONS * max(0.0, self.counter.work(state) - rest_work)
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ class TestMinorsBegun(_Counting):
             0.0 if work_budget.walks is None else work_budget.walks.useful + work_budget.walks.wasted
         )
         for task in tasks:
-            begun = self.begun(task.node) or due
-            if begun or (task.node.id == ROOT_ID and self.counter.first):
-                task.outcome = self._counted(task.node, task.region, work, at_once=not begun)
+            in_progress = self.begun(task.node) or due
+            if in_progress or (task.node.id == ROOT_ID and self.counter.first):
+                task.outcome = self._counted(task.node, task.region, work, at_once=not in_progress)
 
     def alone(self, nodes: Sequence[Node]) -> bool:
         """A count divides itself."""

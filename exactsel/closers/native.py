@@ -38,24 +38,24 @@ class NativeSearch(Kernel):
         if budget == 0:
             return {}
         began, before = time.perf_counter(), work.upper
-        found = self.native.explore(
+        trees = self.native.explore(
             np.stack([node.state for node in wide]), [node.warm for node in wide],
             np.array([node.bound for node in wide]), work.upper, self.tolerance.absolute(work.upper), budget,
             work_budget.horizon,
         )  # fmt: skip
-        if found is None:
+        if trees is None:
             raise Interrupted
-        for search in found:
+        for search in trees:
             work.offer(proposed(self.problem, search.support))
         work.seconds.subtrees += time.perf_counter() - began
         sound = [
-            i for i, search in enumerate(found) if not self.closed_too_soon(search.min_pruned_bound, before, work.upper)
+            i for i, search in enumerate(trees) if not self.closed_too_soon(search.min_pruned_bound, before, work.upper)
         ]
-        wide, searches = [wide[i] for i in sound], [found[i] for i in sound]
+        wide, searches = [wide[i] for i in sound], [trees[i] for i in sound]
         if not wide:
             return {}
-        left = left_below(wide, searches, self.cutoff(work.upper))
+        open_regions = left_below(wide, searches, self.cutoff(work.upper))
         return {
             node.id: searched(node, search, below, self.name)
-            for node, search, below in zip(wide, searches, left, strict=True)
+            for node, search, below in zip(wide, searches, open_regions, strict=True)
         }

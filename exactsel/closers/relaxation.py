@@ -25,9 +25,9 @@ class BoundRegions(RegionSolver):
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settles nothing; regions come back closed, or bounded."""
-        left = [task for task in tasks if not task.walk_used and task.bounds is None]
-        visited = self.visitor.visit([task.region for task in left], work) if left else []
-        for task, (region, bounds) in zip(left, visited, strict=True):
+        open_tasks = [task for task in tasks if not task.walk_used and task.bounds is None]
+        visited = self.visitor.visit([task.region for task in open_tasks], work) if open_tasks else []
+        for task, (region, bounds) in zip(open_tasks, visited, strict=True):
             task.region, task.bounds = region, bounds
 
 

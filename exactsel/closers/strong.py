@@ -61,7 +61,7 @@ class CloseByStrong(RegionSolver):
     def _settled(self, task: Task, work: RoundWork) -> SubtreeResult | None:
         support = self.strong.support
         for _ in range(AGAIN):
-            cutoff, known = work.upper - self.tolerance.absolute(work.upper), len(work.models)
+            cutoff, model_count = work.upper - self.tolerance.absolute(work.upper), len(work.models)
             parts = self.strong.divide(task.region.state, support, cutoff)
             if self.strong.stopped:
                 raise Interrupted
@@ -72,7 +72,7 @@ class CloseByStrong(RegionSolver):
             for part in parts:
                 if part.proof is None:
                     work.offer(proposed(self.problem, np.flatnonzero(part.state == IN)))
-            if len(work.models) == known:
+            if len(work.models) == model_count:
                 children = tuple(self._region(part, cutoff) for part in parts)
                 return SubtreeResult(
                     task.node, task.region, self.name, children, nodes=len(parts), closed=0, valid_for=self.valid_for

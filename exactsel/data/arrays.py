@@ -83,7 +83,7 @@ def read_npy(stream: IO[bytes], size: int, name: str, budget: Budget) -> NDArray
     ValueError
         When it is no ``.npy`` file, or damaged.
     """
-    shape, by_columns, dtype, begun = npy_header(stream)
+    shape, by_columns, dtype, offset = npy_header(stream)
     if dtype.hasobject:
         raise InputError(
             f"{name} is a pickled object array, which is never opened because it could run code; store numbers as "
@@ -94,7 +94,7 @@ def read_npy(stream: IO[bytes], size: int, name: str, budget: Budget) -> NDArray
     if dtype.itemsize == 0 and dtype.kind != "V":
         raise ValueError("entries of no size")
     count = math.prod(shape)
-    declared, held = count * dtype.itemsize, size - begun
+    declared, held = count * dtype.itemsize, size - offset
     if declared != held:
         raise InputError(
             f"{name} declares {declared} bytes but holds {held}, so the file is damaged or forged; write it again."
@@ -140,12 +140,12 @@ def map_npy_file(file: Path) -> NDArray[Any] | None:
     What its header says must be what the file holds, to the byte.
     """
     with file.open("rb") as stream:
-        shape, by_columns, kind, begun = npy_header(stream)
+        shape, by_columns, kind, offset = npy_header(stream)
         size = os.fstat(stream.fileno()).st_size
-    fits = len(shape) == 2 and min(shape) > 0 and kind.isnative and begun % kind.itemsize == 0
-    if not (fits and stays_mapped(shape[0], shape[1], kind) and size - begun == math.prod(shape) * kind.itemsize):
+    fits = len(shape) == 2 and min(shape) > 0 and kind.isnative and offset % kind.itemsize == 0
+    if not (fits and stays_mapped(shape[0], shape[1], kind) and size - offset == math.prod(shape) * kind.itemsize):
         return None  # the reader of the file reports the damage
-    return np.memmap(file, dtype=kind, mode="r", offset=begun, shape=shape, order="F" if by_columns else "C")
+    return np.memmap(file, dtype=kind, mode="r", offset=offset, shape=shape, order="F" if by_columns else "C")
 
 
 def read_bytes(file: Path, budget: Budget) -> bytes:
@@ -206,8 +206,8 @@ def read_numbers(file: Path, refuse: bool = True) -> FloatArray:
         raise ValueError("lines of different lengths")
     numbers = floats(text)
     if may_round_texts(numbers):
-        found = rounding_of_texts((word.decode() for word in text.split()), numbers)
-        say(found, str(file), refuse=refuse)
+        rounding = rounding_of_texts((word.decode() for word in text.split()), numbers)
+        say(rounding, str(file), refuse=refuse)
     return numbers
 
 

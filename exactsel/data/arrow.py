@@ -75,8 +75,12 @@ def read_frame(file: Path, feather: bool) -> list[Column]:
 
 
 def _is_text(pyarrow: ModuleType, kind: object) -> bool:
-    known = ("is_string", "is_large_string", "is_string_view")  # the last, which polars writes, not in every version
-    return any(getattr(pyarrow.types, name)(kind) for name in known if hasattr(pyarrow.types, name))
+    predicates = (
+        "is_string",
+        "is_large_string",
+        "is_string_view",
+    )  # the last, which polars writes, not in every version
+    return any(getattr(pyarrow.types, name)(kind) for name in predicates if hasattr(pyarrow.types, name))
 
 
 def _column(
@@ -104,8 +108,8 @@ def _column(
 
 def _rounding(pyarrow: ModuleType, parts: Sequence[pyarrow.Array]) -> Rounding | None:
     """What a column loses as doubles."""
-    found = [lost for part in parts if (lost := rounding_in(pyarrow, part)) is not None]
-    whole = reduce(Rounding.with_also, found) if found else None
+    roundings = [lost for part in parts if (lost := rounding_in(pyarrow, part)) is not None]
+    whole = reduce(Rounding.with_also, roundings) if roundings else None
     return whole if whole is not None and whole.count else None
 
 
@@ -129,14 +133,14 @@ def floats_of(pyarrow: ModuleType, part: pyarrow.Array) -> FloatArray:
     """The numbers of an array, nan where there is none."""
     if pyarrow.types.is_dictionary(part.type):
         part = part.dictionary_decode()
-    found: FloatArray = part.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found
+    floats: FloatArray = part.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return floats
 
 
 def _texts(part: pyarrow.Array, budget: Budget) -> list[str | None]:
     """The texts of an array; those of a dictionary are made once each."""
-    known: list[str | None] = (part.dictionary if hasattr(part, "dictionary") else part).to_pylist()
-    budget.take(sum(TEXT_BYTES + sys.getsizeof(text) for text in known) + 16 * len(part))
+    texts: list[str | None] = (part.dictionary if hasattr(part, "dictionary") else part).to_pylist()
+    budget.take(sum(TEXT_BYTES + sys.getsizeof(text) for text in texts) + 16 * len(part))
     if not hasattr(part, "dictionary"):
-        return known
-    return [None if place is None else known[place] for place in part.indices.to_pylist()]
+        return texts
+    return [None if place is None else texts[place] for place in part.indices.to_pylist()]

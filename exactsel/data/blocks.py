@@ -115,9 +115,9 @@ class ArrayRows:
         all_of_them = [*places] == [*range(self._width)]
         called = [f"column {j} of {self.where}" if self._width > 1 else self.where for j in places]
         for rows in self._whole():
-            given = rows if all_of_them else rows[:, places]
-            block = given.astype(np.float64, copy=False)
-            self.lost.add_table(called, given, block)
+            columns = rows if all_of_them else rows[:, places]
+            block = columns.astype(np.float64, copy=False)
+            self.lost.add_table(called, columns, block)
             yield block
 
     def _whole(self) -> Iterator[NDArray[Any]]:
@@ -160,8 +160,8 @@ class ParquetRows:
         for name in names:
             kind = self._schema.field(name).type
             kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-            known = ("is_integer", "is_floating", "is_boolean", "is_decimal", "is_null")
-            if not any(getattr(pyarrow.types, which)(kind) for which in known):
+            predicates = ("is_integer", "is_floating", "is_boolean", "is_decimal", "is_null")
+            if not any(getattr(pyarrow.types, which)(kind) for which in predicates):
                 raise _no_numbers(self.where, name, f"entries of type {kind}"[:60])
         with refusing_damage(self._file, "cannot be read as what its name says it is", "check the file"):
             batches = self._opened.iter_batches(batch_size=block_rows(len(names)), columns=names, use_threads=False)
@@ -268,10 +268,10 @@ class TextRows:
 
     def _told(self, name: str, cells: Sequence[str], values: FloatArray) -> FloatArray:
         """The numbers in some cells of a column, what they lose taken note of."""
-        found = None
+        rounding = None
         if np.fmax.reduce(np.abs(values), initial=0.0) >= EXACT:
-            found = rounding_of_texts(cells, values, lambda cell: plainly(cell, self._decimal or "."))
-        self.lost.add(_column_of(self, name), values, found)
+            rounding = rounding_of_texts(cells, values, lambda cell: plainly(cell, self._decimal or "."))
+        self.lost.add(_column_of(self, name), values, rounding)
         return values
 
 
@@ -340,10 +340,10 @@ def _column_of(rows: Rows, name: str) -> str:
 
 def _numbers_of(frame: Any, places: Sequence[int], rows: Rows) -> FloatArray:
     columns = frame_columns(frame)
-    found = [_values(columns[j], rows.where) for j in places]
-    for j, values in zip(places, found, strict=True):
+    vectors = [_values(columns[j], rows.where) for j in places]
+    for j, values in zip(places, vectors, strict=True):
         rows.lost.add(_column_of(rows, columns[j].name), values, columns[j].rounding)
-    return np.column_stack(found) if found else np.zeros((len(frame), 0))
+    return np.column_stack(vectors) if vectors else np.zeros((len(frame), 0))
 
 
 def _values(column: Column, where: str) -> FloatArray:

@@ -31,13 +31,13 @@ def read_bounds(path: str) -> list[tuple[str, float, float]]:
     said = [row for row in rows if any(row)]
     if said and [cell.lower() for cell in said[0]] == TITLES:
         said = said[1:]
-    found: list[tuple[str, float, float]] = []
+    bounds: list[tuple[str, float, float]] = []
     for row in said:
         if len(row) != 3:
             raise InputError(f"the bounds in {file} hold a line of {len(row)} entries, but 3 were expected; {HOW}.")
         low, high = (_number(cell, default, file) for cell, default in zip(row[1:], (-math.inf, math.inf), strict=True))
-        found.append((row[0], low, high))
-    return found
+        bounds.append((row[0], low, high))
+    return bounds
 
 
 def _number(cell: str, default: float, file: Path) -> float:

@@ -61,21 +61,21 @@ def bare(cell: str) -> str:
     cell = cell.strip()
     if cell.isascii() and cell[:1].isdigit() and cell[-1:].isdigit() and not {*cell} & {" ", "'"}:
         return cell
-    around = _AROUND.match(cell)
-    if around is None:
+    match = _AROUND.match(cell)
+    if match is None:
         return cell
-    digits = around[3]
+    digits = match[3]
     spaced = _SPACED.match(digits)
     if spaced is not None:
         digits = spaced[0].replace(spaced[1], "") + digits[spaced.end() :]
-    return around[1] + around[2] + digits
+    return match[1] + match[2] + digits
 
 
 def decimal_mark(cells: Iterable[str]) -> str:
     """What a column's cells, bare, show to be the decimal mark: ``,`` or ``.``, both where they contradict each other,
     ``?`` where each can be read in two ways, or nothing where none has such a mark.
     """
-    shown, undecided = set[str](), False
+    decimals, undecided = set[str](), False
     for cell in cells:
         digits = cell.lstrip("+-")
         marks = [mark for mark in digits if mark in ",."]
@@ -84,10 +84,10 @@ def decimal_mark(cells: Iterable[str]) -> str:
         if _EITHER.match(digits):
             undecided = True
         elif len(set(marks)) == 2 or marks.count(marks[-1]) == 1:
-            shown.add(marks[-1])  # the last of two kinds, or one that groups no digits
+            decimals.add(marks[-1])  # the last of two kinds, or one that groups no digits
         else:
-            shown.add("." if marks[0] == "," else ",")  # the other one groups digits
-    return "".join(sorted(shown)) or ("?" if undecided else "")
+            decimals.add("." if marks[0] == "," else ",")  # the other one groups digits
+    return "".join(sorted(decimals)) or ("?" if undecided else "")
 
 
 def as_number(cell: str, decimal: str) -> float | None:
@@ -135,20 +135,20 @@ def read_cells(cells: Sequence[str], decimal: str) -> Cells:
         if is_missing(cell):
             continue
         stripped = bare(cell)
-        found = number(cell)
-        if found is None or (decimal == "," and "." in stripped):
-            found = as_number(stripped, decimal)
+        value = number(cell)
+        if value is None or (decimal == "," and "." in stripped):
+            value = as_number(stripped, decimal)
             marks.update(mark for mark in stripped if mark in ",.")
             spaced = spaced or _BETWEEN.search(cell) is not None
-        if found is None or (not np.isfinite(found) and "inf" not in cell.lower()):
+        if value is None or (not np.isfinite(value) and "inf" not in cell.lower()):
             return Cells(None)
-        values[i] = found
-        if found != 0.0:
+        values[i] = value
+        if value != 0.0:
             units.setdefault("".join(mark for mark in cell if mark in SIGNS or mark == "%"), cell)
     signs = sorted(units.keys() - {""})
     if len(signs) > 1 or ("%" in signs and "" in units):
-        one, other = [*units.values()][:2]
-        return Cells(None, clash=(one, other))
+        first, other = [*units.values()][:2]
+        return Cells(None, clash=(first, other))
     how = [f"'{mark}' left out" for mark in signs]
     if decimal == "," and marks:
         how.append("decimal commas")

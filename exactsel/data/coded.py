@@ -43,7 +43,7 @@ def coded_factors(
 
     Beside factors and an intercept a constant column is dropped, too, but for the offset, the column ``beside``.
     """
-    kept: list[Column] = []
+    table: list[Column] = []
     labels: list[str] = []
     sources: list[Source] = []
     factors: dict[str, Factor] = {}
@@ -52,15 +52,15 @@ def coded_factors(
         if not is_factor and in_terms and not all_levels and column.name != beside and _is_constant(column):
             warn_of_data(f"in {where}, column {column.name} has one value and is left out.")
         elif not is_factor:
-            kept.append(column)
+            table.append(column)
             labels.append("")
             sources.append(Source(column.name))
         elif (factor := _factor_of(column, all_levels, trouble, where)) is not None:
             factors[column.name] = factor
-            kept += level_columns(column, factor.coded)
+            table += level_columns(column, factor.coded)
             labels += [column.name] * len(factor.coded)
             sources += [Source(column.name, level) for level in factor.coded]
-    return CodedTable(kept, tuple(labels), coding=ColumnCoding(tuple(sources), factors) if factors else None)
+    return CodedTable(table, tuple(labels), coding=ColumnCoding(tuple(sources), factors) if factors else None)
 
 
 def _factor_of(column: Column, all_levels: bool, trouble: list[str], where: str) -> Factor | None:
@@ -92,7 +92,7 @@ def as_taken(held: Sequence[tuple[Column, bool]], formula: Formula, beside: str 
 
 def coded_terms(taken: Sequence[Column], apart: Sequence[Column], formula: Formula) -> CodedTable:
     """The columns of a formula's terms, and those beside them."""
-    made, labels, heredity, how = formula.coded(taken)
-    sources = (*(Source(place=j) for j in range(len(made))), *(Source(column.name) for column in apart))
-    known = ColumnCoding(sources, {}, how, formula.target if formula.computed_from else None)
-    return CodedTable([*made, *apart], (*labels, *("" for _ in apart)), heredity, known)
+    columns, labels, heredity, how = formula.coded(taken)
+    sources = (*(Source(place=j) for j in range(len(columns))), *(Source(column.name) for column in apart))
+    coding = ColumnCoding(sources, {}, how, formula.target if formula.computed_from else None)
+    return CodedTable([*columns, *apart], (*labels, *("" for _ in apart)), heredity, coding)

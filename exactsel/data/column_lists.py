@@ -15,13 +15,13 @@ def meant(choices: Sequence[Choice], names: Sequence[str]) -> list[Choice]:
     """The columns one by one: a text that is no name may list several, separated by commas, those in double quotes
     with commas of their own.
     """
-    found: list[Choice] = []
+    columns: list[Choice] = []
     for choice in choices:
         if not isinstance(choice, str) or choice in names or "," not in choice:
-            found.append(choice)
+            columns.append(choice)
         else:
-            found += [name.strip() for name in _listed(choice) if name.strip()]
-    return found
+            columns += [name.strip() for name in _listed(choice) if name.strip()]
+    return columns
 
 
 def _listed(text: str) -> list[str]:

@@ -70,15 +70,15 @@ def map_columns(archive: zipfile.ZipFile, member: str, file: Path) -> FloatArray
     """
     info = archive.getinfo(member)
     with archive.open(info) as stream:
-        shape, by_columns, kind, begun = npy_header(stream)
+        shape, by_columns, kind, offset = npy_header(stream)
         while stream.read(CHUNK):
             pass
     with file.open("rb") as whole:
         whole.seek(info.header_offset)
         name, extra = _HEAD.unpack(whole.read(_HEAD.size))
-    start = info.header_offset + _HEAD.size + name + extra + begun
+    start = info.header_offset + _HEAD.size + name + extra + offset
     plain = info.compress_type == zipfile.ZIP_STORED and kind == np.dtype("<f8") and len(shape) == 2
-    whole_table = plain and min(shape) > 0 and info.file_size - begun == 8 * shape[0] * shape[1]
+    whole_table = plain and min(shape) > 0 and info.file_size - offset == 8 * shape[0] * shape[1]
     if not (whole_table and start % 8 == 0 and (by_columns or 1 in shape)):
         raise InputError(f"in {file}, A is not stored as the key {MARK} says; write it again with exactsel data gram.")
     return np.memmap(file, dtype=kind, mode="r", offset=start, shape=shape, order="F")

@@ -28,34 +28,34 @@ OPTIONS: dict[str, Callable[[Any, Sequence[str] | None], dict[str, Any]]] = {
 
 
 def constraint_asked(
-    asked: Mapping[str, Any], stored: Mapping[str, Sequence[str] | None], names: Sequence[str] | None
+    arguments: Mapping[str, Any], stored: Mapping[str, Sequence[str] | None], names: Sequence[str] | None
 ) -> dict[str, Any]:
     """The constraint that a problem's arguments state, or else the instance's own, as arguments of a problem.
 
     Parameters
     ----------
-    asked : mapping
+    arguments : mapping
         Those that are given; TypeError for others than a problem has.
     stored : mapping
         The lines that the instance holds, by the names of :data:`MEMBERS`.
     names : sequence of str, optional
         Of the columns.
     """
-    unknown = next((name for name in asked if name not in ARGUMENTS), None)
+    unknown = next((name for name in arguments if name not in ARGUMENTS), None)
     if unknown is not None:
         raise TypeError(f"{unknown!r} is no argument of a problem")
-    found = {name: value for name, value in asked.items() if value is not None}
+    constraint = {name: value for name, value in arguments.items() if value is not None}
     for name, read in MEMBERS.items():
         lines = stored.get(name)
-        if lines is not None and name not in found:
-            found |= read(lines, f"the instance's {name}", names)
-    return found
+        if lines is not None and name not in constraint:
+            constraint |= read(lines, f"the instance's {name}", names)
+    return constraint
 
 
 def constraint_options(arguments: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
     """The constraint that options of the command line name, as arguments of a problem; nothing where none is given."""
-    found: dict[str, Any] = {}
+    constraint: dict[str, Any] = {}
     for name, read in OPTIONS.items():
         if arguments[name] not in (None, ()):
-            found |= read(arguments[name], names)
-    return found
+            constraint |= read(arguments[name], names)
+    return constraint

@@ -98,8 +98,8 @@ def generate(
     """
     if name not in GENERATORS:
         raise InputError(f"there is no generator called '{name}'; known are: {', '.join(sorted(GENERATORS))}.")
-    given = {"n": n, "d": d, "k": k, "seed": seed, "lam": lam}
-    return GENERATORS[name](**{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+    arguments = {"n": n, "d": d, "k": k, "seed": seed, "lam": lam}
+    return GENERATORS[name](**{key: value for key, value in arguments.items() if value is not None})  # type: ignore[arg-type]
 
 
 def huber(n: int = 50, d: int = 50, k: int = 10, seed: int = 0, *, lam: float = 0.01) -> Planted:
@@ -334,8 +334,8 @@ def _checked_rng(name: str, n: int, d: int, k: int, seed: int, lam: float) -> np
 
 def _equicorrelated(rng: np.random.Generator, n: int, d: int, correlation: float) -> FloatArray:
     """Normal rows with the same correlation between any two columns, through one shared variable."""
-    shared, own = rng.standard_normal((n, 1)), rng.standard_normal((n, d))
-    rows: FloatArray = np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * own
+    shared, noise = rng.standard_normal((n, 1)), rng.standard_normal((n, d))
+    rows: FloatArray = np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * noise
     return rows
 
 
@@ -355,8 +355,8 @@ def _with_squares_and_products(X: FloatArray, names: list[str], binary: int) -> 
     d = X.shape[1]
     factors = [(j, j) for j in range(d) if j != binary] + list(combinations(range(d), 2))
     columns = [X[:, j] for j in range(d)] + [X[:, i] * X[:, j] for i, j in factors]
-    made = [f"{names[i]}^2" if i == j else f"{names[i]}*{names[j]}" for i, j in factors]
-    return np.column_stack(columns), tuple(names + made)
+    labels = [f"{names[i]}^2" if i == j else f"{names[i]}*{names[j]}" for i, j in factors]
+    return np.column_stack(columns), tuple(names + labels)
 
 
 def _predict(A: FloatArray, x: FloatArray) -> FloatArray:

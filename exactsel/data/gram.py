@@ -94,8 +94,8 @@ def gram(
     Returns
     -------
     Instance
-        Of quadratic loss at most d + 1 rows, and ``tall``, which says how far they may be off from all. Of other losses
-        the one in ``out``, all its rows; A is a memory map of the file.
+        Of quadratic loss at most d + 1 rows, and ``reduction``, which says how far they may be off from all. Of other
+        losses the one in ``out``, all its rows; A is a memory map of the file.
 
     Raises
     ------
@@ -109,8 +109,8 @@ def gram(
     if out is not None:
         return _in_file(parts, feature_names, missing, out, stored | {"delta": delta, "intercept": fit_intercept})
     with _taken(parts, feature_names, missing, lambda d: Reducer(d, intercept=fit_intercept, threads=threads)) as taken:
-        left = taken[0].end()
-    return Instance(left.A, left.y, **stored, feature_names=taken[1], tall=left.tall)
+        reduction = taken[0].end()
+    return Instance(reduction.A, reduction.y, **stored, feature_names=taken[1], reduction=reduction.reduction)
 
 
 def _parts_of(
@@ -134,8 +134,8 @@ def _in_file(
     with _taken(parts, names, missing, lambda d: ColumnFile(npz_name(out), d)) as (file, named):
         if not file.rows:
             raise InputError(f"all rows of {parts.where} have missing values; fill gaps before.")
-        known = stored | {"feature_names": named}
-        file.end({name: storable(name, value) for name, value in known.items() if value is not None})
+        fields = stored | {"feature_names": named}
+        file.end({name: storable(name, value) for name, value in fields.items() if value is not None})
     return read_instance(out)
 
 
@@ -174,15 +174,15 @@ def _taken(
     """The consumer after all rows, begun with the number of columns, and the names of these; closed at the end."""
     taker, first, gone, named = None, 0, 0, None
     try:
-        for number, given in enumerate(parts.blocks):
+        for number, raw_block in enumerate(parts.blocks):
             where = f"block {number} of {parts.where} (from row {first} on)"
             if taker is None:
-                d = given.A.shape[1]
+                d = raw_block.A.shape[1]
                 named = checked_names(parts.names if names is None else names, d)
                 taker = begin(d)
-            block = _checked(given, d, named, where, missing is not None)
+            block = _checked(raw_block, d, named, where, missing is not None)
             taker.take(*block)
-            first, gone = first + len(given.A), gone + len(given.A) - len(block.A)
+            first, gone = first + len(raw_block.A), gone + len(raw_block.A) - len(block.A)
         if taker is None:
             raise InputError(f"{parts.where} holds no rows; give at least one.")
         for lost in parts.lost:
@@ -229,9 +229,9 @@ def _refuse(sizes: FloatArray, A: FloatArray, names: Sequence[str] | None, where
             f"in {where}, {called} holds {value:.3g}, but computing with more than {LARGEST_ENTRY:g} would overflow; "
             f"rescale it."
         )
-    found = "no value (or NaN)" if np.isnan(value) else "an infinite value"
+    defect = "no value (or NaN)" if np.isnan(value) else "an infinite value"
     raise InputError(
-        f"in {where}, {called} holds {found} in the block's row {row}; correct it, leave such rows out with "
+        f"in {where}, {called} holds {defect} in the block's row {row}; correct it, leave such rows out with "
         f"{option('missing', 'drop-rows')}, or leave out the column with {option('drop')}."
     )
 
@@ -263,12 +263,12 @@ def _of_table(
     if place is None and beside[0] is None:
         raise InputError(f"{where} has no target y; name its column or its file with {option('target')}.")
     used = [j for j in (place, of_weights) if j is not None]
-    kept = [j for j in range(len(names)) if j not in left_out and j not in used]
-    if not kept:
+    columns = [j for j in range(len(names)) if j not in left_out and j not in used]
+    if not columns:
         raise InputError(f"{where} has no columns left beside the target; drop fewer.")
-    named = tuple(names[j] for j in kept) if any(names) else None
+    named = tuple(names[j] for j in columns) if any(names) else None
     lost = tuple(vector.lost for vector in (rows, *beside) if vector is not None)
-    return _Parts(_chosen(rows, len(kept), [*kept, *used], place is not None, beside), named, where, lost)
+    return _Parts(_chosen(rows, len(columns), [*columns, *used], place is not None, beside), named, where, lost)
 
 
 def _is_column(weights: ArrayLike | None, names: Sequence[str]) -> TypeGuard[str | int]:
@@ -305,8 +305,8 @@ class _Along:
             if block is None:
                 raise InputError(f"{self._where} holds fewer numbers than there are rows; give one number per row.")
             self._left = np.concatenate([self._left, block.reshape(-1)])
-        found, self._left = self._left[:count], self._left[count:]
-        return found
+        numbers, self._left = self._left[:count], self._left[count:]
+        return numbers
 
     def end(self) -> None:
         """:class:`InputError` where more are left."""
@@ -317,8 +317,8 @@ class _Along:
 def _vector(values: object, what: str) -> Rows:
     """Numbers, one a row: an array, or a file."""
     if not isinstance(values, str | os.PathLike):
-        known = hasattr(values, "shape") and isinstance(getattr(values, "dtype", None), np.dtype)
-        rows: Rows = ArrayRows(values if known else as_array(values), f"the {what}")
+        is_array = hasattr(values, "shape") and isinstance(getattr(values, "dtype", None), np.dtype)
+        rows: Rows = ArrayRows(values if is_array else as_array(values), f"the {what}")
     elif Path(values).suffix.lower() == ".npy":
         rows = rows_of(values)
     else:
@@ -332,12 +332,12 @@ def _of_blocks(data: Iterable[Any]) -> _Parts:
     """Blocks that are brought along; names come from the first, where it is a frame."""
     where = "the blocks"
     try:
-        given = iter(data)
+        iterator = iter(data)
     except TypeError:
         raise InputError(
             f"a {type(data).__name__} cannot be read in blocks; give a file, a frame, an array, or pairs (A, y)."
         ) from None
-    first = next(given, None)
+    first = next(iterator, None)
     if first is None:
         raise InputError("there are no blocks; give at least one pair (A, y).")
     A = first[0] if isinstance(first, tuple | list) and first else None
@@ -346,7 +346,7 @@ def _of_blocks(data: Iterable[Any]) -> _Parts:
     lost = Lost()
 
     def blocks() -> Iterator[_Block]:
-        for number, block in enumerate(_and_then(first, given)):
+        for number, block in enumerate(_and_then(first, iterator)):
             yield _block_of(block, number, names, lost)
 
     return _Parts(blocks(), names, where, (lost,))
@@ -354,13 +354,13 @@ def _of_blocks(data: Iterable[Any]) -> _Parts:
 
 def _doubles(part: object, name: str, lost: Lost) -> FloatArray:
     """A part of a block as doubles; what that loses is taken note of."""
-    given = as_array(part)
-    made = np.asarray(given, dtype=np.float64)
-    if given.ndim == 2 and given.shape[1] > 1:
-        lost.add_table([f"column {j} of {name}" for j in range(given.shape[1])], given, made)
-    elif given.ndim in (1, 2):
-        lost.add_table([name], given.reshape(-1, 1), made.reshape(-1, 1))
-    return made
+    array = as_array(part)
+    doubles = np.asarray(array, dtype=np.float64)
+    if array.ndim == 2 and array.shape[1] > 1:
+        lost.add_table([f"column {j} of {name}" for j in range(array.shape[1])], array, doubles)
+    elif array.ndim in (1, 2):
+        lost.add_table([name], array.reshape(-1, 1), doubles.reshape(-1, 1))
+    return doubles
 
 
 def _and_then(first: object, others: Iterator[Any]) -> Iterator[Any]:

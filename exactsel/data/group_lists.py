@@ -61,12 +61,12 @@ def _from_file(file: Path) -> dict[str, list[int | str]]:
             named.setdefault(group, []).append(column)
         return named
     try:
-        found = json.loads(text)
+        groups = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not all(map(_is_list, found.values())):
+        groups = None
+    if not isinstance(groups, dict) or not all(map(_is_list, groups.values())):
         raise InputError(f'{file} is no JSON object of lists; write {{"group": ["column", "column"]}}.')
-    return found
+    return groups
 
 
 def _is_list(held: object) -> bool:
@@ -80,5 +80,5 @@ def _meant(entry: int | str, group: str, names: Sequence[str] | None) -> list[in
     number = column_number(entry)
     if number is not None:
         return [number]
-    found = matching(entry, names, f"the group '{group}'")
-    return [entry] if found is None else [*found]
+    columns = matching(entry, names, f"the group '{group}'")
+    return [entry] if columns is None else [*columns]

@@ -40,10 +40,10 @@ def read_hierarchy(text: str, names: Sequence[str] | None) -> WrittenHierarchy:
         When the file cannot be read or holds anything else, or no name is that of a product or power of others.
     """
     if text == BY_NAME:
-        found = parents_by_name(names or ())
-        if not found:
+        parents = parents_by_name(names or ())
+        if not parents:
             raise InputError("no column is called like a product or power of others (a*b, a:b, a^2); name a file.")
-        return WrittenHierarchy(found, KINDS[0])
+        return WrittenHierarchy(parents, KINDS[0])
     file = Path(text)
     try:
         lines = read_text(file).splitlines()
@@ -65,7 +65,7 @@ def hierarchy_in(lines: Sequence[str], name: str) -> WrittenHierarchy:
         if child in parents:
             raise InputError(f"{name} names '{child}' twice; give all its parents in one line.")
         above = parts[2] if parts[3] is None else parts[4]
-        parents[child] = [name for name in (one.strip() for one in (above or "").split(",")) if name]
+        parents[child] = [name for name in (parent.strip() for parent in (above or "").split(",")) if name]
     if not parents:
         raise InputError(f"{name} names no parents; {HOW}.")
     return WrittenHierarchy(parents, kind)

@@ -98,7 +98,7 @@ class Instance:
         Lines ``child: parent, parent`` of units that are chosen only together, see :mod:`exactsel.data.hierarchy`.
     not_both : sequence of str, optional
         Lines ``a, b`` of units that exclude each other.
-    tall : Reduction, optional
+    reduction : Reduction, optional
         The rows that these stand for, where :func:`exactsel.gram` has reduced them.
     coding : ColumnCoding, optional
         How the columns were computed from those of a table with factors or by a formula; no file keeps it.
@@ -121,7 +121,7 @@ class Instance:
     groups: tuple[str, ...] | None = None
     hierarchy: tuple[str, ...] | None = None
     not_both: tuple[str, ...] | None = None
-    tall: Reduction | None = None
+    reduction: Reduction | None = None
     coding: ColumnCoding | None = None
     _rows: ClassVar[Any] = None
     """Labels of the rows that a frame has brought."""
@@ -149,15 +149,15 @@ class Instance:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, check(name, value))
-        if not isinstance(self.tall, Reduction | None):
-            raise InputError(f"tall is {shown(self.tall)}, but it is made by exactsel.gram alone; leave it out.")
+        if not isinstance(self.reduction, Reduction | None):
+            raise InputError(f"tall is {shown(self.reduction)}, but it is made by exactsel.gram alone; leave it out.")
         if not isinstance(self.coding, ColumnCoding | None):
             raise InputError(f"coding is {shown(self.coding)}, but it is made by exactsel.load alone; leave it out.")
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.A.shape))
-        known = [f"{name}={getattr(self, name)!r}" for name in ("k", "lam", "loss", "delta")]
-        return f"{type(self).__name__}(A: {shape}, {', '.join(known)})"
+        settings = [f"{name}={getattr(self, name)!r}" for name in ("k", "lam", "loss", "delta")]
+        return f"{type(self).__name__}(A: {shape}, {', '.join(settings)})"
 
     @with_aliases
     def problem(
@@ -200,11 +200,11 @@ class Instance:
             chosen = loss
         if delta is None and isinstance(chosen, str) and has_delta(chosen):
             delta = self.delta
-        if self.tall is not None:
+        if self.reduction is not None:
             weighted = sample_weight is not None or self.weights is not None or offset is not None
             wanted = self.intercept if fit_intercept is None else fit_intercept
             centred = None if wanted is None else switch("fit_intercept", wanted)
-            self.tall.refuse(chosen, centred, switch("standardize", standardize), weighted)
+            self.reduction.refuse(chosen, centred, switch("standardize", standardize), weighted)
         problem = Problem.prepared(
             self.A,
             self._target(),
@@ -219,16 +219,16 @@ class Instance:
         if self.coding is not None:
             units = dataclasses.replace(problem.units, coding=self.coding)
             problem = Problem.held(problem.objective, units, problem.k)
-        return problem if self.tall is None else problem.standing_for(self.tall)
+        return problem if self.reduction is None else problem.standing_for(self.reduction)
 
     def _target(self) -> NDArray[Any]:
         """What is to be predicted; :class:`InputError` where there is nothing."""
         if self.y is not None:
             return self.y
         names = self.feature_names or ()
-        shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+        listing = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
         raise NoTargetError(
-            f"the instance holds no target y; name its column {f'({shown}) ' if names else ''}or its file with "
+            f"the instance holds no target y; name its column {f'({listing}) ' if names else ''}or its file with "
             f"{option('target')}, or {either('call columns_problem', 'give --problem css')} for column subset "
             f"selection, which needs none."
         )
@@ -257,11 +257,11 @@ class Instance:
             )
         if per_group is not None:
             return self.problem(force_in=force_in, force_out=force_out, **options).limited(chosen, per_group)
-        asked = {name: options.pop(name) for name in ARGUMENTS if name in options}
+        arguments = {name: options.pop(name) for name in ARGUMENTS if name in options}
         nothing: dict[str, Any] = dict.fromkeys(MEMBERS)
         columns = dataclasses.replace(self, **nothing).problem(**options)
         names = {label for label in self.groups or () if label} | {*(self.feature_names or ())}
-        constraint = constraint_asked(asked, vars(self), sorted(names))
+        constraint = constraint_asked(arguments, vars(self), sorted(names))
         return GroupedProblem(columns, chosen, force_in=force_in, force_out=force_out, **constraint)
 
     def columns_problem(self, *, k: int | None = None) -> ColumnSubsetProblem:
@@ -322,8 +322,8 @@ def read_instance(path: str | os.PathLike[str]) -> Instance:
         if MARK not in stored and np.ndim(arrays["A"]) == 2:
             Budget(file).take_table(*arrays["A"].shape)
         try:
-            tall = {key: arrays.pop(key) for key in TALL if key in arrays}
-            return Instance(**arrays, tall=Reduction.from_arrays(tall) if tall else None)
+            members = {key: arrays.pop(key) for key in TALL if key in arrays}
+            return Instance(**arrays, reduction=Reduction.from_arrays(members) if members else None)
         except InputError as error:
             raise InputError(f"in {file}, {error}") from None
 
@@ -356,7 +356,7 @@ def write_instance(path: str | os.PathLike[str], instance: Instance) -> None:
     values = {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
     values["intercept"] = None if values["intercept"] is None else bool(values["intercept"])
     del values["coding"]
-    values |= {} if (tall := values.pop("tall")) is None else tall.as_arrays()
+    values |= {} if (reduction := values.pop("reduction")) is None else reduction.as_arrays()
     if stays := is_kept(instance.A):
         del values["A"]
     arrays = {name: storable(name, value) for name, value in values.items() if value is not None}

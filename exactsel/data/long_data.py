@@ -37,7 +37,7 @@ class Reduced(NamedTuple):
     """(r, d), r = min(rows, d + 1) or so."""
     y: FloatArray
     """(r,)"""
-    tall: Reduction
+    reduction: Reduction
 
 
 class Reducer:
@@ -91,12 +91,12 @@ class Reducer:
         """
         self._flush()
         self._collect(0)
-        left = [part for level in reversed(self._levels) for part in level]
-        if not left:
+        factors = [part for level in reversed(self._levels) for part in level]
+        if not factors:
             what = "all rows have the weight 0" if self._seen else "there are no rows"
             raise InputError(f"{what}, so there is nothing to fit; give at least one row that counts.")
         with one_thread():
-            whole = merged(left)
+            whole = merged(factors)
         return self._answer(np.triu(whole.R), whole.error)
 
     def close(self) -> None:
@@ -144,16 +144,16 @@ class Reducer:
         self._part = self._empty()
         if self._shift is None:
             self._shift = _middles(part.rows[: part.filled, 1:])
-        begun = bool(self._waiting or self._levels)
+        has_factors = bool(self._waiting or self._levels)
         self._waiting.append(self._pool.submit(_factor_of, part, self._shift, self._held))
-        if not begun:
+        if not has_factors:
             self._collect(0)
             self._held = to_hold_against(self._levels[0][0].R)
         self._collect(self._threads)
 
-    def _collect(self, left: int) -> None:
-        """Put factors where they belong until no more than ``left`` are waited for."""
-        while len(self._waiting) > left:
+    def _collect(self, limit: int) -> None:
+        """Put factors where they belong until no more than ``limit`` are waited for."""
+        while len(self._waiting) > limit:
             factor, level = self._waiting.popleft().result(), 0
             while True:
                 if level == len(self._levels):

@@ -26,14 +26,14 @@ class Lost:
         self._found: dict[str, Rounding] = {}
         self._ends: dict[str, tuple[float, float, int]] = {}
 
-    def add(self, name: str, values: FloatArray, found: Rounding | None) -> None:
+    def add(self, name: str, values: FloatArray, rounding: Rounding | None) -> None:
         """Take note of a block of a column: its doubles (m,), nan where there is no value, and what they lose."""
         low, high, size = self._ends.get(name, (np.inf, -np.inf, 0))
         if values.size:
             low, high = min(low, float(np.fmin.reduce(values))), max(high, float(np.fmax.reduce(values)))
         self._ends[name] = (low, high, size + values.size)
-        if found is not None and found.count:
-            self._found[name] = self._found[name].with_also(found) if name in self._found else found
+        if rounding is not None and rounding.count:
+            self._found[name] = self._found[name].with_also(rounding) if name in self._found else rounding
 
     def add_table(self, names: Sequence[str], table: NDArray[Any], block: FloatArray) -> None:
         """Take note of a block of a table of one type (m, columns), and of the doubles made of it."""
@@ -45,9 +45,9 @@ class Lost:
 
     def tell(self) -> None:
         """Say what is lost; :class:`InputError` where that is too much."""
-        for name, found in self._found.items():
+        for name, rounding in self._found.items():
             low, high, size = self._ends[name]
-            known = np.isfinite(low) and np.isfinite(high)
-            ends = (Fraction(low), Fraction(high)) if known else (found.low, found.high)
-            whole = found.with_also(Rounding(0, Fraction(0), False, *ends, "", size - found.size))
+            is_finite = np.isfinite(low) and np.isfinite(high)
+            ends = (Fraction(low), Fraction(high)) if is_finite else (rounding.low, rounding.high)
+            whole = rounding.with_also(Rounding(0, Fraction(0), False, *ends, "", size - rounding.size))
             say(whole, name, refuse=not name.endswith(WEIGHTS))

@@ -29,14 +29,14 @@ def middle_of(values: FloatArray, way: str, weights: FloatArray | None = None) -
 
 
 def _middle_of_column(column: FloatArray, way: str, weights: FloatArray | None) -> float:
-    known = ~np.isnan(column) if weights is None else ~np.isnan(column) & (weights > 0)
-    if not known.any():
+    mask = ~np.isnan(column) if weights is None else ~np.isnan(column) & (weights > 0)
+    if not mask.any():
         return 0.0
-    counted = None if weights is None else weights[known]
+    counted = None if weights is None else weights[mask]
     with np.errstate(all="ignore"):  # infinite values are refused later, by name
         if way == "median":
-            return float(weighted_median(column[known], counted))
-        return float(np.average(column[known], weights=counted))
+            return float(weighted_median(column[mask], counted))
+        return float(np.average(column[mask], weights=counted))
 
 
 def of_rows_left(values: FloatArray, rows: BoolArray | None, what: str) -> FloatArray:
@@ -93,8 +93,7 @@ def without_gaps(
     if by_rows:
         rows = ~np.any([gaps[j] for j in by_rows], axis=0)
         if not rows.any():
-            advice = f"leave out the columns with most gaps, with {option('drop')}"
-            raise InputError(f"in {where}, every row lacks a value; {advice}.")
+            raise InputError(f"in {where}, every row lacks a value; drop columns with most gaps ({option('drop')}).")
         _tell(f"{int((~rows).sum())} of {rows.size} rows are left out, as they have no value", columns, by_rows, where)
     others = [j for j in gaps if j not in by_rows]
     if weights is not None:
@@ -103,27 +102,28 @@ def without_gaps(
         left_out = [j for j in others if _counts(columns[j], rows, weights)]
         if left_out:
             _tell("left out, as values are missing", columns, left_out, where)
+        by_means = {*others} - {*left_out}
         filled = [
-            _filled(left, gap, "mean", weights)[0] if j in others and j not in left_out and gap is not None else left
-            for j, (left, gap) in enumerate(_gaps_left(columns, rows))
+            _filled(column, gap, "mean", weights)[0] if j in by_means and gap is not None else column
+            for j, (column, gap) in enumerate(_gaps_left(columns, rows))
         ]
         return filled, rows, set(left_out)
-    made, beside = [], []
-    for j, (left, gap) in enumerate(_gaps_left(columns, rows)):
+    table, beside = [], []
+    for j, (column, gap) in enumerate(_gaps_left(columns, rows)):
         if j in others and gap is not None:
-            left, more = _filled(left, gap, way, weights)
+            column, more = _filled(column, gap, way, weights)
             beside += more
-        made.append(left)
+        table.append(column)
     if others and way in WAYS:
         _tell(f"missing values are filled in (by the {way.partition('-')[0]}, or as 'missing')", columns, others, where)
-    return [*made, *beside], rows, set()
+    return [*table, *beside], rows, set()
 
 
 def _gaps_left(columns: Sequence[Column], rows: BoolArray | None) -> Iterator[tuple[Column, BoolArray | None]]:
     """Each column in the rows that are left, and where its gaps are then."""
     for column in columns:
-        left = _in_rows(column, rows)
-        yield left, _gaps(left)
+        subset = _in_rows(column, rows)
+        yield subset, _gaps(subset)
 
 
 def _counts(column: Column, rows: BoolArray | None, weights: FloatArray | None) -> bool:
@@ -155,12 +155,12 @@ def _in_rows(column: Column, rows: BoolArray | None) -> Column:
     if column.kind not in ("text", "dates"):
         return column
     absent = np.zeros(rows.size, dtype=np.bool_) if column.absent is None else column.absent
-    left = absent[rows]
+    gaps = absent[rows]
     if not column.texts:  # the dates of a frame, which are refused in any case
-        return replace(column, missing=int(left.sum()))
-    kept = rows[~absent]
-    texts = tuple(text for text, keep in zip(column.texts, kept, strict=True) if keep)
-    return replace(column, texts=texts, missing=int(left.sum()), absent=left if left.any() else None)
+        return replace(column, missing=int(gaps.sum()))
+    mask = rows[~absent]
+    texts = tuple(text for text, keep in zip(column.texts, mask, strict=True) if keep)
+    return replace(column, texts=texts, missing=int(gaps.sum()), absent=gaps if gaps.any() else None)
 
 
 def _filled(column: Column, gaps: BoolArray, way: str, weights: FloatArray | None) -> tuple[Column, list[Column]]:
@@ -173,14 +173,14 @@ def _filled(column: Column, gaps: BoolArray, way: str, weights: FloatArray | Non
         return replace(column, texts=whole, missing=0, absent=None, kind="text"), []
     said = way.endswith("indicator") and (weights is None or bool(np.any(gaps & (weights > 0))))
     beside = [Column(f"{column.name} missing", gaps.astype(np.float64))] if said else []
-    made = replace(column, partial=None, missing=0)
+    template = replace(column, partial=None, missing=0)
     if way not in WAYS:
-        return replace(made, values=column.partial), beside
+        return replace(template, values=column.partial), beside
     middle = middle_of(column.partial[:, None], way, weights)[0]
-    return replace(made, values=np.where(gaps, middle, column.partial)), beside
+    return replace(template, values=np.where(gaps, middle, column.partial)), beside
 
 
 def _tell(what: str, columns: Sequence[Column], places: Sequence[int], where: str) -> None:
     named = [f"{columns[j].name} ({columns[j].missing})" for j in places]
-    shown = ", ".join(named[:SHOWN]) + (f" and {len(named) - SHOWN} more" if len(named) > SHOWN else "")
-    warn_of_data(f"in {where}, {what}: {shown}.")
+    listing = ", ".join(named[:SHOWN]) + (f" and {len(named) - SHOWN} more" if len(named) > SHOWN else "")
+    warn_of_data(f"in {where}, {what}: {listing}.")

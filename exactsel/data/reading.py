@@ -186,8 +186,8 @@ def _read(
         )
     if ending == ".npz" and not is_sparse_archive(file):
         _refuse_coding(coding, missing, file)
-        own = _weighted(_checked(read_instance(file), file), sample_weight)
-        return choose_columns(own, target=target, drop=drop, where=str(file))
+        instance = _weighted(_checked(read_instance(file), file), sample_weight)
+        return choose_columns(instance, target=target, drop=drop, where=str(file))
     if not is_file(file):
         if file.is_dir():
             raise InputError(f"{file} is a folder, but an instance is one file; name a file inside it.")
@@ -195,12 +195,12 @@ def _read(
     if ending not in _READERS and ending not in _TEXTS:
         raise InputError(f"{file} is of no kind that is read; the kinds are {', '.join(FORMATS)}.")
     with _refusing_damage(file):
-        found = _TEXTS[ending](file, Written(decimal, encoding)) if ending in _TEXTS else _READERS[ending](file)
-    if isinstance(found, Instance):
+        content = _TEXTS[ending](file, Written(decimal, encoding)) if ending in _TEXTS else _READERS[ending](file)
+    if isinstance(content, Instance):
         _refuse_coding(coding, missing, file)
-        return choose_columns(_weighted(found, sample_weight), target=target, drop=drop, where=str(file))
+        return choose_columns(_weighted(content, sample_weight), target=target, drop=drop, where=str(file))
     more: dict[str, Any] = {"missing": missing, "sample_weight": sample_weight}
-    return instance_from(found, target=target, drop=drop, coding=coding, where=str(file), **more)
+    return instance_from(content, target=target, drop=drop, coding=coding, where=str(file), **more)
 
 
 def _weighted(instance: Instance, weights: ArrayLike | None) -> Instance:
@@ -234,10 +234,10 @@ def _refuse_coding(coding: Coding, missing: str | None, file: Path) -> None:
             f"{option('formula')} is for tables with named columns, but {file} holds none; leave it out, or "
             f"store the table as .csv."
         )
-    asked = entries("factors", coding.factors)
-    if asked and asked != [AUTOMATIC]:
+    names = entries("factors", coding.factors)
+    if names and names != [AUTOMATIC]:
         raise InputError(
-            f"{option('factors', asked[0])} is for tables with named columns, but {file} holds numbers only; code the "
+            f"{option('factors', names[0])} is for tables with named columns, but {file} holds numbers only; code the "
             f"column yourself and name its columns with {option('groups')}."
         )
 

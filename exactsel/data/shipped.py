@@ -41,15 +41,16 @@ def shipped() -> list[Shipped]:
         import tomli as tomllib
 
     manifest = tomllib.loads((folder() / "MANIFEST.toml").read_text(encoding="utf-8"))
-    found = [(one, one["n"], one["d"]) for one in manifest["instance"]]
-    found += [(one, one["rows"], one["columns"]) for one in manifest["table"]]
+    entries = [(entry, entry["n"], entry["d"]) for entry in manifest["instance"]]
+    entries += [(entry, entry["rows"], entry["columns"]) for entry in manifest["table"]]
     return [
-        Shipped(folder() / one["file"], n, d, one["point"], _described(one), one.get("target")) for one, n, d in found
+        Shipped(folder() / entry["file"], n, d, entry["point"], _described(entry), entry.get("target"))
+        for entry, n, d in entries
     ]
 
 
-def _described(one: dict[str, str]) -> str:
-    return f"{one['point']}.\n\nOrigin: {one['origin']}.\nLicence: {one['licence']}."
+def _described(entry: dict[str, str]) -> str:
+    return f"{entry['point']}.\n\nOrigin: {entry['origin']}.\nLicence: {entry['licence']}."
 
 
 def copy_to(target: str | os.PathLike[str]) -> list[Path]:
@@ -62,7 +63,7 @@ def copy_to(target: str | os.PathLike[str]) -> list[Path]:
     OutputError
         When a file cannot be written.
     """
-    contents = {Path(target) / one.file.name: one.file.read_bytes() for one in shipped()}
+    contents = {Path(target) / data_set.file.name: data_set.file.read_bytes() for data_set in shipped()}
     try:
         Path(target).mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -58,16 +58,16 @@ def read_sparse_archive(file: Path) -> FloatArray | DesignMatrix:
     budget = Budget(file)
     with zipfile.ZipFile(file) as archive:
         stored = {name.removesuffix(".npy"): name for name in archive.namelist()}
-        made = read_member(archive, stored["format"], budget).reshape(-1)
-        made_text = made[0].decode() if made.dtype.kind == "S" else str(made[0])
-        if made.size != 1 or made_text not in _LAYOUTS:
-            raise InputError(f"{file} holds a sparse matrix of the format '{made_text}'; store it as csr or coo.")
+        layout = read_member(archive, stored["format"], budget).reshape(-1)
+        layout_name = layout[0].decode() if layout.dtype.kind == "S" else str(layout[0])
+        if layout.size != 1 or layout_name not in _LAYOUTS:
+            raise InputError(f"{file} holds a sparse matrix of the format '{layout_name}'; store it as csr or coo.")
         shape = _whole(read_member(archive, stored["shape"], budget), "shape", file)
         if shape.size != 2 or shape.min() < 0:
             raise InputError(f"{file} has the shape {shape[:5].tolist()}; a table has rows and columns.")
         rows, columns = (int(size) for size in shape)
         budget.take_lines(rows, columns)
-        names, entries_of = _LAYOUTS[made_text]
+        names, entries_of = _LAYOUTS[layout_name]
         parts = [_whole(read_member(archive, stored[name], budget), name, file) for name in names]
         data = read_member(archive, stored["data"], budget)
     if data.dtype.kind not in "biuf":
@@ -90,7 +90,7 @@ def read_matrix_market(file: Path) -> FloatArray | DesignMatrix:
     kinds = (("coordinate", "array"), ("real", "double", "integer", "pattern"), _MIRRORED)
     if words[:2] != ["%%matrixmarket", "matrix"] or len(words) != 5 or words[2:] == ["array", "pattern", "general"]:
         raise ValueError(f"the first line is not {BANNER}")
-    if not all(word in known for word, known in zip(words[2:], kinds, strict=True)):
+    if not all(word in choices for word, choices in zip(words[2:], kinds, strict=True)):
         raise InputError(f"{file} holds a matrix of the kind '{' '.join(words[2:])}'; expected was {BANNER}.")
     line = b"%"
     while line.startswith(b"%") or not line.strip():
@@ -123,9 +123,9 @@ def tell_of_entries(words: Sequence[bytes], columns: IntArray, values: FloatArra
         return
     for j in np.unique(columns):
         ask()
-        own = np.flatnonzero(columns == j).tolist()
-        found = rounding_of_texts([words[i].decode("ascii", "replace") for i in own], values[own])
-        say(found, f"in {where}, column {j}")
+        places = np.flatnonzero(columns == j).tolist()
+        rounding = rounding_of_texts([words[i].decode("ascii", "replace") for i in places], values[places])
+        say(rounding, f"in {where}, column {j}")
 
 
 _MIRRORED = {"general": 0.0, "symmetric": 1.0, "skew-symmetric": -1.0}
@@ -143,10 +143,10 @@ def _coordinates(numbers: FloatArray, count: int, kind: str) -> Entries:
 def _columns(numbers: FloatArray, rows: int, columns: int, symmetry: str) -> Entries:
     """All entries column by column, or where that says all, those below the diagonal."""
     j, i = np.divmod(np.arange(rows * columns), max(rows, 1))
-    kept = {"general": i >= 0, "symmetric": i >= j, "skew-symmetric": i > j}[symmetry]
-    if numbers.size != np.count_nonzero(kept):
-        raise ValueError(f"{np.count_nonzero(kept)} numbers were expected, but {numbers.size} follow")
-    return Entries(i[kept], j[kept], numbers)
+    mask = {"general": i >= 0, "symmetric": i >= j, "skew-symmetric": i > j}[symmetry]
+    if numbers.size != np.count_nonzero(mask):
+        raise ValueError(f"{np.count_nonzero(mask)} numbers were expected, but {numbers.size} follow")
+    return Entries(i[mask], j[mask], numbers)
 
 
 def _mirrored(stored: Entries, symmetry: str) -> Entries:

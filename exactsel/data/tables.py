@@ -109,13 +109,12 @@ def instance_from(
     with _noting(trouble):
         y = read_vector(file) if file is not None else None if place is None else _target_values(columns[place], where)
     held = [(column, j in encoded) for j, column in enumerate(columns) if j not in left_out and j != place]
-    kept = _coded(held, coding, formula, trouble, where)
+    table = _coded(held, coding, formula, trouble, where)
     with _noting(trouble):
-        matrix = numeric_matrix(kept.columns if trouble else _some(kept.columns, where), where)
+        matrix = numeric_matrix(table.columns if trouble else _some(table.columns, where), where)
     if trouble:
-        no_target = place is None and file is None
-        raise (NoTargetError if no_target else InputError)(_all_told(trouble, where, no_target))
-    instance = Instance(matrix, y, weights=counts, **kept.described(formula is None or formula.intercept))
+        raise _all_in_one(trouble, where, no_target=place is None and file is None)
+    instance = Instance(matrix, y, weights=counts, **table.described(formula is None or formula.intercept))
     return choose_columns(instance, drop=levels, where=where)
 
 
@@ -127,14 +126,14 @@ def _formula_in(
         return None, target
     left, tilde, _ = str(coding.formula).partition("~")
     place, _ = target_place(names, target, where)
-    known = [name for j, name in enumerate(names) if j not in left_out and name != coding.beside]
-    own = None if place is None else names[place]
-    if target is not None and tilde and left.strip() not in ("", own):
+    columns = [name for j, name in enumerate(names) if j not in left_out and name != coding.beside]
+    target_name = None if place is None else names[place]
+    if target is not None and tilde and left.strip() not in ("", target_name):
         raise InputError(
             f"the formula predicts {left.strip()}, but a target is given, too; begin the formula with ~, or leave "
             f"{option('target')} out."
         )
-    formula = Formula.of(coding.formula, known, own, coding.all_levels)
+    formula = Formula.of(coding.formula, columns, target_name, coding.all_levels)
     return formula, target if formula.target is None else formula.target
 
 
@@ -155,17 +154,17 @@ def _chosen(
 ) -> tuple[set[int], set[int], list[Choice]]:
     """The factors, the columns to drop, and the dropped levels of factors: COLUMN[LEVEL] is no column yet."""
     names = [column.name for column in columns]
-    asked = entries("factors", factors)
-    if asked == [AUTOMATIC] and AUTOMATIC not in names:
+    choices = entries("factors", factors)
+    if choices == [AUTOMATIC] and AUTOMATIC not in names:
         encoded = {j for j, column in enumerate(columns) if is_categorical(column)}
     else:
-        encoded = {place_of(names, name, where) for name in meant(asked, names)}
+        encoded = {place_of(names, name, where) for name in meant(choices, names)}
     blocks = tuple(f"{names[j]}[" for j in encoded)
-    left = meant(entries("drop", drop), names)
+    exclusions = meant(entries("drop", drop), names)
     levels: list[Choice] = [
-        name for name in left if isinstance(name, str) and name not in names and name.startswith(blocks)
+        name for name in exclusions if isinstance(name, str) and name not in names and name.startswith(blocks)
     ]
-    return encoded, {place_of(names, name, where) for name in left if name not in levels}, levels
+    return encoded, {place_of(names, name, where) for name in exclusions if name not in levels}, levels
 
 
 def _some(columns: Sequence[Column], where: str) -> Sequence[Column]:
@@ -184,12 +183,13 @@ def _noting(trouble: list[str]) -> Iterator[None]:
         trouble.append(str(error))
 
 
-def _all_told(trouble: Sequence[str], where: str, no_target: bool) -> str:
-    """Sentences that each begin with the name of the file, as one text that does so once."""
+def _all_in_one(trouble: Sequence[str], where: str, no_target: bool) -> InputError:
+    """The error of sentences that each begin with the name of the file, in one text that does so once."""
     advice = f"name the target with {option('target')}, unless columns are chosen without one"
     first, *others = [*([f"in {where}, no column is called y; {advice}."] if no_target else []), *trouble]
     later = [text.removeprefix(f"in {escaped(where)}, ") for text in others]
-    return " ".join([first, *(text[0].upper() + text[1:] for text in later)])
+    text = " ".join([first, *(text[0].upper() + text[1:] for text in later)])
+    return NoTargetError(text) if no_target else InputError(text)
 
 
 def choose_columns(
@@ -211,21 +211,28 @@ def choose_columns(
         elif place is not None:
             y = instance.A[:, place]
             left_out.add(place)
-    kept = [j for j in range(d) if j not in left_out]
-    if not kept:
+    columns = [j for j in range(d) if j not in left_out]
+    if not columns:
         raise InputError(f"{where} has no columns left; drop fewer.")
-    if instance.tall is not None and target is not None:
+    if instance.reduction is not None and target is not None:
         raise InputError(f"{where} stands for rows that are gone, so its target stays; name it to exactsel data gram.")
     stored = next((what for name, what in CALLED.items() if getattr(instance, name) is not None), None)
-    if stored is not None and len(kept) < d:
+    if stored is not None and len(columns) < d:
         raise InputError(
             f"{where} holds {stored} of all its columns, so none can be left out; use {option('force_out')}."
         )
-    known = None if instance.feature_names is None else tuple(names[j] for j in kept)
-    labels = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
-    tall = None if instance.tall is None else instance.tall.of_columns(np.array(kept))
-    coding = None if instance.coding is None else instance.coding.of_columns(kept)
-    chosen = replace(instance, A=some_columns(instance.A, kept), y=y, feature_names=known, groups=labels, tall=tall)
+    feature_names = None if instance.feature_names is None else tuple(names[j] for j in columns)
+    labels = None if instance.groups is None else tuple(instance.groups[j] for j in columns)
+    reduction = None if instance.reduction is None else instance.reduction.of_columns(np.array(columns))
+    coding = None if instance.coding is None else instance.coding.of_columns(columns)
+    chosen = replace(
+        instance,
+        A=some_columns(instance.A, columns),
+        y=y,
+        feature_names=feature_names,
+        groups=labels,
+        reduction=reduction,
+    )
     return replace(chosen, coding=coding)
 
 
@@ -252,12 +259,14 @@ def with_offset_read(instance: Instance, offset: str | None) -> tuple[Instance, 
         return instance, read_vector(offset)
     _refuse_expression(offset, names)
     place = place_of(names, offset, "the instance")
-    kept = [j for j in range(len(names)) if j != place]
-    left = tuple(names[j] for j in kept) if instance.feature_names is not None else None
-    groups = None if instance.groups is None else tuple(instance.groups[j] for j in kept)
+    columns = [j for j in range(len(names)) if j != place]
+    feature_names = tuple(names[j] for j in columns) if instance.feature_names is not None else None
+    groups = None if instance.groups is None else tuple(instance.groups[j] for j in columns)
     column = to_doubles(np.asarray(some_columns(instance.A, [place])).reshape(-1), f"the offset {offset}")
-    coding = None if instance.coding is None else instance.coding.of_columns(kept)
-    rest = replace(instance, A=some_columns(instance.A, kept), feature_names=left, groups=groups, coding=coding)
+    coding = None if instance.coding is None else instance.coding.of_columns(columns)
+    rest = replace(
+        instance, A=some_columns(instance.A, columns), feature_names=feature_names, groups=groups, coding=coding
+    )
     return rest, column
 
 
@@ -277,11 +286,11 @@ def place_of(names: Sequence[str], choice: Choice, where: str) -> int:
         raise InputError(
             f"{shown(choice)} was given for a column of {where}, but a name or a number was expected; correct it."
         )
-    found = [j for j, name in enumerate(names) if name == choice]
-    if len(found) == 1:
-        return found[0]
-    if len(found) > 1:
-        raise InputError(f"{where} has {len(found)} columns called '{choice}'; give the column's number, from 0.")
+    matches = [j for j, name in enumerate(names) if name == choice]
+    if len(matches) == 1:
+        return matches[0]
+    if len(matches) > 1:
+        raise InputError(f"{where} has {len(matches)} columns called '{choice}'; give the column's number, from 0.")
     if not isinstance(choice, str):
         check_position(int(choice), names, where)
     try:
@@ -306,8 +315,8 @@ def target_place(names: Sequence[str], target: Choice | None, where: str) -> tup
 def _known(names: Sequence[str]) -> str:
     if not any(names):
         return f"give a number from 0 to {len(names) - 1}, as it has no names"
-    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-    return f"its columns are {shown}"
+    listing = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    return f"its columns are {listing}"
 
 
 def _target_values(column: Column, where: str) -> FloatArray:
@@ -322,8 +331,8 @@ def _target_values(column: Column, where: str) -> FloatArray:
     levels = sorted(set(column.texts))
     called = f"the target {column.name}".removesuffix(" (target)")  # of data, where it is no column of a table
     if column.kind != "text" or len(levels) != 2:
-        known = {"text": f"text with {len(levels)} different values", "units": "numbers in different units"}
-        held = known.get(column.kind, column.kind)
+        descriptions = {"text": f"text with {len(levels)} different values", "units": "numbers in different units"}
+        held = descriptions.get(column.kind, column.kind)
         raise InputError(
             f"in {where}, {called} holds {held}; give numbers, or two classes for logistic or squared_hinge loss."
         )

@@ -84,10 +84,10 @@ def _tell_of_names(file: Path, names: Sequence[str]) -> None:
     """Warn of names that are there twice, and of columns without one."""
     twice = sorted({name for name in names if name and names.count(name) > 1}) if len(set(names)) < len(names) else []
     unnamed = [str(j) for j, name in enumerate(names) if not name]
-    for what, found in (("more than one column is called", twice), ("there is no name for column", unnamed)):
-        if found:
-            shown = ", ".join(found[:SHOWN]) + (", …" if len(found) > SHOWN else "")
-            warn_of_data(f"in {file}, {what} {shown}; such columns can be named by their number, from 0.")
+    for what, labels in (("more than one column is called", twice), ("there is no name for column", unnamed)):
+        if labels:
+            listing = ", ".join(labels[:SHOWN]) + (", …" if len(labels) > SHOWN else "")
+            warn_of_data(f"in {file}, {what} {listing}; such columns can be named by their number, from 0.")
 
 
 class _Table:
@@ -214,8 +214,10 @@ def _columns(table: _Table, names: Sequence[str], begin: int, decimal: str | Non
         marks |= _marks(table, fractions, begin)
     else:
         marks |= dict.fromkeys(fractions, ".")
-    shown = {mark for mark in marks.values() if mark in (",", ".")}
-    in_file = decimal or (shown.pop() if len(shown) == 1 else "." if not shown and table.delimiter != ";" else None)
+    decimals = {mark for mark in marks.values() if mark in (",", ".")}
+    in_file = decimal or (
+        decimals.pop() if len(decimals) == 1 else "." if not decimals and table.delimiter != ";" else None
+    )
     texts |= _texts(table, [j for j in fractions if decimal == "," or (marks[j] == "?" and in_file != ".")], begin)
     notes: dict[str, list[str]] = {}
     columns = []
@@ -225,8 +227,8 @@ def _columns(table: _Table, names: Sequence[str], begin: int, decimal: str | Non
         if j not in texts:
             columns.append(Column(name, plain[j], rounding=lost.get(j)))
             continue
-        own = marks[j]
-        mark = decimal or (own if own in (",", ".") else "." if own == "" else in_file)
+        column_mark = marks[j]
+        mark = decimal or (column_mark if column_mark in (",", ".") else "." if column_mark == "" else in_file)
         columns.append(_column(name, texts[j], mark, table.file, notes))
     _tell_how(table.file, notes)
     return columns
@@ -235,8 +237,8 @@ def _columns(table: _Table, names: Sequence[str], begin: int, decimal: str | Non
 def _tell_how(file: Path, notes: dict[str, list[str]]) -> None:
     """Warn of what was done to read cells that are no plain numbers."""
     for how, names in notes.items():
-        shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-        warn_of_data(f"in {file}, {how} in {shown}.")
+        listing = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+        warn_of_data(f"in {file}, {how} in {listing}.")
 
 
 def _plain(table: _Table, width: int, begin: int) -> list[list[FloatArray] | None] | None:
@@ -246,43 +248,43 @@ def _plain(table: _Table, width: int, begin: int) -> list[list[FloatArray] | Non
     for block in table.blocks(begin):
         empty = False
         for j, cells in enumerate(block):
-            known = parts[j]
-            found = None if known is None else _numbers(cells)
-            if known is None or found is None:
+            part = parts[j]
+            numbers = None if part is None else _numbers(cells)
+            if part is None or numbers is None:
                 parts[j] = None
             else:
-                table.budget.take(found.nbytes)
-                known.append(found)
+                table.budget.take(numbers.nbytes)
+                part.append(numbers)
     return None if empty else parts
 
 
 def _roundings(table: _Table, plain: dict[int, FloatArray], begin: int) -> dict[int, Rounding]:
     """What columns of plain numbers lose as doubles, where they lose anything."""
     looked_at = [j for j, values in plain.items() if may_round_texts(values)]
-    found: dict[int, Rounding] = {}
+    roundings: dict[int, Rounding] = {}
     first = 0
     for block in table.blocks(begin) if looked_at else ():
         after = first + len(block[0])
         for j in looked_at:
             lost = rounding_of_texts(block[j], plain[j][first:after], ends=True)
             if lost is not None:
-                found[j] = found[j].with_also(lost) if j in found else lost
+                roundings[j] = roundings[j].with_also(lost) if j in roundings else lost
         first = after
-    return {j: lost for j, lost in found.items() if lost.count}
+    return {j: lost for j, lost in roundings.items() if lost.count}
 
 
 def _marks(table: _Table, places: Sequence[int], begin: int) -> dict[int, str]:
     """What the cells of some columns show to be the decimal mark, see :func:`exactsel.data.cells.decimal_mark`."""
-    found: dict[int, set[str]] = {j: set() for j in places}
+    mark_sets: dict[int, set[str]] = {j: set() for j in places}
     for block in table.blocks(begin) if places else ():
         for j in places:
-            found[j].add(decimal_mark(map(str.strip, block[j])))
-    return {j: "".join(sorted(marks - {"", "?"})) or "?" for j, marks in found.items()}
+            mark_sets[j].add(decimal_mark(map(str.strip, block[j])))
+    return {j: "".join(sorted(marks - {"", "?"})) or "?" for j, marks in mark_sets.items()}
 
 
 def _texts(table: _Table, places: Sequence[int], begin: int) -> dict[int, list[str]]:
     """The cells of some columns as they are; equal ones are kept once."""
-    kept: dict[int, list[str]] = {j: [] for j in places}
+    texts: dict[int, list[str]] = {j: [] for j in places}
     same: dict[str, str] = {}
     for block in table.blocks(begin) if places else ():
         for j in places:
@@ -291,8 +293,8 @@ def _texts(table: _Table, places: Sequence[int], begin: int) -> dict[int, list[s
                 if cell not in same:
                     table.budget.take(TEXT_BYTES + sys.getsizeof(cell))
                     same[cell] = cell.strip()
-                kept[j].append(same[cell])
-    return kept
+                texts[j].append(same[cell])
+    return texts
 
 
 def _numbers(cells: Sequence[str]) -> FloatArray | None:
@@ -309,24 +311,24 @@ def _column(name: str, cells: Sequence[str], decimal: str | None, file: Path, no
     absent = np.array([is_missing(cell) for cell in cells])
     missing = int(absent.sum())
     held = [cell for cell, gone in zip(cells, absent, strict=True) if not gone]
-    found = read_cells(cells, decimal or ".")
-    if decimal is None and (found.values is not None or read_cells(cells, ",").values is not None):
+    reading = read_cells(cells, decimal or ".")
+    if decimal is None and (reading.values is not None or read_cells(cells, ",").values is not None):
         example = next(cell for cell in held if "," in cell or "." in cell)
         raise InputError(
             f"in {file}, column {name} holds numbers like '{example}', in which the mark may be a decimal one or group "
             f"thousands; say which with {option('decimal', ',')} or "
             f"{option('decimal', '.')}."
         )
-    if found.clash is not None:
-        return Column(name, None, kind="units", missing=missing, texts=found.clash)
-    if found.values is not None and held:
-        for how in found.how:
+    if reading.clash is not None:
+        return Column(name, None, kind="units", missing=missing, texts=reading.clash)
+    if reading.values is not None and held:
+        for how in reading.how:
             notes.setdefault(how, []).append(name)
         lost = None
-        if may_round_texts(found.values):
-            lost = rounding_of_texts(cells, found.values, lambda cell: plainly(cell, decimal or "."))
-        whole = Column(name, found.values, rounding=lost)
-        return replace(whole, values=None, missing=missing, partial=found.values) if missing else whole
+        if may_round_texts(reading.values):
+            lost = rounding_of_texts(cells, reading.values, lambda cell: plainly(cell, decimal or "."))
+        whole = Column(name, reading.values, rounding=lost)
+        return replace(whole, values=None, missing=missing, partial=reading.values) if missing else whole
     if not held:
         return Column(name, None, missing=missing, partial=np.full(len(cells), np.nan))
     if {cell.lower() for cell in held} <= {"true", "false"}:

@@ -137,13 +137,13 @@ def _number(form: str, data: bytes, place: int) -> int:
 
 def _page_header(data: bytes, place: int) -> tuple[int, int, int, int]:
     """Bytes a page unpacks to, bytes it has, its values, and where it begins after this header."""
-    found: dict[tuple[int, ...], int] = {}
-    place = _struct(data, place, (), found)
-    values = max((found.get((field, 1), 0) for field in (5, 7, 8)), default=0)
-    return found[(2,)], found[(3,)], values, place
+    fields: dict[tuple[int, ...], int] = {}
+    place = _struct(data, place, (), fields)
+    values = max((fields.get((field, 1), 0) for field in (5, 7, 8)), default=0)
+    return fields[(2,)], fields[(3,)], values, place
 
 
-def _struct(data: bytes, place: int, path: tuple[int, ...], found: dict[tuple[int, ...], int]) -> int:
+def _struct(data: bytes, place: int, path: tuple[int, ...], fields: dict[tuple[int, ...], int]) -> int:
     """Go through a structure in thrift's compact protocol, keeping whole numbers by the fields that lead to them."""
     if len(path) > DEEPEST:
         raise ValueError("structures too deep")
@@ -157,16 +157,16 @@ def _struct(data: bytes, place: int, path: tuple[int, ...], found: dict[tuple[in
             field += byte >> 4
         else:
             field, place = _varint(data, place)
-        place = _value(data, place, byte & 15, (*path, field), found)
+        place = _value(data, place, byte & 15, (*path, field), fields)
 
 
-def _value(data: bytes, place: int, kind: int, path: tuple[int, ...], found: dict[tuple[int, ...], int]) -> int:
+def _value(data: bytes, place: int, kind: int, path: tuple[int, ...], fields: dict[tuple[int, ...], int]) -> int:
     if kind in (1, 2):  # a truth value is in its own type
         return place
     if kind == 3:
         return place + 1
     if kind in (4, 5, 6):
-        found[path], place = _varint(data, place)
+        fields[path], place = _varint(data, place)
         return place
     if kind == 7:
         return place + 8
@@ -174,7 +174,7 @@ def _value(data: bytes, place: int, kind: int, path: tuple[int, ...], found: dic
         size, place = _unsigned(data, place)
         return place + size
     if kind == 12:
-        return _struct(data, place, path, found)
+        return _struct(data, place, path, fields)
     raise ValueError(f"a page header with an entry of kind {kind}")
 
 

@@ -87,13 +87,13 @@ def sizes_listed(
     rows = Rows(problem.objective)
     data = fitting_of(problem, rows)
     used = Levels(levels.copy(), np.maximum.accumulate(levels[::-1])[::-1].copy(), np.full(top, np.inf), np.zeros(1))
-    found, values, bounds = np.empty((cap, problem.d), dtype=np.int64), np.empty(cap), np.empty(cap)
+    sets, values, bounds = np.empty((cap, problem.d), dtype=np.int64), np.empty(cap), np.empty(cap)
     try:
         start = known_fit(problem.objective, rows)[0]
     except (Unusable, LinAlgError):
         return None
-    ended, count, nodes, _ = list_all_sizes(data, problem.root_state, start, used, work, stop, found, values, bounds)
+    ended, count, nodes, _ = list_all_sizes(data, problem.root_state, start, used, work, stop, sets, values, bounds)
     if ended != COMPLETE:
         return None
     about = np.where(np.isfinite(values[:count]), values[:count], np.inf)
-    return SizesListed(found[:count], about, bounds[:count], used.own, nodes)
+    return SizesListed(sets[:count], about, bounds[:count], used.own, nodes)

@@ -168,7 +168,7 @@ def by_listing(
     if not (math.isfinite(upper) and 0 < slots < np.count_nonzero(state == FREE)):
         return None
     region = _Region(problem, state, slots, options, restricted)
-    listed, too_long = region.tried(upper, coef, shown, region.least)
+    listing, too_long = region.tried(upper, coef, shown, region.least)
     best: Fit | None = None
     for _ in range(ATTEMPTS):
         if not too_long or options.stop[0] or restricted is not None:
@@ -177,12 +177,12 @@ def by_listing(
         if better is None:
             break
         best, upper, coef = better, better.value, better.coef
-        listed, too_long = region.tried(upper, coef, shown, 0.0)
-    if options.stop[0] or (listed is None and best is None):
+        listing, too_long = region.tried(upper, coef, shown, 0.0)
+    if options.stop[0] or (listing is None and best is None):
         return None
-    if listed is None:
+    if listing is None:
         return Listed(-math.inf, best, np.empty((0, 0), dtype=np.int64), 0)
-    return replace(listed, fit=listed.fit or best)
+    return replace(listing, fit=listing.fit or best)
 
 
 @dataclass(frozen=True)
@@ -205,10 +205,10 @@ class _Region:
         """How many sets may be fitted."""
         return int(min(LONGEST, max(SHORTEST, FIT_WORK / fit_work_of(self.problem))))
 
-    def tried(self, upper: float, coef: FloatArray, shown: bool, least: float) -> tuple[Listed | None, bool]:
+    def tried(self, upper: float, coef: FloatArray, with_proof: bool, least: float) -> tuple[Listed | None, bool]:
         """What a listing brings, if it can be made, and whether it is too long."""
         problem, options = self.problem, self.options
-        if shown:
+        if with_proof:
             witness = self._witness(upper, coef, least)
             return (None, False) if witness is None else self._shown(witness, upper)
         below = minorant(problem.objective, upper, coef, least, options.stop, options.threads)
@@ -220,14 +220,14 @@ class _Region:
         sets, _, nodes, _ = listed_sets(below, self.state, self.slots, options.stop, longest)
         if sets is None:
             return None, True
-        left = self._shortened(below, sets, upper)
-        if left is None or len(left.sets) > self.affordable:
+        shortlist = self._shortened(below, sets, upper)
+        if shortlist is None or len(shortlist.sets) > self.affordable:
             return None, False
-        outcome = fitted(problem, left.sets, left.models, left.upper, nodes, options)
+        outcome = fitted(problem, shortlist.sets, shortlist.models, shortlist.upper, nodes, options)
         if outcome is None:
             return None, False
-        listed = outcome[0]
-        return Listed(min(listed.bound, left.bound), listed.fit or left.best, sets, nodes), False
+        listing = outcome[0]
+        return Listed(min(listing.bound, shortlist.bound), listing.fit or shortlist.best, sets, nodes), False
 
     def _under_restrictions(self, below: Minorant, upper: float, by: RestrictedSets) -> tuple[Listed | None, bool]:
         """The same where models of the problem without its restrictions are none to go by: no list is cut."""
@@ -284,30 +284,30 @@ class _Region:
         if below is None:
             return None
         sets = self._few(below)
-        left = None if sets is None else self._shortened(below, sets, upper, any_better=True)
-        if left is None or left.best is not None:
-            return None if left is None else left.best
+        shortlist = None if sets is None else self._shortened(below, sets, upper, any_better=True)
+        if shortlist is None or shortlist.best is not None:
+            return None if shortlist is None else shortlist.best
         rows = slice(0, SHORTEST)
-        outcome = fitted(self.problem, left.sets[rows], left.models[rows], left.upper, 0, self.options)
+        outcome = fitted(self.problem, shortlist.sets[rows], shortlist.models[rows], shortlist.upper, 0, self.options)
         return None if outcome is None else outcome[0].fit
 
     def _few(self, below: Minorant) -> IntArray | None:
         """The sets on which a minorant reaches a lower level than its own, where they are few but not too few."""
         q = below.quadratic
-        least, known = -0.5 * float(q.h @ np.linalg.solve(q.H, q.h)), None
+        least, sets = -0.5 * float(q.h @ np.linalg.solve(q.H, q.h)), None
         low, high, work = 0.0, 1.0, FEW_WORK
         for _ in range(HALVINGS):
             share = 0.5 * (low + high)
             lower = below._replace(threshold=least + share * (below.threshold - least))
-            found = listed_sets(lower, self.state, self.slots, self.options.stop, FEW_LISTED, work=work)
-            work -= found.work
-            if found.sets is None:
+            listing = listed_sets(lower, self.state, self.slots, self.options.stop, FEW_LISTED, work=work)
+            work -= listing.work
+            if listing.sets is None:
                 high = share
             else:
-                low, known = share, found.sets
-            if work <= 0.0 or (found.sets is not None and len(found.sets) > FEW_LISTED // 4):
+                low, sets = share, listing.sets
+            if work <= 0.0 or (listing.sets is not None and len(listing.sets) > FEW_LISTED // 4):
                 break
-        return known
+        return sets
 
 
 def listed_sets(
@@ -325,15 +325,15 @@ def listed_sets(
         H=np.ascontiguousarray(q.H[np.ix_(used, used)]), h=np.ascontiguousarray(q.h[used]),
         lengths=np.ascontiguousarray(q.lengths[used]),
     )  # fmt: skip
-    found = np.full((longest, int(np.count_nonzero(included == IN)) + slots), -1, dtype=np.int64)
-    made = decisions(room, len(part.h))
-    ended, count, nodes, spent = list_sets(part, included, slots, below.threshold, work, stop, found, made)
-    words = made.words[: made.counts[WORDS]]
-    if ended != COMPLETE or (room and made.counts[FULL]):
+    positions = np.full((longest, int(np.count_nonzero(included == IN)) + slots), -1, dtype=np.int64)
+    record = decisions(room, len(part.h))
+    ended, count, nodes, spent = list_sets(part, included, slots, below.threshold, work, stop, positions, record)
+    words = record.words[: record.counts[WORDS]]
+    if ended != COMPLETE or (room and record.counts[FULL]):
         return ListedSets(None, words, nodes, spent)
     about = words & 7 <= LEFT_OUT
     words[about] = 8 * used[words[about] >> 3] + (words[about] & 7)
-    sets = np.where(found[:count] >= 0, used[found[:count]], -1)
+    sets = np.where(positions[:count] >= 0, used[positions[:count]], -1)
     return ListedSets(np.where(sets < d, sets, -1), words, nodes, spent)
 
 

@@ -146,26 +146,26 @@ def duplicates(problem: Problem) -> IntArray:
     if problem.lam > 0:
         return np.arange(problem.d)
     first: dict[bytes, int] = {}
-    found = np.full(problem.d, -1, dtype=np.int64)
+    originals = np.full(problem.d, -1, dtype=np.int64)
     for j, column in enumerate(problem.AT):
         used = np.flatnonzero(column)
         if used.size:
             # Zeros have a sign too, which an addition takes from them.
             same = column * np.sign(column[used[0]]) + 0.0
-            found[j] = first.setdefault(same.tobytes(), j)
-    return found
+            originals[j] = first.setdefault(same.tobytes(), j)
+    return originals
 
 
 def walk_result(walk: Walk, row: int) -> EnumerationResult:
     """What one walk brought."""
     count, support = int(walk.open_count[row]), walk.support[row]
-    found = np.isfinite(walk.value[row])
+    has_model = np.isfinite(walk.value[row])
     return EnumerationResult(
         finished=count == 0,
         nodes=int(walk.nodes[row]),
         work=float(walk.work[row]),
         min_pruned_bound=float(walk.min_pruned_bound[row]),
-        support=tuple(sorted(int(j) for j in support[support >= 0])) if found else None,
+        support=tuple(sorted(int(j) for j in support[support >= 0])) if has_model else None,
         open_states=walk.open_states[row, :count].copy(),
         open_bounds=walk.open_bounds[row, :count].copy(),
         moves=walk.moves[row, : walk.move_count[row]].copy(),

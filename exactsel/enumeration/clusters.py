@@ -192,8 +192,8 @@ class ClusterBound:
         Or fewer, where removed columns would not be with those that make up for them.
         """
         of = np.arange(self._problem.d)
-        for kept, gone in self._merges[: max(self._problem.d - clusters, self._joined[1])]:
-            of[of == gone] = kept
+        for survivor, gone in self._merges[: max(self._problem.d - clusters, self._joined[1])]:
+            of[of == gone] = survivor
         return np.unique(of, return_inverse=True)[1].reshape(-1)
 
     def _coarsest(self, threshold: float) -> int:
@@ -285,8 +285,8 @@ def greedy_gain(matrix: FloatArray, b: FloatArray, labels: IntArray, k: int) -> 
             break
         columns = members.pop(chosen)
         factor = np.linalg.solve(matrix[np.ix_(columns, columns)], np.column_stack([matrix[columns], b[columns]]))
-        across = matrix[:, columns]
-        matrix, b = matrix - across @ factor[:, :-1], b - across @ factor[:, -1]
+        block = matrix[:, columns]
+        matrix, b = matrix - block @ factor[:, :-1], b - block @ factor[:, -1]
         gain += 0.5 * max(0.0, best)
     return gain
 

@@ -88,10 +88,10 @@ def graph_above(weak: WeakColumns, tau: float) -> Graph:
     """Columns touch where the size of their cosine is no less than ``tau``."""
     rows, places = np.nonzero(weak.sizes >= np.float64(tau))  # as doubles, like those that count neighbours
     neighbours = weak.others[rows, places]
-    kept = neighbours >= 0
+    edges = neighbours >= 0
     starts = np.zeros(len(weak.weak) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows[kept], minlength=len(weak.weak)), out=starts[1:])
-    return Graph(tau, starts, np.ascontiguousarray(neighbours[kept]))
+    np.cumsum(np.bincount(rows[edges], minlength=len(weak.weak)), out=starts[1:])
+    return Graph(tau, starts, np.ascontiguousarray(neighbours[edges]))
 
 
 def numbers_of(counts: IntArray) -> float:

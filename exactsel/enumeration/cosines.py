@@ -43,14 +43,14 @@ class LeftColumns:
         self._products, self.columns = products, columns
         self._X, self._inverse = eliminated, inverse
         self._scale = products.inverse[columns] * inverse
-        left = (eliminated * inverse).T
+        coordinates = (eliminated * inverse).T
         if products.table is None:
             self._right = np.empty((len(columns), products.terms + len(eliminated)), dtype=np.float32)
             for part in np.array_split(np.arange(len(columns)), -(-len(columns) // BLOCK) or 1):
                 self._right[part, : products.terms] = products.AT[columns[part]] * self._scale[part, None]
-            self._right[:, products.terms :] = left
+            self._right[:, products.terms :] = coordinates
         else:
-            self._right = np.asarray(left, dtype=np.float32)
+            self._right = np.asarray(coordinates, dtype=np.float32)
         terms = products.terms + len(eliminated) + 16
         self.error: FloatArray = 2.2 * terms * SINGLE_UNIT * inverse * np.max(inverse, initial=0.0)
         """(count,) how far each one's cosines in single precision may be off."""
@@ -59,11 +59,11 @@ class LeftColumns:
         """Cosines of some with others, in single precision; anything for a column with itself."""
         left, terms, table = self._right[rows].copy(), self._products.terms, self._products.table
         np.negative(left[:, terms:], out=left[:, terms:])
-        found: Single = left @ self._right[columns].T
+        cosines: Single = left @ self._right[columns].T
         if table is not None:
             part = table[np.ix_(self.columns[rows], self.columns[columns])]
-            found += (part * self._scale[rows, None] * self._scale[columns]).astype(np.float32)
-        return found
+            cosines += (part * self._scale[rows, None] * self._scale[columns]).astype(np.float32)
+        return cosines
 
     def of_pairs(self, left: IntArray, right: IntArray) -> FloatArray:
         """Cosines of pairs of different ones, in double precision."""
@@ -72,14 +72,14 @@ class LeftColumns:
         return products * self._inverse[left] * self._inverse[right]
 
     def largest(
-        self, kept: int, stop: BoolArray, threads: int, table: Single | None
+        self, width: int, stop: BoolArray, threads: int, table: Single | None
     ) -> tuple[Single, NDArray[np.int32]]:
         """So many of the largest |cosines| of each, ascending, with their columns; only some of them after a stop.
 
         A list of all is filled up by zeros, with -1. All cosines are written to the table, if there is one.
         """
         count = len(self.columns)
-        sizes, others = np.zeros((count, kept), dtype=np.float32), np.full((count, kept), -1, dtype=np.int32)
+        sizes, others = np.zeros((count, width), dtype=np.float32), np.full((count, width), -1, dtype=np.int32)
         blocks = [slice(first, min(first + BLOCK, count)) for first in range(0, count, BLOCK)]
 
         def look(pair: tuple[int, int]) -> None:

@@ -30,14 +30,14 @@ class FasterEnumeration(CombinedEnumeration):
     curvature = None
     """There is none where columns are dependent."""
 
-    def __init__(self, one: ClosedFormEnumeration, other: DependentEnumeration) -> None:
-        self._both = one, other
-        self._k = one.k
+    def __init__(self, closed_form: ClosedFormEnumeration, other: DependentEnumeration) -> None:
+        self._both = closed_form, other
+        self._k = closed_form.k
         self.valid_for = other.valid_for
 
     def explore_one(self, state: StateArray, limits: SubtreeLimits) -> EnumerationResult | None:
         """What the first walk that ends brings; else the one that leaves least open, with the work of all."""
-        spent, found = 0.0, list[EnumerationResult]()
+        spent, results = 0.0, list[EnumerationResult]()
         for share in SHARES:
             for enumeration in self._both:
                 part = limits._replace(budget=max(1, int(share * limits.budget)), work=share * limits.work)
@@ -47,8 +47,8 @@ class FasterEnumeration(CombinedEnumeration):
                 spent += result.work
                 if result.finished:
                     return replace(result, work=spent)
-                found.append(result)
-        return replace(min(found, key=self._left), work=spent) if found else None
+                results.append(result)
+        return replace(min(results, key=self._left), work=spent) if results else None
 
     def _left(self, walk: EnumerationResult) -> int:
         """The supports in the regions a walk left open."""

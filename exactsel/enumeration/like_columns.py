@@ -163,20 +163,20 @@ class LikeColumns:
         nothing, limit = np.zeros(0, dtype=np.int32), MOST_NUMBERS
         if not graph.neighbours.size:
             return {}
-        listed = connected_sets(graph.starts, graph.neighbours, most, limit, counts, first, nothing, weak.stop)
-        if not listed or numbers_of(counts) > MOST_NUMBERS:
+        complete = connected_sets(graph.starts, graph.neighbours, most, limit, counts, first, nothing, weak.stop)
+        if not complete or numbers_of(counts) > MOST_NUMBERS:
             return None
         first[1:] = np.cumsum(counts * np.arange(most + 1))
         members, again = np.zeros(first[-1], dtype=np.int32), np.zeros_like(counts)
         if not connected_sets(graph.starts, graph.neighbours, most, limit, again, first, members, weak.stop):
             return None
-        found = {m: members[first[m] : first[m + 1]].reshape(-1, m) for m in range(2, most + 1) if counts[m]}
-        if not found:
+        sets = {m: members[first[m] : first[m + 1]].reshape(-1, m) for m in range(2, most + 1) if counts[m]}
+        if not sets:
             return {}
-        pairs = np.unique(np.concatenate([_pairs_of(each, len(weak.weak)) for each in found.values()]))
+        pairs = np.unique(np.concatenate([_pairs_of(each, len(weak.weak)) for each in sets.values()]))
         parts = np.array_split(pairs, -(-len(pairs) // PAIRS))
         cosines = np.concatenate([weak.columns.of_pairs(*np.divmod(part, len(weak.weak))) for part in parts])
-        return {m: self._factorised(each, pairs, cosines) for m, each in found.items()}
+        return {m: self._factorised(each, pairs, cosines) for m, each in sets.items()}
 
     def _factorised(self, members: NDArray[np.int32], pairs: IntArray, cosines: FloatArray) -> Sets:
         """Sets of one size with their factors, and likeness as far as squares determine it."""
@@ -270,18 +270,18 @@ class LikeColumns:
         )
 
     def _worst(self, gains: dict[int, FloatArray], below: Below, count: int) -> Worst:
-        worst, known = Worst(-1.0, (), {}), dict[tuple[int, float], tuple[float, int]]()
+        worst, memo = Worst(-1.0, (), {}), dict[tuple[int, float], tuple[float, int]]()
         for way in self._ways(count):
             total, rows = 0.0, {}
             for m in sorted({*way} - {1}):
                 factor = self._factor(way, m, count)
-                if (m, factor) not in known:
+                if (m, factor) not in memo:
                     of_sets = self._sets[m].likeness[:, count - m]
                     self.work += ROOT * len(of_sets)
-                    known[m, factor] = (math.inf, int(np.argmax(gains[m]))) if factor == math.inf else largest_gain(
+                    memo[m, factor] = (math.inf, int(np.argmax(gains[m]))) if factor == math.inf else largest_gain(
                         gains[m], np.ascontiguousarray(of_sets), factor
                     )  # fmt: skip
-                value, rows[m] = known[m, factor]
+                value, rows[m] = memo[m, factor]
                 total += value * way.count(m)
             total += self._of_ones(below, way, count) if 1 in way else 0.0
             if total > worst.gain:
@@ -325,12 +325,12 @@ class LikeColumns:
             columns = np.unique(sets.members[chosen].astype(np.int64))
             rows[columns], table = np.arange(len(columns)), weak.columns.block(columns)
         most = sets.likeness.shape[1] - 1
-        found = np.empty((len(chosen), most))
-        sum_likeness(table, rows, chosen, sets.members, sets.roots, graph.starts, graph.neighbours, found)
+        sums = np.empty((len(chosen), most))
+        sum_likeness(table, rows, chosen, sets.members, sets.roots, graph.starts, graph.neighbours, sums)
         error = np.max(weak.columns.error) + (m + 2) * SINGLE_UNIT * math.sqrt(m)
         off = np.sqrt(m * sets.spread[chosen]) * error
         counts = np.arange(1, most + 1)
-        better = (np.sqrt(found) * (1.0 + 4 * (most + m) * SINGLE_UNIT) + np.sqrt(counts) * off[:, None]) ** 2
+        better = (np.sqrt(sums) * (1.0 + 4 * (most + m) * SINGLE_UNIT) + np.sqrt(counts) * off[:, None]) ** 2
         sets.likeness[chosen, 1:] = np.minimum(sets.likeness[chosen, 1:], better * (1.0 + ALLOWANCE))
         sets.looked[chosen] = True
         self._looks += len(chosen) * float(len(weak.weak)) * m * m / 2.0
@@ -355,9 +355,9 @@ def factors(sizes: Sequence[int], spread: Sequence[float]) -> FloatArray:
 
 
 def _pairs_of(sets: NDArray[np.int32], columns: int) -> IntArray:
-    found = []
+    pairs = []
     for a in range(sets.shape[1]):
         for b in range(a):
             left, right = np.minimum(sets[:, a], sets[:, b]), np.maximum(sets[:, a], sets[:, b])
-            found.append(left.astype(np.int64) * columns + right)
-    return np.unique(np.concatenate(found))
+            pairs.append(left.astype(np.int64) * columns + right)
+    return np.unique(np.concatenate(pairs))

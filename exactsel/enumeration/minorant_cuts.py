@@ -104,11 +104,11 @@ def shortened(
     models = np.ascontiguousarray(cuts.models[:, : sets.shape[1]])
     if options.stop[0]:
         return None
-    left = Shortened(cuts.sets, models, cuts.upper, cuts.best, cuts.bound)
+    shortlist = Shortened(cuts.sets, models, cuts.upper, cuts.best, cuts.bound)
     if not cuts.met:
-        return left
+        return shortlist
     met = np.array(cuts.met, dtype=np.int64)
-    return left._replace(sets=np.vstack([left.sets, met]), models=np.vstack([models, np.zeros(met.shape)]))
+    return shortlist._replace(sets=np.vstack([shortlist.sets, met]), models=np.vstack([models, np.zeros(met.shape)]))
 
 
 def _cut(
@@ -184,20 +184,20 @@ class _Cuts:
                 below.quadratic, below.scale, below.threshold, upper, self.sets, self.problem.d, self._options.stop,
                 self._bounds, self.models,
             )  # fmt: skip
-        kept = ~(self._bounds >= self.upper)
-        if row >= 0 and kept[row]:
-            kept[row] = False
+        survivors = ~(self._bounds >= self.upper)
+        if row >= 0 and survivors[row]:
+            survivors[row] = False
             fit, bound = fit_to_the_end(self.problem, self.sets[row][self.sets[row] >= 0])
             self.bound = min(self.bound, bound)
             if self._every and not bound >= self.upper:
                 self.met.append(self.sets[row])
             elif not self._every and fit.value < self.upper:
                 self.best, self.upper = fit, fit.value
-                kept &= ~(self._bounds >= self.upper)
-        self._keep(kept)
+                survivors &= ~(self._bounds >= self.upper)
+        self._keep(survivors)
 
-    def _keep(self, kept: BoolArray) -> None:
-        self.sets, self.models, self._bounds = self.sets[kept], self.models[kept], self._bounds[kept]
+    def _keep(self, mask: BoolArray) -> None:
+        self.sets, self.models, self._bounds = self.sets[mask], self.models[mask], self._bounds[mask]
 
     def mean(self) -> FloatArray:
         """(d,) The mean of the models on which the sets' bounds are attained."""

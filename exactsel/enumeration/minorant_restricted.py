@@ -51,9 +51,9 @@ class RestrictedSets:
             return None
         allowed = np.flatnonzero(state != OUT)
         fit = proposed(self.problem, allowed.tolist())
-        known = upper if fit is None else min(upper, fit.value)
-        bound, proof = self._bound(state, allowed, known)
-        if proof is None or not bound >= known - NEARLY * abs(known):
+        best_value = upper if fit is None else min(upper, fit.value)
+        bound, proof = self._bound(state, allowed, best_value)
+        if proof is None or not bound >= best_value - NEARLY * abs(best_value):
             return None
         return bound, proof, fit if fit is not None and fit.value < upper else None
 
@@ -65,13 +65,13 @@ class RestrictedSets:
         state[others] = OUT
         return state if self.problem.units.constraint is None else self.problem.units.implied(state, self.problem.k)
 
-    def _bound(self, state: StateArray, allowed: IntArray, known: float) -> tuple[float, ModelPoint | None]:
+    def _bound(self, state: StateArray, allowed: IntArray, upper: float) -> tuple[float, ModelPoint | None]:
         """Of a region that is one convex problem."""
         if is_regression(self.problem, FREE_COEFFICIENTS):
             fit, bound = fit_to_the_end(self.problem, allowed)
             return bound, ModelPoint.from_dense(fit.coef)
-        made = self.bound.tighten(state[None], [None], known, known)
-        proof = made.proofs[0]
-        if made.valid_for or made.answers.status[0] == UNFINISHED or type(proof) is not ModelPoint:
+        relaxation = self.bound.tighten(state[None], [None], upper, upper)
+        proof = relaxation.proofs[0]
+        if relaxation.valid_for or relaxation.answers.status[0] == UNFINISHED or type(proof) is not ModelPoint:
             return -math.inf, None
-        return float(made.answers.bound[0]), proof
+        return float(relaxation.answers.bound[0]), proof

@@ -165,8 +165,8 @@ class MinorTest:
         Stopped
         """
         counting = self.count_region if self.slots(state) < MOST_PLACES else partial(one_by_one, self, WORK)
-        found = counting(state, upper, tolerance)
-        return None if found is None else walk_result(state, found, self.work(state))
+        outcome = counting(state, upper, tolerance)
+        return None if outcome is None else walk_result(state, outcome, self.work(state))
 
     def count_region(
         self, state: StateArray, upper: float, tolerance: Callable[[float], float]
@@ -179,11 +179,11 @@ class MinorTest:
             if region is None:
                 return None
             try:
-                left, rest = self._count(region, upper)
+                open_sets, rest = self._count(region, upper)
             except Better as better:
                 best, upper = better.support, better.value
                 continue
-            return OpenAfterMinors(with_equal(left, region.equal), rest, threshold, upper, best)
+            return OpenAfterMinors(with_equal(open_sets, region.equal), rest, threshold, upper, best)
 
     def _below(self, tolerance: float) -> float:
         """How far below an incumbent to count: nearer than demanded, as that costs nothing."""
@@ -224,10 +224,10 @@ class MinorTest:
         turned, fixed = self._order[1], np.flatnonzero(state == IN)
         counted, equal = self.candidates(state)
         if self._kept is not None and self._kept[:2] == (fixed.tobytes(), threshold):
-            kept = self._kept[2]
-            whole = counted.size in (kept.counted.size, counted.size // LANES * LANES)
-            if whole and np.array_equal(kept.counted[: counted.size], counted):
-                return CountedRegion(state, fixed, counted, equal, kept.matrix, threshold)
+            cached = self._kept[2]
+            whole = counted.size in (cached.counted.size, counted.size // LANES * LANES)
+            if whole and np.array_equal(cached.counted[: counted.size], counted):
+                return CountedRegion(state, fixed, counted, equal, cached.matrix, threshold)
         problem, self._kept = self._problem, None
         mu = margin(problem.n, problem.k, self._null, threshold)
         if not mu <= LARGEST_MARGIN or counted.size == 0:
@@ -260,9 +260,9 @@ class MinorTest:
         size = region.counted.size
         failing = [j for j in region.matrix.failing.tolist() if j < size]
         self._offer([[j] for j in failing], region, upper)
-        left: Left = region.opened(failing)
+        open_sets: Left = region.opened(failing)
         if self.slots(region.state) == 1:
-            return left, 0
+            return open_sets, 0
         included: Left = {}
         parts = self._parts_of(region)
         for piece, first in self._pieces(region, parts):
@@ -271,7 +271,7 @@ class MinorTest:
             else:
                 included[int(region.counted[piece.pivot])] = self._left_with(region, piece, upper)
         rest = parts[-1].first * (1 if self.slots(region.state) == ELIMINATED else LANES)
-        return region.joined(left, included), min(size, rest)
+        return region.joined(open_sets, included), min(size, rest)
 
     def _parts_of(self, region: CountedRegion) -> list[Part]:
         """What one call counts, from the end."""
@@ -342,12 +342,12 @@ class MinorTest:
         open_columns = {*failing}
         noted = [[*pivots, *(j for j in row if j >= 0)] for row in piece.rows.tolist() if open_columns.isdisjoint(row)]
         self._offer(noted, region, upper)
-        left: Left = {}
+        open_sets: Left = {}
         for i in range(min(size, first + LANES * len(piece.found)) - 1, first - 1, -1):
-            left[int(region.counted[i])] = None if piece.found[(i - first) // LANES] == OVERFLOW else {}
+            open_sets[int(region.counted[i])] = None if piece.found[(i - first) // LANES] == OVERFLOW else {}
         for positions in sorted([-j for j in row[len(pivots) :]] for row in noted):
-            leave(left, [int(region.counted[-j]) for j in positions])
-        return left
+            leave(open_sets, [int(region.counted[-j]) for j in positions])
+        return open_sets
 
     def _offer(self, noted: list[list[int]], region: CountedRegion, upper: float) -> None:
         """Fit what could not be cleared, and begin again (:class:`Better`) where there is a better model."""

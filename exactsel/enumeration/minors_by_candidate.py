@@ -42,19 +42,19 @@ def one_by_one(
     counted, equal = counter.candidates(state)
     if counted.size == 0:
         return None
-    left, best, threshold, done, rest = dict[int, "Left | None"](), None, math.inf, 0.0, counted.size
+    open_sets, best, threshold, done, rest = dict[int, "Left | None"](), None, math.inf, 0.0, counted.size
     child = state.copy()
     while rest > 0 and (rest == counted.size or done < most):
         rest -= 1
         column = int(counted[rest])
         child[column] = IN
         done += counter.work(child)
-        left[column], found = _included(counter, child, upper, tolerance)
-        for count in found:
+        open_sets[column], outcomes = _included(counter, child, upper, tolerance)
+        for count in outcomes:
             threshold = min(threshold, count.threshold)
             upper, best = count.upper, best if count.best is None else count.best
         child[[column, *equal.get(column, ())]] = OUT
-    return OpenAfterMinors(with_equal(left, equal), rest, min(threshold, upper), upper, best)
+    return OpenAfterMinors(with_equal(open_sets, equal), rest, min(threshold, upper), upper, best)
 
 
 def _included(
@@ -62,15 +62,15 @@ def _included(
 ) -> tuple[Left | None, list[OpenAfterMinors]]:
     """The rest of a region once all of it is counted (None: all), and the outcome of each call."""
     included: Left = {}
-    found: list[OpenAfterMinors] = []
+    outcomes: list[OpenAfterMinors] = []
     state = child.copy()
     while True:
         count = counter.count_region(state, upper, tolerance)
         if count is None:
-            return None, found
-        found.append(count)
+            return None, outcomes
+        outcomes.append(count)
         included |= count.left
         upper = count.upper
         if count.rest == 0:
-            return included, found
+            return included, outcomes
         state[list(count.left)] = OUT

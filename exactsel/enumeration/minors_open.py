@@ -17,14 +17,14 @@ Left: TypeAlias = "dict[int, Left | None]"
 values are what is left of the child with the column in, None where all of it is."""
 
 
-def leave(left: Left, columns: list[int]) -> None:
+def leave(open_sets: Left, columns: list[int]) -> None:
     """Enter models that were not cleared: all that have these columns."""
     for column in columns[:-1]:
-        below = left.setdefault(column, {})
+        below = open_sets.setdefault(column, {})
         if below is None:
             return
-        left = below
-    left[columns[-1]] = None
+        open_sets = below
+    open_sets[columns[-1]] = None
 
 
 class OpenAfterMinors(NamedTuple):
@@ -41,43 +41,43 @@ class OpenAfterMinors(NamedTuple):
     """Its support, if the count has found it."""
 
 
-def with_equal(left: Left, equal: dict[int, list[int]]) -> Left:
+def with_equal(open_sets: Left, equal: dict[int, list[int]]) -> Left:
     """The same, each column followed by those equal to it."""
     every: Left = {}
-    for column, below in left.items():
+    for column, below in open_sets.items():
         every[column] = below
         every |= {other: {} for other in equal.get(column, ())}
     return every
 
 
-def walk_result(state: StateArray, found: OpenAfterMinors, work: float) -> EnumerationResult:
+def walk_result(state: StateArray, outcome: OpenAfterMinors, work: float) -> EnumerationResult:
     """The decisions in preorder: each column in turn is branched on, first without it, then what is left with it."""
-    left, state, moves, opened = found.left, state.copy(), list[int](), list[StateArray]()
+    open_sets, state, moves, opened = outcome.left, state.copy(), list[int](), list[StateArray]()
 
     def leave_open() -> None:
         moves.append(LEFT_OPEN)
         opened.append(state.copy())
 
-    def write(left: Left, ends_open: bool) -> None:
-        for column in left:
+    def write(open_sets: Left, ends_open: bool) -> None:
+        for column in open_sets:
             moves.append(8 * column + BRANCHED)
             state[column] = OUT
         if ends_open:
             leave_open()
         else:
             moves.append(COUNTED)
-        for column in reversed(left):
+        for column in reversed(open_sets):
             state[column] = IN
-            below = left[column]
+            below = open_sets[column]
             if below is None:
                 leave_open()
             else:
                 write(below, False)
             state[column] = FREE
 
-    write(left, found.rest > 0)
+    write(open_sets, outcome.rest > 0)
     return EnumerationResult(
-        finished=not opened, nodes=len(left), work=work, min_pruned_bound=found.threshold, support=found.best,
+        finished=not opened, nodes=len(open_sets), work=work, min_pruned_bound=outcome.threshold, support=outcome.best,
         open_states=np.array(opened, dtype=np.int8).reshape(len(opened), state.size),
         open_bounds=np.zeros(len(opened)), moves=np.array(moves, dtype=np.int64),
     )  # fmt: skip

@@ -112,9 +112,9 @@ class Helpers(Protocol):
         ...
 
 
-def noted(found: IntArray) -> IntArray:
+def noted(counts: IntArray) -> IntArray:
     """(blocks,) how many suspects of each block are noted."""
-    return np.where(found == OVERFLOW, ROOM, found)
+    return np.where(counts == OVERFLOW, ROOM, counts)
 
 
 def count_part(matrix: LevelMatrix, slots: int, part: Part, options: BoundOptions) -> Iterator[Piece]:
@@ -125,8 +125,8 @@ def count_part(matrix: LevelMatrix, slots: int, part: Part, options: BoundOption
     Stopped
     """
     if part.pivots == (-1,):
-        found, rows = _blocks(matrix, matrix.columns, part.size, slots, part.first, part.last, options)
-        yield Piece(-1, True, _NONE, found, rows)
+        counts, rows = _blocks(matrix, matrix.columns, part.size, slots, part.first, part.last, options)
+        yield Piece(-1, True, _NONE, counts, rows)
         return
     for pivot in part.pivots:
         yield _piece(matrix, pivot, options)
@@ -138,8 +138,8 @@ def _piece(matrix: LevelMatrix, pivot: int, options: BoundOptions) -> Piece:
         included = matrix.eliminated(pivot) if pivot > 0 else None
     if included is None:
         return Piece(pivot, pivot == 0, _NONE, _NONE, _NO_ROWS)
-    found, rows = _blocks(matrix, included.columns, pivot, 3, 0, -(-pivot // LANES), options)
-    return Piece(pivot, True, included.failing, found, rows)
+    counts, rows = _blocks(matrix, included.columns, pivot, 3, 0, -(-pivot // LANES), options)
+    return Piece(pivot, True, included.failing, counts, rows)
 
 
 def _blocks(
@@ -147,18 +147,18 @@ def _blocks(
 ) -> tuple[IntArray, IntArray]:
     """Count the blocks from ``first`` up to the one before ``last``; how many suspects each has, and these."""
     undecided = np.empty((last - first, ROOM, 3), dtype=np.int64)
-    found = np.full(last - first, NOT_COUNTED, dtype=np.int64)
+    counts = np.full(last - first, NOT_COUNTED, dtype=np.int64)
     threads = min(options.threads, available_threads())
     with parallel_section(threads):
         count_blocks(
-            matrix.q, matrix.low, matrix.high, columns, size, slots, first, undecided, found, options.stop, threads,
+            matrix.q, matrix.low, matrix.high, columns, size, slots, first, undecided, counts, options.stop, threads,
             np.zeros(1, dtype=np.int64),
         )  # fmt: skip
-    if options.stop[0] or np.any(found == NOT_COUNTED):
+    if options.stop[0] or np.any(counts == NOT_COUNTED):
         raise Stopped
-    if not found.any():
-        return found, _NO_ROWS
-    return found, undecided[np.arange(ROOM) < noted(found)[:, None]]
+    if not counts.any():
+        return counts, _NO_ROWS
+    return counts, undecided[np.arange(ROOM) < noted(counts)[:, None]]
 
 
 _NONE = np.empty(0, dtype=np.int64)

@@ -196,7 +196,7 @@ def _new_counter() -> IntArray:
 
 def _kernel_search(outputs: NativeRecord, row: int, scale: FloatArray, curvature: FloatArray | None) -> NativeTree:
     """One row of what the kernel wrote down."""
-    support, steps, left = outputs.support[row], int(outputs.note_count[row]), int(outputs.open_count[row])
+    support, steps, open_count = outputs.support[row], int(outputs.note_count[row]), int(outputs.open_count[row])
     nodes = int(outputs.nodes[row])
     return NativeTree(
         nodes=nodes,
@@ -206,9 +206,9 @@ def _kernel_search(outputs: NativeRecord, row: int, scale: FloatArray, curvature
         support=tuple(sorted(support[support >= 0].tolist())) if np.isfinite(outputs.value[row]) else None,
         steps=outputs.notes[row, :steps],
         step_bounds=outputs.note_bounds[row, :steps],
-        open_states=outputs.open_states[row, :left],
-        open_bounds=outputs.open_bounds[row, :left],
-        open_labels=outputs.open_labels[row, :left],
+        open_states=outputs.open_states[row, :open_count],
+        open_bounds=outputs.open_bounds[row, :open_count],
+        open_labels=outputs.open_labels[row, :open_count],
         scaled_points=outputs.points[row, : outputs.point_count[row]],
         scale=scale,
         curvature=curvature,

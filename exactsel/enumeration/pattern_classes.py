@@ -66,14 +66,14 @@ def classes_of(problem: Problem, state: StateArray) -> Classes:
     )
     start = 2 * cell.astype(np.int64) + (problem.y > 0)
     keys = np.column_stack([np.packbits(bits, axis=0).T, np.ascontiguousarray(start).view(np.uint8).reshape(-1, 8)])
-    _, one, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    bits = np.ascontiguousarray(bits[:, one])
+    _, index, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    bits = np.ascontiguousarray(bits[:, index])
     columns = np.nonzero(bits.T)[1]
     first = np.append(0, np.cumsum(np.count_nonzero(bits, axis=0)))
-    sums = np.bincount(which.reshape(-1), weights=weights, minlength=one.size).astype(np.int64)
+    sums = np.bincount(which.reshape(-1), weights=weights, minlength=index.size).astype(np.int64)
     x = np.arange(int(weights.sum()) + 1, dtype=np.float64)
     table = x * np.log(np.maximum(x, 1.0))
-    data = CellData(bits.view(np.uint8), first, columns.astype(np.int64), start[one], sums, table)
+    data = CellData(bits.view(np.uint8), first, columns.astype(np.int64), start[index], sums, table)
     return Classes(tuple(members), tuple(constant), tuple(fixed.tolist()), data, int(cell.max()) + 1)
 
 
@@ -88,26 +88,26 @@ def level_of(classes: Classes, upper: float, size: int) -> float:
 
 
 def supports_of(
-    classes: Classes, left: IntArray, slots: int, upper: float, most: int, stop: BoolArray
+    classes: Classes, sets: IntArray, slots: int, upper: float, most: int, stop: BoolArray
 ) -> IntArray | None:  # fmt: skip
-    """All sets of so many free columns, with those in, that belong to some classes of ``left`` (rows) or fewer.
+    """All sets of so many free columns, with those in, that belong to some classes of ``sets`` (rows) or fewer.
 
     None where there are more than ``most``, or after a stop.
     """
     supports, looked = set[tuple[int, ...]](), 0
     while True:
-        for row in left.tolist():
+        for row in sets.tolist():
             if _ways(classes, row, slots) + len(supports) > most:
                 return None
             supports.update(filled(classes, row, slots))
-        looked += left.size
-        if left.shape[1] == 0 or len(left) == 0 or looked > SMALL_SETS or not _room_for_fewer(classes):
+        looked += sets.size
+        if sets.shape[1] == 0 or len(sets) == 0 or looked > SMALL_SETS or not _room_for_fewer(classes):
             break
-        smaller = sorted({row for one in left.tolist() for row in combinations(one, len(one) - 1)})
+        smaller = sorted({row for parent in sets.tolist() for row in combinations(parent, len(parent) - 1)})
         within = sets_within(classes, np.array(smaller, dtype=np.int64).reshape(len(smaller), -1), upper, stop)
         if within is None:
             return None
-        left = within
+        sets = within
     if looked > SMALL_SETS:
         return None
     chosen = np.array(sorted(supports), dtype=np.int64).reshape(-1, slots)
@@ -125,7 +125,7 @@ def sets_within(classes: Classes, sets: IntArray, upper: float, stop: BoolArray)
 
 def _room_for_fewer(classes: Classes) -> bool:
     """Whether columns can be added to a set without another class."""
-    return bool(classes.constant) or any(len(one) > 1 for one in classes.members)
+    return bool(classes.constant) or any(len(columns) > 1 for columns in classes.members)
 
 
 def _ways(classes: Classes, row: list[int], slots: int) -> int:

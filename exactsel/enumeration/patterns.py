@@ -122,15 +122,15 @@ class PatternEnumerator:
         spent = entries * iterations * (1.0 + (self._problem.d / 2 if boxed else 0.0))
         if spent <= LOOK * entries or spent < counted.after or not spent >= WAIT * self.work:
             return None, counted
-        listed = by_cells(self._problem, self._classes, upper, spent, self._options, self._restricted)
+        listing = by_cells(self._problem, self._classes, upper, spent, self._options, self._restricted)
         if self.stopped:
             return None, counted
-        if listed is None or not math.isfinite(listed.bound):
-            return listed, WholeProblemAttempt(AGAIN * spent)
-        known = upper if listed.fit is None else listed.fit.value
-        if listed.bound < known - SHORT * abs(known):  # fits that rounding leaves little to say of: bounds say more
-            return (None if listed.fit is None else replace(listed, bound=-math.inf)), WholeProblemAttempt(math.inf)
-        return listed, WholeProblemAttempt(AGAIN * spent, listed.bound)
+        if listing is None or not math.isfinite(listing.bound):
+            return listing, WholeProblemAttempt(AGAIN * spent)
+        value = upper if listing.fit is None else listing.fit.value
+        if listing.bound < value - SHORT * abs(value):  # fits that rounding leaves little to say of: bounds say more
+            return (None if listing.fit is None else replace(listing, bound=-math.inf)), WholeProblemAttempt(math.inf)
+        return listing, WholeProblemAttempt(AGAIN * spent, listing.bound)
 
     @cached_property
     def work(self) -> float:
@@ -202,8 +202,8 @@ def by_cells(
     size = min(slots, len(classes.members))
     while True:
         try:
-            left = sets_left(classes, size, slots, upper, most, options)
-            supports = None if left is None else supports_of(classes, left, slots, upper, most, options.stop)
+            sets = sets_left(classes, size, slots, upper, most, options)
+            supports = None if sets is None else supports_of(classes, sets, slots, upper, most, options.stop)
             break
         except _TooMany as many:
             if restricted is not None:
@@ -226,10 +226,10 @@ def _improved(
     """A model better than U from some sets of classes (rows), columns exchanged as long as that helps; or None."""
     slots = problem.k - len(classes.fixed)
     chosen = [next(filled(classes, row, slots), None) for row in sets.tolist()]
-    supports = [one for one in chosen if one is not None]
+    supports = [support for support in chosen if support is not None]
     value, best = math.inf, tuple[int, ...]()
     while supports and not options.stop[0]:
-        table = np.array([[*classes.fixed, *one] for one in supports])
+        table = np.array([[*classes.fixed, *support] for support in supports])
         values = np.full(len(table), np.inf)
         share = 1 + int(AT_ONCE / (FIT_ROWS * problem.n))
         for begin in range(0, len(table), share):
@@ -265,32 +265,32 @@ def sets_left(
     quick = max(1, int(AT_ONCE * parents / count_work(classes, size)))
     share, members = (
         min(quick, -(-parents // (CHUNKS * CALLS)) * CHUNKS),
-        np.array([len(one) for one in classes.members]),
+        np.array([len(group) for group in classes.members]),
     )
-    left, sums, supports, counted = np.empty((0, size), dtype=np.int64), np.empty(0), 0, 0
+    survivors, sums, supports, counted = np.empty((0, size), dtype=np.int64), np.empty(0), 0, 0
     for begin in range(0, parents, share):
-        asked = order[begin : begin + share]
-        numbers = np.full((CHUNKS, -(-asked.size // CHUNKS)), -1, dtype=np.int64)
-        numbers.T.flat[: asked.size] = asked
-        found, their_sums = np.empty((CHUNKS, ROOM, size), dtype=np.int64), np.empty((CHUNKS, ROOM))
+        batch = order[begin : begin + share]
+        numbers = np.full((CHUNKS, -(-batch.size // CHUNKS)), -1, dtype=np.int64)
+        numbers.T.flat[: batch.size] = batch
+        rows, their_sums = np.empty((CHUNKS, ROOM, size), dtype=np.int64), np.empty((CHUNKS, ROOM))
         counts, levels = np.zeros(CHUNKS, dtype=np.int64), np.full(CHUNKS, threshold)
         with parallel_section(options.threads):
             count_sets(
-                *classes.data, classes.cells, size, ways, numbers, threshold, options.stop, found, their_sums, counts,
+                *classes.data, classes.cells, size, ways, numbers, threshold, options.stop, rows, their_sums, counts,
                 levels, np.zeros(CHUNKS),
             )  # fmt: skip
         if options.stop[0]:
             return None
         there = np.arange(ROOM) < counts[:, None]
-        new = found[there]
-        left, sums = np.concatenate([left, new]), np.concatenate([sums, their_sums[there]])
-        counted += asked.size
+        new = rows[there]
+        survivors, sums = np.concatenate([survivors, new]), np.concatenate([sums, their_sums[there]])
+        counted += batch.size
         supports += int(np.prod(members[new], axis=1).sum()) if size == slots else len(new)
         # Sets were dropped where the level came down; or half of them stayed, should that many be just at the level.
         left_out = np.any(levels < threshold) or np.any(2 * counts >= ROOM)
         if left_out or supports > most * min(1.0, 0.05 + 4.0 * counted / parents):
-            raise _TooMany(left[np.argsort(sums, kind="stable")[:MOST_PROMISING]])
-    return left
+            raise _TooMany(survivors[np.argsort(sums, kind="stable")[:MOST_PROMISING]])
+    return survivors
 
 
 def _of_two_values(column: FloatArray) -> bool:

@@ -172,16 +172,16 @@ class PenalisedTree:
         x = np.zeros(self.problem.d)
         x[node.used] = node.coef
         compact = x[columns]
-        bound_in, bound_out, kept = np.empty(columns.size), np.empty(columns.size), np.empty(2 * columns.size + 1)
+        bound_in, bound_out, dual = np.empty(columns.size), np.empty(columns.size), np.empty(2 * columns.size + 1)
         bound, work = relax_penalised(
-            self.data, columns, fixed, slots, self.cutoff(), compact, self.stop, bound_in, bound_out, kept
+            self.data, columns, fixed, slots, self.cutoff(), compact, self.stop, bound_in, bound_out, dual
         )
         self.nodes, self.work = self.nodes + 1, self.work + work
-        proof = self.point(columns, kept[columns.size : -1]) if self.record is not None or self.nodes == 1 else None
+        proof = self.point(columns, dual[columns.size : -1]) if self.record is not None or self.nodes == 1 else None
         self._note_bound(node, bound, proof)
         bound = max(bound, node.bound)
         if self.nodes == 1 and proof is not None:
-            self.root_floors, self.root_proof = self._floors(kept, fixed), proof
+            self.root_floors, self.root_proof = self._floors(dual, fixed), proof
         shares = shares_of(self.data, columns, compact)
         shares[:fixed] = 1.0
         self._round(columns, shares, fixed, slots)
@@ -269,9 +269,9 @@ class PenalisedTree:
                 self._met.add(support)
                 self.meet(support)
 
-    def _floors(self, kept: FloatArray, fixed: int) -> FloatArray:
+    def _floors(self, dual: FloatArray, fixed: int) -> FloatArray:
         """Formula (2) for every size at one dual vector: base and q of it."""
-        q, base = kept[: (kept.size - 1) // 2], float(kept[-1])
+        q, base = dual[: (dual.size - 1) // 2], float(dual[-1])
         free = np.sort(q[fixed:])[::-1]
         sums = np.concatenate([[0.0], np.cumsum(free)]) + q[:fixed].sum()
         sizes = np.minimum(np.maximum(np.arange(self.problem.k + 1) - fixed, 0), free.size)

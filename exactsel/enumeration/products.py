@@ -15,29 +15,29 @@ class Products:
     """Products of a problem's columns, which are made one long, the ridge included; of wide data no table is made."""
 
     def __init__(self, problem: Problem) -> None:
-        self.AT, lam, tall = problem.AT, problem.lam, problem.n >= problem.d
-        self.table = problem.gram.G if tall else None
+        self.AT, lam, is_tall = problem.AT, problem.lam, problem.n >= problem.d
+        self.table = problem.gram.G if is_tall else None
         """Of all pairs, unscaled and without the ridge, where it is no larger than the data."""
         squares = np.einsum("ij,ij->i", self.AT, self.AT) if self.table is None else np.diagonal(self.table)
         self.length = np.sqrt(squares + lam)
         self.inverse = np.where(self.length > 0.0, 1.0 / np.where(self.length > 0.0, self.length, 1.0), 0.0)
         self._ridge = lam * self.inverse**2
-        self.target = (problem.gram.b if tall else self.AT @ problem.y) * self.inverse
-        self.constant = problem.gram.constant if tall else 0.5 * float(problem.y @ problem.y)
-        self.roundings = problem.gram.roundings if tall else problem.n + 8
-        self.terms = 0 if tall else problem.n
+        self.target = (problem.gram.b if is_tall else self.AT @ problem.y) * self.inverse
+        self.constant = problem.gram.constant if is_tall else 0.5 * float(problem.y @ problem.y)
+        self.roundings = problem.gram.roundings if is_tall else problem.n + 8
+        self.terms = 0 if is_tall else problem.n
         """Products that are summed in single precision."""
 
     def among(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Those of a few columns with some others."""
-        found = self.AT[rows] @ self.AT.T if self.table is None else self.table[rows]
-        found = found[:, columns] * np.outer(self.inverse[rows], self.inverse[columns])
-        return np.asarray(found + np.where(rows[:, None] == columns, self._ridge[rows, None], 0.0))
+        products = self.AT[rows] @ self.AT.T if self.table is None else self.table[rows]
+        products = products[:, columns] * np.outer(self.inverse[rows], self.inverse[columns])
+        return np.asarray(products + np.where(rows[:, None] == columns, self._ridge[rows, None], 0.0))
 
     def of_pairs(self, left: IntArray, right: IntArray) -> FloatArray:
         """Those of pairs of different columns."""
-        found = self._formed(left, right) if self.table is None else self.table[left, right]
-        return np.asarray(found * self.inverse[left] * self.inverse[right])
+        products = self._formed(left, right) if self.table is None else self.table[left, right]
+        return np.asarray(products * self.inverse[left] * self.inverse[right])
 
     def _formed(self, left: IntArray, right: IntArray) -> FloatArray:
         """Each pair by itself, or all pairs of the columns where that is no more than a product of matrices likes."""

@@ -36,11 +36,11 @@ class RankReducedEnumeration(CombinedEnumeration):
         included, candidates = np.flatnonzero(state == IN), np.flatnonzero(state == FREE)
         reduced = self._spans.reduce(included, candidates, self.k)
         price = self._spans.price(self.k)
-        kept = np.concatenate([reduced.included, reduced.candidates])
+        columns = np.concatenate([reduced.included, reduced.candidates])
         if (
             reduced.included.size < included.size
             or price > 0.25 * limits.tolerance
-            or not self._spans.independent(kept)
+            or not self._spans.independent(columns)
         ):
             return self.of(self._bounded, state, limits)
         smaller = state.copy()

@@ -96,8 +96,8 @@ class SelectionEnumeration(SubtreeSolver):
         tolerance = tolerance or FINEST * self._residuals.total
 
         def walk(state: StateArray) -> EnumerationResult | None:
-            one = _Walk(self._problem, self._residuals, self._options, upper, tolerance, budget, work)
-            return one.result(state)
+            walker = _Walk(self._problem, self._residuals, self._options, upper, tolerance, budget, work)
+            return walker.result(state)
 
         threads = working_threads(self._options.threads)
         if threads > 1 and len(states) > 1:
@@ -140,8 +140,8 @@ class _Walk:
         if span.skipped > 0.0:
             return None
         rest = span.residual(residuals.columns)
-        left, angle = float(np.einsum("ij,ij->", rest, rest)), residuals.angle(span)
-        closed = self._walk(_Part(state, included, self._useful(state, included), rest, left, angle))
+        rss, angle = float(np.einsum("ij,ij->", rest, rest)), residuals.angle(span)
+        closed = self._walk(_Part(state, included, self._useful(state, included), rest, rss, angle))
         states = np.array([state for state, _ in closed.open], dtype=np.int8).reshape(-1, self.problem.d)
         bounds, moves = np.array([bound for _, bound in closed.open]), np.array(closed.moves, dtype=np.int64)
         finished = not closed.open
@@ -152,8 +152,8 @@ class _Walk:
     @property
     def needed(self) -> float:
         """The bound at which a region is closed: tolerances are relative, most often."""
-        known = 0.0 < self.best < self.upper < np.inf
-        return self.best - self.tolerance * (self.best / self.upper if known else 1.0)
+        improves = 0.0 < self.best < self.upper < np.inf
+        return self.best - self.tolerance * (self.best / self.upper if improves else 1.0)
 
     @property
     def _over(self) -> bool:
@@ -241,10 +241,10 @@ class _Walk:
         self.work += 4.0 * d * m
         unit = part.rest[column] / np.linalg.norm(part.rest[column])
         rest = part.rest - np.outer(part.rest @ unit, unit)
-        left = float(np.einsum("ij,ij->", rest, rest))
+        rss = float(np.einsum("ij,ij->", rest, rest))
         turned = part.angle + 1.01 * angle + residuals.unit
         useful = later[residuals.original[later] != residuals.original[column]]
-        return self._walk(_Part(state, np.append(part.included, column), useful, rest, left, turned))
+        return self._walk(_Part(state, np.append(part.included, column), useful, rest, rss, turned))
 
     def _pairs(self, part: _Part) -> _Closed:
         """A region with two places, by all pairs of its candidates."""
@@ -287,8 +287,8 @@ class _Walk:
             doubt = ROUNDED * (m + d + 8) * UNIT / apart + turned
             captured = (energies / squares)[:, None] + second
             low = part.left - residuals.margin(part.angle, part.left) - captured - doubt * part.left
-        known = (apart > MOST_DEPENDENT) & np.logical_and.outer(angles <= RELIABLE, angles <= RELIABLE)
-        low[~(known & np.isfinite(low))] = -np.inf
+        reliable = (apart > MOST_DEPENDENT) & np.logical_and.outer(angles <= RELIABLE, angles <= RELIABLE)
+        low[~(reliable & np.isfinite(low))] = -np.inf
         low[_lower_half(columns.size)] = np.inf
         return low, captured
 
@@ -305,10 +305,10 @@ class _Walk:
         """Whether one selection is known not to be better, once it has been adopted if it is."""
         chosen, residuals = np.array(columns, dtype=np.int64), self.residuals
         span = residuals.span(chosen)
-        left = float(np.sum(span.residual(residuals.columns) ** 2))
-        if left < self.best:
+        rss = float(np.sum(span.residual(residuals.columns) ** 2))
+        if rss < self.best:
             self._adopt(columns)
-        return span.skipped == 0.0 and self._closes(left - residuals.margin(residuals.angle(span), left))
+        return span.skipped == 0.0 and self._closes(rss - residuals.margin(residuals.angle(span), rss))
 
     def _adopt(self, columns: Sequence[int]) -> None:
         """Hold regions against a selection from now on, if it is better than all before."""

@@ -126,26 +126,26 @@ class StrongColumns:
     def _first(self, state: StateArray, support: Sequence[int]) -> list[int]:
         """The columns of a model, and their rivals."""
         products, free = self._products, state == FREE
-        own = np.array([j for j in support if state[j] != OUT and self._length[j] > 0.0], dtype=np.int64)
-        coef = self._problem.fit(own).coef[own] * self._length[own]
-        like = products.among(own, np.arange(len(state)))
+        active = np.array([j for j in support if state[j] != OUT and self._length[j] > 0.0], dtype=np.int64)
+        coef = self._problem.fit(active).coef[active] * self._length[active]
+        like = products.among(active, np.arange(len(state)))
         slopes = np.abs(products.target - coef @ like)
         np.abs(like, out=like)
         for values in (slopes[None], like):
-            values[:, own] = 0.0
+            values[:, active] = 0.0
             values[:, ~free | (self._length == 0.0)] = 0.0
         rivals = np.argsort(-slopes, kind="stable")[:RIVALS].tolist()
         alike = [j for row in like for j in np.argsort(-row, kind="stable")[:ALIKE].tolist() if row[j] > LIKE]
-        return [*own.tolist(), *rivals, *alike]
+        return [*active.tolist(), *rivals, *alike]
 
     def _independent(self, columns: Sequence[int]) -> IntArray:
         """Those that the ones before them leave something of, ascending."""
-        asked = np.array([j for j in dict.fromkeys(columns) if self._length[j] > 0.0], dtype=np.int64)
-        C, chosen = self._products.among(asked, asked) - LEAST * np.eye(len(asked)), list[int]()
-        for i in range(len(asked)):
+        candidates = np.array([j for j in dict.fromkeys(columns) if self._length[j] > 0.0], dtype=np.int64)
+        C, chosen = self._products.among(candidates, candidates) - LEAST * np.eye(len(candidates)), list[int]()
+        for i in range(len(candidates)):
             if definite(C[np.ix_([*chosen, i], [*chosen, i])]):
                 chosen.append(i)
-        return np.sort(asked[chosen])
+        return np.sort(candidates[chosen])
 
 
 class _Tree:

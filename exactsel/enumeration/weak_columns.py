@@ -95,10 +95,10 @@ class WeakColumns:
         self._taken = max(ROOM, 2.0 * self._room(NEAR * products.constant))
         factor = np.linalg.cholesky(self._inner - self._taken * np.eye(len(strong)))
         X = dense.solve_triangular(factor, self._outer, lower=True, check_finite=False)
-        left = 1.0 - self._taken - np.einsum("ij,ij->j", X, X)
-        self.known: BoolArray = left > LEAST_LEFT
+        remainder = 1.0 - self._taken - np.einsum("ij,ij->j", X, X)
+        self.known: BoolArray = remainder > LEAST_LEFT
         """(columns of W,) whether elimination leaves enough of a column."""
-        self._inverse = np.where(self.known, 1.0 / np.sqrt(np.where(self.known, left, 1.0)), 0.0)
+        self._inverse = np.where(self.known, 1.0 / np.sqrt(np.where(self.known, remainder, 1.0)), 0.0)
         self.columns = LeftColumns(products, weak, X, self._inverse)
         self._known_below: dict[tuple[bytes, float], Below | None] = {}
         alike, some = self._first_look()
@@ -166,5 +166,5 @@ class WeakColumns:
 def _solved(factor: NDArray[np.floating[Any]], side: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Of R R' = factor and its transpose: R^-1 side, its solution, and the inverse."""
     z = dense.solve_triangular(factor, side, lower=True, check_finite=False)
-    x, inverse = (dense.cho_solve((factor, True), given, check_finite=False) for given in (side, np.eye(len(side))))
+    x, inverse = (dense.cho_solve((factor, True), rhs, check_finite=False) for rhs in (side, np.eye(len(side))))
     return z, x, inverse

@@ -240,10 +240,10 @@ class Phase:
     horizon_until: int = 0
     """... and the nodes at which it is looked for again."""
 
-    def horizon_at(self, nodes: int, found: Callable[[], float]) -> float:
-        """The horizon after so many nodes: the one in use, or the one ``found``, which takes time."""
+    def horizon_at(self, nodes: int, new_horizon: Callable[[], float]) -> float:
+        """The horizon after so many nodes: the one in use, or a ``new_horizon``, which takes time."""
         if nodes >= self.horizon_until:
-            self.horizon, self.horizon_until = found(), nodes + int(nodes * HORIZON_AGE)
+            self.horizon, self.horizon_until = new_horizon(), nodes + int(nodes * HORIZON_AGE)
         return self.horizon
 
     def note(self, nodes: int, open_nodes: int) -> None:

@@ -81,27 +81,29 @@ def left_below(nodes: Sequence[Node], searches: Sequence[NativeTree], overtaken:
     rows["state"] = bits_of(np.concatenate([search.open_states for search in searches])[order])
     points, named = _points(searches, labels[:, 1:], owner)
     # What the kernel has not proved by a point of its own is proved by what the node came with.
-    given = [
+    node_objects = [
         [getattr(nodes[at], name) for at in owner[named[:, column] < 0].tolist()]
         for column, name in enumerate(("proof", "warm"))
     ]
-    numbering = Numbering(one for those in given for one in those)
+    numbering = Numbering(obj for those in node_objects for obj in those)
     objects, (_, numbers) = Objects.joined([Objects(points), numbering.objects])
-    for column, (name, those) in enumerate(zip(("proof", "warm"), given, strict=True)):
+    for column, (name, those) in enumerate(zip(("proof", "warm"), node_objects, strict=True)):
         without = named[:, column] < 0
         rows[name][~without] = named[~without, column]
         rows[name][without] = [NOTHING if at < 0 else numbers[at] for at in numbering.of(those)]
     table = NodeTable(rows, objects, nodes[0].state.size)
     closed = overtaken if isinstance(overtaken, np.ndarray) else rows["bound"] >= overtaken
-    made, ends = MadeObjects(objects), np.cumsum(sizes).tolist()
+    lazy_objects, ends = MadeObjects(objects), np.cumsum(sizes).tolist()
     firsts = [0, *ends[:-1]]
-    return [LeftBelow(table, first, end, closed[first:end], made) for first, end in zip(firsts, ends, strict=True)]
+    return [
+        LeftBelow(table, first, end, closed[first:end], lazy_objects) for first, end in zip(firsts, ends, strict=True)
+    ]
 
 
-def _points(searches: Sequence[NativeTree], asked: IntArray, owner: IntArray) -> tuple[Points, IntArray]:
-    """The points with the numbers ``asked`` below the node searched below, and the numbers they have here."""
+def _points(searches: Sequence[NativeTree], numbers: IntArray, owner: IntArray) -> tuple[Points, IntArray]:
+    """The points with these ``numbers`` below the node searched below, and the numbers they have here."""
     first = np.cumsum([0, *(len(search.scaled_points) for search in searches)])
-    named = np.where(asked >= 0, asked + first[owner][:, None], NOTHING)
+    named = np.where(numbers >= 0, numbers + first[owner][:, None], NOTHING)
     used, places = np.unique(named, return_inverse=True)
     absent = int(used.size > 0 and used[0] < 0)
     points = np.concatenate([search.scaled_points for search in searches])[used[absent:]] / searches[0].scale
@@ -109,5 +111,5 @@ def _points(searches: Sequence[NativeTree], asked: IntArray, owner: IntArray) ->
     sizes, curvature = np.bincount(rows, minlength=len(points)), searches[0].curvature
     of = np.full(len(points), -1 if curvature is None else 0, dtype=np.int8)
     curvatures = () if curvature is None else (curvature,)
-    kept = Points.held(points[rows, columns], sizes, columns.astype(np.int32), of, curvatures)
-    return kept, places.reshape(named.shape) - absent
+    packed_points = Points.held(points[rows, columns], sizes, columns.astype(np.int32), of, curvatures)
+    return packed_points, places.reshape(named.shape) - absent

@@ -33,9 +33,9 @@ class Objects:
         """Those of these numbers (ascending) alone."""
         if numbers.size == len(self):
             return self
-        own = numbers < len(self.points)
-        others = tuple(self.others[number] for number in (numbers[~own] - len(self.points)).tolist())
-        return Objects(self.points.only(numbers[own]), others)
+        is_point = numbers < len(self.points)
+        others = tuple(self.others[number] for number in (numbers[~is_point] - len(self.points)).tolist())
+        return Objects(self.points.only(numbers[is_point]), others)
 
     @classmethod
     def joined(cls, parts: Sequence[Objects]) -> tuple[Objects, list[IntArray]]:
@@ -47,11 +47,11 @@ class Objects:
         for part in parts:
             mine = [*range(at, at + len(part.points))]
             at += len(part.points)
-            for one in part.others:
-                key = _key(one)
+            for obj in part.others:
+                key = _key(obj)
                 if key not in places:
                     places[key] = total + len(others)
-                    others.append(one)
+                    others.append(obj)
                 mine.append(places[key])
             numbers.append(np.array(mine, dtype=np.int64))
         return cls(Points.joined([part.points for part in parts]), tuple(others)), numbers
@@ -59,13 +59,13 @@ class Objects:
     @staticmethod
     def can_be_joined(parts: Sequence[Objects]) -> bool:
         """Whether their points can be packed together."""
-        found = {id(curvature): curvature for part in parts for curvature in part.points.curvatures}
-        return len(different(found.values())) <= MOST_CURVATURES
+        curvatures = {id(curvature): curvature for part in parts for curvature in part.points.curvatures}
+        return len(different(curvatures.values())) <= MOST_CURVATURES
 
     def unpacked(self) -> Objects:
         """The same by the same numbers, no point being packed."""
-        made = (self.points.point(number) for number in range(len(self.points)))
-        return Objects(Points.of(()), (*made, *self.others))
+        points = (self.points.point(number) for number in range(len(self.points)))
+        return Objects(Points.of(()), (*points, *self.others))
 
     @property
     def nbytes(self) -> int:
@@ -76,12 +76,14 @@ class Objects:
 class Numbering:
     """Numbers for objects that are to be kept together."""
 
-    def __init__(self, objects: Iterable[Any], known: Sequence[Any] = ()) -> None:
-        self._known = {id(one): FIRST_KNOWN - at for at, one in reversed([*enumerate(known)]) if one is not None}
+    def __init__(self, objects: Iterable[Any], known_objects: Sequence[Any] = ()) -> None:
+        self._known = {
+            id(obj): FIRST_KNOWN - at for at, obj in reversed([*enumerate(known_objects)]) if obj is not None
+        }
         points, others = dict[Any, ModelPoint](), dict[Any, Any]()
-        for one in objects:
-            if one is not None and id(one) not in self._known:
-                (points if isinstance(one, ModelPoint) else others).setdefault(_key(one), one)
+        for obj in objects:
+            if obj is not None and id(obj) not in self._known:
+                (points if isinstance(obj, ModelPoint) else others).setdefault(_key(obj), obj)
         if not can_be_packed(tuple(points.values())):
             points, others = {}, {**points, **others}
         self._numbers = {key: number for number, key in enumerate((*points, *others))}
@@ -89,13 +91,13 @@ class Numbering:
 
     def of(self, objects: Iterable[Any]) -> list[int]:
         """The numbers of some objects."""
-        return [self._number(one) for one in objects]
+        return [self._number(obj) for obj in objects]
 
-    def _number(self, one: object) -> int:
-        if one is None:
+    def _number(self, obj: object) -> int:
+        if obj is None:
             return NOTHING
-        known = self._known.get(id(one))
-        return self._numbers[_key(one)] if known is None else known
+        number = self._known.get(id(obj))
+        return self._numbers[_key(obj)] if number is None else number
 
 
 class MadeObjects:
@@ -103,8 +105,8 @@ class MadeObjects:
 
     __slots__ = ("_known", "_made", "_objects")
 
-    def __init__(self, objects: Objects, known: Sequence[Any] = ()) -> None:
-        self._objects, self._known = objects, known
+    def __init__(self, objects: Objects, known_objects: Sequence[Any] = ()) -> None:
+        self._objects, self._known = objects, known_objects
         self._made: dict[int, ModelPoint] = {}
 
     def __len__(self) -> int:
@@ -127,6 +129,6 @@ class MadeObjects:
         self._made.pop(number, None)
 
 
-def _key(one: object) -> type | int:
+def _key(obj: object) -> type | int:
     """The key that distinguishes an object from others."""
-    return type(one) if holds_nothing(one) else id(one)
+    return type(obj) if holds_nothing(obj) else id(obj)

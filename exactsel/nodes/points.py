@@ -67,7 +67,9 @@ class Points:
         curvatures: list[FloatArray] = []
         of = []
         for part in parts:
-            places = np.array([place_among(one, curvatures) for one in part.curvatures] + [-1], dtype=np.int8)
+            places = np.array(
+                [place_among(curvature, curvatures) for curvature in part.curvatures] + [-1], dtype=np.int8
+            )
             of.append(places[part.curvature_of])
         values = np.concatenate([part.values for part in parts])
         columns = np.concatenate([part.all_columns() for part in parts])
@@ -123,9 +125,11 @@ def can_be_packed(points: Sequence[ModelPoint]) -> bool:
         point.index.dtype == np.int32 and point.value.dtype == np.float64 and point.index.shape == point.value.shape
         and point.index.ndim == 1 for point in points
     )  # fmt: skip
-    found = {id(point.curvature): point.curvature for point in points if isinstance(point, CurvedPoint)}
-    curvatures = different(found.values())
-    usual = usual and len(curvatures) <= MOST_CURVATURES and all(one.dtype == np.float64 for one in curvatures)
+    by_id = {id(point.curvature): point.curvature for point in points if isinstance(point, CurvedPoint)}
+    curvatures = different(by_id.values())
+    usual = (
+        usual and len(curvatures) <= MOST_CURVATURES and all(curvature.dtype == np.float64 for curvature in curvatures)
+    )
     if not (usual and points):
         return usual
     columns = np.concatenate([point.index for point in points])
@@ -140,16 +144,16 @@ def ascend(columns: NDArray[np.int32], sizes: IntArray) -> bool:
 
 def different(curvatures: Iterable[FloatArray]) -> list[FloatArray]:
     """Each of some curvatures once."""
-    known: list[FloatArray] = []
+    pool: list[FloatArray] = []
     for curvature in curvatures:
-        place_among(curvature, known)
-    return known
+        place_among(curvature, pool)
+    return pool
 
 
-def place_among(curvature: FloatArray, known: list[FloatArray]) -> int:
+def place_among(curvature: FloatArray, pool: list[FloatArray]) -> int:
     """Where a curvature is among those known, after it has been added if it is new."""
-    for place, one in enumerate(known):
-        if one is curvature or np.array_equal(one, curvature):
+    for place, other in enumerate(pool):
+        if other is curvature or np.array_equal(other, curvature):
             return place
-    known.append(curvature)
-    return len(known) - 1
+    pool.append(curvature)
+    return len(pool) - 1

@@ -26,15 +26,15 @@ def node_bytes(node: Node) -> int:
     return size if node.warm is node.proof else size + _entry_bytes(node.warm)
 
 
-def object_bytes(one: object) -> int:
+def object_bytes(obj: object) -> int:
     """Estimated memory of what proves a bound, or of what to start from."""
-    return OBJECT_OVERHEAD + _entry_bytes(one)
+    return OBJECT_OVERHEAD + _entry_bytes(obj)
 
 
-def _entry_bytes(one: object) -> int:
-    if isinstance(one, np.ndarray):
-        return one.nbytes
-    kind = KINDS.get(type(one))
+def _entry_bytes(obj: object) -> int:
+    if isinstance(obj, np.ndarray):
+        return obj.nbytes
+    kind = KINDS.get(type(obj))
     return (
-        0 if kind is None else sum(getattr(one, name).nbytes for name, field in kind.fields.items() if not field.shared)
+        0 if kind is None else sum(getattr(obj, name).nbytes for name, field in kind.fields.items() if not field.shared)
     )

@@ -74,11 +74,11 @@ def moves_of(result: SubtreeResult) -> tuple[Moves, list[int]]:
     states = np.array([child.state for child in result.children], dtype=np.int8)
     if result.expansion is not None or not len(states):
         raise InvariantError(f"nothing tells how the subtree of node {result.node.id} was closed.")
-    found = _Divisions(states)
-    found.divide(result.region.state.copy(), [*range(len(states))])
-    if found.broken:
+    divisions = _Divisions(states)
+    divisions.divide(result.region.state.copy(), [*range(len(states))])
+    if divisions.broken:
         raise InvariantError(f"what was left open below node {result.node.id} does not divide it.")
-    return Moves(np.array(found.moves, dtype=np.int64)), found.order
+    return Moves(np.array(divisions.moves, dtype=np.int64)), divisions.order
 
 
 class _Divisions:

@@ -56,10 +56,10 @@ class NodeTable:
 
     @classmethod
     def with_more(
-        cls, nodes: Sequence[Node], d: int, more: Sequence[Any], known: Sequence[Any]
+        cls, nodes: Sequence[Node], d: int, more: Sequence[Any], known_objects: Sequence[Any]
     ) -> tuple[NodeTable, list[int]]:
-        """The same with ``more`` objects, and the numbers of these; what is ``known`` anyhow is not kept."""
-        numbers = Numbering(chain((one for node in nodes for one in (node.proof, node.warm)), more), known)
+        """The same with ``more`` objects, and the numbers of these; those among ``known_objects`` are not kept."""
+        numbers = Numbering(chain((obj for node in nodes for obj in (node.proof, node.warm)), more), known_objects)
         rows = empty_rows(len(nodes), d)
         for name in ("bound", "estimate", "id", "parent", "depth", "tight"):
             rows[name] = [getattr(node, name) for node in nodes]

@@ -139,7 +139,7 @@ class Tolerance:
         return max(wanted, finest)
 
 
-def _less(kept: float, less: float) -> float:
-    """A tolerance of which ``kept`` is kept, when bounds are to lose so much and be within it."""
+def _less(target: float, less: float) -> float:
+    """A tolerance that leaves ``target`` once bounds have lost so much."""
     # What was asked for is a little more than what is kept, which is enough where it is large.
-    return kept - min(MOST_SPARED * kept, max(0.0, less - kept * (1.0 - KEPT)))
+    return target - min(MOST_SPARED * target, max(0.0, less - target * (1.0 - KEPT)))

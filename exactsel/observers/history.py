@@ -108,16 +108,16 @@ class History:
         Under ``bounds`` the calls made node by node, the regions closed there and the columns fixed; under the name of
         a closer of subtrees those it dealt with, the nodes it examined and the regions it left open.
         """
-        listed = self.closed["listed"]
+        listings = self.closed["listed"]
         bounds = {
             "calls": self.calls,
-            "closed": self.closed.total() - self.shown - listed,
+            "closed": self.closed.total() - self.shown - listings,
             "fixed": self.put_in + self.left_out,
         }
-        found = {"bounds": bounds} if any(bounds.values()) else {}
-        if listed:
-            found["listed"] = {"subtrees": listed, "nodes": 0, "left_open": 0}
-        return found | {
+        results = {"bounds": bounds} if any(bounds.values()) else {}
+        if listings:
+            results["listed"] = {"subtrees": listings, "nodes": 0, "left_open": 0}
+        return results | {
             name: {"subtrees": count, "nodes": self.subtree_nodes[name], "left_open": self.left_open[name]}
             for name, count in sorted(self.subtrees.items())
         }
@@ -143,9 +143,9 @@ class History:
             case SubtreeClosed(_, _, _, result):
                 self.subtrees[result.closer] += 1
                 self.subtree_nodes[result.closer] += result.nodes
-                left = count_open(result.children)
-                self.left_open[result.closer] += left
-                self.shown += len(result.children) - left
+                open_nodes = count_open(result.children)
+                self.left_open[result.closer] += open_nodes
+                self.shown += len(result.children) - open_nodes
             case _:
                 pass
 

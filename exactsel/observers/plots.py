@@ -30,8 +30,8 @@ def plot_bounds(history: History | None, axes: Axes | None = None) -> Figure:
         values = [_drawable(getattr(moment, name)) for moment in history.moments]
         label = {"upper": "best model found", "lower": "proven lower bound"}[name]
         axes.step(seconds, values, where="post", color=colour, label=label)
-    found = history.incumbents
-    axes.plot([i.seconds for i in found], [i.value for i in found], "o", color=UPPER, markersize=4)
+    incumbents = history.incumbents
+    axes.plot([i.seconds for i in incumbents], [i.value for i in incumbents], "o", color=UPPER, markersize=4)
     axes.set_xlabel("seconds")
     axes.set_ylabel("objective")
     axes.legend(frameon=False, loc="upper right")

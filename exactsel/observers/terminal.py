@@ -17,10 +17,10 @@ def terminal_width(stream: TextIO) -> int | None:
 
 def fitting(widths: Mapping[str, int], less_important: Sequence[str], width: int | None) -> list[str]:
     """The columns of a table that fit into ``width``; those of ``less_important`` are dropped in order."""
-    kept = list(widths)
+    columns = list(widths)
     for name in less_important:
-        if width is None or sum(widths[column] + 1 for column in kept) <= width:
+        if width is None or sum(widths[column] + 1 for column in columns) <= width:
             break
-        if name in kept:
-            kept.remove(name)
-    return kept
+        if name in columns:
+            columns.remove(name)
+    return columns

@@ -89,10 +89,10 @@ class Trace:
         """Write the first line."""
         described = problem.describe()
         self._names = described["feature_names"]
-        known = {key: writable(value) for key, value in settings.items()}
+        entries = {key: writable(value) for key, value in settings.items()}
         self._write(
             "run", None, None, schema=SCHEMA, version=__version__, problem=described,
-            objective=problem.objective_text, settings=known,
+            objective=problem.objective_text, settings=entries,
         )  # fmt: skip
 
     def __call__(self, event: Event, state: SearchState) -> None:

@@ -17,10 +17,10 @@ from exactsel.problem.units import Units
 from exactsel.types import FloatArray
 
 
-def checked_limits(given: ArrayLike, d: int, side: str) -> FloatArray:
+def checked_limits(values: ArrayLike, d: int, side: str) -> FloatArray:
     """Limits on one ``side`` of d coefficients, as doubles, read-only; :class:`InputError` where they are none."""
     try:
-        limits = np.array(given, dtype=np.float64) + 0.0  # 0 has no sign
+        limits = np.array(values, dtype=np.float64) + 0.0  # 0 has no sign
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"the {side} bounds are no numbers ({error}); give one for each column.") from None
     if limits.shape != (d,):
@@ -66,7 +66,7 @@ def named_limits(
     columns: Units, bounds: Sequence[tuple[Any, float | None, float | None]]
 ) -> dict[int, tuple[float, float]]:
     """The limits of each column that is named; :class:`InputError` for entries that are none."""
-    found: dict[int, tuple[float, float]] = {}
+    by_column: dict[int, tuple[float, float]] = {}
     if isinstance(bounds, Mapping):
         raise InputError(
             "the bounds are a mapping, but a list of triples was expected; write [(column, lower, upper), ...]."
@@ -82,7 +82,7 @@ def named_limits(
             raise InputError(
                 f"the bounds hold {entry!r}, but (column, lower, upper) was expected ({error}); correct it."
             ) from None
-        if j in found:
+        if j in by_column:
             raise InputError(f"the bounds name column {column!r} twice; name it once.")
-        found[j] = limits
-    return found
+        by_column[j] = limits
+    return by_column

@@ -52,8 +52,8 @@ def with_bounds(
         problem = Problem.of(with_equalities(problem.objective, *equalities), problem.units, problem.k)
     given_lower = checked_limits(lower, problem.units.columns, "lower")
     given_upper = checked_limits(upper, problem.units.columns, "upper")
-    made = problem.preparation
-    scaled = made is not None and made.scaled
+    preparation = problem.preparation
+    scaled = preparation is not None and preparation.scaled
     if equalities is not None and not scaled:
         implied = within_equalities(*equalities[:2], given_lower, given_upper)
         given_upper = checked_limits(implied, problem.units.columns, "upper")
@@ -83,7 +83,7 @@ def _check_kind(problem: Problem) -> None:
             f"a {type(problem).__name__}{bounded} was given, but a Problem with free coefficients was expected; give "
             "that one, and all of its bounds at once."
         )
-    if problem.objective.tall is not None:
+    if problem.objective.reduction is not None:
         raise InputError(
             "signs and bounds of coefficients need the rows themselves, but these have been reduced; give all rows, or "
             "leave the bounds out."

@@ -47,15 +47,15 @@ def least_squares_in_box(
     from scipy.optimize import lsq_linear
 
     count = matrix.shape[1]
-    found = lsq_linear(matrix, target, (lower, upper), method="bvls", tol=1e-14, max_iter=20 * count + 100).x
-    included = (found > lower) & (found < upper)
+    solution = lsq_linear(matrix, target, (lower, upper), method="bvls", tol=1e-14, max_iter=20 * count + 100).x
+    included = (solution > lower) & (solution < upper)
     # The fit with the coefficients at their limits kept there, where that stays in the box.
-    better = found.copy()
+    better = solution.copy()
     better[included] = np.linalg.lstsq(
-        matrix[:, included], target - matrix[:, ~included] @ found[~included], rcond=None
+        matrix[:, included], target - matrix[:, ~included] @ solution[~included], rcond=None
     )[0]
-    kept = np.all((better >= lower) & (better <= upper))
-    return np.asarray(np.clip(better if kept else found, lower, upper))
+    in_box = np.all((better >= lower) & (better <= upper))
+    return np.asarray(np.clip(better if in_box else solution, lower, upper))
 
 
 def flat_least_squares_in_box(

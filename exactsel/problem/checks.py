@@ -83,11 +83,11 @@ def row_numbers(values: ArrayLike, name: str, refuse: bool = True) -> FloatArray
 
 
 def checked_data(
-    A: ArrayLike, y: ArrayLike, names: Sequence[str] | None, *asked: object
+    A: ArrayLike, y: ArrayLike, names: Sequence[str] | None, *needs: object
 ) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
     """The data column by column (d, n), the target (n,), and the column names, which a data frame brings itself."""
-    given, names = with_table_for(asked, *frame_matrix(A, names))
-    matrix: Any = checked_design(given, SMALLEST_SIZE, LARGEST_ENTRY) if is_design(given) else checked_matrix(given)
+    data, names = with_table_for(needs, *frame_matrix(A, names))
+    matrix: Any = checked_design(data, SMALLEST_SIZE, LARGEST_ENTRY) if is_design(data) else checked_matrix(data)
     target = checked_vector(y)
     if matrix.shape[0] != target.size:
         raise InputError(
@@ -105,15 +105,15 @@ def refuse_masked(values: object, name: str) -> None:
 def _as_floats(values: ArrayLike, name: str, by_columns: bool = False) -> FloatArray:
     refuse_masked(values, name)
     try:
-        given: NDArray[Any] = as_array(values)
-        kinds = {np.asarray(entry).dtype.kind for entry in given.flat} if given.dtype == object else {given.dtype.kind}
+        cells: NDArray[Any] = as_array(values)
+        kinds = {np.asarray(entry).dtype.kind for entry in cells.flat} if cells.dtype == object else {cells.dtype.kind}
         if "c" in kinds:
             raise InputError(f"{name} holds complex numbers; only real numbers are supported.")
         if kinds & {"m", "M"}:
             raise InputError(f"{name} holds dates or durations; turn them into numbers first.")
         with np.errstate(over="ignore", invalid="ignore"):
-            array: FloatArray = _by_columns(given) if by_columns else np.array(given, dtype=np.float64)
-        tell_of_rounding(given, array, name)
+            array: FloatArray = _by_columns(cells) if by_columns else np.array(cells, dtype=np.float64)
+        tell_of_rounding(cells, array, name)
     except InputError:
         raise
     except OverflowError:
@@ -138,15 +138,15 @@ def _as_floats(values: ArrayLike, name: str, by_columns: bool = False) -> FloatA
     return array
 
 
-def _by_columns(given: NDArray[Any]) -> FloatArray:
+def _by_columns(table: NDArray[Any]) -> FloatArray:
     """A copy in column order. Some rows at a time: entry by entry it would take three times as long."""
-    if is_kept(given):
-        return np.asarray(given)  # of the plain type: another one takes a slower way into each kernel
-    if given.ndim != 2 or given.dtype.kind not in "biuf":
-        return np.array(given, dtype=np.float64, order="F")
-    array = np.empty(given.shape, order="F")
-    for first in range(0, len(given), ROWS_AT_ONCE):
-        array[first : first + ROWS_AT_ONCE] = given[first : first + ROWS_AT_ONCE]
+    if is_kept(table):
+        return np.asarray(table)  # of the plain type: another one takes a slower way into each kernel
+    if table.ndim != 2 or table.dtype.kind not in "biuf":
+        return np.array(table, dtype=np.float64, order="F")
+    array = np.empty(table.shape, order="F")
+    for first in range(0, len(table), ROWS_AT_ONCE):
+        array[first : first + ROWS_AT_ONCE] = table[first : first + ROWS_AT_ONCE]
     return array
 
 
@@ -221,14 +221,14 @@ def column_meant(entry: int | str, names: tuple[str, ...] | None, d: int, which:
     """The number of a column given by number or name; a text that is no name but reads as a number is one."""
     single = _single(entry)
     if isinstance(entry, str):
-        found = [j for j, name in enumerate(names or ()) if name == entry]
-        if len(found) == 1:
-            return found[0]
+        matches = [j for j, name in enumerate(names or ()) if name == entry]
+        if len(matches) == 1:
+            return matches[0]
         number = column_number(entry)
-        if found or number is None:
-            what = "no column is" if not found else f"{len(found)} columns are"
+        if matches or number is None:
+            what = "no column is" if not matches else f"{len(matches)} columns are"
             advice = "give the column's number" + (either("", " (in Python)") if number is not None else "")
-            meant = "" if found else did_you_mean(entry, names or ())
+            meant = "" if matches else did_you_mean(entry, names or ())
             raise InputError(f"{which} names {entry!r}, but {what} called that{meant}; {advice}.")
         single = number
     elif isinstance(single, int) and not isinstance(single, bool):
@@ -259,8 +259,8 @@ def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:
         raise InputError(f"delta is {shown(delta)}, but {what}; give {option('delta')}.")
     made = _loss_by_name(loss, threshold, y) if isinstance(loss, str) else loss
     made = _with_float_parameters(made)
-    own = getattr(made, "delta", None)
-    if threshold is not None and own is None:
+    knot = getattr(made, "delta", None)
+    if threshold is not None and knot is None:
         raise InputError(
             f"delta is given, but {made.name} loss has no such parameter; use {option('loss', 'huber')} or leave "
             "delta out."
@@ -269,8 +269,8 @@ def make_loss(loss: str | Loss, delta: float | None, y: FloatArray) -> Loss:
     for name, value in _parameters(made).items():
         if not math.isfinite(value):
             raise InputError(f"{name} of {made.name} loss is {value}, but parameters must be finite; change {name}.")
-    if threshold is not None and own != threshold:
-        raise InputError(f"delta is {threshold}, but the loss object has delta={own}; give one of the two.")
+    if threshold is not None and knot != threshold:
+        raise InputError(f"delta is {threshold}, but the loss object has delta={knot}; give one of the two.")
     return made
 
 
@@ -286,18 +286,18 @@ def default_delta(y: FloatArray, weights: FloatArray | None = None) -> float:
 def _loss_by_name(name: str, delta: float | None, y: FloatArray) -> Loss:
     kind = registry.load("losses", name)
     fields, defaults = getattr(kind, "_fields", ()), getattr(kind, "_field_defaults", {})
-    given = (
+    arguments = (
         {"delta": default_delta(y) if delta is None and "delta" not in defaults else delta} if "delta" in fields else {}
     )
-    given = {field: value for field, value in given.items() if value is not None}
-    needed = [field for field in fields if field not in given and field not in defaults]
+    arguments = {field: value for field, value in arguments.items() if value is not None}
+    needed = [field for field in fields if field not in arguments and field not in defaults]
     if needed:
         raise InputError(
             f"loss '{name}' has the parameters {', '.join(fields)}, of which {', '.join(needed)} must be given; pass a "
             f"loss object instead, or give the class defaults."
         )
-    made: Loss = kind(**given)
-    return made
+    loss: Loss = kind(**arguments)
+    return loss
 
 
 def _with_float_parameters(loss: Any) -> Loss:
@@ -327,8 +327,8 @@ def _with_float_parameters(loss: Any) -> Loss:
     values = {name: _real(value) for name, value in _parameters(loss).items()}
     for name, value in values.items():
         if value is None:
-            given = shown(getattr(loss, name))
-            raise InputError(f"{name} of {loss.name} loss is {given}, but parameters must be numbers; change {name}.")
+            text = shown(getattr(loss, name))
+            raise InputError(f"{name} of {loss.name} loss is {text}, but parameters must be numbers; change {name}.")
     if all(type(value) is float for value in loss):
         return loss  # type: ignore[no-any-return]
     return loss._make(values.values())  # type: ignore[no-any-return]

@@ -55,9 +55,9 @@ class CodedFormula:
     def of(cls, text: str, names: Sequence[str], no_intercept: bool, frame: Any, spec: Any) -> CodedFormula:
         """What formulaic has found: ``spec`` of the pandas frame ``frame``."""
         state, unwritable = dict[str, Any](), ""
-        for expression, found in spec.transform_state.items():
+        for expression, transform in spec.transform_state.items():
             try:
-                state[expression] = plain_state(found)
+                state[expression] = plain_state(transform)
             except TypeError:
                 unwritable = expression
         levels = {
@@ -65,8 +65,8 @@ class CodedFormula:
             for name, column in frame.items() if hasattr(column, "cat")
         }  # fmt: skip
         categories = {
-            expression: tuple(map(_level, known["categories"]))
-            for expression, (_, known) in spec.encoder_state.items() if "categories" in known
+            expression: tuple(map(_level, encoder["categories"]))
+            for expression, (_, encoder) in spec.encoder_state.items() if "categories" in encoder
         }  # fmt: skip
         width = len(term_columns(spec))
         return cls(text, tuple(names), no_intercept, levels, categories, state, width, unwritable)
@@ -139,8 +139,8 @@ class CodedFormula:
                     f"the formula {shown(self.text.strip())} cannot be evaluated for {WHERE} ({reason(error)}); "
                     f"correct those rows."
                 ) from None
-        found = matrix.model_spec.term_indices
-        at = [found[term][list(spec.term_indices[term]).index(place)] for term, place in (places[j] for j in wanted)]
+        indices = matrix.model_spec.term_indices
+        at = [indices[term][list(spec.term_indices[term]).index(place)] for term, place in (places[j] for j in wanted)]
         values: FloatArray = np.asarray(matrix, dtype=np.float64)[:, at]
         if not np.isfinite(values).all():
             row, column = map(int, np.argwhere(~np.isfinite(values))[0])
@@ -162,20 +162,20 @@ class CodedFormula:
         from formulaic.parser.types import Factor
 
         factors = [factor for term in right.parsed for factor in term.factors]
-        known = {
+        encoders = {
             factor.expr: (Factor.Kind.CATEGORICAL, {"categories": list(self.categories[factor.expr])})
             for factor in factors if factor.expr in self.categories
         }  # fmt: skip
         state = {expression: formulaic_state(held) for expression, held in self.state.items()}
-        begun = ModelSpec(
-            formula=right.parsed, transform_state=state, encoder_state=known, materializer="pandas", output="pandas"
+        template = ModelSpec(
+            formula=right.parsed, transform_state=state, encoder_state=encoders, materializer="pandas", output="pandas"
         )
         # Which columns a term has follows from what is a category, not from the rows.
         nothing = self._frame((), set(), right.columns, 1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                spec = begun.get_model_matrix(nothing, context={}, na_action="ignore").model_spec
+                spec = template.get_model_matrix(nothing, context={}, na_action="ignore").model_spec
             except Exception as error:
                 raise InputError(
                     f"the formula of the model cannot be used ({reason(error)}); fit the model again."
@@ -191,14 +191,14 @@ class CodedFormula:
         """A pandas frame of the columns, those that are not needed without values."""
         import pandas
 
-        given = {column.name: column for column in table if column.name in needed}
-        numbers = [column for name, column in given.items() if name not in self.levels]
+        by_name = {column.name: column for column in table if column.name in needed}
+        numbers = [column for name, column in by_name.items() if name not in self.levels]
         numeric_matrix(numbers, WHERE, rounded=True)
         held = dict(formula_frame(numbers).items())
         for name, levels in self.levels.items():
-            if name in given:
-                check_levels(given[name], levels)
-                held[name] = pandas.Categorical(entries_of(given[name]), list(levels))
+            if name in by_name:
+                check_levels(by_name[name], levels)
+                held[name] = pandas.Categorical(entries_of(by_name[name]), list(levels))
             elif name in columns:
                 held[name] = pandas.Categorical([None] * rows, list(levels))
         return pandas.DataFrame({name: held.get(name, np.full(rows, np.nan)) for name in columns})
@@ -206,11 +206,11 @@ class CodedFormula:
 
 def found_columns(table: Sequence[Column], names: Sequence[str]) -> Sequence[Column]:
     """The table, found to have one column of each name."""
-    given = [column.name for column in table]
+    header = [column.name for column in table]
     for name in dict.fromkeys(names):
-        if (count := given.count(name)) != 1:
-            held = f"{count} columns are" if count else f"no column of the {len(given)} to predict from is"
-            meant = "" if count else did_you_mean(name, given)
+        if (count := header.count(name)) != 1:
+            held = f"{count} columns are" if count else f"no column of the {len(header)} to predict from is"
+            meant = "" if count else did_you_mean(name, header)
             raise InputError(
                 f"the model needs the column '{name}', but {held} called that{meant}; give the columns the names they "
                 f"had for the fit."
@@ -224,8 +224,8 @@ def check_levels(column: Column, levels: Sequence[Level]) -> None:
         raise InputError(
             f"in {WHERE}, the factor {column.name} has {column.missing} missing values; leave those rows out."
         )
-    known = {*levels}
-    new = next((entry for entry in entries_of(column).tolist() if entry not in known), None)
+    level_set = {*levels}
+    new = next((entry for entry in entries_of(column).tolist() if entry not in level_set), None)
     if new is None:
         return
     seen = ", ".join(map(level_text, levels[:6])) + (", …" if len(levels) > 6 else "")
@@ -239,8 +239,8 @@ def check_levels(column: Column, levels: Sequence[Level]) -> None:
 def level_name(spec: Any, term: Any, place: int) -> str:
     """The name of a term's column: levels in brackets, whole numbers as such."""
     name = str(spec.column_names[place]).replace("[T.", "[")
-    known = [spec.encoder_state.get(factor.expr, (None, {}))[1].get("categories", ()) for factor in term.factors]
-    numbered = any(isinstance(level, float) for levels in known for level in levels)
+    categories = [spec.encoder_state.get(factor.expr, (None, {}))[1].get("categories", ()) for factor in term.factors]
+    numbered = any(isinstance(level, float) for levels in categories for level in levels)
     return _WHOLE.sub(r"[\1]", name) if numbered else name
 
 
@@ -288,8 +288,8 @@ def _levels_in(plain: object) -> tuple[Level, ...]:
 def _mismatch() -> type[Warning]:
     from formulaic.errors import DataMismatchWarning
 
-    found: type[Warning] = DataMismatchWarning
-    return found
+    category: type[Warning] = DataMismatchWarning
+    return category
 
 
 def _unseen(warning: str, terms: Sequence[Any]) -> str:

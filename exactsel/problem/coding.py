@@ -57,9 +57,9 @@ class ColumnCoding:
     target: str | None = None
     """What is predicted, where that is an expression of columns."""
 
-    def of_columns(self, kept: Sequence[int]) -> ColumnCoding:
+    def of_columns(self, columns: Sequence[int]) -> ColumnCoding:
         """The same for some columns of the model alone."""
-        return replace(self, sources=tuple(self.sources[j] for j in kept))
+        return replace(self, sources=tuple(self.sources[j] for j in columns))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data; :class:`InputError` where the state of a formula is none."""
@@ -93,14 +93,14 @@ class ColumnCoding:
         """
         sources = [self.sources[j] for j in wanted]
         values = np.zeros((rows, len(sources)))
-        own = [i for i, source in enumerate(sources) if source.column is not None]
-        table = found_columns(table, [str(sources[i].column) for i in own])
+        slots = [i for i, source in enumerate(sources) if source.column is not None]
+        table = found_columns(table, [str(sources[i].column) for i in slots])
         named = {column.name: column for column in table}
-        plain = [i for i in own if sources[i].level is None]
+        plain = [i for i in slots if sources[i].level is None]
         if plain:
             values[:, plain] = numeric_matrix([named[str(sources[i].column)] for i in plain], WHERE, rounded=True)
         entries: dict[str, Any] = {}
-        for i in own:
+        for i in slots:
             name, level = str(sources[i].column), sources[i].level
             if level is not None and name not in entries:
                 check_levels(named[name], self.factors[name].levels)

@@ -42,11 +42,11 @@ class CoefficientBounds:
 
     def __init__(self, objective: Objective, given_lower: FloatArray, given_upper: FloatArray) -> None:
         self.objective, self.given_lower, self.given_upper = objective, given_lower, given_upper
-        even = np.ones(objective.d) if objective.even is None else objective.even
+        divisors = np.ones(objective.d) if objective.divisors is None else objective.divisors
         # There is nearly no ridge to limit the others, but no model beyond what is known beats the empty one.
-        known = objective.ridge_limits and objective.ridge_limits.limits
-        most = np.full(objective.d, np.inf) if known is None else known.size
-        self.lower, self.upper = np.maximum(given_lower * even, -most), np.minimum(given_upper * even, most)
+        radii = objective.ridge_limits and objective.ridge_limits.limits
+        most = np.full(objective.d, np.inf) if radii is None else radii.size
+        self.lower, self.upper = np.maximum(given_lower * divisors, -most), np.minimum(given_upper * divisors, most)
         """(columns,) of the columns as they are searched, read-only."""
         self.lower.flags.writeable = self.upper.flags.writeable = False
         self.equalities = None if objective.equalities is None else EqualityFits(objective, self.lower, self.upper)
@@ -155,11 +155,11 @@ class CoefficientBounds:
 
     def _fit_of_design(self, columns: IntArray) -> Fit:
         """The same of data that are not held as a table: a fit on the columns alone, which are."""
-        shown = columns if columns.size else np.zeros(1, dtype=np.int64)
-        own, lower, upper = on_columns(self.objective, shown), self.lower[shown], self.upper[shown]
+        selection = columns if columns.size else np.zeros(1, dtype=np.int64)
+        objective, lower, upper = on_columns(self.objective, selection), self.lower[selection], self.upper[selection]
         limited = bool(np.any(np.isfinite(lower) | np.isfinite(upper)))
         slots = np.arange(columns.size)
-        fit = CoefficientBounds(own, lower, upper).fit(slots) if limited else fit_support(own, slots)
+        fit = CoefficientBounds(objective, lower, upper).fit(slots) if limited else fit_support(objective, slots)
         return among_all(fit, columns, self.objective.d)
 
     def minima(self, supports: IntArray, threads: int | None = None) -> FloatArray:

@@ -24,7 +24,7 @@ from exactsel_mapped import column_blocks, room_like
 
 def with_even_columns(objective: Objective) -> Objective:
     """The objective on columns divided by powers of two near their lengths; the same one where that is done already."""
-    if objective.even is not None:
+    if objective.divisors is not None:
         return objective
     return divided(objective, powers_near(objective.norms / math.sqrt(objective.n)))
 
@@ -35,38 +35,44 @@ def powers_near(sizes: FloatArray) -> FloatArray:
     return np.where(sizes > 0.0, np.ldexp(1.0, exponents - (parts < math.sqrt(0.5))), 1.0)
 
 
-def divided(objective: Objective, even: FloatArray) -> Objective:
+def divided(objective: Objective, divisors: FloatArray) -> Objective:
     """The objective of columns divided by powers of two (d,); it remembers the one ``before``."""
     before = objective if objective.before is None else objective.before
-    made = objective.preparation
-    AT = _quotients(objective.AT, even)
-    total = even if objective.even is None else objective.even * even
-    if made is None:
+    preparation = objective.preparation
+    AT = _quotients(objective.AT, divisors)
+    total = divisors if objective.divisors is None else objective.divisors * divisors
+    if preparation is None:
         nothing = np.zeros(len(AT))
         data = Prepared(
-            AT, objective.y, None, False, np.zeros((2, len(AT))), (0.0, 0.0), even, nothing, nothing, 0.0, 0.0, 0.0
+            AT, objective.y, None, False, np.zeros((2, len(AT))), (0.0, 0.0), divisors, nothing, nothing, 0.0, 0.0, 0.0
         )
         prepared = Preparation(objective.AT, objective.y, None, False, False, objective.loss.name, data)
-        return replace(objective, AT=AT, preparation=prepared, shared={}, before=before, even=total)
-    was = made.made
+        return replace(objective, AT=AT, preparation=prepared, shared={}, before=before, divisors=total)
+    was = preparation.made
     data = replace(
-        was, AT=AT, scale=was.scale * even, column_error=was.column_error / even, column_rest=was.column_rest / even
+        was,
+        AT=AT,
+        scale=was.scale * divisors,
+        column_error=was.column_error / divisors,
+        column_rest=was.column_rest / divisors,
     )
-    return replace(objective, AT=AT, preparation=replace(made, made=data), shared={}, before=before, even=total)
+    return replace(
+        objective, AT=AT, preparation=replace(preparation, made=data), shared={}, before=before, divisors=total
+    )
 
 
-def _quotients(AT: FloatArray, even: FloatArray) -> FloatArray:
+def _quotients(AT: FloatArray, divisors: FloatArray) -> FloatArray:
     """Columns (d, n) divided by (d,), read-only; in a file of their own where they are in one.
 
     The same columns where nothing is divided, as with standardised ones: they may be most of the memory there is.
     """
-    if np.all(even == 1.0):
+    if np.all(divisors == 1.0):
         return AT
     if isinstance(AT, DesignColumns):
-        made: FloatArray = AT.divided(even)
-        return made
+        design: FloatArray = AT.divided(divisors)
+        return design
     quotients: FloatArray = room_like(AT, AT.shape)
     for block in column_blocks(quotients):
-        np.divide(AT[block], even[block, None], out=quotients[block])
+        np.divide(AT[block], divisors[block, None], out=quotients[block])
     quotients.flags.writeable = False
     return quotients

@@ -47,9 +47,9 @@ class ColumnSubsetProblem(SubsetProblem):
     _of_units = ("feature_names",)
 
     def __init__(self, A: ArrayLike, k: int, *, feature_names: Sequence[str] | None = None) -> None:
-        given, feature_names = frame_matrix(A, feature_names)
-        given = given.table() if is_design(given) else given
-        AT = np.ascontiguousarray(checked_matrix(given).T)
+        matrix, feature_names = frame_matrix(A, feature_names)
+        matrix = matrix.table() if is_design(matrix) else matrix
+        AT = np.ascontiguousarray(checked_matrix(matrix).T)
         AT.flags.writeable = False
         k = checked_k(k, len(AT))
         self._settle(Reconstruction(AT), Units.of(len(AT), feature_names, (), ()), k)

@@ -19,7 +19,7 @@ ARGUMENTS: dict[str, Any] = {name: usual for kind in KINDS for name, usual in ki
 """All arguments of a problem that state constraints, with their values where there are none."""
 
 
-def under(units: Units, asked: Mapping[str, Any]) -> Units:
+def under(units: Units, arguments: Mapping[str, Any]) -> Units:
     """The units under the constraint that some arguments state, ``groups`` among them for limits on groups.
 
     Raises
@@ -28,27 +28,27 @@ def under(units: Units, asked: Mapping[str, Any]) -> Units:
         For arguments that a kind refuses, and for two constraints at once.
     """
     for kind in KINDS:
-        found = kind.under(units, asked)
-        if found is not units and units.constraint is not None:
+        new_units = kind.under(units, arguments)
+        if new_units is not units and units.constraint is not None:
             first = next(iter(kind.arguments))
             raise InputError(f"{first} does not go with a {units.constraint}; leave one of them out.")
-        units = found
+        units = new_units
     return units
 
 
 def units_of(
     columns: int, names: Sequence[str] | None, force_in: Sequence[int | str] = (),
-    force_out: Sequence[int | str] = (), groups: GroupSpec | None = None, **asked: Any,
+    force_out: Sequence[int | str] = (), groups: GroupSpec | None = None, **arguments: Any,
 ) -> Units:  # fmt: skip
     """What is chosen among some columns, as the arguments of :class:`exactsel.Problem` have it."""
-    unknown = next((name for name in asked if name not in ARGUMENTS), None)
+    unknown = next((name for name in arguments if name not in ARGUMENTS), None)
     if unknown is not None:
         raise TypeError(f"{unknown!r} is no argument of a problem")
-    if groups is None or asked.get("per_group") is not None:
+    if groups is None or arguments.get("per_group") is not None:
         units = Units.of(columns, names, force_in, force_out)
     else:
         units = GroupedUnits.of_columns(Units.of(columns, names, (), ()), groups, force_in, force_out)
-    return one_by_one(under(units, {"groups": groups} | asked))
+    return one_by_one(under(units, {"groups": groups} | arguments))
 
 
 def asked_again(units: Units) -> dict[str, Any]:

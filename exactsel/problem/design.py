@@ -157,12 +157,12 @@ class DesignColumns(ABC):
 
     def squares(self) -> FloatArray:
         """Squared lengths of the columns (d,), less their means where these are taken off."""
-        known, n = self.summary, self.shape[1]
+        summary, n = self.summary, self.shape[1]
         if self.means is None:
-            return known.squares
-        off: FloatArray = known.squares - 2.0 * self.means * known.totals + n * self.means**2
+            return summary.squares
+        off: FloatArray = summary.squares - 2.0 * self.means * summary.totals + n * self.means**2
         # A constant column leaves nothing but rounding.
-        return np.where(off > 64.0 * n * UNIT * known.squares, off, 0.0)
+        return np.where(off > 64.0 * n * UNIT * summary.squares, off, 0.0)
 
 
 class SparseColumns(DesignColumns):
@@ -223,11 +223,11 @@ class SparseColumns(DesignColumns):
     def summed_up(self) -> Summary:
         """See :class:`DesignColumns`."""
         values, sizes = self.values, np.abs(self.values)
-        known = np.isfinite(values)
+        mask = np.isfinite(values)
         with np.errstate(over="ignore", invalid="ignore"):
             totals, squares = self._added_up(values), self._added_up(values * values)
         return Summary(
-            int(np.count_nonzero(~known)), float(sizes[values != 0.0].min(initial=np.inf)),
+            int(np.count_nonzero(~mask)), float(sizes[values != 0.0].min(initial=np.inf)),
             float(sizes.max(initial=0.0)), totals, squares,
         )  # fmt: skip
 
@@ -256,9 +256,9 @@ class SparseColumns(DesignColumns):
         return SparseColumns(self.starts, self.rows, values, self.shape[1], means)
 
     def _with_means(self, means: FloatArray | None) -> SparseColumns:
-        made = SparseColumns(self.starts, self.rows, self.values, self.shape[1], means)
-        made._summary = self._summary
-        return made
+        columns = SparseColumns(self.starts, self.rows, self.values, self.shape[1], means)
+        columns._summary = self._summary
+        return columns
 
     def _places(self, columns: IntArray) -> tuple[IntArray, IntArray]:
         """Where the entries of some columns are, one column after the other, and how many each has."""
@@ -327,9 +327,9 @@ def is_design(data: object) -> bool:
     return isinstance(data, DesignColumns | DesignMatrix)
 
 
-def with_table_for(asked: Iterable[Any], data: Any, names: Any) -> tuple[Any, Any]:
-    """Data (n, d), as a table where anything is ``asked`` for that needs one (neither None nor False), and names."""
-    needed = is_design(data) and any(value is not None and value is not False for value in asked)
+def with_table_for(needs: Iterable[Any], data: Any, names: Any) -> tuple[Any, Any]:
+    """Data (n, d), as a table where one of the ``needs`` is neither None nor False, and names."""
+    needed = is_design(data) and any(value is not None and value is not False for value in needs)
     return data.table() if needed else data, names
 
 
@@ -353,14 +353,14 @@ def checked_design(matrix: DesignMatrix, smallest: float, largest: float) -> Des
     """The matrix; :class:`InputError` where its numbers cannot be used, entries beyond the two sizes among them."""
     if 0 in matrix.shape:
         raise InputError(f"A is empty (shape {matrix.shape[0]} x {matrix.shape[1]}); give at least one row and column.")
-    known = matrix.T.summary
-    if known.unusable:
+    stats = matrix.T.summary
+    if stats.unusable:
         raise InputError(
-            f"A holds {known.unusable} value(s) that are NaN or infinite; remove or fill in those entries first."
+            f"A holds {stats.unusable} value(s) that are NaN or infinite; remove or fill in those entries first."
         )
-    if known.smallest < smallest or known.largest > largest:
+    if stats.smallest < smallest or stats.largest > largest:
         raise InputError(
-            f"A holds entries from {known.smallest:.3g} to {known.largest:.3g} in size, but between {smallest:g} and "
+            f"A holds entries from {stats.smallest:.3g} to {stats.largest:.3g} in size, but between {smallest:g} and "
             f"{largest:g} was expected, so that no square underflows or overflows; rescale its columns."
         )
     return matrix

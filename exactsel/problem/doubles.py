@@ -124,25 +124,25 @@ def tell_of_rounding(values: NDArray[Any], nearest: FloatArray, name: str, *, re
         return
     apart = values.ndim == 2 and (values.shape[1] > 1 or name == "A")
     for j in range(values.shape[1] if apart else 1):
-        own, doubles = (values[:, j], nearest[:, j]) if apart else (values.reshape(-1), nearest.reshape(-1))
-        say(rounding_of(own, doubles), f"column {j} of {name}" if apart else name, refuse=refuse)
+        column, doubles = (values[:, j], nearest[:, j]) if apart else (values.reshape(-1), nearest.reshape(-1))
+        say(rounding_of(column, doubles), f"column {j} of {name}" if apart else name, refuse=refuse)
 
 
-def say(found: Rounding | None, name: str, *, advice: str = "", refuse: bool = True) -> None:
+def say(rounding: Rounding | None, name: str, *, advice: str = "", refuse: bool = True) -> None:
     """Warn of what a column loses, or refuse it (:class:`InputError`); nothing where it loses nothing to speak of."""
-    if found is None:
+    if rounding is None:
         return
-    if refuse and found.material:
-        raise InputError(f"{name} {found.refusal(advice)}")
-    if found.whole:
-        warn_of_data(f"{name} {found.remark()}")
+    if refuse and rounding.material:
+        raise InputError(f"{name} {rounding.refusal(advice)}")
+    if rounding.whole:
+        warn_of_data(f"{name} {rounding.remark()}")
 
 
 def as_array(values: object) -> NDArray[Any]:
     """An array of what is given; numbers of a list stay as they are where doubles do not hold them."""
     array = np.asarray(values)
-    listed = not hasattr(values, "dtype") and not hasattr(values, "__array__") and array.dtype == np.float64
-    if listed and array.size and not _largest(np.nan_to_num(array)) < EXACT:
+    is_list = not hasattr(values, "dtype") and not hasattr(values, "__array__") and array.dtype == np.float64
+    if is_list and array.size and not _largest(np.nan_to_num(array)) < EXACT:
         return np.array(values, dtype=object)
     return array
 
@@ -193,17 +193,17 @@ def rounding_between(exact: Iterable[Fraction | None], nearest: FloatArray, ends
     for number, double in zip(exact, nearest.tolist(), strict=True):
         if not np.isfinite(double):
             continue
-        known = Fraction(double)
-        truth = known if number is None else number
+        value = Fraction(double)
+        truth = value if number is None else number
         low, high = truth if low is None else min(low, truth), truth if high is None else max(high, truth)
-        if truth != known:
+        if truth != value:
             count, whole = count + 1, whole or truth.denominator == 1
-            if abs(truth - known) > error:
-                error, example = abs(truth - known), truth
+            if abs(truth - value) > error:
+                error, example = abs(truth - value), truth
     if not (count or ends) or low is None or high is None:
         return None
-    shown = str(example.numerator) if example.denominator == 1 else f"{float(example):.17g}"
-    return Rounding(count, error, whole, low, high, shown, nearest.size)
+    text = str(example.numerator) if example.denominator == 1 else f"{float(example):.17g}"
+    return Rounding(count, error, whole, low, high, text, nearest.size)
 
 
 def rounding_of_texts(
@@ -251,8 +251,8 @@ def exactly(entry: object) -> Fraction | None:
     if not isinstance(entry, Decimal) or not entry.is_finite() or abs(entry.adjusted()) > MOST_EXPONENT:
         return None
     digits, exponent = len(entry.as_tuple().digits), int(entry.as_tuple().exponent)
-    found = None if digits > MOST_DIGITS or (exponent > 0 and digits <= DIGITS) else Fraction(entry)
-    return None if found is not None and found.denominator > 1 and digits <= DIGITS else found
+    fraction = None if digits > MOST_DIGITS or (exponent > 0 and digits <= DIGITS) else Fraction(entry)
+    return None if fraction is not None and fraction.denominator > 1 and digits <= DIGITS else fraction
 
 
 def _largest(values: FloatArray) -> float:

@@ -55,10 +55,10 @@ def named_equalities(
     if not rows:
         return None
     try:
-        kept = independent(rows, right)
+        basis = independent(rows, right)
     except ValueError as error:
         raise InputError(str(error)) from None
-    return np.array([rows[i] for i in kept]), np.array([right[i] for i in kept])
+    return np.array([rows[i] for i in basis]), np.array([right[i] for i in basis])
 
 
 def _entries(equalities: Any) -> Iterable[tuple[Any, Any]]:
@@ -116,20 +116,20 @@ def with_equalities(
             "equalities go with data that are held as a table, but these stay sparse or in their file; keep fewer "
             "columns, or leave the equalities out."
         )
-    if before.tall is not None:
+    if before.reduction is not None:
         raise UnsupportedError("equalities need the rows themselves, but these have been reduced; give all rows.")
-    made = before.preparation or _unprepared(before)
-    made.made.AT.flags.writeable = False
-    given = Equalities(rows, right, _sizes(before, made, rows) if sizes is None else sizes)
+    preparation = before.preparation or _unprepared(before)
+    preparation.made.AT.flags.writeable = False
+    equalities = Equalities(rows, right, _sizes(before, preparation, rows) if sizes is None else sizes)
     try:
-        check_equalities(given, before.d)
+        check_equalities(equalities, before.d)
     except ValueError:
         raise InputError(
             "numbers of the equalities and of the features are too far apart in size; give both in other units."
         ) from None
-    data = appended(made.made, given)
+    data = appended(preparation.made, equalities)
     return replace(
-        before, AT=data.AT, y=data.y, preparation=replace(made, made=data), equalities=given, shared={}
+        before, AT=data.AT, y=data.y, preparation=replace(preparation, made=data), equalities=equalities, shared={}
     )  # fmt: skip
 
 
@@ -143,9 +143,9 @@ def _unprepared(objective: Objective) -> Preparation:
     return Preparation(objective.AT, objective.y, None, False, False, objective.loss.name, data)
 
 
-def _sizes(objective: Objective, made: Preparation, rows: FloatArray) -> FloatArray:
+def _sizes(objective: Objective, preparation: Preparation, rows: FloatArray) -> FloatArray:
     """The powers of two t by which the rows are multiplied."""
-    lengths = np.sqrt(objective.norms**2 + objective.lam) * made.scale
+    lengths = np.sqrt(objective.norms**2 + objective.lam) * preparation.scale
     sizes = np.ones(len(rows))
     for i, row in enumerate(rows):
         used = row != 0.0

@@ -63,10 +63,10 @@ class Constraints(NamedTuple):
         included = np.all((x >= self.lower) & (x <= self.upper))
         return bool(included and np.all(np.abs(self.missed(x)) <= HOLDS * sizes))
 
-    def of(self, kept: BoolArray, x: FloatArray) -> Constraints:
+    def of(self, mask: BoolArray, x: FloatArray) -> Constraints:
         """Those of some coefficients, the others being what they are in x (p,)."""
-        left = self.right - self.rows[:, ~kept] @ x[~kept]
-        return Constraints(self.rows[:, kept], left, self.lower[kept], self.upper[kept])
+        right = self.right - self.rows[:, ~mask] @ x[~mask]
+        return Constraints(self.rows[:, mask], right, self.lower[mask], self.upper[mask])
 
 
 def constrained_least_squares(
@@ -94,10 +94,10 @@ def constrained_least_squares(
 
 def _decomposed(rows: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, int]:
     """Lengths of the rows, and the singular value decomposition of rows and columns of even length, with its rank."""
-    even = rows / scale
-    lengths = np.linalg.norm(even, axis=1)
+    scaled_rows = rows / scale
+    lengths = np.linalg.norm(scaled_rows, axis=1)
     lengths[lengths == 0.0] = 1.0
-    U, s, Vt = np.linalg.svd(even / lengths[:, None], full_matrices=True)
+    U, s, Vt = np.linalg.svd(scaled_rows / lengths[:, None], full_matrices=True)
     rank = int(np.count_nonzero(s > RANK * s[0])) if s.size and s[0] > 0 else 0
     return lengths, U, s, Vt, rank
 
@@ -113,21 +113,21 @@ def _solved(
     if np.linalg.norm(wanted[rank:]) > 1e-9 * size:
         return None
     start = Vt[:rank].T @ (wanted[:rank] / s[:rank])
-    even = matrix / scale
-    return np.asarray((start + _along(even, target - even @ start, Vt[rank:].T)) / scale)
+    design = matrix / scale
+    return np.asarray((start + _along(design, target - design @ start, Vt[rank:].T)) / scale)
 
 
-def _along(even: FloatArray, residual: FloatArray, directions: FloatArray) -> FloatArray:
+def _along(design: FloatArray, residual: FloatArray, directions: FloatArray) -> FloatArray:
     """The step in some directions (p, q) that makes the residual shortest."""
     if directions.shape[1] == 0:
         return np.zeros(len(directions))
-    moved = even @ directions
+    moved = design @ directions
     U, s, Vt = np.linalg.svd(moved, full_matrices=False)
     # Columns are of length one: what is left of copies that cancel is rounding, even where it is all there is.
-    kept = s > FLAT
-    if not kept.any():
+    mask = s > FLAT
+    if not mask.any():
         return np.zeros(len(directions))
-    U, s, Vt = U[:, kept], s[kept], Vt[kept]
+    U, s, Vt = U[:, mask], s[mask], Vt[mask]
     step = Vt.T @ ((U.T @ residual) / s)
     step += Vt.T @ ((U.T @ (residual - moved @ step)) / s)
     return np.asarray(directions @ step)
@@ -172,15 +172,15 @@ def admissible_point(constraints: Constraints, costs: FloatArray | None = None) 
     if np.any(right[fixed] != 0.0):
         return None
     lengths[fixed] = 1.0
-    even, p = rows / lengths[:, None], rows.shape[1]
+    normals, p = rows / lengths[:, None], rows.shape[1]
     limits = np.stack([np.concatenate([np.zeros(p), np.zeros(p)]), np.concatenate([upper, -lower])], axis=1)
     weights = np.zeros(p) if costs is None else costs
-    found = linprog(
-        np.tile(weights, 2), A_eq=np.hstack([even, -even]), b_eq=right / lengths, bounds=limits, method="highs-ds"
+    solution = linprog(
+        np.tile(weights, 2), A_eq=np.hstack([normals, -normals]), b_eq=right / lengths, bounds=limits, method="highs-ds"
     )  # fmt: skip
-    if found.x is None or found.status != 0:
+    if solution.x is None or solution.status != 0:
         return None
-    x = np.clip(found.x[:p] - found.x[p:], lower, upper)
+    x = np.clip(solution.x[:p] - solution.x[p:], lower, upper)
     corrected = _corrected(x, constraints, (x > lower) & (x < upper))
     for candidate in (corrected, np.clip(corrected, lower, upper), x):
         if constraints.hold(candidate):
@@ -197,10 +197,10 @@ def _active_set(
     for turn in range(20 * x.size + 100):
         blocked = None
         if free.any():
-            even = matrix[:, free] / scale[free]
+            design = matrix[:, free] / scale[free]
             *_, Vt, rank = _decomposed(constraints.rows[:, free], scale[free])
             step = np.zeros(x.size)
-            step[free] = _along(even, target - matrix @ x, Vt[rank:].T) / scale[free]
+            step[free] = _along(design, target - matrix @ x, Vt[rank:].T) / scale[free]
             x, blocked = _moved(x, step, free, constraints)
         if blocked is not None:
             free[blocked] = False
@@ -238,12 +238,12 @@ def _released(
     Slopes are those of the objective with multipliers of the equalities.
     """
     slopes = (matrix.T @ (matrix @ x - target)) / scale
-    even = constraints.rows / scale
-    lengths = np.linalg.norm(even, axis=1)
+    normals = constraints.rows / scale
+    lengths = np.linalg.norm(normals, axis=1)
     lengths[lengths == 0.0] = 1.0
-    even = even / lengths[:, None]
+    normals = normals / lengths[:, None]
     if free.any():
-        slopes = slopes - even.T @ np.linalg.lstsq(even[:, free].T, slopes[free], rcond=RANK)[0]
+        slopes = slopes - normals.T @ np.linalg.lstsq(normals[:, free].T, slopes[free], rcond=RANK)[0]
     rising = ~free & (x <= constraints.lower) & (slopes < -DESCENT * length)
     falling = ~free & (x >= constraints.upper) & (slopes > DESCENT * length)
     inwards = np.flatnonzero((rising | falling) & (constraints.lower < constraints.upper))
@@ -256,11 +256,11 @@ class EqualityFits:
     """Fits of one objective to whose data the rows of equalities have been appended, within limits (d,), (d,)."""
 
     def __init__(self, objective: Objective, lower: FloatArray, upper: FloatArray) -> None:
-        made = objective.preparation
+        preparation = objective.preparation
         assert objective.equalities is not None
-        assert made is not None
+        assert preparation is not None
         self.objective, self.given = objective, objective.equalities
-        self._scale = made.made.scale
+        self._scale = preparation.made.scale
         self._rows = self.given.rows / self._scale
         self._lower, self._upper = lower, upper
 
@@ -283,10 +283,10 @@ class EqualityFits:
         """The best admissible model on some columns; one that costs infinitely much where there is none."""
         objective, coef = self.objective, np.zeros(self.objective.d)
         used = columns[(objective.norms[columns] > 0) & (self._lower[columns] < self._upper[columns])]
-        found = self._found(used)
-        if found is None:
+        solution = self._found(used)
+        if solution is None:
             return Fit(columns, coef, math.inf, 0.0)
-        coef[used] = found
+        coef[used] = solution
         return Fit(columns, coef, objective(coef), 0.0)
 
     def _found(self, used: IntArray) -> FloatArray | None:

@@ -114,13 +114,13 @@ def _refuse(column: Column) -> None:
 
 def _levels(column: Column, entries: Any) -> list[Any]:
     """The values that occur, in the order the frame gives, or sorted."""
-    found: list[Any] = np.unique(entries).tolist()
+    values: list[Any] = np.unique(entries).tolist()
     if column.levels is None:
-        return found
+        return values
     declared: list[Any] = [str(level) if column.values is None else float(level) for level in column.levels]
-    occurring = set(found)
+    occurring = set(values)
     ordered = [level for level in declared if level in occurring]
-    return ordered + [level for level in found if level not in {*ordered}]
+    return ordered + [level for level in values if level not in {*ordered}]
 
 
 def level_text(level: str | float) -> str:

@@ -80,14 +80,14 @@ def fit_support(objective: Objective, columns: IntArray) -> Fit:
     if objective.d > RECENT_UP_TO:
         return _minimised(objective, columns)
     recent, key = objective.recent_fits, columns.tobytes()
-    found = recent.get(key)
-    if found is None:
-        found = _minimised(objective, columns)
+    fit = recent.get(key)
+    if fit is None:
+        fit = _minimised(objective, columns)
         if len(recent) >= RECENT:
             recent.clear()
-        recent[key] = found
+        recent[key] = fit
     # Callers may change the arrays they get, so the cache returns copies.
-    return replace(found, columns=found.columns.copy(), coef=found.coef.copy())
+    return replace(fit, columns=fit.columns.copy(), coef=fit.coef.copy())
 
 
 def _minimised(objective: Objective, columns: IntArray) -> Fit:
@@ -133,7 +133,7 @@ def _of_design(objective: Objective, columns: IntArray) -> Fit:
 def on_columns(objective: Objective, columns: IntArray) -> Objective:
     """The objective of some columns as they are searched, which become a table; of one where there are none."""
     AT = objective.AT[columns if columns.size else np.zeros(1, dtype=np.int64)]  # a table has a column
-    return replace(objective, AT=AT, preparation=None, before=None, even=None, shared={})
+    return replace(objective, AT=AT, preparation=None, before=None, divisors=None, shared={})
 
 
 def among_all(fit: Fit, columns: IntArray, d: int) -> Fit:

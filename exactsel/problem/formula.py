@@ -86,8 +86,8 @@ class Formula:
         column = called if called in names else None
         taken = () if not called or column else tuple(dict.fromkeys(columns_in(called, text)))
         apart = {*taken} if called and not column else {column or target}
-        known = tuple(name for name in names if name not in apart)
-        right = RightSide.of(right_text, known, no_intercept, text)
+        features = tuple(name for name in names if name not in apart)
+        right = RightSide.of(right_text, features, no_intercept, text)
         twice = next((name for name in (column, *taken) if name in right.columns), None)
         if twice is not None:
             raise InputError(
@@ -101,7 +101,7 @@ class Formula:
                 f"the formula {shown(text)} predicts {shown(called)}, but a column or an expression of columns was "
                 f"expected; name one."
             )
-        return cls(text, called or None, taken, right, right_text, known, no_intercept)
+        return cls(text, called or None, taken, right, right_text, features, no_intercept)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -131,10 +131,10 @@ class Formula:
         wrong = there & ~np.isfinite(values)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            given = ", ".join(f"{column.name} = {matrix[row, j]:g}" for j, column in enumerate(taken))
+            example = ", ".join(f"{column.name} = {matrix[row, j]:g}" for j, column in enumerate(taken))
             raise InputError(
                 f"in {where}, {self.target} has no finite value in {int(wrong.sum())} of {wrong.size} rows (such as "
-                f"{given}); leave those rows out, or predict another expression."
+                f"{example}); leave those rows out, or predict another expression."
             )
         lost = int(np.count_nonzero(~there))
         name = str(self.target)
@@ -172,6 +172,6 @@ class Formula:
         if empty is not None:
             raise InputError(f"the term {empty} of the formula has no column; leave it out.")
         places = term_columns(spec)
-        made = [Column(level_name(spec, term, place), values[:, place]) for term, place in places]
+        design = [Column(level_name(spec, term, place), values[:, place]) for term, place in places]
         coding = CodedFormula.of(self.right_text, self.names, self.no_intercept, frame, spec)
-        return Terms(made, tuple(plain_name(term) for term, _ in places), tuple(heredity(terms)), coding)
+        return Terms(design, tuple(plain_name(term) for term, _ in places), tuple(heredity(terms)), coding)

@@ -146,8 +146,8 @@ def _number(node: ast.expr) -> float | None:
             return -value if value is not None and isinstance(node.op, ast.USub) else value
         if isinstance(node, ast.BinOp):
             left, right = _number(node.left), _number(node.right)
-            known = left is not None and right is not None
-            value = _OPERATIONS[type(node.op)](left, right) if known else None
+            are_numbers = left is not None and right is not None
+            value = _OPERATIONS[type(node.op)](left, right) if are_numbers else None
             return value if isinstance(value, float) and math.isfinite(value) else None
     except (ArithmeticError, KeyError):
         return None
@@ -157,5 +157,5 @@ def _number(node: ast.expr) -> float | None:
 def power_of(node: ast.BinOp) -> int | float | None:
     """The exponent, a number that is not too large; None for anything else."""
     exponent = node.right.value if isinstance(node.right, ast.Constant) else None
-    known = isinstance(exponent, int | float) and 0 < exponent <= LARGEST_NUMBER
-    return exponent if isinstance(exponent, int | float) and known else None
+    is_power = isinstance(exponent, int | float) and 0 < exponent <= LARGEST_NUMBER
+    return exponent if isinstance(exponent, int | float) and is_power else None

@@ -53,14 +53,14 @@ def _few(left: Any, right: Any) -> tuple[Any, Any]:
 def _power(terms: Any, power: Any, **more: Any) -> Any:
     """The products of so many of the terms, in formulaic's order."""
     times = _whole_number(next(iter(power)))
-    found = terms
+    expansion = terms
     for _ in range(times - 1):
-        _few(found, terms)
-        products = OrderedSet(left * right for left in found for right in terms)
-        if len(products) == len(found):
+        _few(expansion, terms)
+        products = OrderedSet(left * right for left in expansion for right in terms)
+        if len(products) == len(expansion):
             break
-        found = products
-    return found
+        expansion = products
+    return expansion
 
 
 def _whole_number(term: object) -> int:

@@ -73,13 +73,13 @@ def frame_columns(frame: Any) -> list[Column]:
     if twice is not None:
         raise InputError(f"the data frame holds {names[twice]} columns called '{twice}'; give each a name of its own.")
     try:
-        known = nw.from_native(frame, eager_only=True)
+        nw_frame = nw.from_native(frame, eager_only=True)
     except TypeError:
         raise InputError(
             f"a {type(frame).__module__}.{type(frame).__name__} cannot be read as a table; collect it into a pandas, "
             f"polars or pyarrow frame first."
         ) from None
-    return [_column(nw, as_name(name), known[:, place]) for place, name in enumerate(known.columns)]
+    return [_column(nw, as_name(name), nw_frame[:, place]) for place, name in enumerate(nw_frame.columns)]
 
 
 def table_columns(table: Any) -> tuple[list[Column], int]:
@@ -107,14 +107,14 @@ def table_columns(table: Any) -> tuple[list[Column], int]:
 
 def _of_entries(name: str, entries: Any) -> Column:
     """A column of numbers or texts; None and nan are missing values."""
-    given = [None if entry is None or entry != entry else entry for entry in entries.tolist()]
-    absent = np.array([entry is None for entry in given], dtype=np.bool_)
+    cells = [None if entry is None or entry != entry else entry for entry in entries.tolist()]
+    absent = np.array([entry is None for entry in cells], dtype=np.bool_)
     missing = int(absent.sum())
-    texts = tuple(entry for entry in given if isinstance(entry, str))
-    if texts and len(texts) == len(given) - missing:
+    texts = tuple(entry for entry in cells if isinstance(entry, str))
+    if texts and len(texts) == len(cells) - missing:
         return Column(name, None, "text", missing, texts, absent=absent if missing else None)
     try:
-        numbers = np.array([np.nan if entry is None else entry for entry in given], dtype=np.float64)
+        numbers = np.array([np.nan if entry is None else entry for entry in cells], dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return Column(name, None, kind=type(entries.flat[0]).__name__, missing=missing)
     return Column(name, None, missing=missing, partial=numbers) if missing else Column(name, numbers)
@@ -131,8 +131,8 @@ def numeric_matrix(columns: Sequence[Column], where: str = "the data frame", rou
     _refuse(columns, where)
     for column in columns if not rounded else ():
         tell_of_column(column, where)
-    kept = [column.values for column in columns if column.values is not None]
-    return np.column_stack(kept) if kept else np.zeros((0, 0))
+    vectors = [column.values for column in columns if column.values is not None]
+    return np.column_stack(vectors) if vectors else np.zeros((0, 0))
 
 
 def tell_of_column(column: Column, where: str) -> None:
@@ -188,13 +188,13 @@ def _of_values(nw: Any, name: str, series: Any) -> Column:
     if dtype.is_temporal():
         return Column(name, None, kind="dates", missing=missing)
     absent = series.is_null().to_list()
-    given = [None if gone else entry for entry, gone in zip(series.to_list(), absent, strict=True)]
-    entries = [entry for entry in given if entry is not None]
+    cells = [None if gone else entry for entry, gone in zip(series.to_list(), absent, strict=True)]
+    entries = [entry for entry in cells if entry is not None]
     if not any(isinstance(entry, str) for entry in entries):
         try:
-            partial = np.array([np.nan if entry is None else entry for entry in given], dtype=np.float64)
+            partial = np.array([np.nan if entry is None else entry for entry in cells], dtype=np.float64)
             missing = int(np.count_nonzero(np.isnan(partial)))
-            whole = Column(name, partial, rounding=rounding_between(map(exactly, given), partial))
+            whole = Column(name, partial, rounding=rounding_between(map(exactly, cells), partial))
             return replace(whole, values=None, missing=missing, partial=partial) if missing else whole
         except (TypeError, ValueError, OverflowError):
             pass
@@ -212,13 +212,13 @@ def _doubles(nw: Any, series: Any) -> FloatArray:
 
 def _rounding(series: Any, values: FloatArray) -> Rounding | None:
     """What a column of integers or decimals loses as the doubles ``values``, nan where there is none."""
-    known = values[~np.isnan(values)]
-    if series.dtype.is_integer() and not (known.size and np.abs(known).max() >= EXACT):
+    numbers = values[~np.isnan(values)]
+    if series.dtype.is_integer() and not (numbers.size and np.abs(numbers).max() >= EXACT):
         return None
     entries = np.asarray(series.drop_nulls().to_numpy())
-    if entries.dtype.kind not in "iuO" or entries.size != known.size:
+    if entries.dtype.kind not in "iuO" or entries.size != numbers.size:
         entries = np.array(series.drop_nulls().to_list(), dtype=object)
-    return rounding_of(entries, known) if entries.size == known.size else None
+    return rounding_of(entries, numbers) if entries.size == numbers.size else None
 
 
 def _refuse(columns: Sequence[Column], where: str) -> None:
@@ -234,16 +234,16 @@ def _texts(columns: Sequence[Column]) -> Iterator[str]:
     text = [column for column in columns if column.kind == "text"]
     few = [column for column in text if len(set(column.texts)) <= MOST_LEVELS]
     if few:
-        shown = [f"{column.name} ({_examples(column.texts)})" for column in few]
+        labels = [f"{column.name} ({_examples(column.texts)})" for column in few]
         factors, them = ("it a factor", "it") if len(few) == 1 else ("them factors", "them")
         yield (
-            f"{_listed(shown, 'holds', 'hold')} text; make {factors} with {option('factors', 'auto')} (k counts a "
+            f"{_listed(labels, 'holds', 'hold')} text; make {factors} with {option('factors', 'auto')} (k counts a "
             f"factor once), or leave {them} out with {_option(few)}."
         )
     many = [column for column in text if column not in few]
     if many:
-        shown = [f"{column.name} ({len(set(column.texts))}, {_examples(column.texts)})" for column in many]
-        what = _listed(shown, "holds", "hold")
+        labels = [f"{column.name} ({len(set(column.texts))}, {_examples(column.texts)})" for column in many]
+        what = _listed(labels, "holds", "hold")
         yield f"{what} text of too many values for a category; leave it out: {_option(many)}."
     dates = [column for column in columns if column.kind == "dates"]
     if dates:
@@ -253,25 +253,25 @@ def _texts(columns: Sequence[Column]) -> Iterator[str]:
         )
     units = [column for column in columns if column.kind == "units"]
     if units:
-        shown = [f"{column.name} ({_examples(column.texts)})" for column in units]
+        labels = [f"{column.name} ({_examples(column.texts)})" for column in units]
         yield (
-            f"{_listed(shown, 'holds', 'hold')} numbers in different units; write all of a column in one, or leave it "
+            f"{_listed(labels, 'holds', 'hold')} numbers in different units; write all of a column in one, or leave it "
             f"out with {_option(units)}."
         )
-    known = ("numbers", "text", "dates", "units")
-    others = [column for column in columns if column.values is None and column.kind not in known]
+    kinds = ("numbers", "text", "dates", "units")
+    others = [column for column in columns if column.values is None and column.kind not in kinds]
     if others:
-        shown = [f"{column.name} ({column.kind})" for column in others]
-        yield f"{_listed(shown, 'holds', 'hold')} neither numbers nor text; leave it out with {_option(others)}."
+        labels = [f"{column.name} ({column.kind})" for column in others]
+        yield f"{_listed(labels, 'holds', 'hold')} neither numbers nor text; leave it out with {_option(others)}."
 
 
 def _gaps(columns: Sequence[Column]) -> Iterator[str]:
     """A sentence for columns with missing values, and what can be done about those."""
     gaps = [column for column in columns if column.missing]
     if gaps:
-        shown = [f"{column.name} ({column.missing} missing)" for column in gaps]
+        labels = [f"{column.name} ({column.missing} missing)" for column in gaps]
         yield (
-            f"{_listed(shown, 'has', 'have')} missing values; fill them in with {option('missing', 'mean')} (or "
+            f"{_listed(labels, 'has', 'have')} missing values; fill them in with {option('missing', 'mean')} (or "
             f"median, mean-indicator), remove those rows with {option('missing', 'drop-rows')}, or leave the columns "
             f"out with {_option(gaps)}."
         )
@@ -281,19 +281,19 @@ def _infinite(columns: Sequence[Column]) -> Iterator[str]:
     """A sentence for columns with infinite values."""
     wrong = [column for column in columns if column.values is not None and bool(np.isinf(column.values).any())]
     if wrong:
-        shown = [column.name for column in wrong]
-        what = _listed(shown, "holds", "hold")
+        labels = [column.name for column in wrong]
+        what = _listed(labels, "holds", "hold")
         yield f"{what} infinite values; correct those, or leave it out with {_option(wrong)}."
 
 
-def _listed(shown: Sequence[str], singular: str, plural: str) -> str:
-    words = ", ".join(shown[:SHOWN]) + (f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else "")
-    return f"column {words} {singular}" if len(shown) == 1 else f"columns {words} {plural}"
+def _listed(labels: Sequence[str], singular: str, plural: str) -> str:
+    words = ", ".join(labels[:SHOWN]) + (f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else "")
+    return f"column {words} {singular}" if len(labels) == 1 else f"columns {words} {plural}"
 
 
 def _examples(texts: Sequence[str]) -> str:
-    found = list(dict.fromkeys(texts[:1000]))
-    return ", ".join(repr(text[:20]) for text in found[:2]) + (", …" if len(found) > 2 else "")
+    examples = list(dict.fromkeys(texts[:1000]))
+    return ", ".join(repr(text[:20]) for text in examples[:2]) + (", …" if len(examples) > 2 else "")
 
 
 def _option(columns: Sequence[Column], name: str = "drop") -> str:

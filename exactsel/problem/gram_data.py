@@ -24,7 +24,9 @@ def gram_data(AT: FloatArray, y: FloatArray, norms: FloatArray) -> GramData:
     return GramData(gram, b, 0.5 * float(y @ y), y.size, norms, AT)
 
 
-def multiplied(data: GramData, AT: FloatArray, even: FloatArray) -> GramData:
-    """The same of columns AT that are longer by powers of two, ``even`` (d,), which rounds nothing."""
-    kept = AT if len(data.AT) else AT[:0]
-    return data._replace(G=data.G * even[:, None] * even, b=data.b * even, norms=data.norms * even, AT=kept)
+def multiplied(data: GramData, AT: FloatArray, factors: FloatArray) -> GramData:
+    """The same of columns AT that are longer by powers of two, ``factors`` (d,), which rounds nothing."""
+    columns = AT if len(data.AT) else AT[:0]
+    return data._replace(
+        G=data.G * factors[:, None] * factors, b=data.b * factors, norms=data.norms * factors, AT=columns
+    )

@@ -57,6 +57,6 @@ class GroupedProblem(Problem):
         not_both: Iterable[Any] | None = None,
     ) -> None:
         units = GroupedUnits.of_columns(problem.units, groups, force_in, force_out)
-        asked = {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "not_both": not_both}
-        units = one_by_one(under(units, asked))
+        arguments = {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "not_both": not_both}
+        units = one_by_one(under(units, arguments))
         self._settle(problem.objective, units, units.limited(problem.k), problem.given_bounds)

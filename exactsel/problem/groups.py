@@ -64,17 +64,17 @@ class GroupedUnits(Units):
         """
         if columns.constraint is not None:
             raise InputError("these columns are under a constraint, which groups do not know; leave one of them out.")
-        made = cls(
+        units = cls(
             columns.columns, columns.column_names, coding=columns.coding, named=_named_groups(groups, columns)
         )  # fmt: skip
         included, outside = (
-            [*map(Position, made.units_of(columns.columns_of(own))), *entries(which, given)]
-            for which, own, given in (
+            [*map(Position, units.units_of(columns.columns_of(demands))), *entries(which, additions)]
+            for which, demands, additions in (
                 ("force_in", columns.force_in, force_in),
                 ("force_out", columns.force_out, force_out),
             )
         )
-        return made.demanding(included, outside)
+        return units.demanding(included, outside)
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -128,15 +128,15 @@ class GroupedUnits(Units):
     def number(self, entry: int | str, which: str) -> int:
         """The group that ``entry`` names: by its number, its name, or the name of one of its columns."""
         if isinstance(entry, str):
-            found, written = self.called(entry), column_number(entry)
-            if not found and written is not None and 0 <= written < self.d:
+            matches, written = self.called(entry), column_number(entry)
+            if not matches and written is not None and 0 <= written < self.d:
                 return written
-            if len(found) != 1:
-                what = f"no {self.noun} or column is" if not found else f"{len(found)} are"
+            if len(matches) != 1:
+                what = f"no {self.noun} or column is" if not matches else f"{len(matches)} are"
                 raise InputError(
                     f"{which} names {entry!r}, but {what} called that; give the number of the {self.noun}."
                 )
-            return found[0]
+            return matches[0]
         if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not 0 <= entry < self.d:
             raise InputError(
                 f"{which} names {self.noun} {entry!r}, but the {self.noun}s are numbered 0 to {self.d - 1}."
@@ -173,8 +173,8 @@ class GroupedUnits(Units):
         """Sets of groups as sets of columns; a set is a row of numbers, padded with -1."""
         rows = [self.columns_of(row[row >= 0]) for row in np.asarray(supports, dtype=np.int64)]
         padded = np.full((len(rows), max((row.size for row in rows), default=0)), -1, dtype=np.int64)
-        for given, row in zip(padded, rows, strict=True):
-            given[: row.size] = row
+        for padded_row, row in zip(padded, rows, strict=True):
+            padded_row[: row.size] = row
         return padded
 
     def region_of_columns(self, state: StateArray, allowed: IntArray) -> StateArray:
@@ -218,17 +218,17 @@ def _named_groups(groups: GroupSpec, columns: Units) -> dict[str, tuple[int, ...
                 raise InputError(f"column {_shown(j, columns)} is {again} the group '{name}'; name it once.")
             owner[j] = name
     for name in named:
-        foreign = [j for j, known in enumerate(columns.column_names or ()) if known == name and owner.get(j) != name]
+        foreign = [j for j, label in enumerate(columns.column_names or ()) if label == name and owner.get(j) != name]
         if foreign:
             raise InputError(f"the group '{name}' is called like a column outside it; give the group another name.")
     return {name: tuple(sorted(members)) for name, members in named.items()}
 
 
-def _by_labels(given: Sequence[Any], d: int) -> dict[str, list[int]]:
-    labels = [] if isinstance(given, str | bytes) else entries("groups", given, "names with columns, or labels,")
+def _by_labels(groups: Sequence[Any], d: int) -> dict[str, list[int]]:
+    labels = [] if isinstance(groups, str | bytes) else entries("groups", groups, "names with columns, or labels,")
     if len(labels) != d:
-        found = "a text" if isinstance(given, str | bytes) else f"{len(labels)} labels"
-        raise InputError(f"groups is {found}, but {d} columns need one label each; or give names with their columns.")
+        kind = "a text" if isinstance(groups, str | bytes) else f"{len(labels)} labels"
+        raise InputError(f"groups is {kind}, but {d} columns need one label each; or give names with their columns.")
     named: dict[str, list[int]] = {}
     for j, label in enumerate(labels):
         if label is not None:
@@ -269,26 +269,26 @@ def matching(entry: int | str, names: Sequence[str] | None, whose: str) -> list[
     names = names or ()
     if not isinstance(entry, str) or not ("*" in entry or "?" in entry) or entry in names:
         return None
-    found = [j for j, name in enumerate(names) if fnmatchcase(name, entry)]
-    if not found:
+    matches = [j for j, name in enumerate(names) if fnmatchcase(name, entry)]
+    if not matches:
         raise InputError(f"the pattern '{entry}' of {whose} matches no column; correct it.")
-    return found
+    return matches
 
 
 def _meant(entry: int | str, columns: Units, group: str) -> list[int]:
     """The columns a name, number or pattern stands for."""
-    found = matching(entry, columns.column_names, f"the group '{group}'")
-    return [_column(entry, columns, group)] if found is None else found
+    matches = matching(entry, columns.column_names, f"the group '{group}'")
+    return [_column(entry, columns, group)] if matches is None else matches
 
 
 def _column(entry: int | str, columns: Units, group: str) -> int:
     """The number of a column named in a group."""
     if isinstance(entry, str):
-        found = [j for j, name in enumerate(columns.column_names or ()) if name == entry]
-        if len(found) != 1:
-            what = "no column is" if not found else f"{len(found)} columns are"
+        matches = [j for j, name in enumerate(columns.column_names or ()) if name == entry]
+        if len(matches) != 1:
+            what = "no column is" if not matches else f"{len(matches)} columns are"
             raise InputError(f"the group '{group}' names {entry!r}, but {what} called that; correct the name.")
-        return found[0]
+        return matches[0]
     if isinstance(entry, int | np.integer) and not isinstance(entry, bool):
         check_position(entry, columns.column_names, f"the group '{group}'")
     if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not 0 <= entry < columns.columns:

@@ -36,11 +36,11 @@ def heredity(terms: Sequence[Any]) -> Iterator[str]:
 
 def _nearest(whole: Monomial) -> list[frozenset[tuple[str, int]]]:
     """The products of one factor less."""
-    left = (
+    quotients = (
         (*((other, power) for other, power in whole.items() if other != base), (base, whole[base] - 1))
         for base in whole
     )
-    return [frozenset((base, power) for base, power in each if power) for each in left]
+    return [frozenset((base, power) for base, power in each if power) for each in quotients]
 
 
 def _parts(whole: Monomial, slots: Mapping[frozenset[tuple[str, int]], Any]) -> Iterable[frozenset[tuple[str, int]]]:
@@ -59,8 +59,8 @@ def _divides(part: Monomial, whole: Monomial) -> bool:
 def _monomial(term: Any) -> Monomial:
     product: dict[str, int] = {}
     for factor in term.factors:
-        found = {factor.expr: 1} if factor.eval_method.name == "LOOKUP" else _of_expression(tree(factor.expr).body)
-        for base, power in found.items():
+        powers = {factor.expr: 1} if factor.eval_method.name == "LOOKUP" else _of_expression(tree(factor.expr).body)
+        for base, power in powers.items():
             product[base] = product.get(base, 0) + power
     return product
 
@@ -77,7 +77,7 @@ def _of_expression(node: ast.expr) -> dict[str, int]:
         return product
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and isinstance(power_of(node), int):
         power = int(power_of(node) or 1)
-        return {base: own * power for base, own in _of_expression(node.left).items()}
+        return {base: exponent * power for base, exponent in _of_expression(node.left).items()}
     return {ast.unparse(node): 1}
 
 

@@ -87,14 +87,14 @@ class Hierarchy:
 
     def _weak_step(self, state: StateArray) -> bool:
         """Units without a parent left go out; a unit that is in takes in its last parent; False on a contradiction."""
-        left = np.bincount(self._child[state[self._parent] != OUT], minlength=state.size)
-        lost = self._has_parents & (left == 0)
+        parent_count = np.bincount(self._child[state[self._parent] != OUT], minlength=state.size)
+        lost = self._has_parents & (parent_count == 0)
         if np.any(state[lost] == IN):
             return False
         if np.any(state[lost] != OUT):
             state[lost] = OUT
             return True
-        last = self._has_parents & (left == 1) & (state == IN)
+        last = self._has_parents & (parent_count == 1) & (state == IN)
         state[self._parent[last[self._child] & (state[self._parent] != OUT)]] = IN
         return True
 
@@ -118,11 +118,11 @@ class Hierarchy:
         if np.any(start[chosen] == OUT):
             return None
         start[chosen] = IN
-        found, trials = self.implied(start, k), [MOST_TRIALS]
-        if found is None:
+        closure, trials = self.implied(start, k), [MOST_TRIALS]
+        if closure is None:
             return None
-        for room in range(self._least(found), k - int(np.count_nonzero(found == IN)) + 1):
-            complete = self._filled(found, k, room, trials)
+        for room in range(self._least(closure), k - int(np.count_nonzero(closure == IN)) + 1):
+            complete = self._filled(closure, k, room, trials)
             if complete is not None:
                 return tuple(np.flatnonzero(complete == IN).tolist())
         return None
@@ -166,14 +166,14 @@ class Hierarchy:
         state : int8 array (d,)
             What was decided before; a region that is not empty.
         """
-        kept = self.completed(support, k, state)
-        if kept is not None:
-            return kept
-        kept = self.completed((), k, state)
+        selection = self.completed(support, k, state)
+        if selection is not None:
+            return selection
+        selection = self.completed((), k, state)
         for unit in support:
-            more = None if kept is None or unit in kept else self.completed((*kept, unit), k, state)
-            kept = kept if more is None else more
-        return () if kept is None else kept
+            more = None if selection is None or unit in selection else self.completed((*selection, unit), k, state)
+            selection = selection if more is None else more
+        return () if selection is None else selection
 
     def largest(self, state: StateArray) -> int:
         """All units that are not OUT: parents may be had for each."""
@@ -280,14 +280,14 @@ def parents_by_name(names: Sequence[str]) -> dict[str, list[str]]:
     InputError
         For a product by ``*`` or ``:`` of which one factor is a column and another is none.
     """
-    columns, found = {*names}, {}
+    columns, hierarchy = {*names}, {}
     for name in names:
         power = _POWER.fullmatch(name)
         factors = [power[1]] if power and power[1] in columns else _factors(name, columns)
         parents = sorted({factor for factor in factors if factor != name})
         if parents:
-            found[name] = parents
-    return found
+            hierarchy[name] = parents
+    return hierarchy
 
 
 def _factors(name: str, columns: set[str]) -> list[str]:
@@ -313,12 +313,12 @@ def _factor(part: str, columns: set[str]) -> str:
     return part if part in columns else power[1] if power and power[1] in columns else ""
 
 
-def _under(units: Units, asked: Mapping[str, Any]) -> Units:
+def _under(units: Units, arguments: Mapping[str, Any]) -> Units:
     """The units under the hierarchy that is asked for (:func:`hierarchy_of`)."""
-    spec = asked.get("hierarchy")
+    spec = arguments.get("hierarchy")
     if spec is None:
         return units
-    kind = asked.get("hierarchy_kind", KINDS[0])
+    kind = arguments.get("hierarchy_kind", KINDS[0])
     hierarchy = hierarchy_of(spec, kind, units.d, lambda entry: units.number(entry, "hierarchy"))
     return units.under(hierarchy) if any(hierarchy.parents) else units
 

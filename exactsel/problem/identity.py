@@ -31,8 +31,8 @@ def data_hash(header: Mapping[str, Any], AT: FloatArray, *vectors: FloatArray | 
     return digest.hexdigest()
 
 
-def prepared_hash(header: Mapping[str, Any], made: Preparation) -> str:
+def prepared_hash(header: Mapping[str, Any], preparation: Preparation) -> str:
     """The same hash over the original data, and the requested preparation."""
-    flags = {"intercept": made.centred, "weights": made.weights is not None, "scale": made.scaled}
-    entries = {"n": made.y.size} | {name: True for name, value in flags.items() if value}
-    return data_hash({**header, **entries}, made.AT, made.y, made.weights)
+    flags = {"intercept": preparation.centred, "weights": preparation.weights is not None, "scale": preparation.scaled}
+    entries = {"n": preparation.y.size} | {name: True for name, value in flags.items() if value}
+    return data_hash({**header, **entries}, preparation.AT, preparation.y, preparation.weights)

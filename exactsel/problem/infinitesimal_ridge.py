@@ -79,16 +79,16 @@ def without_ridge(objective: Objective, units: Units | None = None, k: int | Non
     nothing = np.zeros(alike.d)
     if alike.at_zero == 0.0 or most == 0:
         # No model is better than the empty one, or there is no other.
-        known = RidgeLimits(nothing, Radii(0.0, nothing), 0.0, allowed, most)
-        return replace(alike, lam=1.0, ridge_limits=known)
-    found = _limits(alike, most)
-    if found is None:
+        ridge_limits = RidgeLimits(nothing, Radii(0.0, nothing), 0.0, allowed, most)
+        return replace(alike, lam=1.0, ridge_limits=ridge_limits)
+    pair = _limits(alike, most)
+    if pair is None:
         refuse_separated(
             objective, np.flatnonzero(allowed),
             lambda columns: len({*units.units_of(columns), *units.force_in}) <= slots,
         )  # fmt: skip
         return _within_radius(alike, allowed, most)
-    point, limits = found
+    point, limits = pair
     # Once more, so that coefficients are limited much alike: each then pays its part of what the ridge may cost.
     further = np.where(limits.size > 0.0, np.ldexp(1.0, -np.frexp(limits.size)[1]), 1.0)
     point, limits = point * further, Radii(limits.level, limits.size * further)
@@ -98,8 +98,8 @@ def without_ridge(objective: Objective, units: Units | None = None, k: int | Non
     if lam < SMALLEST:
         return _within_radius(alike, allowed, most)
     taken = 0.5 * lam * square * (1.0 + 1e-9)
-    known = RidgeLimits(point, limits, taken, allowed, most)
-    return replace(alike, lam=lam, shared={}, ridge_limits=known)
+    ridge_limits = RidgeLimits(point, limits, taken, allowed, most)
+    return replace(alike, lam=lam, shared={}, ridge_limits=ridge_limits)
 
 
 def usable_columns(units: Units) -> BoolArray:
@@ -133,8 +133,8 @@ def _within_radius(alike: Objective, allowed: BoolArray, most: int) -> Objective
             f"can be said); use other units, or give a positive {option('lam')}."
         )
     taken = 0.5 * lam * square * (1.0 + 1e-9)
-    known = RidgeLimits(np.zeros(alike.d), Radii(math.inf, size), taken, allowed, most, SCOPE)
-    return replace(alike, lam=lam, shared={}, ridge_limits=known)
+    ridge_limits = RidgeLimits(np.zeros(alike.d), Radii(math.inf, size), taken, allowed, most, SCOPE)
+    return replace(alike, lam=lam, shared={}, ridge_limits=ridge_limits)
 
 
 def _small_ridge(objective: Objective, point: FloatArray, square: float) -> float:
@@ -151,12 +151,12 @@ def _small_ridge(objective: Objective, point: FloatArray, square: float) -> floa
 
 def _of_columns(objective: Objective, allowed: BoolArray) -> Objective:
     """The objective with columns of zeros in place of those that no model may use."""
-    made = objective.preparation
-    if np.all(allowed) or made is None:
+    preparation = objective.preparation
+    if np.all(allowed) or preparation is None:
         return objective
     AT = np.where(allowed[:, None], objective.AT, 0.0)
     AT.flags.writeable = False
-    return replace(objective, AT=AT, preparation=replace(made, made=replace(made.made, AT=AT)), shared={})
+    return replace(objective, AT=AT, preparation=replace(preparation, made=replace(preparation.made, AT=AT)), shared={})
 
 
 def _rounded(objective: Objective, point: FloatArray) -> float:
@@ -189,8 +189,8 @@ def _limits(objective: Objective, most: int) -> tuple[FloatArray, Radii] | None:
 
 def fit_on_all(objective: Objective) -> FloatArray | None:
     """About the fit on all columns (d,); None where there seems to be none."""
-    found = [_fit(objective, begin) for begin in _beginnings(objective)]
-    return min((point for point in found if point is not None), key=objective, default=None)
+    points = [_fit(objective, begin) for begin in _beginnings(objective)]
+    return min((point for point in points if point is not None), key=objective, default=None)
 
 
 def _beginnings(objective: Objective) -> tuple[Callable[[Rows, FloatArray], FloatArray], ...]:

@@ -21,5 +21,5 @@ def kept(problem: Problem, name: str, key: Hashable, make: Callable[[], T]) -> T
     last = problem.shared.get(name)
     if last is None or last[0] != key:
         last = problem.shared[name] = (key, make())
-    made: T = last[1]
-    return made
+    cached: T = last[1]
+    return cached

@@ -70,20 +70,20 @@ class GroupLimits:
         if np.any(start[chosen] == OUT):
             return None
         start[chosen] = IN
-        found = self.implied(start, k)
-        return None if found is None else tuple(np.flatnonzero(found == IN).tolist())
+        closure = self.implied(start, k)
+        return None if closure is None else tuple(np.flatnonzero(closure == IN).tolist())
 
     def restricted(self, support: Sequence[int], k: int, state: StateArray) -> tuple[int, ...]:
         """What is IN, and the columns of a support in the order given as far as there is a place for them."""
-        kept = np.flatnonzero(state == IN).tolist()
+        selection = np.flatnonzero(state == IN).tolist()
         room = self.most - self._count(state == IN)
         room[-1] = k
         for j in support:
             group = self._group_of[j]
-            if state[j] == FREE and j not in kept and len(kept) < k and room[group] > 0:
-                kept.append(j)
+            if state[j] == FREE and j not in selection and len(selection) < k and room[group] > 0:
+                selection.append(j)
                 room[group] -= 1
-        return tuple(sorted(kept))
+        return tuple(sorted(selection))
 
     def largest(self, state: StateArray) -> int:
         """The size of the largest admissible set of columns that are not OUT, whatever k is."""
@@ -148,14 +148,14 @@ def limited_units(columns: Units, groups: GroupSpec | None, per_group: Any) -> U
         raise InputError(f"per_group is {per_group!r}, but a whole number of at least 1 was expected; correct it.")
     if groups is None:
         raise InputError("per_group is given, but no groups; name the groups of which so many columns may be chosen.")
-    known = GroupedUnits.of_columns(Units(columns.columns, columns.column_names), groups)
-    larger = tuple(group for group in known.groups if len(group) > most)
+    grouping = GroupedUnits.of_columns(Units(columns.columns, columns.column_names), groups)
+    larger = tuple(group for group in grouping.groups if len(group) > most)
     return columns.under(GroupLimits(most, larger, columns.columns)) if larger else columns
 
 
-def _under(units: Units, asked: Mapping[str, Any]) -> Units:
-    per_group = asked.get("per_group")
-    return units if per_group is None else limited_units(units, asked.get("groups"), per_group)
+def _under(units: Units, arguments: Mapping[str, Any]) -> Units:
+    per_group = arguments.get("per_group")
+    return units if per_group is None else limited_units(units, arguments.get("groups"), per_group)
 
 
 def _again(limits: GroupLimits) -> dict[str, Any]:

@@ -65,8 +65,8 @@ def with_long_columns_divided(objective: Objective, units: Units, k: int) -> Obj
     for point in _points(objective, allowed):
         limits = radii(instance, point)
         if limits is not None:
-            found = [_divided(objective, point, limits, share, allowed, most) for share in SHARES]
-            best = min([best, *found], key=lambda made: _lost(made, allowed, most))
+            candidates = [_divided(objective, point, limits, share, allowed, most) for share in SHARES]
+            best = min([best, *candidates], key=lambda candidate: _lost(candidate, allowed, most))
         if _lost(best, allowed, most) <= ENOUGH:
             break
     return best
@@ -89,8 +89,8 @@ def _divided(
         return objective
     paid = np.where((times > 1.0) & allowed, (times * limits.size) ** 2, 0.0)
     taken = 0.5 * objective.lam * float(np.sort(paid)[::-1][:most].sum()) * (1.0 + 1e-9)
-    known = RidgeLimits(point * times, limits._replace(size=limits.size * times), taken, allowed, most)
-    return replace(divided(objective, times), ridge_limits=known)
+    ridge_limits = RidgeLimits(point * times, limits._replace(size=limits.size * times), taken, allowed, most)
+    return replace(divided(objective, times), ridge_limits=ridge_limits)
 
 
 def _points(objective: Objective, allowed: BoolArray) -> Iterator[FloatArray]:
@@ -122,13 +122,13 @@ def _lost(objective: Objective, allowed: BoolArray, most: int) -> float:
     with interpreted(objective.n <= MOST_ROWS):
         loss_gradient(objective.row_loss, np.zeros(objective.n), objective.y, slopes)
     products = 3.0 * objective.n * UNIT * float(np.linalg.norm(slopes)) * objective.norms[allowed]
-    made, reach = objective.preparation, math.sqrt(2.0 * objective.at_zero / objective.lam)
-    means = np.zeros(allowed.sum()) if made is None else made.made.column_error[allowed]
+    preparation, reach = objective.preparation, math.sqrt(2.0 * objective.at_zero / objective.lam)
+    means = np.zeros(allowed.sum()) if preparation is None else preparation.made.column_error[allowed]
     off = _largest(products, most) ** 2 / (2.0 * objective.lam)
-    known = objective.ridge_limits
-    sizes = reach if known is None else np.minimum(reach, known.limits.size[allowed])
+    ridge_limits = objective.ridge_limits
+    sizes = reach if ridge_limits is None else np.minimum(reach, ridge_limits.limits.size[allowed])
     off += _largest(means * sizes, most) * math.sqrt(2.0 * objective.at_zero)
-    return (off + (0.0 if known is None else known.taken)) / objective.at_zero
+    return (off + (0.0 if ridge_limits is None else ridge_limits.taken)) / objective.at_zero
 
 
 def _largest(parts: FloatArray, many: int) -> float:

@@ -27,8 +27,8 @@ MOST_BYTES = 2**30
 
 def stays_mapped(rows: int, columns: int, kind: np.dtype[Any]) -> bool:
     """Whether a table of this size and type of numbers is left in its file: a large one of more columns than rows."""
-    known = kind.kind == "f" and kind.itemsize in (4, 8)
-    return known and columns > rows and 8 * rows * columns > MOST_BYTES
+    is_float = kind.kind == "f" and kind.itemsize in (4, 8)
+    return is_float and columns > rows and 8 * rows * columns > MOST_BYTES
 
 
 class MappedColumns(DesignColumns):
@@ -125,11 +125,11 @@ class MappedColumns(DesignColumns):
     def divided(self, by: FloatArray) -> MappedColumns:
         """See :class:`DesignColumns`."""
         divisors = by if self.divisors is None else self.divisors * by
-        made = MappedColumns(self.table, None if self.means is None else self.means / by, divisors)
-        known = self.summary
-        made._digest = self._digest
-        made._summary = known._replace(totals=known.totals / by, squares=known.squares / by**2)
-        return made
+        columns = MappedColumns(self.table, None if self.means is None else self.means / by, divisors)
+        summary = self.summary
+        columns._digest = self._digest
+        columns._summary = summary._replace(totals=summary.totals / by, squares=summary.squares / by**2)
+        return columns
 
     @property
     def for_kernels(self) -> FileColumns:
@@ -142,9 +142,9 @@ class MappedColumns(DesignColumns):
         return FileColumns(table, scale, np.sqrt(n) * means, not self.table.flags.f_contiguous)
 
     def _with_means(self, means: FloatArray | None) -> MappedColumns:
-        made = MappedColumns(self.table, means, self.divisors)
-        made._summary, made._digest = self._summary, self._digest
-        return made
+        columns = MappedColumns(self.table, means, self.divisors)
+        columns._summary, columns._digest = self._summary, self._digest
+        return columns
 
     def blocks(self) -> Iterator[tuple[slice, slice, FloatArray]]:
         """Rows and columns of a block, and its numbers, nothing taken off, in the order of the file.

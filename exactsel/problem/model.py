@@ -46,12 +46,12 @@ class Model:
         """The model with these coefficients of the problem's columns; None where there are no coefficients."""
         if not coef.size:
             return None
-        preparation, tall = problem.preparation, problem.objective.tall
+        preparation, reduction = problem.preparation, problem.objective.reduction
         names, coding = problem.units.column_names, problem.units.coding
-        if not is_regression(problem) or (preparation is None and tall is None):
+        if not is_regression(problem) or (preparation is None and reduction is None):
             return cls(coef, None, names, coding)
         undone, intercept = problem.as_given(coef)
-        centred = (tall is not None and tall.intercept) or (preparation is not None and preparation.centred)
+        centred = (reduction is not None and reduction.intercept) or (preparation is not None and preparation.centred)
         return cls(undone, intercept if centred else None, names, coding)
 
     def predict(self, A: ArrayLike) -> FloatArray:
@@ -82,9 +82,9 @@ class Model:
             chosen = np.flatnonzero(self.coef)
             by_name: FloatArray = self._chosen_columns(columns, chosen, count) @ self.coef[chosen]
             return by_name + (self.intercept or 0.0)
-        given, _ = frame_matrix(A, None, rounded=True)
+        matrix, _ = frame_matrix(A, None, rounded=True)
         try:
-            rows: Any = given if is_design(given) else np.asarray(given, dtype=np.float64)
+            rows: Any = matrix if is_design(matrix) else np.asarray(matrix, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(
                 "the rows to predict hold text, but an array has the coded columns of the model; give a data frame, or "
@@ -135,20 +135,20 @@ class Model:
             For a file that cannot be read, or holds something else.
         """
         try:
-            found = json.loads(Path(file).read_bytes())
+            record = json.loads(Path(file).read_bytes())
         except OSError as error:
             raise InputError(f"the model {Path(file)} cannot be read ({error.strerror}); check its name.") from None
         except (ValueError, RecursionError):
-            found = None
-        known = isinstance(found, dict) and found.get("exactsel_model")
-        if known != FORMAT:
-            held = "no model" if not known else f"a model of format {known!r}"
+            record = None
+        version = isinstance(record, dict) and record.get("exactsel_model")
+        if version != FORMAT:
+            held = "no model" if not version else f"a model of format {version!r}"
             raise InputError(f"{Path(file)} holds {held}, but one of format {FORMAT} was expected; write it with save.")
         try:
-            coef = np.array(found["coef"], dtype=np.float64).reshape(len(found["coef"]))
-            intercept = None if found["intercept"] is None else float(found["intercept"])
-            names = checked_names(found["names"], coef.size)
-            coding = None if found["coding"] is None else ColumnCoding.from_dict(found["coding"], coef.size)
+            coef = np.array(record["coef"], dtype=np.float64).reshape(len(record["coef"]))
+            intercept = None if record["intercept"] is None else float(record["intercept"])
+            names = checked_names(record["names"], coef.size)
+            coding = None if record["coding"] is None else ColumnCoding.from_dict(record["coding"], coef.size)
             if not np.isfinite([*coef, intercept or 0.0]).all():
                 raise ValueError
         except (AttributeError, KeyError, TypeError, ValueError):
@@ -169,21 +169,21 @@ class Model:
 
     def _columns_named(self, columns: Sequence[Column], wanted: Sequence[str]) -> FloatArray:
         """The columns (n, wanted) of a frame that the model needs."""
-        given = [column.name for column in columns]
+        header = [column.name for column in columns]
         for name in wanted:
             if (self.names or ()).count(name) > 1:
                 raise InputError(
                     f"the model has several columns called '{name}', so a table's cannot be found by name; pass an "
                     f"array with all {self.coef.size} columns in their order."
                 )
-            if (count := given.count(name)) != 1:
-                held = f"{count} columns are" if count else f"no column of the {len(given)} to predict from is"
-                meant = "" if count else did_you_mean(name, given)
+            if (count := header.count(name)) != 1:
+                held = f"{count} columns are" if count else f"no column of the {len(header)} to predict from is"
+                meant = "" if count else did_you_mean(name, header)
                 raise InputError(
                     f"the model needs the column '{name}', but {held} called that{meant}; give the columns the names "
                     f"they had, or pass an array with all {self.coef.size} in their order."
                 )
-        return numeric_matrix([columns[given.index(name)] for name in wanted], "the rows to predict", rounded=True)
+        return numeric_matrix([columns[header.index(name)] for name in wanted], "the rows to predict", rounded=True)
 
 
 @dataclass(frozen=True)
@@ -204,8 +204,8 @@ class PreparedModel:
 
 def preparation_of(problem: SubsetProblem) -> Preparation | None:
     """The requested preparation of a problem's data; None where there is none."""
-    made = problem.preparation
-    return made if made is not None and made.asked else None
+    preparation = problem.preparation
+    return preparation if preparation is not None and preparation.asked else None
 
 
 def column_ratio(problem: SubsetProblem) -> float:
@@ -221,14 +221,14 @@ def column_ratio(problem: SubsetProblem) -> float:
 
 def prepared_coef(problem: SubsetProblem, coef: FloatArray) -> FloatArray:
     """Coefficients of the columns as they were prepared (d,), from those of the columns as they are searched."""
-    even = problem.objective.even
-    return coef if even is None or not coef.size else coef / even
+    divisors = problem.objective.divisors
+    return coef if divisors is None or not coef.size else coef / divisors
 
 
 def searched_coef(problem: SubsetProblem, coef: FloatArray) -> FloatArray:
     """The way back from :func:`prepared_coef`."""
-    even = problem.objective.even
-    return coef if even is None or not coef.size else coef * even
+    divisors = problem.objective.divisors
+    return coef if divisors is None or not coef.size else coef * divisors
 
 
 def demands_text(problem: dict[str, Any]) -> str:

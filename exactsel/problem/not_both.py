@@ -65,29 +65,29 @@ class NotBoth:
         if np.any(start[chosen] == OUT):
             return None
         start[chosen] = IN
-        found = self.implied(start, k)
-        return None if found is None else tuple(np.flatnonzero(found == IN).tolist())
+        closure = self.implied(start, k)
+        return None if closure is None else tuple(np.flatnonzero(closure == IN).tolist())
 
     def restricted(self, support: Sequence[int], k: int, state: StateArray) -> tuple[int, ...]:
         """What is IN, and the units of a support in the order given, but those with a neighbour taken before."""
-        kept = np.flatnonzero(state == IN).tolist()
-        banned = {i for j in kept for i in self.neighbours[j]}
+        selection = np.flatnonzero(state == IN).tolist()
+        banned = {i for j in selection for i in self.neighbours[j]}
         for j in support:
-            if state[j] == FREE and j not in kept and j not in banned and len(kept) < k:
-                kept.append(j)
+            if state[j] == FREE and j not in selection and j not in banned and len(selection) < k:
+                selection.append(j)
                 banned.update(self.neighbours[j])
-        return tuple(sorted(kept))
+        return tuple(sorted(selection))
 
     def largest(self, state: StateArray) -> int:
         """No admissible set of units that are not OUT has more: they are covered by so many cliques, each with one."""
         cliques: list[set[int]] = []
         alone = 0
         for j in np.flatnonzero(state != OUT).tolist():
-            own = {*self.neighbours[j]}
-            clique = next((held for held in cliques if held <= own), None) if own else None
+            neighbours = {*self.neighbours[j]}
+            clique = next((held for held in cliques if held <= neighbours), None) if neighbours else None
             if clique is not None:
                 clique.add(j)
-            elif own:
+            elif neighbours:
                 cliques.append({j})
             else:
                 alone += 1
@@ -120,19 +120,19 @@ class NotBoth:
     @cached_property
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
         """The units that every unit excludes (d,), ascending."""
-        found: list[list[int]] = [[] for _ in range(self.d)]
+        adjacency: list[list[int]] = [[] for _ in range(self.d)]
         for i, j in self.pairs:
-            found[i].append(j)
-            found[j].append(i)
-        return tuple(tuple(sorted(own)) for own in found)
+            adjacency[i].append(j)
+            adjacency[j].append(i)
+        return tuple(tuple(sorted(row)) for row in adjacency)
 
     def _neighbours_of(self, units: BoolArray) -> BoolArray:
         """The units that some of these exclude (d,)."""
-        found = np.zeros(self.d, dtype=bool)
+        mask = np.zeros(self.d, dtype=bool)
         ends = np.array(self.pairs, dtype=np.int64)
-        found[ends[units[ends[:, 0]], 1]] = True
-        found[ends[units[ends[:, 1]], 0]] = True
-        return found
+        mask[ends[units[ends[:, 0]], 1]] = True
+        mask[ends[units[ends[:, 1]], 0]] = True
+        return mask
 
 
 def not_both_of(spec: Iterable[Any], d: int, number: Callable[[int | str], int]) -> NotBoth | None:
@@ -169,11 +169,13 @@ def not_both_of(spec: Iterable[Any], d: int, number: Callable[[int | str], int])
     return NotBoth(tuple(sorted(pairs)), d) if pairs else None
 
 
-def _under(units: Units, asked: Mapping[str, Any]) -> Units:
+def _under(units: Units, arguments: Mapping[str, Any]) -> Units:
     """The units with the requested pairs."""
-    spec = asked.get("not_both")
-    found = None if spec is None else not_both_of(spec, units.d, lambda entry: units.number(entry, option("not_both")))
-    return units if found is None else units.under(found)
+    spec = arguments.get("not_both")
+    constraint = (
+        None if spec is None else not_both_of(spec, units.d, lambda entry: units.number(entry, option("not_both")))
+    )
+    return units if constraint is None else units.under(constraint)
 
 
 def _again(constraint: NotBoth) -> dict[str, Any]:

@@ -59,8 +59,8 @@ def check_position(number: int, names: Sequence[str] | None, what: str) -> None:
     there = names[number] if 0 <= number < len(names) else None
     if there == str(int(number)):
         return
-    found = f"the one at this position is called '{there}'" if there is not None else f"there are {len(names)} columns"
+    detail = f"the one at this position is called '{there}'" if there is not None else f"there are {len(names)} columns"
     raise InputError(
-        f"{what} names column {int(number)}, but columns are called by numbers here and {found}; give the name of the "
+        f"{what} names column {int(number)}, but columns are called by numbers here and {detail}; give the name of the "
         f"column as a text, such as '{number if str(int(number)) in names else there or names[0]}'."
     )

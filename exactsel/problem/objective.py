@@ -79,10 +79,10 @@ class Objective(SubsetObjective):
     """Whether the loss has an unpenalised intercept; not where centred data stand for it."""
     offset: FloatArray | None = None
     """(n,) what has been taken off the target, as it is known beforehand; None where nothing has."""
-    tall: Reduction | None = None
+    reduction: Reduction | None = None
     ridge_limits: RidgeLimits | None = None
     before: Objective | None = None
-    even: FloatArray | None = None
+    divisors: FloatArray | None = None
     equalities: Equalities | None = None
     shared: dict[Any, Any] = field(default_factory=dict)
     """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
@@ -108,11 +108,11 @@ class Objective(SubsetObjective):
         freeze(AT, y)
         return cls(AT, y, made, checked_lam(lam, made.name, isinstance(made, Quadratic), isinstance(made, FREE)))
 
-    def prepared(self, made: Preparation) -> Objective:
+    def prepared(self, prep: Preparation) -> Objective:
         """The same objective, known to be on data prepared in this way."""
-        if made.loss_intercept:
+        if prep.loss_intercept:
             check_two_classes(self.y, self.loss.name)
-        return replace(self, preparation=made, weights=made.loss_weights, intercept=made.loss_intercept)
+        return replace(self, preparation=prep, weights=prep.loss_weights, intercept=prep.loss_intercept)
 
     def replace(self, **changes: Any) -> Objective:
         """The objective with some of loss, lam, delta changed; what was worked out from the data alone is kept."""
@@ -120,22 +120,22 @@ class Objective(SubsetObjective):
             return self
         if self.before is not None:
             # A ridge would be one on columns as they were.
-            if "gram" in self.__dict__ and self.even is not None:
-                self.before.__dict__.setdefault("gram", multiplied(self.gram, self.before.AT, self.even))
+            if "gram" in self.__dict__ and self.divisors is not None:
+                self.before.__dict__.setdefault("gram", multiplied(self.gram, self.before.AT, self.divisors))
             return self.before.replace(**changes)
         arguments = {"loss": self.loss, "lam": self.lam, "delta": None, **changes}
         if "loss" not in changes and changes.get("delta") is not None and isinstance(self.loss, Huber):
             arguments["loss"] = self.loss.name
         if self.preparation is not None:
             self.preparation.check_loss(arguments["loss"])
-        if self.tall is not None:
-            self.tall.refuse(arguments["loss"])
+        if self.reduction is not None:
+            self.reduction.refuse(arguments["loss"])
         if self.equalities is not None and name_of_loss(arguments["loss"]) != "quadratic":
             raise UnsupportedError("equalities go with quadratic loss; make a new problem without them.")
         new = Objective.of(self.AT, self.y, **arguments)
-        kept = {name: self.__dict__[name] for name in _DATA_ONLY if name in self.__dict__}
+        cache = {name: self.__dict__[name] for name in _DATA_ONLY if name in self.__dict__}
         replaced = replace(self, loss=new.loss, lam=new.lam)
-        replaced.__dict__.update(kept)
+        replaced.__dict__.update(cache)
         return replaced
 
     @property
@@ -191,10 +191,10 @@ class Objective(SubsetObjective):
     @property
     def text(self) -> str:
         """The formula, for people."""
-        made = self.preparation
-        over = "a weighted sum" if made is not None and made.weighted else "a sum"
-        ridge = "||Sx||^2, S the columns' sizes" if made is not None and made.scaled else "||x||^2"
-        included = "Ax + c" if made is not None and made.centred else "Ax"
+        preparation = self.preparation
+        over = "a weighted sum" if preparation is not None and preparation.weighted else "a sum"
+        ridge = "||Sx||^2, S the columns' sizes" if preparation is not None and preparation.scaled else "||x||^2"
+        included = "Ax + c" if preparation is not None and preparation.centred else "Ax"
         return f"L({included}) + (lam/2){ridge}, L {over} over rows, {self.loss_text}, lam={self.asked_lam:g}"
 
     @property
@@ -219,9 +219,9 @@ class Objective(SubsetObjective):
             "parameters": {name: value.hex() for name, value in self.loss_parameters.items()},
             "n": self.n, "d": self.d, "lam": float(self.asked_lam).hex(), **entries,
         }  # fmt: skip
-        made = self.preparation
+        preparation = self.preparation
         header |= {} if self.equalities is None else {"equalities": self.equalities.entry()}
-        return data_hash(header, self.AT, self.y) if made is None else prepared_hash(header, made)
+        return data_hash(header, self.AT, self.y) if preparation is None else prepared_hash(header, preparation)
 
     @cached_property
     def norms(self) -> FloatArray:
@@ -367,7 +367,7 @@ class Objective(SubsetObjective):
         coef, level = np.asarray(x, dtype=np.float64), 0.0
         if self.intercept:
             level = float(find_level(self.row_loss, coef @ self.AT, self.y, np.empty(self.n), np.empty(self.n)))
-        if self.tall is not None:
-            given = self.coef_as_given(coef)
-            return given, self.tall.level(given)
+        if self.reduction is not None:
+            raw_coef = self.coef_as_given(coef)
+            return raw_coef, self.reduction.level(raw_coef)
         return (coef, level) if self.preparation is None else self.preparation.undo(coef, level)

@@ -45,8 +45,8 @@ def checked_offset(offset: ArrayLike, rows: int) -> FloatArray:
 
 def has_offset(objective: Objective) -> bool:
     """Whether predictions have an offset: one that is kept, or the exposures of Poisson loss."""
-    made = objective.preparation
-    return objective.offset is not None or (made is not None and made.exposure is not None)
+    preparation = objective.preparation
+    return objective.offset is not None or (preparation is not None and preparation.exposure is not None)
 
 
 def knowing(problem: Problem, offset: ArrayLike | None) -> Problem:

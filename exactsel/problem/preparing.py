@@ -68,10 +68,10 @@ class Preparation:
         """The preparation of data A (n, d), y (n,); a column that is constant, or zero, is left unscaled."""
         if isinstance(A, DesignMatrix):
             return cls._of_design(A.T, y, centre, scale, weights, loss, exposure)
-        made = prepare(A, y, loss, weights, centre, scale)
+        data = prepare(A, y, loss, weights, centre, scale)
         AT, y = np.ascontiguousarray(A.T), y.copy()
         AT.flags.writeable = y.flags.writeable = False
-        return cls(AT, y, weights, centre, scale, loss, made, exposure)
+        return cls(AT, y, weights, centre, scale, loss, data, exposure)
 
     @classmethod
     def _of_design(
@@ -95,12 +95,12 @@ class Preparation:
         target, nothing = y - middle, np.zeros(d)
         target.flags.writeable = y.flags.writeable = False
         prepared: Any = AT.centred(means) if included else AT
-        given: Any = AT
-        made = Prepared(
+        design: Any = AT
+        data = Prepared(
             prepared, target, None, centre and not included, np.stack([means, nothing]),
             (middle, 0.0), np.ones(d), nothing, nothing, 0.0, 0.0, 0.0,
         )  # fmt: skip
-        return cls(given, y, weights, centre, scale, loss, made, exposure)
+        return cls(design, y, weights, centre, scale, loss, data, exposure)
 
     @property
     def weighted(self) -> bool:
@@ -229,13 +229,13 @@ def _check_intercept(fit_intercept: object) -> None:
 def wants_intercept(fit_intercept: bool | str, loss: str | Loss) -> bool:
     """Whether there is to be an intercept: ``"auto"`` wants one for the losses for which it is exact."""
     _check_intercept(fit_intercept)
-    known = can_have_intercept(loss)
-    if fit_intercept is True and not known:
+    takes_intercept = can_have_intercept(loss)
+    if fit_intercept is True and not takes_intercept:
         raise UnsupportedError(
             f"{_called(loss)} loss is not declared to take an unpenalised intercept; its author can, see 'A loss' in "
             f"CONTRIBUTING.md; or add a column of ones (which is penalised, and counts towards k)."
         )
-    return known if fit_intercept == AUTO else bool(fit_intercept)
+    return takes_intercept if fit_intercept == AUTO else bool(fit_intercept)
 
 
 def check_two_classes(y: FloatArray, loss: str) -> None:

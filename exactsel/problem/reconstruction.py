@@ -31,7 +31,7 @@ class Reconstruction(SubsetObjective):
     kind = "css"
     capabilities = RECONSTRUCTION
     lam = infimum = 0.0
-    loss = preparation = tall = ridge_limits = before = even = equalities = None
+    loss = preparation = reduction = ridge_limits = before = divisors = equalities = None
     text = "||A - S S⁺ A||², the part of the matrix the chosen columns S leave unexplained"
 
     @cached_property

@@ -74,16 +74,16 @@ class Reduction:
         """Whether models have an unpenalised intercept, which is worked into A' and y'."""
         return self.means is not None
 
-    def of_columns(self, kept: IntArray) -> Reduction:
+    def of_columns(self, columns: IntArray) -> Reduction:
         """The same rows with some of the columns."""
-        places = np.append(kept, self.errors.size - 1)
+        places = np.append(columns, self.errors.size - 1)
         return Reduction(
             self.rows, self.weight, self.errors[places], None if self.means is None else self.means[places]
         )
 
-    def divided(self, even: FloatArray) -> Reduction:
+    def divided(self, divisors: FloatArray) -> Reduction:
         """The same rows, their columns divided by powers of two (d,)."""
-        units = np.append(even, 1.0)
+        units = np.append(divisors, 1.0)
         return Reduction(
             self.rows, self.weight, self.errors / units, None if self.means is None else self.means / units
         )
@@ -105,25 +105,28 @@ class Reduction:
 
     def as_arrays(self) -> dict[str, Any]:
         """What a file keeps of it, by key."""
-        kept = {"tall_rows": self.rows, "tall_weight": self.weight, "tall_errors": self.errors}
-        return kept if self.means is None else {**kept, "tall_means": self.means}
+        arrays = {"tall_rows": self.rows, "tall_weight": self.weight, "tall_errors": self.errors}
+        return arrays if self.means is None else {**arrays, "tall_means": self.means}
 
     @classmethod
-    def from_arrays(cls, kept: Mapping[str, Any]) -> Reduction:
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Reduction:
         """The same from a file; :class:`InputError` where it holds something else."""
-        missing = [key for key in KEYS[:-1] if key not in kept]
+        missing = [key for key in KEYS[:-1] if key not in arrays]
         if missing:
             raise InputError(
                 f"{missing[0]} is missing beside other keys tall_...; write it again with exactsel data gram."
             )
-        means = kept.get("tall_means")
-        vectors = [np.asarray(part) for part in (kept["tall_errors"], *([] if means is None else [means]))]
+        means = arrays.get("tall_means")
+        vectors = [np.asarray(part) for part in (arrays["tall_errors"], *([] if means is None else [means]))]
         if any(part.dtype.kind not in "iuf" for part in vectors):
             raise InputError(
                 "what it says of the rows it stands for is no numbers; write it again with exactsel data gram."
             )
         floats = [part.astype(np.float64) for part in vectors]
-        rows, weight = one_whole_number("tall_rows", kept["tall_rows"]), one_number("tall_weight", kept["tall_weight"])
+        rows, weight = (
+            one_whole_number("tall_rows", arrays["tall_rows"]),
+            one_number("tall_weight", arrays["tall_weight"]),
+        )
         return cls(rows, weight, floats[0], None if means is None else floats[1])
 
     def refuse(

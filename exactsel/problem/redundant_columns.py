@@ -99,14 +99,14 @@ class RedundantColumns:
 
         So that the column is also removed in regions below this one, whose S has up to k columns.
         """
-        kept: list[int] = []
+        basis: list[int] = []
         for column in included.tolist():
-            if not self._redundant(column, kept, k):
-                kept.append(column)
-        S = np.array(kept, dtype=np.int64)
+            if not self._redundant(column, basis, k):
+                basis.append(column)
+        S = np.array(basis, dtype=np.int64)
         drop = np.zeros(candidates.size, dtype=np.bool_)
         for at in np.flatnonzero(self._left(S, candidates) <= NEARLY).tolist():
-            drop[at] = self._redundant(int(candidates[at]), kept, k)
+            drop[at] = self._redundant(int(candidates[at]), basis, k)
         return Reduced(S, candidates[~drop])
 
     def independent(self, columns: IntArray) -> bool:
@@ -114,7 +114,7 @@ class RedundantColumns:
         if self.curvature is None:
             return False
         key = frozenset(columns.tolist())
-        if any(key <= known for known in self._curved):
+        if any(key <= superset for superset in self._curved):
             return True
         H = self._H[np.ix_(columns, columns)]
         room = rounding_room(H, self._roundings)
@@ -148,13 +148,13 @@ class RedundantColumns:
         if not 0 < len(null) <= MOST_CIRCUITS:
             return None
         circuits, pivots = _circuits(null)
-        found: dict[int, list[int]] = {}
+        substitutes: dict[int, list[int]] = {}
         for column, weights in zip(pivots.tolist(), np.abs(circuits), strict=True):
             taking_part = np.flatnonzero(weights > TAKES_PART * weights.max())
-            found[column] = np.setdiff1d(taking_part, pivots).tolist()
-            if not self._redundant(column, found[column], k):
+            substitutes[column] = np.setdiff1d(taking_part, pivots).tolist()
+            if not self._redundant(column, substitutes[column], k):
                 return None
-        return found if self.independent(np.setdiff1d(columns, pivots)) else None
+        return substitutes if self.independent(np.setdiff1d(columns, pivots)) else None
 
     @cached_property
     def curvature(self) -> FloatArray | None:
@@ -188,8 +188,8 @@ class RedundantColumns:
     def _base(self, columns: IntArray) -> IntArray:
         """Some independent columns, as many as there are."""
         _, triangle, order = dense.qr(self._unit[:, columns], mode="economic", pivoting=True)
-        left = np.abs(np.diagonal(triangle)) ** 2 > NEARLY
-        base: IntArray = columns[order[: left.size][left]]
+        mask = np.abs(np.diagonal(triangle)) ** 2 > NEARLY
+        base: IntArray = columns[order[: mask.size][mask]]
         return base
 
     def _null(self, columns: IntArray) -> FloatArray:
@@ -207,8 +207,8 @@ class RedundantColumns:
 
     def _redundant(self, column: int, others: list[int], k: int) -> bool:
         """Whether a column is so near to the span of others that the price covers it, as one of zeros always is."""
-        own = self._AT[column]
-        if not own.any():
+        vector = self._AT[column]
+        if not vector.any():
             return True
         if not others:
             return False
@@ -219,7 +219,7 @@ class RedundantColumns:
             if rest @ rest > NEARLY:
                 return False
             # Where others are nearly dependent, the first solution leaves many times more than rounding does.
-            rest = own - (t / lengths) @ self._AT[others]
+            rest = vector - (t / lengths) @ self._AT[others]
             better = (
                 t
                 + np.linalg.lstsq(
@@ -232,9 +232,9 @@ class RedundantColumns:
 
     def _neglected(self, column: int, others: list[int], t: FloatArray, k: int) -> bool:
         """Whether a column is near enough to a combination of others, and a checker is certain to see that."""
-        terms, own = t[:, None] * self._AT[others], self._AT[column]
-        size = np.abs(own) + np.abs(terms).sum(axis=0)
-        residual = np.abs(own - terms.sum(axis=0)) + 1.01 * gamma(max(k, len(others)) + 4) * size
+        terms, vector = t[:, None] * self._AT[others], self._AT[column]
+        size = np.abs(vector) + np.abs(terms).sum(axis=0)
+        residual = np.abs(vector - terms.sum(axis=0)) + 1.01 * gamma(max(k, len(others)) + 4) * size
         return bool(1.001 * np.linalg.norm(residual) <= CERTAINLY * FARTHEST * self._norms[column])
 
 

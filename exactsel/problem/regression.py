@@ -146,37 +146,39 @@ class Problem(SubsetProblem):
         check_rows(A, y=y, sample_weight=sample_weight, offset=offset)
         name, scale, wanted = name_of_loss(loss), switch("standardize", standardize), fit_intercept
         centre = wants_intercept(wanted if isinstance(wanted, str) else switch("fit_intercept", wanted), loss)
-        asked, names = (scale, sample_weight, *map(options.get, ("groups", "hierarchy"))), options.get("feature_names")
-        AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), names, *asked)
+        needs, names = (scale, sample_weight, *map(options.get, ("groups", "hierarchy"))), options.get("feature_names")
+        AT, target, options["feature_names"] = checked_data(A, labels_for(loss, y), names, *needs)
         counts = None if sample_weight is None else row_numbers(sample_weight, "the weights", refuse=False)
-        known, exposure = None if counts is None else checked_weights(counts, target.size, loss), None
+        weights, exposure = None if counts is None else checked_weights(counts, target.size, loss), None
         if offset is not None:
-            target, known, exposure = with_offset(loss, target, known, row_numbers(offset, "the offset"), scale)
-        if not (centre or scale or known is not None):
+            target, weights, exposure = with_offset(loss, target, weights, row_numbers(offset, "the offset"), scale)
+        if not (centre or scale or weights is not None):
             return knowing(cls(AT.T, target, k, loss=loss, **options), offset)
-        if loss == "huber" and known is not None and options.get("delta") is None:
-            options["delta"] = default_delta(target, known)
-        made = Preparation.of(AT.T, target, centre=centre, scale=scale, weights=known, loss=name, exposure=exposure)
+        if loss == "huber" and weights is not None and options.get("delta") is None:
+            options["delta"] = default_delta(target, weights)
+        preparation = Preparation.of(
+            AT.T, target, centre=centre, scale=scale, weights=weights, loss=name, exposure=exposure
+        )
         lam, delta, names = (options.pop(name, None) for name in ("lam", "delta", "feature_names"))
-        size = checked_k(k, len(made.made.AT))
-        objective = Objective.of(made.made.AT, made.made.y, loss=loss, lam=lam, delta=delta)
+        size = checked_k(k, len(preparation.made.AT))
+        objective = Objective.of(preparation.made.AT, preparation.made.y, loss=loss, lam=lam, delta=delta)
         units = units_of(len(AT), names, **options)
-        return knowing(cls.of(objective.prepared(made), units, units.limited(size)), offset)
+        return knowing(cls.of(objective.prepared(preparation), units, units.limited(size)), offset)
 
     def limited(self, groups: GroupSpec | None, per_group: int) -> Problem:
         """The same problem with at most ``per_group`` columns from each of the groups, see the class."""
         return self.choosing(under(self.units, {"groups": groups, "per_group": per_group}), self.k)
 
-    def standing_for(self, tall: Reduction) -> Problem:
+    def standing_for(self, reduction: Reduction) -> Problem:
         """The same problem, its rows known to stand for others (:mod:`exactsel.problem.reduction`)."""
-        if tall.errors.size != self.units.columns + 1:
+        if reduction.errors.size != self.units.columns + 1:
             raise InputError(
-                f"what is known of the rows is about {tall.errors.size - 1} columns, but there are "
+                f"what is known of the rows is about {reduction.errors.size - 1} columns, but there are "
                 f"{self.units.columns}; write the file again with exactsel data gram."
             )
         assert self.coefficient_bounds is None  # which need the rows themselves
-        before_reduced = None if self.objective.before is None else replace(self.objective.before, tall=tall)
-        return self.of(replace(self.objective, tall=tall, before=before_reduced), self.units, self.k)
+        before_reduced = None if self.objective.before is None else replace(self.objective.before, reduction=reduction)
+        return self.of(replace(self.objective, reduction=reduction, before=before_reduced), self.units, self.k)
 
     @property
     def y(self) -> FloatArray:
@@ -314,12 +316,12 @@ class Problem(SubsetProblem):
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays. Where groups are chosen, ``d`` counts them."""
         objective, made, bounds = self.objective, self.preparation, self.coefficient_bounds
-        met, tall = objective.equalities, objective.tall
+        met, reduction = objective.equalities, objective.reduction
         return super().describe() | {
             "force_in": self.force_in, "force_out": self.force_out,
             "intercept": made is not None and made.centred, "scale": made is not None and made.scaled,
             "weights": made is not None and made.weighted, "offset": has_offset(objective),
             "bounds": None if bounds is None or bounds.none else bounds.describe(), **dict.fromkeys(NAMES),
             **self.units.describe(), "equalities": None if met is None else met.describe(),
-            "tall": None if tall is None else tall.describe(),
+            "reduction": None if reduction is None else reduction.describe(),
         }  # fmt: skip

@@ -112,11 +112,13 @@ def _parsed(text: str, names: Sequence[str], whole: str) -> Any:
     from exactsel.problem.formula_terms import limited_parser
 
     try:
-        found: Any = Parsed(text, _parser=limited_parser(), _context={"__formulaic_variables_available__": list(names)})
+        formula: Any = Parsed(
+            text, _parser=limited_parser(), _context={"__formulaic_variables_available__": list(names)}
+        )
     except InputError:
         raise
     except Exception as error:
         raise InputError(f"{shown(whole)} is no formula ({reason(error)}); write 'y ~ a + b'.") from None
-    if not isinstance(found, SimpleFormula):
+    if not isinstance(formula, SimpleFormula):
         raise InputError(f"the formula {shown(whole)} has several parts, but one was expected; write 'y ~ a + b'.")
-    return found
+    return formula

@@ -40,8 +40,8 @@ def labels_of_rows(values: Any) -> Labels | None:
     """The labels of the rows, or None for data that have none; labels themselves are their own."""
     library = type(values).__module__.partition(".")[0]
     if library in LIBRARIES and type(values).__name__.endswith("Index"):
-        found: Labels = values
-        return found
+        labels: Labels = values
+        return labels
     index: Labels | None = getattr(values, "index", None) if library in LIBRARIES else None
     return None if index is None or callable(index) else index
 
@@ -61,29 +61,29 @@ def check_rows(rows: object, **others: Any) -> None:
     InputError
         When labels differ.
     """
-    known = [(name, labels) for name, value in others.items() if (labels := labels_of_rows(value)) is not None]
+    pairs = [(name, labels) for name, value in others.items() if (labels := labels_of_rows(value)) is not None]
     first = labels_of_rows(rows)
     if first is not None:
-        known.insert(0, ("the data", first))
-    for name, labels in known[1:]:
-        _check(known[0][0], known[0][1], name, labels)
+        pairs.insert(0, ("the data", first))
+    for name, labels in pairs[1:]:
+        _check(pairs[0][0], pairs[0][1], name, labels)
 
 
-def _check(first: str, expected: Labels, name: str, found: Labels) -> None:
+def _check(first: str, expected: Labels, name: str, labels: Labels) -> None:
     """:class:`InputError` where two sets of labels do not pair the rows as their positions do."""
-    if len(expected) != len(found) or expected.equals(found):
+    if len(expected) != len(labels) or expected.equals(labels):
         return  # the check of row counts refuses other lengths
     way_on = f"give {name}.to_numpy() if rows go by their position"
-    if _same_in_another_order(expected, found):
+    if _same_in_another_order(expected, labels):
         whose = "X.index" if first == "the data" else f"{first}.index"
         raise InputError(
             f"the rows of {name} have the same labels as those of {first}, but in another order; give "
             f"{name}.loc[{whose}], or {way_on[5:]}."
         )
-    if not (_counts(expected) or _counts(found)):
+    if not (_counts(expected) or _counts(labels)):
         raise InputError(
-            f"the rows of {name} have other labels (such as {_shown(found, expected)}) than those of {first} (such as "
-            f"{_shown(expected, found)}); choose the same rows of both, or {way_on}."
+            f"the rows of {name} have other labels (such as {_shown(labels, expected)}) than those of {first} (such as "
+            f"{_shown(expected, labels)}); choose the same rows of both, or {way_on}."
         )
 
 

@@ -177,10 +177,10 @@ def improved(objective: Objective, columns: IntArray, start: FloatArray) -> tupl
     """
     rows = RowModel(objective, columns)
     with np.errstate(all="ignore"):
-        found = [_descended(rows, rows.model(start))]
-        if not found[0][2] and np.any(start):
-            found.append(_descended(rows, rows.model(np.zeros(columns.size))))
-        x, _, ended = min(found, key=lambda one: rows.surely(one[0]))
+        descents = [_descended(rows, rows.model(start))]
+        if not descents[0][2] and np.any(start):
+            descents.append(_descended(rows, rows.model(np.zeros(columns.size))))
+        x, _, ended = min(descents, key=lambda descent: rows.surely(descent[0]))
         return rows.coef(_refined(rows, x) if ended else x), ended
 
 

@@ -125,8 +125,8 @@ class Rows:
         def write(rows: slice) -> None:
             rows_at(self.loss, z[rows], self.y[rows], values[rows], slopes[rows], bends[rows])
             if self.weights is not None:
-                for made in (values, slopes, bends):
-                    made[rows] *= self.weights[rows]
+                for array in (values, slopes, bends):
+                    array[rows] *= self.weights[rows]
 
         self._in_parts(write)
         return values, slopes, bends
@@ -184,10 +184,10 @@ class Rows:
             solved = inverse @ block
             return np.asarray(np.sqrt(np.einsum("ij,ij->j", solved, solved)))
 
-        found = np.empty(self.n)
+        lengths = np.empty(self.n)
         for first, part in zip(self._firsts(), self._blocks(widths), strict=True):
-            found[first : first + BLOCK] = part
-        return found
+            lengths[first : first + BLOCK] = part
+        return lengths
 
     def _in_parts(self, write: Callable[[slice], None]) -> None:
         """Have every row written, by all threads; the parts are the same for any number of them."""
@@ -218,14 +218,14 @@ class Rows:
         if self._pool is None:
             yield from map(done, self._firsts())
             return
-        begun: deque[Future[Any]] = deque()
+        futures: deque[Future[Any]] = deque()
         for first in self._firsts():
-            begun.append(self._pool.submit(done, first))
+            futures.append(self._pool.submit(done, first))
             # Results wait for their turn: without a limit they would fill the memory.
-            if len(begun) > 2 * self._threads:
-                yield begun.popleft().result()
-        while begun:
-            yield begun.popleft().result()
+            if len(futures) > 2 * self._threads:
+                yield futures.popleft().result()
+        while futures:
+            yield futures.popleft().result()
 
 
 def _sizes(block: FloatArray, rows: slice) -> tuple[BoolArray, FloatArray]:

@@ -54,16 +54,16 @@ def separation(objective: Objective, columns: Sequence[int] | IntArray) -> Separ
     """How some columns of a problem with logistic or Poisson loss separate its rows, by few of them; None where they
     do not.
     """
-    found = _direction(objective, np.asarray(columns, dtype=np.int64))
-    if found is None:
+    witness = _direction(objective, np.asarray(columns, dtype=np.int64))
+    if witness is None:
         return None
-    used = found.columns
+    used = witness.columns
     if used.size <= TO_BE_DROPPED:
         for j in used.tolist():
             fewer = _direction(objective, used[used != j]) if j in used else None
             if fewer is not None:
-                found, used = fewer, fewer.columns
-    return found
+                witness, used = fewer, fewer.columns
+    return witness
 
 
 def _direction(objective: Objective, columns: IntArray) -> Separation | None:
@@ -73,7 +73,7 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     signs, fixed = _sides(objective)
     rows = objective.AT[columns] * signs
     largest = np.max(np.abs(rows), axis=1, initial=0.0)
-    kept = columns[largest > 0]
+    candidates = columns[largest > 0]
     rows = rows[largest > 0] / largest[largest > 0, None]
     if objective.intercept:
         rows = np.vstack([rows, signs])
@@ -96,12 +96,12 @@ def _direction(objective: Objective, columns: IntArray) -> Separation | None:
     w = answer.x[:m]
     least = np.maximum(STRICT, NOISE * (np.abs(w) @ np.abs(rows)))
     strict = w @ rows > least
-    included = np.abs(w[: kept.size]) > 1e-9 * float(np.max(np.abs(w), initial=0.0))
+    included = np.abs(w[: candidates.size]) > 1e-9 * float(np.max(np.abs(w), initial=0.0))
     # Of columns that are nearly multiples of each other coefficients are so large that others seem to be none.
-    alone = np.where(np.concatenate([included, np.ones(m - kept.size, np.bool_)]), w, 0.0) @ rows
+    alone = np.where(np.concatenate([included, np.ones(m - candidates.size, np.bool_)]), w, 0.0) @ rows
     if np.any((alone > least) != strict) or np.any(alone < -least) or np.any(np.abs(alone) > least, where=fixed):
-        included = w[: kept.size] != 0
-    return Separation(kept[included], strict) if np.any(strict) else None
+        included = w[: candidates.size] != 0
+    return Separation(candidates[included], strict) if np.any(strict) else None
 
 
 def _sides(objective: Objective) -> tuple[FloatArray, BoolArray]:
@@ -120,24 +120,24 @@ def refuse_separated(objective: Objective, columns: IntArray, in_a_model: Callab
     """
     if not isinstance(objective.loss, Logistic | Poisson):
         return
-    found, counts = separation(objective, columns), isinstance(objective.loss, Poisson)
-    if found is not None and (found.complete or counts) and in_a_model(found.columns):
-        raise InputError(sentence_on_counts(found) if counts else sentence(found, objective.n))
+    witness, counts = separation(objective, columns), isinstance(objective.loss, Poisson)
+    if witness is not None and (witness.complete or counts) and in_a_model(witness.columns):
+        raise InputError(sentence_on_counts(witness) if counts else sentence(witness, objective.n))
 
 
-def _named(found: Separation, called: Sequence[str] | None = None) -> str:
-    numbers = found.columns[:SHOWN].tolist()
+def _named(witness: Separation, called: Sequence[str] | None = None) -> str:
+    numbers = witness.columns[:SHOWN].tolist()
     names = ", ".join(str(j) if called is None else called[j] for j in numbers)
-    more = f" and {found.columns.size - SHOWN} more" if found.columns.size > SHOWN else ""
-    if not found.columns.size:
+    more = f" and {witness.columns.size - SHOWN} more" if witness.columns.size > SHOWN else ""
+    if not witness.columns.size:
         return "the intercept"
-    return f"column {names}" if found.columns.size == 1 else f"columns {names}{more}"
+    return f"column {names}" if witness.columns.size == 1 else f"columns {names}{more}"
 
 
-def sentence_on_counts(found: Separation) -> str:
+def sentence_on_counts(witness: Separation) -> str:
     """What was found with Poisson loss, for people."""
-    rows = np.count_nonzero(found.strict)
-    what, verb = _named(found), "tells" if found.columns.size <= 1 else "tell"
+    rows = np.count_nonzero(witness.strict)
+    what, verb = _named(witness), "tells" if witness.columns.size <= 1 else "tell"
     return (
         f"lam is 0, but {what} {verb} {rows} row{'s' if rows > 1 else ''} apart whose counts are 0, so that the "
         f"smaller the means there the better, and no model is best; give a positive {option('lam')}, or leave out such "
@@ -145,15 +145,15 @@ def sentence_on_counts(found: Separation) -> str:
     )
 
 
-def sentence(found: Separation, n: int, called: Sequence[str] | None = None) -> str:
+def sentence(witness: Separation, n: int, called: Sequence[str] | None = None) -> str:
     """What was found with logistic loss, for people; with what columns are called, where they have names."""
-    what = _named(found, called)
-    one = found.columns.size <= 1
-    if found.complete:
+    what = _named(witness, called)
+    one = witness.columns.size <= 1
+    if witness.complete:
         how = f"separate{'s' if one else ''} the two classes completely"
     else:
         how = (
-            f"separate{'s' if one else ''} the two classes quasi-completely ({np.count_nonzero(found.strict)} of {n} "
+            f"separate{'s' if one else ''} the two classes quasi-completely ({np.count_nonzero(witness.strict)} of {n} "
             f"rows can be told for certain)"
         )
     return (

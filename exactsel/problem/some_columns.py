@@ -32,14 +32,14 @@ def on_some_columns(problem: Problem, columns: IntArray, named: bool = False) ->
     by their numbers where they have no names.
     """
     limits = problem.coefficient_bounds
-    made, objective = problem.preparation, problem.objective
-    AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
+    preparation, objective = problem.preparation, problem.objective
+    AT, y = (objective.AT, objective.y) if preparation is None else (preparation.AT, preparation.y)
     place = {int(j): i for i, j in enumerate(columns)}
     names = problem.units.column_names
     if names is None and named:
         names = tuple(map(str, range(problem.d)))
     table = Problem.prepared(
-        AT[columns].T, y, min(problem.k, columns.size), fit_intercept=made is not None and made.centred,
+        AT[columns].T, y, min(problem.k, columns.size), fit_intercept=preparation is not None and preparation.centred,
         loss=objective.loss, lam=objective.asked_lam, force_in=[place[j] for j in problem.force_in],
         force_out=[place[j] for j in problem.force_out if j in place],
         feature_names=None if names is None else [names[j] for j in columns],

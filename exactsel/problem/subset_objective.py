@@ -36,14 +36,14 @@ class SubsetObjective:
     """Ridge weight; where :attr:`before` has none a very small one that stands for none."""
     preparation: Preparation | None
     """What was done to the data before, see :meth:`exactsel.Problem.prepared`."""
-    tall: Reduction | None
+    reduction: Reduction | None
     """The rows that these stand for, where they have been reduced, see :mod:`exactsel.problem.reduction`."""
     ridge_limits: RidgeLimits | None
     """What is known where the ridge costs more than the one given, see :mod:`exactsel.problem.infinitesimal_ridge` and
     :mod:`exactsel.problem.long_columns`."""
     before: SubsetObjective | None
-    """The objective on columns as they were, where they have been divided by :attr:`even`."""
-    even: FloatArray | None
+    """The objective on columns as they were, where they have been divided by :attr:`divisors`."""
+    divisors: FloatArray | None
     """(d,) the powers of two that columns are divided by, see :mod:`exactsel.problem.column_scales`; None where they
     are not."""
     equalities: Equalities | None

@@ -49,8 +49,8 @@ def better_loss(y: ArrayLike | None) -> Hint | None:
     distinct = np.unique(values)
     if distinct.size == 2:
         low, high = distinct.tolist()
-        known = (low, high) in ((0, 1), (-1, 1))
-        return Hint(f"the target holds two values, {low:g} and {high:g}", "logistic", 0.0, recode=not known)
+        is_coded = (low, high) in ((0, 1), (-1, 1))
+        return Hint(f"the target holds two values, {low:g} and {high:g}", "logistic", 0.0, recode=not is_coded)
     repeated = 2 * distinct.size <= values.size
     counts = distinct.size > 2 and repeated and distinct[0] == 0 and bool(np.all(distinct == np.floor(distinct)))
     mean = float(np.mean(values))

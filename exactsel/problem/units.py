@@ -26,8 +26,8 @@ from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
 def ascending(numbers: Iterable[int]) -> IntArray:
     """Some numbers, each once, ascending; those that come so take less time."""
-    given = np.fromiter(numbers, dtype=np.int64)
-    return given if bool(np.all(given[1:] > given[:-1])) else np.unique(given)
+    array = np.fromiter(numbers, dtype=np.int64)
+    return array if bool(np.all(array[1:] > array[:-1])) else np.unique(array)
 
 
 class Constraint(Protocol):
@@ -227,8 +227,8 @@ class Units:
     def demanding(self, force_in: Sequence[int | str], force_out: Sequence[int | str]) -> Units:
         """The same units with these demands in place of its own."""
         included, outside = (
-            tuple(sorted({self.number(entry, which) for entry in entries(which, given)}))
-            for given, which in ((force_in, "force_in"), (force_out, "force_out"))
+            tuple(sorted({self.number(entry, which) for entry in entries(which, demands)}))
+            for demands, which in ((force_in, "force_in"), (force_out, "force_out"))
         )
         both = sorted({*included} & {*outside})
         if both:
@@ -240,8 +240,8 @@ class Units:
         named = self
         if "feature_names" in changes:
             named = replace(self, column_names=checked_names(changes["feature_names"], self.columns))
-        kept = {name: map(Position, getattr(self, name)) for name in ("force_in", "force_out")}
-        return named.demanding(*(changes.get(name, own) for name, own in kept.items()))
+        demands = {name: map(Position, getattr(self, name)) for name in ("force_in", "force_out")}
+        return named.demanding(*(changes.get(name, default) for name, default in demands.items()))
 
     def number(self, entry: int | str, which: str) -> int:
         """The unit that ``entry`` names in the argument ``which``."""

@@ -95,24 +95,26 @@ class Evaluator:
             return None
         needed = [claim.bound - margin for claim, margin in zip(claims, margins, strict=True)]
         if isinstance(self.instance, ColumnInstance):
-            found = [self._of_selection(claim, least, bounded) for claim, least in zip(claims, needed, strict=True)]
+            bounds = [self._of_selection(claim, least, bounded) for claim, least in zip(claims, needed, strict=True)]
         else:
-            found = self._bounds(claims, ANYTHING, bounded).tolist()
+            bounds = self._bounds(claims, ANYTHING, bounded).tolist()
             # Once more with all the checker's means (exact arithmetic, better points, counting, splits): all that needs
             # about as much together, then what is left one by one.
-            short = sorted((row for row in range(len(claims)) if not found[row] >= needed[row]), key=needed.__getitem__)
+            short = sorted(
+                (row for row in range(len(claims)) if not bounds[row] >= needed[row]), key=needed.__getitem__
+            )
             for rows in _alike(short, needed):
                 if len(rows) > 1:
                     again = self._bounds([claims[row] for row in rows], needed[rows[-1]], bounded).tolist()
                     for row, value in zip(rows, again, strict=True):
-                        found[row] = max(found[row], value)
-                for row in [row for row in rows if not found[row] >= needed[row]]:
-                    found[row] = max(found[row], float(self._bounds(claims[row : row + 1], needed[row], bounded)[0]))
-                    if not found[row] >= needed[row] - self._allowed(claims[row]):
-                        return claims[row], found[row]
+                        bounds[row] = max(bounds[row], value)
+                for row in [row for row in rows if not bounds[row] >= needed[row]]:
+                    bounds[row] = max(bounds[row], float(self._bounds(claims[row : row + 1], needed[row], bounded)[0]))
+                    if not bounds[row] >= needed[row] - self._allowed(claims[row]):
+                        return claims[row], bounds[row]
             return None
-        wrong = [row for row in range(len(claims)) if not found[row] >= needed[row]]
-        return (claims[wrong[0]], found[wrong[0]]) if wrong else None
+        wrong = [row for row in range(len(claims)) if not bounds[row] >= needed[row]]
+        return (claims[wrong[0]], bounds[wrong[0]]) if wrong else None
 
     def _bounds(self, claims: Sequence[Claim], target: float, bounded: bool) -> FloatArray:
         assert isinstance(self.instance, Instance)

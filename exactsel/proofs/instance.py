@@ -63,19 +63,24 @@ def take_prepared(instance: GivenInstance, objective: Objective) -> None:
     Where columns are long beside a ridge it is the prepared data as they were before these were divided: the ridge of
     the instance is about those.
     """
-    made, known = objective.preparation, objective.ridge_limits
-    limits = None if known is None else known.limits
-    if limits is not None and objective.even is not None and objective.asked_lam > 0.0 and objective.before is not None:
-        made, limits = objective.before.preparation, limits._replace(size=limits.size / objective.even)
-    if made is not None:
-        instance.take(made.made)
+    prep, ridge_limits = objective.preparation, objective.ridge_limits
+    limits = None if ridge_limits is None else ridge_limits.limits
+    if (
+        limits is not None
+        and objective.divisors is not None
+        and objective.asked_lam > 0.0
+        and objective.before is not None
+    ):
+        prep, limits = objective.before.preparation, limits._replace(size=limits.size / objective.divisors)
+    if prep is not None:
+        instance.take(prep.made)
     if limits is not None:
         instance.limit(limits)
     if instance.box is not None and instance.loss == "quadratic" and instance.lam == 0:
-        found = within_box(instance.plain, scoped=False)
-        within = within_box(instance.plain, scoped=True) if found is None else found
+        radii = within_box(instance.plain, scoped=False)
+        within = within_box(instance.plain, scoped=True) if radii is None else radii
         assert within is not None  # the scope limits every column
-        instance.limit(within, scoped=found is None)
+        instance.limit(within, scoped=radii is None)
 
 
 def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
@@ -84,16 +89,16 @@ def checked_instance_of(problem: SubsetProblem) -> AnyInstance:
     if not is_regression(problem) or not problem.objective.on_demand:
         return instance_of(problem)
     objective = problem.objective
-    made, units = objective.preparation, problem.units
-    AT: Any = objective.AT if made is None else made.AT
+    prep, units = objective.preparation, problem.units
+    AT: Any = objective.AT if prep is None else prep.AT
     if not isinstance(AT, SparseColumns):
         refuse_design(AT, "a table of the data")
     formulas = _formulas(objective)
     box = _given_box(problem)
     entries = Entries(AT.starts, AT.rows.astype(np.int64), AT.values, AT.shape[1])
     return SparseInstance(
-        entries, objective.y if made is None else made.y, problem.k, lam=objective.asked_lam, force_in=units.force_in,
-        force_out=units.force_out, intercept=made is not None and made.centred, box=box, **formulas,
+        entries, objective.y if prep is None else prep.y, problem.k, lam=objective.asked_lam, force_in=units.force_in,
+        force_out=units.force_out, intercept=prep is not None and prep.centred, box=box, **formulas,
     )  # fmt: skip
 
 
@@ -108,38 +113,38 @@ def _formulas(objective: Objective) -> dict[str, Any]:
     if type(loss) in CHECKABLE:
         return {"loss": loss.name, "delta": parameters.get("delta", np.inf)}
     if not isinstance(loss, Checkable):
-        known = ", ".join(each.name for each in CHECKABLE)  # type: ignore[attr-defined]
+        names = ", ".join(each.name for each in CHECKABLE)  # type: ignore[attr-defined]
         raise UnsupportedError(
             f"the checker does not know the loss '{loss.name}', and proofs, rechecks and workers rely on it; leave "
-            f"out {either('proof, recheck and executor', '--proof, --recheck and --executor')}, use one of {known}, or "
+            f"out {either('proof, recheck and executor', '--proof, --recheck and --executor')}, use one of {names}, or "
             "give the loss a method checked_by."
         )
     if loss.name in {each.name for each in CHECKABLE}:  # type: ignore[attr-defined]
         raise UnsupportedError(
             f"'{loss.name}' is the name of a loss that the checker knows, and this loss is another one; rename it."
         )
-    made = loss.checked_by()
-    if made.name != loss.name or dict(made.parameters) != parameters:
+    twin = loss.checked_by()
+    if twin.name != loss.name or dict(twin.parameters) != parameters:
         raise UnsupportedError(
-            f"checked_by of '{loss.name}' returns '{made.name}' with parameters {dict(made.parameters)}, but the name "
+            f"checked_by of '{loss.name}' returns '{twin.name}' with parameters {dict(twin.parameters)}, but the name "
             f"and the parameters {parameters} of the loss were expected; return formulas of the same loss."
         )
-    if curvature_known(loss) and MINORANTS not in made.serves:
+    if curvature_known(loss) and MINORANTS not in twin.serves:
         raise UnsupportedError(
             f"'{loss.name}' has point_curvature_on, but its formulas for a checker serve no minorants; give "
             f"them curvature_on and MINORANTS, or leave point_curvature_on out."
         )
-    return {"loss": loss.name, "plugin": made}
+    return {"loss": loss.name, "plugin": twin}
 
 
 def _checked_constraint(units: Units) -> Constraint | None:
     """The constraint on which units go together, as the checker takes it."""
     if units.constraint is None:
         return None
-    found = [constraint_of(name, entry) for name, entry in units.constraint.entry().items()]
-    if len(found) != 1 or found[0] is None:
+    constraints = [constraint_of(name, entry) for name, entry in units.constraint.entry().items()]
+    if len(constraints) != 1 or constraints[0] is None:
         raise UnsupportedError("a proof file cannot speak of this constraint, which its checker does not know.")
-    return found[0]
+    return constraints[0]
 
 
 def instance_of(problem: SubsetProblem) -> SearchedInstance:
@@ -150,17 +155,17 @@ def instance_of(problem: SubsetProblem) -> SearchedInstance:
     objective = problem.objective
     formulas = _formulas(objective)
     refuse_design(objective.AT, "a table of the data")
-    units, made = problem.units, objective.preparation
+    units, prep = problem.units, objective.preparation
     chosen: dict[str, Any] = {
         "k": problem.k, "lam": objective.asked_lam, **formulas,
         "force_in": units.force_in, "force_out": units.force_out, "groups": units.groups, "box": box,
         "hierarchy": _checked_constraint(units),
     }  # fmt: skip
-    if made is None:
+    if prep is None:
         return Instance(objective.A, objective.y, **chosen)
-    if not made.asked and objective.ridge_limits is None and objective.equalities is None:
-        return Instance(made.AT.T, made.y, **chosen)
+    if not prep.asked and objective.ridge_limits is None and objective.equalities is None:
+        return Instance(prep.AT.T, prep.y, **chosen)
     return GivenInstance(
-        made.AT.T, made.y, **chosen, weights=made.weights, intercept=made.centred, scale=made.scaled,
+        prep.AT.T, prep.y, **chosen, weights=prep.weights, intercept=prep.centred, scale=prep.scaled,
         equalities=objective.equalities,
     )  # fmt: skip

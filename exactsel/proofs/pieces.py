@@ -85,7 +85,7 @@ class Records:
     def in_preorder(self, spool: memoryview) -> Iterator[array[int]]:
         """The words of the whole tree, in parts: every reference to a node is replaced by that node's pieces."""
         out, witness = array("i"), -1
-        waiting, left = [self._piece(spool, self._first_of(ROOT_ID))], len(self._start)
+        waiting, remaining = [self._piece(spool, self._first_of(ROOT_ID))], len(self._start)
         while waiting:
             piece = waiting[-1]
             start = piece.position
@@ -98,10 +98,10 @@ class Records:
                 out.extend(piece.words[start:end])
                 witness = UNKNOWN if piece.mixed else witness
             if end < len(piece.words):
-                left = _one_less(left)
+                remaining = _one_less(remaining)
                 waiting.append(self._piece(spool, self._first_of(~piece.words[end])))
             elif piece.following >= 0:
-                left = _one_less(left)
+                remaining = _one_less(remaining)
                 waiting[-1] = self._piece(spool, piece.following)
             else:
                 waiting.pop()
@@ -132,11 +132,11 @@ class Records:
         return _Piece(words, int(named), words[0] if named else -1, references, self._next[record], mixed)
 
 
-def _one_less(left: int) -> int:
+def _one_less(remaining: int) -> int:
     """How many pieces are left after one more: in a proof of a whole search each comes once."""
-    if left <= 1:
+    if remaining <= 1:
         raise InputError(f"the proof cannot be written: {_LOST}")
-    return left - 1
+    return remaining - 1
 
 
 @dataclass(slots=True)

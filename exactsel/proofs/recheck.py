@@ -136,11 +136,11 @@ class Recheck:
             words += (8 * witness + fmt.USE, argument + int(_KINDS[move]))
         if expansion.curvature is not None and np.all(expansion.curvature > 0):
             self._evaluator.curvature = expansion.curvature
-        left = [event.open_ids[at] for at in order]
+        open_ids = [event.open_ids[at] for at in order]
         try:
             for part, witness in regions(np.array(words, dtype=np.int32), region, self._k, self._rule):
                 if witness == fmt.INFIMUM:
-                    self._add(left.pop(0), part)
+                    self._add(open_ids.pop(0), part)
                     continue
                 if self._samples is not None and not self._samples():
                     continue
@@ -148,8 +148,8 @@ class Recheck:
                 self._claim(part, proof, min_pruned_bound, event.node, state)
         except (fmt.MalformedError, IndexError) as error:
             raise InvariantError(f"the subtree below node {event.node} is no tree: {error}") from None
-        if left:
-            raise InvariantError(f"the subtree below node {event.node} lacks the open node {left[0]}.")
+        if open_ids:
+            raise InvariantError(f"the subtree below node {event.node} lacks the open node {open_ids[0]}.")
 
     def _end_round(self, state: SearchState) -> None:
         if state.open_count != len(self._regions):
@@ -196,7 +196,7 @@ class Recheck:
     def look_at_opened(self, state: SearchState) -> None:
         """The nodes opened since the last time: they are what the decisions made them; bounds are to be evaluated."""
         opened, state.opened = state.opened or [], []
-        for node in chain.from_iterable((one,) if isinstance(one, Node) else one for one in opened):
+        for node in chain.from_iterable((entry,) if isinstance(entry, Node) else entry for entry in opened):
             if node.id in self._regions:
                 self._same(node.id, self._regions[node.id], node.state.tobytes())
                 self._claim(self._regions[node.id], node.proof, node.bound, node.id, state)
@@ -222,10 +222,10 @@ class Recheck:
         margins = [self.margin(claim.bound) for claim in self._claims]
         wrong = self._evaluator.short(self._claims, margins, state.valid_for != "")
         if wrong is not None:
-            claim, found = wrong
+            claim, bound = wrong
             raise InvariantError(
                 f"a bound of {claim.bound!r} was committed for node {claim.node} in round {claim.round}, but what is "
-                f"said to prove it ({type(claim.proof).__name__}) proves {found!r}."
+                f"said to prove it ({type(claim.proof).__name__}) proves {bound!r}."
             )
         self.bounds += len(self._claims)
         self._claims = []

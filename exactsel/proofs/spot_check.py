@@ -80,13 +80,15 @@ class SpotCheck:
             for outcome in done.outcomes:
                 self._look_at_form(outcome)
             self._tell(expansion, recheck, state)
-            known = {outcome.node.id for outcome in expansion}
-            others = [outcome for outcome in done.outcomes if outcome.node.id not in known]
+            node_ids = {outcome.node.id for outcome in expansion}
+            others = [outcome for outcome in done.outcomes if outcome.node.id not in node_ids]
             subtrees = [outcome for outcome in others if isinstance(outcome, SubtreeResult)]
             for outcome in subtrees:
                 if not isinstance(outcome.expansion, NativeTree):
                     self._look_at_parts(outcome, recheck, state)
-            self._look_at_left([one for one in subtrees if isinstance(one.expansion, NativeTree)], recheck, state)
+            self._look_at_left(
+                [subtree for subtree in subtrees if isinstance(subtree.expansion, NativeTree)], recheck, state
+            )
 
         return self._wrong(nodes, done.valid_for, look)
 
@@ -152,9 +154,9 @@ class SpotCheck:
                 recheck(event, state)
                 if _is_search(outcome) and isinstance(event, Fixed | Discarded):
                     # Regions that were left open, and overtaken by a model since, are no part of it.
-                    left = isinstance(event, Discarded) and event.node - first in (outcome.numbers or ())
+                    is_open = isinstance(event, Discarded) and event.node - first in (outcome.numbers or ())
                     bounds = (event.bound,) if isinstance(event, Discarded) else event.fixings.bounds
-                    closed = closed if left else min(closed, *bounds)
+                    closed = closed if is_open else min(closed, *bounds)
             state.in_flight = state.in_flight[1:]
             if _is_search(outcome) and not outcome.min_pruned_bound <= closed:
                 raise InvariantError(
@@ -190,13 +192,15 @@ class SpotCheck:
             needed = np.array([bound - recheck.margin(bound) for bound in bounds.tolist()])
             at_points = np.flatnonzero((proofs >= 0) & (proofs < len(points)) & (bounds > 0.0))
             used, which = np.unique(proofs[at_points], return_inverse=True)
-            found = np.where(bounds > 0.0, -np.inf, np.inf)
+            lower = np.where(bounds > 0.0, -np.inf, np.inf)
             if used.size:
-                kept = [points.point(number) for number in used.tolist()]
-                found[at_points] = self._evaluator.at_points(states[at_points], kept, which, state.valid_for != "")
-            shown = found >= needed
-            recheck.bounds += int(np.count_nonzero(shown[at_points]))
-            for at in np.flatnonzero(~shown).tolist():
+                used_points = [points.point(number) for number in used.tolist()]
+                lower[at_points] = self._evaluator.at_points(
+                    states[at_points], used_points, which, state.valid_for != ""
+                )
+            holds = lower >= needed
+            recheck.bounds += int(np.count_nonzero(holds[at_points]))
+            for at in np.flatnonzero(~holds).tolist():
                 outcome = below[owner[at]]
                 recheck.look_at_part(outcome.node, outcome.children[int(rows[at] - _rows(outcome)[0])], state)
 

@@ -38,8 +38,8 @@ KEPT_UP_TO = 2000
 def statement_of(problem: SubsetProblem) -> Statement:
     """How to speak about a problem; bounds of coefficients only take models away, which all that is said allows for."""
     # Without a ridge limits are what says how large models are where columns depend on each other.
-    kept = problem.has(QUADRATIC_LOSS) and problem.objective.lam == 0
-    problem = problem if kept else problem.without_coefficient_bounds
+    keeps_bounds = problem.has(QUADRATIC_LOSS) and problem.objective.lam == 0
+    problem = problem if keeps_bounds else problem.without_coefficient_bounds
     if is_regression(problem) and problem.objective.on_demand:
         return _Design(problem.objective)
     instance: SearchedInstance | None
@@ -78,8 +78,8 @@ class _Regression:
 
     def upper(self, fit: Fit) -> float:
         key = fit.coef.tobytes() if fit.coef.size <= KEPT_UP_TO else b""
-        if (found := self._uppers.get(key)) is not None:
-            return found
+        if (cached := self._uppers.get(key)) is not None:
+            return cached
         upper = self.upper_of(self._objective.coef_as_given(fit.coef))
         if key:
             _keep(self._uppers, key, upper)
@@ -94,10 +94,10 @@ class _Regression:
         if not isinstance(self._instance, GivenInstance):
             return min(bound, upper)
         key = bound, upper, valid_for != ""
-        if (found := self._lower.get(key)) is None:
-            found = self._instance.transfer.lower(*key)
-            _keep(self._lower, key, found)
-        return found
+        if (cached := self._lower.get(key)) is None:
+            cached = self._instance.transfer.lower(*key)
+            _keep(self._lower, key, cached)
+        return cached
 
     def needed(self, value: float, valid_for: str) -> float:
         if isinstance(self._instance, GivenInstance):
@@ -129,15 +129,15 @@ class _Design:
 
     def upper_of(self, coef: FloatArray) -> float:
         objective, used = self._objective, np.flatnonzero(coef)
-        made = objective.preparation
-        AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
+        preparation = objective.preparation
+        AT, y = (objective.AT, objective.y) if preparation is None else (preparation.AT, preparation.y)
         # A table of no columns would be none of rows either.
-        shown = used if used.size else np.zeros(1, dtype=np.int64)
+        columns = used if used.size else np.zeros(1, dtype=np.int64)
         instance = GivenInstance(
-            AT[shown].T, y, shown.size, objective.loss.name, objective.asked_lam,
-            objective.loss_parameters.get("delta", np.inf), intercept=made is not None and made.centred,
+            AT[columns].T, y, columns.size, objective.loss.name, objective.asked_lam,
+            objective.loss_parameters.get("delta", np.inf), intercept=preparation is not None and preparation.centred,
         )  # fmt: skip
-        return objective_above(instance, coef[shown])
+        return objective_above(instance, coef[columns])
 
     def lower(self, bound: float, upper: float, valid_for: str) -> float:
         return min(max(0.0, bound), upper)
@@ -185,8 +185,8 @@ class _Unchecked:
         return self._enlarged(fit.value, fit.coef)
 
     def upper_of(self, coef: FloatArray) -> float:
-        made = self._objective.preparation
-        searched = coef if made is None else coef * made.scale
+        preparation = self._objective.preparation
+        searched = coef if preparation is None else coef * preparation.scale
         return self._enlarged(self._objective(searched), searched)
 
     def lower(self, bound: float, upper: float, valid_for: str) -> float:

@@ -48,9 +48,9 @@ POINT_BYTES = 400
 class Witnesses:
     """Stores points in spools; ``columns`` is how many columns the data have."""
 
-    def __init__(self, spools: Spools, columns: int, even: FloatArray | None = None) -> None:
-        """``even`` (columns,) are powers of two that columns were divided by and a reader's are not."""
-        self._spools, self._even = spools, even
+    def __init__(self, spools: Spools, columns: int, scales: FloatArray | None = None) -> None:
+        """``scales`` (columns,) are powers of two that columns were divided by and a reader's are not."""
+        self._spools, self._divisors = spools, scales
         self.index_type = "u1" if columns <= 2**8 else "<u2" if columns <= 2**16 else "<i4"
         self.curvature: FloatArray | None = None
         """The D of formula (3) that points are for, if any."""
@@ -71,21 +71,21 @@ class Witnesses:
             return fmt.LEAF
         if isinstance(point, EigenvaluePoint):
             return 8 * fmt.EIGENVALUES + fmt.USE
-        known = self._known.get(id(point))
-        if known is None:
-            known = (point, *self.store(shown(point)))
-            self._known[id(point)] = known
-            self._known_bytes += known[2]
+        entry = self._known.get(id(point))
+        if entry is None:
+            entry = (point, *self.store(shown(point)))
+            self._known[id(point)] = entry
+            self._known_bytes += entry[2]
             while self._known_bytes > REMEMBERED_BYTES:
                 self._known_bytes -= self._known.popitem(last=False)[1][2]
-        return known[1]
+        return entry[1]
 
     def store(self, point: ModelPoint | DualPoint | SplitPoint | SpectralPoint | StrongPoint) -> tuple[int, int]:
         """Store a point; the word that names it as a witness, and the bytes it takes."""
         write = self._spools.write
         if isinstance(point, SplitPoint):
             write("split_column", point.columns.astype(self.index_type).tobytes())
-            scale = point.scale if self._even is None else point.scale * self._even[point.columns]
+            scale = point.scale if self._divisors is None else point.scale * self._divisors[point.columns]
             write("split_scale", scale.astype("<f8", copy=False).tobytes())
             write("split_value", point.entries.astype("<f2", copy=False).tobytes())
             write("split_size", np.int32(len(point.columns)).astype("<i4").tobytes())
@@ -97,7 +97,7 @@ class Witnesses:
             return 8 * (fmt.FIRST_POINT + 2 * (self.duals - 1) + 1) + fmt.USE, POINT_BYTES + point.beta.nbytes
         if isinstance(point, StrongPoint):
             # A threshold is no coefficient: powers of two round nothing.
-            of_units = np.ones(len(point.columns)) if self._even is None else self._even[point.columns]
+            of_units = np.ones(len(point.columns)) if self._divisors is None else self._divisors[point.columns]
             values = of_units * (point.threshold if point.threshold.size else 1.0)
             number = self.store_all(point.columns, values, np.array([len(point.columns)]))
             first = fmt.FIRST_LIKE if point.threshold.size else fmt.FIRST_STRONG
@@ -112,8 +112,8 @@ class Witnesses:
 
     def store_all(self, columns: NDArray[Any], values: FloatArray, sizes: NDArray[Any]) -> int:
         """Store sparse points, one after the other; the number of the first."""
-        if self._even is not None:
-            values = values / self._even[columns]
+        if self._divisors is not None:
+            values = values / self._divisors[columns]
         self._spools.write("point_index", columns.astype(self.index_type).tobytes())
         self._spools.write("point_value", values.astype("<f8", copy=False).tobytes())
         self._spools.write("point_size", sizes.astype("<i4").tobytes())
@@ -123,7 +123,7 @@ class Witnesses:
     def keep_curvature(self, curvature: FloatArray) -> None:
         """Keep the first one met: all points of a search are for the same."""
         if self.curvature is None:
-            self.curvature = curvature if self._even is None else curvature * self._even**2
+            self.curvature = curvature if self._divisors is None else curvature * self._divisors**2
 
     @property
     def named_split(self) -> NDArray[np.int32]:

@@ -102,9 +102,9 @@ class ProofWriter:
         check_target(self.path)
         self._d = self._instance.A.shape[1]
         self._spools = Spools(self.path, ("pieces", *SPOOLS))
-        self._even, self._vanishing = objective.even, objective.ridge_limits
+        self._divisors, self._vanishing = objective.divisors, objective.ridge_limits
         self._margin = Tolerance().of(problem).margin
-        self._witnesses = Witnesses(self._spools, self._d, self._even)
+        self._witnesses = Witnesses(self._spools, self._d, self._divisors)
         self._goes_on = False
         self._minorant = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
         self._records = Records()
@@ -212,7 +212,7 @@ class ProofWriter:
         """Spool the tree of a problem that was counted as a whole: what was closed before is shown by that as well."""
         for name in SPOOLS:
             self._spools.begin(name)
-        self._witnesses = Witnesses(self._spools, self._d, self._even)
+        self._witnesses = Witnesses(self._spools, self._d, self._divisors)
         self._minorant = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
         self._spools.begin("tree").write(np.array([fmt.COUNTED], dtype="<i4").tobytes())
         return 1
@@ -317,8 +317,8 @@ class ProofWriter:
     @property
     def _equality_sizes(self) -> FloatArray:
         """What rows of equalities are multiplied by."""
-        known = self.problem.objective.equalities
-        return np.zeros(0) if known is None else known.sizes.astype("<f8")
+        equalities = self.problem.objective.equalities
+        return np.zeros(0) if equalities is None else equalities.sizes.astype("<f8")
 
     def _note(self, node: int, use: int, *words: int) -> None:
         """Words of a node under a witness (-1: they need none); those of one node under one witness make one piece."""
@@ -360,8 +360,8 @@ class ProofWriter:
             self._witnesses.keep_curvature(search.curvature)
         uses = np.full(len(search.scaled_points), -1, dtype=np.int64)
         uses[used] = word_of(np.arange(first, first + len(used)))
-        own = self._witnesses.use(event.result.node.proof, math.inf) if search.uses_what_it_came_with else 0
-        words = preorder_words(search.steps, search.numbers, uses, own, event.first_id)
+        node_use = self._witnesses.use(event.result.node.proof, math.inf) if search.uses_what_it_came_with else 0
+        words = preorder_words(search.steps, search.numbers, uses, node_use, event.first_id)
         self._end_piece()
         self._records.add(event.node, len(words), mixed=True)
         self._spools.write("pieces", words.astype("<i4").tobytes())

@@ -107,8 +107,8 @@ def model_section(result: Result) -> str:
     if model is None:
         rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result._shown]
         return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
-    made = result.prepared.preparation
-    scaled = made is not None and made.scaled
+    preparation = result.prepared.preparation
+    scaled = preparation is not None and preparation.scaled
     compared = result.prepared.coef if scaled else model.coef
     largest = max(abs(float(compared[j])) for j in result._shown)
     body: list[list[Cell]] = []
@@ -118,13 +118,15 @@ def model_section(result: Result) -> str:
         body.append([str(j), names[j] if names else "–", f"{value:.8g}", drawn])
     if model.intercept is not None:
         body.append(["–", "intercept", f"{model.intercept:.8g}", ""])
-    shown = table("Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body)
+    coef_table = table(
+        "Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body
+    )
     notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
-    if made is not None:
+    if preparation is not None:
         done = demands_text({**result.problem, "force_in": (), "force_out": (), **dict.fromkeys(NAMES)})
         said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
         notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
-    return section("The model", _groups(result), shown, *notes)
+    return section("The model", _groups(result), coef_table, *notes)
 
 
 def _groups(result: Result) -> str:
@@ -152,8 +154,8 @@ def discarded_section(result: Result, history: History) -> str:
         ("nodes split", f"neither could be discarded, so a {noun} was chosen to branch on", history.splits),
     ]
     for closer, count in sorted(history.subtrees.items(), reverse=True):
-        left = f", {history.left_open[closer]:,} regions left open" if history.left_open[closer] else ""
-        nodes = f"{history.subtree_nodes[closer]:,} nodes looked at{left}"
+        remainder = f", {history.left_open[closer]:,} regions left open" if history.left_open[closer] else ""
+        nodes = f"{history.subtree_nodes[closer]:,} nodes looked at{remainder}"
         counted.append((f"subtrees closed by {label_of(closer)}", nodes, count))
     rows += [[name, why, count] for name, why, count in counted if count]
     if result.open_nodes:

@@ -29,27 +29,27 @@ def best_table(best: BestModels, width: int | None = None) -> str:
 def _models(best: BestModels, width: int | None) -> str:
     without = {"df": not best.has_terms, "weight": not best.has_weights}
     widths = {name: size for name, size in MODELS.items() if not without.get(name)}
-    kept = fitting(widths, LESS_IMPORTANT, width and width - 16)
+    fields = fitting(widths, LESS_IMPORTANT, width and width - 16)
     titles = {"criterion": best.criterion.title}
-    lines = [" ".join(f"{titles.get(name, name):>{MODELS[name]}}" for name in kept) + "  features"]
+    lines = [" ".join(f"{titles.get(name, name):>{MODELS[name]}}" for name in fields) + "  features"]
     for rank, k, df, value, delta, weight, columns in best.rows():
         entries = {"rank": rank, "k": k, "df": df, "criterion": value, "delta": delta, "weight": weight}
-        lines.append(" ".join(f"{entries[name]:>{MODELS[name]}}" for name in kept) + f"  {columns}")
+        lines.append(" ".join(f"{entries[name]:>{MODELS[name]}}" for name in fields) + f"  {columns}")
     return "\n".join(lines)
 
 
 def _sizes(best: BestModels, width: int | None) -> str:
-    names, shown = best.result.problem["feature_names"], best.criterion.shown
-    kept = fitting(SIZES, LESS_IMPORTANT, width and width - 16)
+    names, display = best.result.problem["feature_names"], best.criterion.shown
+    fields = fitting(SIZES, LESS_IMPORTANT, width and width - 16)
     titles = {"criterion": best.criterion.title} | ({"k": "df"} if best.has_terms else {})
-    lines = [" ".join(f"{titles.get(name, name):>{SIZES[name]}}" for name in kept) + "  best known of this size"]
+    lines = [" ".join(f"{titles.get(name, name):>{SIZES[name]}}" for name in fields) + "  best known of this size"]
     for size in best.sizes:
         entries = {
-            "k": str(size.size), "criterion": _number(shown(size.criterion)), "lower": _number(shown(size.lower)),
+            "k": str(size.size), "criterion": _number(display(size.criterion)), "lower": _number(display(size.lower)),
             "settled": "yes" if size.settled else "no", "nodes": str(size.nodes),
         }  # fmt: skip
         columns = "not looked for" if size.support is None else listed(size.support, names)
-        lines.append(" ".join(f"{entries[name]:>{SIZES[name]}}" for name in kept) + f"  {columns}")
+        lines.append(" ".join(f"{entries[name]:>{SIZES[name]}}" for name in fields) + f"  {columns}")
     lines += [
         "",
         f"lower: no model of this size has a better {best.criterion.title}; each size is searched as far as it",
@@ -62,14 +62,14 @@ def _inclusion(best: BestModels) -> str:
     """For each column the share of the models near the best that hold it."""
     near, far = best.inclusion(NEAR), best.inclusion(FAR)
     names = best.result.problem["feature_names"]
-    shown = list(far.counts)[:MOST_COLUMNS]
-    size = max([len(label(j, names)) for j in shown] + [len("column")])
+    columns = list(far.counts)[:MOST_COLUMNS]
+    size = max([len(label(j, names)) for j in columns] + [len("column")])
     lines = [
         f"in how many of the models within {NEAR:g} ({_how_many(near.models, near.complete)}) and {FAR:g} "
         f"({_how_many(far.models, far.complete)}) of the best",
         f"{'column':<{size}} {f'within {NEAR:g}':>10} {f'within {FAR:g}':>10} {'weight':>8}",
     ]
-    for j in shown:
+    for j in columns:
         lines.append(
             f"{label(j, names):<{size}} {near.counts.get(j, 0):>10} {far.counts[j]:>10} {far.weights[j]:>8.3f}"
         )

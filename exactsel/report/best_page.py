@@ -39,12 +39,12 @@ def best_page(best: BestModels, *, command: str | None = None) -> str:
 
 
 def _claim(best: BestModels) -> str:
-    title, shown = best.criterion.title, best.criterion.shown
+    title, display = best.criterion.title, best.criterion.shown
     said = best.claim_text
     valid_for = f" This holds for {best.valid_for}." if best.valid_for else ""
     facts = [
-        (title, f"{shown(best.value):.9g}"),
-        (f"proven {best._side} bound", f"{shown(best.lower):.9g}"),
+        (title, f"{display(best.value):.9g}"),
+        (f"proven {best._side} bound", f"{display(best.lower):.9g}"),
         ("absolute gap", f"{best.absolute_gap:.2g}"),
         *(best.result.quality.facts() if best.result.quality is not None else ()),
         ("models listed", f"{len(best.models):,}"),
@@ -73,8 +73,8 @@ def _models(best: BestModels) -> str:
     more = len(best.models) - len(rows)
     notes = [paragraph(f"{more:,} more models are in the list.", "quiet")] if more else []
     listing = paragraph(f"{best.listing}." if len(best.models) > 1 or not best.complete else "One model was asked for.")
-    shown = table(caption, [*header, f"{best.result._noun}s"], rows, best=[0], words=0)
-    return section("The list", listing, shown, *notes)
+    model_table = table(caption, [*header, f"{best.result._noun}s"], rows, best=[0], words=0)
+    return section("The list", listing, model_table, *notes)
 
 
 def _map_of_models(best: BestModels) -> str:
@@ -93,12 +93,12 @@ def _map_of_models(best: BestModels) -> str:
             "colour, the better."
         )
         parts.append(_figure(rows, names, f"Models by {best.criterion.title} and the features in them", caption))
-    known = [size for size in best.sizes if size.support]
-    if known:
+    sizes = [size for size in best.sizes if size.support]
+    if sizes:
         rows = [
             HeatRow(f"size {size.size}", _number(value(size.criterion)), dict.fromkeys(size.support or (), 0), 1.0,
                     size.size == best.k)
-            for size in known
+            for size in sizes
         ]  # fmt: skip
         caption = (
             f"The best model known of each size with its {best.criterion.title}. A size is searched only as far as it "

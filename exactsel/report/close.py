@@ -19,40 +19,42 @@ MOST_ROWS = 20
 
 def close_section(surroundings: Sensitivity, k: int, names: Sequence[str] | None, noun: str = "column") -> str:
     """How often each column (or ``noun``) occurs: in a complete list, or in the models that were evaluated."""
-    close, around, reach = surroundings.close, surroundings.exchanges, f"{100 * surroundings.share:g} %"
-    if close.near is not None:
-        return _complete(close.near, close.share, k, names, noun)
-    missing = paragraph(f"A complete list of the models that come close was not made: {close.why_not}.", "quiet")
-    if around is None:
+    pool, neighbourhood, reach = surroundings.close, surroundings.exchanges, f"{100 * surroundings.share:g} %"
+    if pool.near is not None:
+        return _complete(pool.near, pool.share, k, names, noun)
+    missing = paragraph(f"A complete list of the models that come close was not made: {pool.why_not}.", "quiet")
+    if neighbourhood is None:
         return section("Models that come close", missing)
-    if around.near_optimal < 2:
+    if neighbourhood.near_optimal < 2:
         none = paragraph(
             f"No other model that was looked at comes within {reach} of the objective (models met in the "
             f"search, and all that differ from the answer in one {noun})."
         )
         return section("Models that come close", missing, none)
     caption = (
-        f"{noun.capitalize()}s in the {around.near_optimal} models within {reach} of the objective, among "
+        f"{noun.capitalize()}s in the {neighbourhood.near_optimal} models within {reach} of the objective, among "
         f"those met in the search and those that differ from the answer in one {noun} (not a complete list)"
     )
     return section(
-        "Models that come close", missing, _shares(around.inclusion, around.near_optimal, caption, names, noun)
+        "Models that come close",
+        missing,
+        _shares(neighbourhood.inclusion, neighbourhood.near_optimal, caption, names, noun),
     )
 
 
-def _complete(near: NearOptimal, share: float, k: int, names: Sequence[str] | None, noun: str) -> str:
-    count, reach = len(near.models), f"within {100 * share:g} % of the best objective"
-    if not near.models:
+def _complete(listing: NearOptimal, share: float, k: int, names: Sequence[str] | None, noun: str) -> str:
+    count, reach = len(listing.models), f"within {100 * share:g} % of the best objective"
+    if not listing.models:
         return ""
     if count == 1:
         only = f"No other set of {k} {noun}s comes {reach}; this is proven."
         return section("Models that come close", paragraph(only))
-    every = listed(near.in_every or (), names, "{name} ({number})")
+    every = listed(listing.in_every or (), names, "{name} ({number})")
     intro = paragraph(
         f"Exactly {count:,} sets of {k} {noun}s come {reach}; the list is complete, which is proven like the answer "
         f"itself. {noun.capitalize()}s in all of them: {every}."
     )
-    used = Counter(j for model in near.models for j in model.support)
+    used = Counter(j for model in listing.models for j in model.support)
     caption = f"How many of the {count:,} sets have the {noun}; {noun}s that are not listed are in none"
     if len(used) > MOST_ROWS:
         caption = f"How many of the {count:,} sets have the {noun}: the first {MOST_ROWS} of {len(used)} {noun}s"

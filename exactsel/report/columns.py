@@ -30,8 +30,8 @@ def _name(name: str) -> str:
 def _content(column: Column) -> str:
     if column.kind == "text":
         levels = list(dict.fromkeys(column.texts))
-        shown = ", ".join(repr(level[:20]) for level in levels[:3]) + (", …" if len(levels) > 3 else "")
-        return f"text, {len(levels)} different: {shown}"
+        examples = ", ".join(repr(level[:20]) for level in levels[:3]) + (", …" if len(levels) > 3 else "")
+        return f"text, {len(levels)} different: {examples}"
     if column.values is None:
         return column.kind
     values = column.values

@@ -22,15 +22,15 @@ def model_table(result: Result) -> str:
 
 
 def coefficient_table(
-    model: Model | None, names: Sequence[str] | None, shown: Sequence[int], included: Sequence[int]
+    model: Model | None, names: Sequence[str] | None, columns: Sequence[int], included: Sequence[int]
 ) -> str:
-    """One line per column of ``shown``, those that are not ``included`` the model said to be forced in; its
+    """One line per column of ``columns``, those that are not ``included`` the model said to be forced in; its
     intercept.
     """
-    width = max([len("name"), *(len(names[j]) for j in shown)]) if names else 0
+    width = max([len("name"), *(len(names[j]) for j in columns)]) if names else 0
     heading = f"{'column':>6}" + (f"  {'name':<{width}}" if names else "")
     lines = [heading + ("" if model is None else f"  {'coefficient':>18}")]
-    for j in shown:
+    for j in columns:
         line = f"{j:>6}" + (f"  {names[j]:<{width}}" if names else "")
         if model is not None:
             line += f"  {model.coef[j]:>18.10g}" + ("" if j in included else f"  {FORCED}")

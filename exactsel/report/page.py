@@ -72,8 +72,8 @@ def tiles(facts: Iterable[tuple[str, str]]) -> str:
     """Key figures side by side, in rows of equal length where that can be."""
     facts = [*facts]
     included = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
-    across = next((number for number in (4, 3) if len(facts) % number == 0), 4)
-    return f'<dl class="tiles by{across}">{included}</dl>'
+    per_row = next((number for number in (4, 3) if len(facts) % number == 0), 4)
+    return f'<dl class="tiles by{per_row}">{included}</dl>'
 
 
 def table(

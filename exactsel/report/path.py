@@ -41,14 +41,14 @@ def path_table(compared: Compared, width: int | None = None) -> str:
     criteria = [name for name in NAMES if any(row[name] is not None for row in rows)]
     widths = {name: size for name, size in WIDTHS.items() if name not in NAMES or name in criteria}
     # The support is as long as it is: with this much room its first columns still stand on the line.
-    kept = fitting(widths, [name for name in LESS_IMPORTANT if name != "lam" or not several], width and width - 16)
-    lines = [" ".join(f"{TITLES.get(name, name):{_side(name)}{widths[name]}}" for name in kept) + "  support"]
+    fields = fitting(widths, [name for name in LESS_IMPORTANT if name != "lam" or not several], width and width - 16)
+    lines = [" ".join(f"{TITLES.get(name, name):{_side(name)}{widths[name]}}" for name in fields) + "  support"]
     for result, row in zip(compared.path.results, rows, strict=True):
         entries = _entries(result, row)
-        line = " ".join(f"{entries[name]:{_side(name)}{widths[name]}}" for name in kept)
+        line = " ".join(f"{entries[name]:{_side(name)}{widths[name]}}" for name in fields)
         lines.append(f"{line}  {_columns(result)}")
-    if len(kept) < len(widths):
-        left_out = ", ".join(TITLES.get(name, name) for name in widths if name not in kept)
+    if len(fields) < len(widths):
+        left_out = ", ".join(TITLES.get(name, name) for name in widths if name not in fields)
         lines += ["", f"left out in this narrow terminal: {left_out}"]
     demands = demands_text(compared.path.results[0].problem)
     lines += ["", f"constraints: {demands}"] if demands else []
@@ -103,14 +103,14 @@ def _near_lines(path: SolutionPath, several: bool) -> list[str]:
     share = 100 * (path.near_share or 0.0)
     lines = ["", f"sets of exactly k features within {share:.4g} % of the best objective for that k"]
     lines.append(f"{'k':>4}" + (f" {'lam':>10}" if several else "") + f" {'sets':>6} {'features':>8}  in every one")
-    for near in path.near:
-        problem, names = near.result.problem, near.feature_names
-        used = len({j for model in near.models for j in model.support})
-        shared = listed(near.in_every or (), names)
-        if not near.complete:
-            shared = f"not known: INCOMPLETE ({near.termination})"
+    for listing in path.near:
+        problem, names = listing.result.problem, listing.feature_names
+        used = len({j for model in listing.models for j in model.support})
+        shared = listed(listing.in_every or (), names)
+        if not listing.complete:
+            shared = f"not known: INCOMPLETE ({listing.termination})"
         lam = f" {problem.get('lam', 0.0):>10.4g}" if several else ""
-        lines.append(f"{problem['k']:>4}{lam} {len(near.models):>6} {used:>8}  {shared}")
+        lines.append(f"{problem['k']:>4}{lam} {len(listing.models):>6} {used:>8}  {shared}")
     return [*lines, ""]
 
 
@@ -164,20 +164,21 @@ def _draw(axes: Axes, title: str, along: list[tuple[Result, dict[str, float | No
 
 def _draw_close(axes: Axes, path: SolutionPath) -> None:
     """For the columns that occur most, in which share of the models close to the best of each size they are."""
-    complete = [near for near in path.near or () if near.complete and near.models]
+    complete = [listing for listing in path.near or () if listing.complete and listing.models]
     shares: dict[int, dict[int, float]] = {}
-    for place, near in enumerate(complete):
-        for j in {j for model in near.models for j in model.support}:
-            with_it = sum(j in model.support for model in near.models)
-            shares.setdefault(j, {})[place] = with_it / len(near.models)
+    for place, listing in enumerate(complete):
+        for j in {j for model in listing.models for j in model.support}:
+            with_it = sum(j in model.support for model in listing.models)
+            shares.setdefault(j, {})[place] = with_it / len(listing.models)
     first = sorted(shares, key=lambda j: (-sum(shares[j].values()), j))[:MOST_DRAWN]
     points = [(place, row, share) for row, j in enumerate(first) for place, share in shares[j].items()]
     if points:
         x, y, sizes = zip(*points, strict=True)
         axes.scatter(x, y, s=[60 * size for size in sizes])
-    several = len({near.result.problem.get("lam") for near in complete}) > 1
+    several = len({listing.result.problem.get("lam") for listing in complete}) > 1
     ticks = [
-        f"{near.result.problem['k']}" + (f"\n{near.result.problem['lam']:g}" if several else "") for near in complete
+        f"{listing.result.problem['k']}" + (f"\n{listing.result.problem['lam']:g}" if several else "")
+        for listing in complete
     ]
     names = path.results[0].problem["feature_names"]
     axes.set_xticks(range(len(complete)), ticks, fontsize=7)

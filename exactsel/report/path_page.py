@@ -73,16 +73,16 @@ def _claim(compared: Compared) -> str:
 def _models(compared: Compared, chosen: Result) -> str:
     several = _several(compared)
     rows = [compared.row(result) for result in compared.path.results]
-    kept = [name for name in NAMES if any(row[name] is not None for row in rows)]
+    criteria = [name for name in NAMES if any(row[name] is not None for row in rows)]
     body: list[list[Cell]] = [
         [
             str(result.problem["k"]), *([f"{result.problem['lam']:.4g}"] if several else []),
-            degrees_of_freedom(result), result.upper, float(f"{result.gap:.2g}"), *(row[name] for name in kept),
+            degrees_of_freedom(result), result.upper, float(f"{result.gap:.2g}"), *(row[name] for name in criteria),
             wide(listed(result.support, result.problem["feature_names"])),
         ]
         for result, row in zip(compared.path.results, rows, strict=True)
     ]  # fmt: skip
-    header = ["size", *(["lam"] if several else []), "df", "objective", "gap", *(TITLES[name] for name in kept)]
+    header = ["size", *(["lam"] if several else []), "df", "objective", "gap", *(TITLES[name] for name in criteria)]
     caption = "df counts coefficients beside the intercept; criteria are better when smaller; the chosen row is marked"
     marked = [place for place, result in enumerate(compared.path.results) if result is chosen]
     return section("The models", table(caption, [*header, f"{chosen._noun}s"], body, best=marked, words=0))
@@ -100,11 +100,11 @@ def _map(compared: Compared, chosen: Result) -> str:
         for result in results
     ]
     variables = shown_variables(rows, len(names))
-    known = "with its BIC at the right" if any(row.right for row in rows) else ""
+    note = "with its BIC at the right" if any(row.right for row in rows) else ""
     at = f" for lam = {problem['lam']:g}" if several else ""
     caption = (
         f"Each row is the best model of a size{at}"
-        f"{', ' + known if known else ''}; + and − are the signs of coefficients, "
+        f"{', ' + note if note else ''}; + and − are the signs of coefficients, "
         "and the chosen model is bold." + left_out_words(rows, variables, len(names))
     )
     drawing = heat_map(rows, names, variables, "Best model of each size and the features in it")

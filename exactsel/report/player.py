@@ -175,8 +175,8 @@ class Steps:
             text = f"Node {node} is split on {name}: one child puts it in, the other leaves it out."
         else:
             text = f"Node {node} is split: each child puts in one candidate and leaves out those before it."
-        shown = {str(child): self._shown(child) for child in children}
-        return self._say("split", node, text, children=shown)
+        nodes = {str(child): self._shown(child) for child in children}
+        return self._say("split", node, text, children=nodes)
 
     def _why(self, node: int, reason: str, bound: float) -> str:
         reached = f"its bound {bound:.6g} reaches the best objective {self._upper:.6g} (up to the tolerance)"

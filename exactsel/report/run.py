@@ -51,21 +51,21 @@ def run_page(
     signals : sequence of int
         Signals that end the listing of close models (main thread only).
     """
-    around = None if problem is None else surroundings(problem, result, signals)
-    return drawn(result, around, command=command, verify=verify)
+    sensitivity = None if problem is None else surroundings(problem, result, signals)
+    return drawn(result, sensitivity, command=command, verify=verify)
 
 
 def drawn(
-    result: Result, around: Sensitivity | None = None, *, command: str | None = None, verify: str | None = None
+    result: Result, sensitivity: Sensitivity | None = None, *, command: str | None = None, verify: str | None = None
 ) -> str:
     """The report as HTML text, of what is known already; see :func:`run_page`."""
     history = result.history or History()
     parts = [
         answer_section(result),
         model_section(result),
-        progress_section(result, history, None if around is None else around.plain),
+        progress_section(result, history, None if sensitivity is None else sensitivity.plain),
         discarded_section(result, history),
-        "" if around is None else surroundings_section(result, around),
+        "" if sensitivity is None else surroundings_section(result, sensitivity),
         settings_section(result),
         commands_section(command, verify),
         f"<footer>{paragraph(f'Written by exactsel {__version__}.')}</footer>",
@@ -87,8 +87,8 @@ def write_report(
     Of best models and paths the page shows what it is given: ``problem``, ``verify`` and ``signals`` are not used.
     """
     if isinstance(result, Result):
-        known = [] if result.proof is None else [NamedFile("the result's proof", result.proof)]
-        refuse_shared([NamedFile("the report", path)], known)
+        inputs = [] if result.proof is None else [NamedFile("the result's proof", result.proof)]
+        refuse_shared([NamedFile("the report", path)], inputs)
         text = run_page(result, problem, command=command, verify=verify, signals=signals)
     elif isinstance(result, BestModels):
         text = best_page(result, command=command)

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from exactsel.studies.sensitivity import Sensitivity
 
 
-def surroundings_section(result: Result, around: Sensitivity) -> str:
+def surroundings_section(result: Result, sensitivity: Sensitivity) -> str:
     """The exchanges, where they were evaluated, and the models that come close."""
     names, noun = result.problem["feature_names"], result._noun
-    close = close_section(around, result.problem["k"], names, noun)
-    if around.exchanges is None:
-        return close
-    return f"{_exchanges(result, around.exchanges, names, noun)}\n{close}"
+    listing = close_section(sensitivity, result.problem["k"], names, noun)
+    if sensitivity.exchanges is None:
+        return listing
+    return f"{_exchanges(result, sensitivity.exchanges, names, noun)}\n{listing}"
 
 
-def _exchanges(result: Result, around: Neighbourhood, names: Sequence[str] | None, noun: str) -> str:
+def _exchanges(result: Result, neighbourhood: Neighbourhood, names: Sequence[str] | None, noun: str) -> str:
     rows: list[list[Cell]] = []
-    for exchange in around.exchanges:
+    for exchange in neighbourhood.exchanges:
         other = exchange.replacement
         rows.append(
             [

@@ -92,8 +92,8 @@ def _with_errors(line: Series) -> list[tuple[tuple[float, float], float]]:
 
 def _finite(line: Series, log_x: bool, log_y: bool) -> Series:
     """The points of a line that can be drawn."""
-    kept = [(point, error) for point, error in _with_errors(line) if _shown(point, log_x, log_y)]
-    return replace(line, points=[p for p, _ in kept], errors=[e for _, e in kept] if line.errors else ())
+    pairs = [(point, error) for point, error in _with_errors(line) if _shown(point, log_x, log_y)]
+    return replace(line, points=[p for p, _ in pairs], errors=[e for _, e in pairs] if line.errors else ())
 
 
 def _shown(point: tuple[float, float], log_x: bool, log_y: bool) -> bool:

@@ -105,7 +105,7 @@ class BlockHeap:
 
     def drop(self, border: Key) -> None:
         """Forget what is there from a place in the order on; one table after the other, as memory may be short."""
-        readers, kept = self._readers()[::-1], []
+        readers, survivors = self._readers()[::-1], []
         self._in_order = []
         try:
             while readers:
@@ -115,9 +115,9 @@ class BlockHeap:
                 if some and row < len(reader.table):
                     reader.cut(row)
                 del readers[-1]
-                kept += [reader] if some else []
+                survivors += [reader] if some else []
         finally:
-            self._in_order = [*kept, *readers]
+            self._in_order = [*survivors, *readers]
             self._changed()
 
     def sources(self) -> list[Source]:

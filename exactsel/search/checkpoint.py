@@ -161,7 +161,7 @@ class Checkpoint(CheckpointReader):
             On a full disk, say; the state of before is still there. :class:`TakenOverError` where another process
             writes the file.
         """
-        run, kept = self._connection.execute, [*chunks]
+        run, numbers = self._connection.execute, [*chunks]
         with said_of(self.path, "the checkpoint cannot be written"):
             run("PRAGMA synchronous = FULL")
             spools = self._next_spool, self._spool_digest
@@ -173,9 +173,9 @@ class Checkpoint(CheckpointReader):
                             self._append(name, data[first : first + BLOB])
                     run("CREATE TEMP TABLE IF NOT EXISTS kept (number INTEGER PRIMARY KEY)")
                     run("DELETE FROM kept")
-                    self._connection.executemany("INSERT INTO kept VALUES (?)", ((number,) for number in kept))
+                    self._connection.executemany("INSERT INTO kept VALUES (?)", ((number,) for number in numbers))
                     run("DELETE FROM chunk WHERE number NOT IN (SELECT number FROM kept)")
-                    self._write_saved(about, stored, kept)
+                    self._write_saved(about, stored, numbers)
             except BaseException:
                 self._next_spool, self._spool_digest = spools
                 raise

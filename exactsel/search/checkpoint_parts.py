@@ -45,19 +45,19 @@ class StoredParts(NamedTuple):
     def written(self, connection: sqlite3.Connection, parts: Iterable[bytes | Lasting]) -> StoredParts:
         """Write those parts of another state that are not there yet, and remove those that are not among them."""
         there = {number for (number,) in connection.execute("SELECT number FROM part")}
-        stored, lasting, number = [], {}, max([self.next_number, *(one + 1 for one in there)])
+        stored, lasting, number = [], {}, max([self.next_number, *(n + 1 for n in there)])
         for part in parts:
-            known = self.lasting.get(part.serial) if isinstance(part, Lasting) else None
-            if known is None or known.number not in there:
+            entry = self.lasting.get(part.serial) if isinstance(part, Lasting) else None
+            if entry is None or entry.number not in there:
                 data = bytes(part)
-                known = _Stored(number, hashlib.sha256(data).digest())
+                entry = _Stored(number, hashlib.sha256(data).digest())
                 connection.execute("INSERT INTO part VALUES (?, ?)", (number, data))
                 number += 1
-            stored.append(known)
+            stored.append(entry)
             if isinstance(part, Lasting):
-                lasting[part.serial] = known
-        kept = {part.number for part in stored}
-        connection.executemany("DELETE FROM part WHERE number = ?", ((one,) for one in there - kept))
+                lasting[part.serial] = entry
+        numbers = {part.number for part in stored}
+        connection.executemany("DELETE FROM part WHERE number = ?", ((n,) for n in there - numbers))
         return StoredParts(tuple(stored), lasting, number)
 
     def about(self) -> dict[str, Any]:
@@ -67,9 +67,9 @@ class StoredParts(NamedTuple):
 
 def intact(connection: sqlite3.Connection, saved: Mapping[str, Any]) -> bool:
     """Whether the parts of a state are those that were written."""
-    asked = "SELECT data FROM part WHERE number = ? AND typeof(data) = 'blob'"
-    found = (connection.execute(asked, (n,)).fetchone() for n in saved["parts"])
-    return _of_all(b"" if row is None else hashlib.sha256(row[0]).digest() for row in found) == str(saved["digest"])
+    query = "SELECT data FROM part WHERE number = ? AND typeof(data) = 'blob'"
+    rows = (connection.execute(query, (n,)).fetchone() for n in saved["parts"])
+    return _of_all(b"" if row is None else hashlib.sha256(row[0]).digest() for row in rows) == str(saved["digest"])
 
 
 def read(connection: sqlite3.Connection, numbers: Sequence[int]) -> Iterator[bytes]:

@@ -77,14 +77,14 @@ class CheckpointReader:
 
     def check_lengths(self) -> None:
         """Refuse rows that come again and again, or hold together more than the file: then all of them can be read."""
-        left = self._database.size
+        remaining = self._database.size
         for table, columns in _LENGTHS.items():
-            asked = ", ".join(f"typeof({name}), length({name})" for name, _ in columns)
+            fields = ", ".join(f"typeof({name}), length({name})" for name, _ in columns)
             before = -1
-            for number_of_row, *found in self._each(f"SELECT number, {asked} FROM {table} ORDER BY number"):
-                left -= sum(length for length in found[1::2] if isinstance(length, int))
-                self._require(isinstance(number_of_row, int) and number_of_row > before and left >= 0)
-                self._require(tuple(found[::2]) == tuple(kind for _, kind in columns))
+            for number_of_row, *cells in self._each(f"SELECT number, {fields} FROM {table} ORDER BY number"):
+                remaining -= sum(length for length in cells[1::2] if isinstance(length, int))
+                self._require(isinstance(number_of_row, int) and number_of_row > before and remaining >= 0)
+                self._require(tuple(cells[::2]) == tuple(kind for _, kind in columns))
                 before = number_of_row
 
     def at_work(self) -> int | None:
@@ -107,8 +107,8 @@ class CheckpointReader:
         """What belongs to the state besides its parts; None where none has been saved."""
         saved = self._checked("saved")
         if saved is not None:
-            known = {name: saved.get(name) for name in _SAVED}
-            self._require(entries(_SAVED)(known))
+            fields = {name: saved.get(name) for name in _SAVED}
+            self._require(entries(_SAVED)(fields))
         return saved
 
     def parts(self) -> Generator[bytes, None, None]:

@@ -129,9 +129,9 @@ def _commit_subtree(state: SearchState, result: SubtreeResult, expander: Expande
     state.drop(result.min_pruned_bound, lambda: replace(node, state=result.region.state, warm=None))
     state.depth = max(state.depth, node.depth + (1 if used else 0))
     state.discarded += result.closed
-    own = () if result.numbers is None else (result.iterations, *ids)
+    extra = () if result.numbers is None else (result.iterations, *ids)
     bounds = [region.bound for region in children] if result.bounds is None else result.bounds
-    state.record(result.closer.encode(), node.id, result.nodes, *own, values=(result.min_pruned_bound, *bounds))
+    state.record(result.closer.encode(), node.id, result.nodes, *extra, values=(result.min_pruned_bound, *bounds))
     expansion = result.expansion if details else None
     if isinstance(expansion, NativeTree):
         yield from events_of(expansion, node, lambda number: first + number if number else node.id, expander.problem)
@@ -209,8 +209,8 @@ def closed_child(node: Node, fixings: Fixings, i: int, problem: SubsetProblem) -
 
 def _discard(state: SearchState, number: int, region: Region) -> Discarded:
     again = region.closed in OPENED_AGAIN and not isinstance(region.proof, ListedPoints)
-    made = (lambda: Node(number, -1, 0, region.state, region.bound, region.proof)) if again else None
-    state.drop(region.bound, made)
+    make_node = (lambda: Node(number, -1, 0, region.state, region.bound, region.proof)) if again else None
+    state.drop(region.bound, make_node)
     state.discarded += 1
     state.record(b"discarded", number, values=(region.bound,))
     return Discarded(number, region.state, region.closed or "", region.bound, region.proof)

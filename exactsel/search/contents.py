@@ -51,7 +51,7 @@ BY_KIND = {
 
 def check_contents(layout: Layout, problem: SubsetProblem | None) -> None:
     """Refuse records that hold what they may not; without a problem its sizes and the entries of arrays may be any."""
-    known = HELD | {
+    schema = HELD | {
         f"{cls.__name__}.{name}": Held((field.type,), field.shape, field.entries)
         for cls, kind in KINDS.items()
         for name, field in kind.fields.items()
@@ -62,7 +62,7 @@ def check_contents(layout: Layout, problem: SubsetProblem | None) -> None:
         sizes: dict[str, IntArray] = {}
         for field, kind in layout.kinds[name].items():
             place = f"{name}.{field}"
-            held = known.get(place, BY_KIND.get(kind))
+            held = schema.get(place, BY_KIND.get(kind))
             if held is not None:
                 _check_field(layout, place, held, problem, sizes)
 
@@ -74,15 +74,15 @@ def _check_field(
     numbers = layout.columns[place]
     there = numbers >= 0
     require(held.optional or bool(np.all(there)), f"nothing where something must be in '{place}'")
-    found = np.unique(numbers[there])
+    objects = np.unique(numbers[there])
     types = {*held.types, *(cls.__name__ for cls in KINDS if WITNESS in held.types)}
     allowed = [code for code, name in enumerate(layout.tables) if name in types]
-    require(np.all(np.isin(layout.codes[found], allowed)), f"objects of the wrong type in '{place}'")
-    if held.shape is None or not found.size:
+    require(np.all(np.isin(layout.codes[objects], allowed)), f"objects of the wrong type in '{place}'")
+    if held.shape is None or not objects.size:
         return
     _check_shapes(layout, place, held.shape, problem, sizes)
     if problem is not None or held.entries in ("whole", "keys"):
-        sound = _sound(held.entries, layout.entries(held.types[0], found), problem)
+        sound = _sound(held.entries, layout.entries(held.types[0], objects), problem)
         require(sound, f"entries out of range in '{place}'")
 
 
@@ -94,11 +94,11 @@ def _check_shapes(
     shapes = layout.shapes(numbers[there])
     dimensions = np.count_nonzero(shapes >= 0, axis=1)
     require(np.all(dimensions == len(shape)), f"arrays of the wrong number of dimensions in '{place}'")
-    known = {} if problem is None else {"d": problem.d, "n": problem.n, "columns": problem.units.columns}
+    lengths = {} if problem is None else {"d": problem.d, "n": problem.n, "columns": problem.units.columns}
     for axis, size in enumerate(shape):
         along, sound = shapes[:, axis], True
-        if size in known or size.isdigit():
-            sound = bool(np.all(along == known.get(size, size.isdigit() and int(size))))
+        if size in lengths or size.isdigit():
+            sound = bool(np.all(along == lengths.get(size, size.isdigit() and int(size))))
         elif size == "k":
             sound = problem is None or bool(np.all(along <= problem.k))
         elif size not in ("any", "d", "n", "columns"):

@@ -42,9 +42,9 @@ class CountParts:
 
     def __call__(self, parts: Sequence[Part], again: Again) -> Iterator[list[Piece]]:
         """The outcome of each part, in their order."""
-        given = [(part, self.pool.executor.submit(part_bytes(part))) for part in parts]
+        jobs = [(part, self.pool.executor.submit(part_bytes(part))) for part in parts]
 
-        for part, ticket in given:
+        for part, ticket in jobs:
 
             def look(data: bytes, part: Part = part) -> list[Piece]:
                 pieces = pieces_from_bytes(data, part)
@@ -59,8 +59,8 @@ class CountParts:
         if piece.pivot >= 0:
             if secrets.randbelow(self.share):
                 return True
-            own = list(again(replace(part, pivots=(piece.pivot,))))
-            return all(piece.admits(mine, 0) for mine in own)
+            recount = list(again(replace(part, pivots=(piece.pivot,))))
+            return all(piece.admits(mine, 0) for mine in recount)
         for block in range(len(piece.found)):
             if not secrets.randbelow(self.share):
                 first = part.first + block
@@ -127,12 +127,12 @@ def pieces_from_bytes(data: bytes, part: Part) -> list[Piece]:
         )  # fmt: skip
         pieces = []
         for row, head in enumerate(heads.tolist()):
-            own: dict[str, Any] = {
+            fields: dict[str, Any] = {
                 name: arrays[name][(0 if row == 0 else ends[row - 1, at]) : ends[row, at]]
                 for at, name in enumerate(_HELD)
             }
-            own["rows"] = own["rows"].reshape(-1, 3)
-            pieces.append(Piece(head[0], bool(head[1]), **own))
+            fields["rows"] = fields["rows"].reshape(-1, 3)
+            pieces.append(Piece(head[0], bool(head[1]), **fields))
         _check(pieces, part)
         return pieces
 
@@ -156,9 +156,9 @@ def _check(pieces: Sequence[Piece], part: Part) -> None:
         _check_rows(piece.found, piece.rows, 0)
 
 
-def _check_rows(found: IntArray, rows: IntArray, first: int) -> None:
-    require(not np.any((found < OVERFLOW) | (found > ROOM)), "a number of suspects that cannot be")
-    require(int(noted(found).sum()) == len(rows), "more suspects or fewer than it says")
-    block = np.repeat(np.arange(len(found)), noted(found))
+def _check_rows(counts: IntArray, rows: IntArray, first: int) -> None:
+    require(not np.any((counts < OVERFLOW) | (counts > ROOM)), "a number of suspects that cannot be")
+    require(int(noted(counts).sum()) == len(rows), "more suspects or fewer than it says")
+    block = np.repeat(np.arange(len(counts)), noted(counts))
     require(bool(np.all(rows[:, 0] // LANES == first // LANES + block)), "suspects of other blocks")
     require(bool(np.all((rows[:, 0] > rows[:, 1]) & (rows[:, 1] > rows[:, 2]) & (rows[:, 2] >= -1))), "no suspects")

@@ -55,8 +55,8 @@ CONFIGURATION = {
 class Steps:
     """How long a statement may take, counted by SQLite and not by a clock."""
 
-    def __init__(self, left: int) -> None:
-        self.left = left
+    def __init__(self, budget: int) -> None:
+        self.left = budget
 
     def __call__(self) -> bool:
         """Whether the statement is to end now."""
@@ -114,14 +114,14 @@ class Database:
         InputError
             For another table, a view, a trigger, an index, or a table of other columns.
         """
-        asked = "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master"
-        found = [row for _, row in zip(range(len(made_by) + 1), self.connection.execute(asked), strict=False)]
+        query = "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master"
+        rows = [row for _, row in zip(range(len(made_by) + 1), self.connection.execute(query), strict=False)]
         sound = all(
             (kind, about) == ("table", name) and isinstance(sql, str) and made_by.get(name) == _plain(sql)
-            for kind, name, about, _, sql in found
+            for kind, name, about, _, sql in rows
         )
-        roots = {root for *_, root, _ in found}
-        if not sound or {name for _, name, *_ in found} != {*made_by} or len(roots) != len(made_by):
+        roots = {root for *_, root, _ in rows}
+        if not sound or {name for _, name, *_ in rows} != {*made_by} or len(roots) != len(made_by):
             raise InputError(
                 f"{self.file} is no checkpoint, or a damaged one: it holds other tables than a checkpoint has; take an "
                 f"intact copy of it, or start again."

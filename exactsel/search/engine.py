@@ -66,17 +66,17 @@ def search(
     state.begin(limits.memory_limit, limits.node_limit)
     yield Started(state.open_nodes())
     with Rounds(expander, limits.shard, pool) as rounds:
-        for begun in state.begun:
-            rounds.begin(*begun)
+        for batch in state.begun:
+            rounds.begin(*batch)
         while True:
             termination = _termination(state, expander, limits, watch)
             # The same holds after a stop beside a round that may still complete: the nodes of the next round are those
             # it would have had, and the stopped round must not decide on them.
             goes_on = termination is None or (termination == watch.reason and rounds.waiting > 0)
             while goes_on and len(state.begun) < _under_way(state, expander, limits):
-                begun = _take(state, limits)
+                batch = _take(state, limits)
                 if termination is None:
-                    rounds.begin(*begun)
+                    rounds.begin(*batch)
             if termination is not None and not rounds.waiting:
                 break
             try:
@@ -112,9 +112,9 @@ def _take(state: SearchState, limits: Limits) -> Begun:
     """Take the nodes of the next round: a search resumed from this state begins with them."""
     state.relieve_memory()
     nodes = state.take(_batch(state, limits))
-    begun = Begun(tuple(nodes), state.value, _effort(state, limits, len(nodes)))
-    state.begun = (*state.begun, begun)
-    return begun
+    batch = Begun(tuple(nodes), state.value, _effort(state, limits, len(nodes)))
+    state.begun = (*state.begun, batch)
+    return batch
 
 
 def _termination(state: SearchState, expander: Expander, limits: Limits, watch: Watch) -> str | None:
@@ -145,7 +145,7 @@ def _under_way(state: SearchState, expander: Expander, limits: Limits) -> int:
 
 def _effort(state: SearchState, limits: Limits, taken: int) -> WorkBudget:
     """What has been spent so far, and how many nodes the limit leaves once those taken have been bounded."""
-    left = None if limits.node_limit is None else max(0, limits.node_limit - state.nodes - taken)
+    node_budget = None if limits.node_limit is None else max(0, limits.node_limit - state.nodes - taken)
     state.phase.note(state.nodes, len(state.frontier))
     horizon = math.inf
     frontier = state.frontier
@@ -154,7 +154,7 @@ def _effort(state: SearchState, limits: Limits, taken: int) -> WorkBudget:
         horizon = state.phase.horizon_at(state.nodes, lambda: frontier.bound_at(rank))
     few = limits.shard is not None and taken < FEW
     return WorkBudget(
-        state.nodes, state.bound_calls, state.iterations, horizon, left, state.walks.copy(), state.counted,
+        state.nodes, state.bound_calls, state.iterations, horizon, node_budget, state.walks.copy(), state.counted,
         WORTH if few else math.inf,
     )  # fmt: skip
 

@@ -19,15 +19,15 @@ each of d³ (fitted to eight problems with 60 to 2,000 columns, within a factor 
 
 def improve(state: SearchState, expander: Expander, improver: PrimalHeuristics) -> Iterator[Event]:
     """Run the heuristics that are due and those that were postponed, and commit the models they find."""
-    work, found = work_done(state, expander.problem), False
+    work, any_model = work_done(state, expander.problem), False
     for fit, method in improver.postponed(state.incumbent):
-        found = True
+        any_model = True
         yield from commit_model(state, fit, method)
     if improver.is_due(state.portions, work):
         for fit, method in improver.improve(state.portions, work, state.incumbent, state.bound):
-            found = True
+            any_model = True
             yield from commit_model(state, fit, method)
-    if found:
+    if any_model:
         yield from prune(state, expander)
 
 

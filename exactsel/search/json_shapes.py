@@ -49,13 +49,13 @@ def _refused(word: str) -> NoReturn:
 
 
 def _finite(word: str) -> float:
-    found = float(word)
-    return found if math.isfinite(found) else _refused(word)
+    real = float(word)
+    return real if math.isfinite(real) else _refused(word)
 
 
 def _short(word: str) -> int:
-    found = int(word) if len(word) < 20 else 2 * LARGEST
-    return found if abs(found) <= LARGEST else _refused(word)
+    integer = int(word) if len(word) < 20 else 2 * LARGEST
+    return integer if abs(integer) <= LARGEST else _refused(word)
 
 
 def whole(least: int = 0, most: int = LARGEST) -> Shape:
@@ -96,10 +96,10 @@ def hexadecimal(nan: bool = False, finite: bool = False) -> Shape:
         if not isinstance(value, str):
             return False
         try:
-            found = float.fromhex(value)
+            real = float.fromhex(value)
         except (ValueError, OverflowError):
             return False
-        return (nan or not math.isnan(found)) and (not finite or math.isfinite(found))
+        return (nan or not math.isnan(real)) and (not finite or math.isfinite(real))
 
     return holds
 
@@ -155,9 +155,9 @@ def table(shape: Shape) -> Shape:
     return lambda value: isinstance(value, dict) and all(_has(shape, each) for each in value.values())
 
 
-def both(one: Shape, other: Shape) -> Shape:
+def both(first: Shape, other: Shape) -> Shape:
     """What has two shapes."""
-    return lambda value: one(value) and other(value)
+    return lambda value: first(value) and other(value)
 
 
 def together(*names: str) -> Shape:

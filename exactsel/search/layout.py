@@ -62,8 +62,8 @@ class Layout:
         self.columns: dict[str, NDArray[Any]] = {}
         """The arrays by name."""
         self.tables, self.texts = _texts(header, "tables"), _texts(header, "texts")
-        known = all(name in kinds or name in ARRAYS for name in self.tables)
-        require(known and len(set(self.tables)) == len(self.tables), "types of records that are not known")
+        valid = all(name in kinds or name in ARRAYS for name in self.tables)
+        require(valid and len(set(self.tables)) == len(self.tables), "types of records that are not known")
         places = self._column("places", np.int64, (None, 2))
         self.codes, self.rows = places[:, 0], places[:, 1]
         require(_within(self.codes, 0, len(self.tables)), "objects of unknown types")
@@ -98,11 +98,11 @@ class Layout:
 
     def shapes(self, numbers: IntArray) -> IntArray:
         """The shapes (m, DIMENSIONS) of arrays of any types, padded with -1."""
-        found = np.empty((numbers.size, DIMENSIONS), dtype=np.int64)
+        sizes = np.empty((numbers.size, DIMENSIONS), dtype=np.int64)
         for code in np.unique(self.codes[numbers]).tolist():
             where = self.codes[numbers] == code
-            found[where] = self.columns[f"{self.tables[code]}.shape"][self.rows[numbers[where]]]
-        return found
+            sizes[where] = self.columns[f"{self.tables[code]}.shape"][self.rows[numbers[where]]]
+        return sizes
 
     def _column(self, place: str, dtype: type, shape: tuple[int | None, ...]) -> NDArray[Any]:
         """An array of the type and shape it must have; None stands for any size."""
@@ -110,7 +110,7 @@ class Layout:
         sound = isinstance(column, np.ndarray) and column.dtype == dtype and column.ndim == len(shape)
         require(sound, f"no array '{place}' of the type it should have")
         assert column is not None
-        fits = all(size in (None, found) for size, found in zip(shape, column.shape, strict=True))
+        fits = all(size in (None, length) for size, length in zip(shape, column.shape, strict=True))
         require(fits, f"an array '{place}' of another size than it should have")
         self.columns[place] = column
         return column

@@ -25,17 +25,17 @@ def merged(nodes: Sequence[Node], sources: Iterable[Source]) -> Iterator[Node]:
     read: list[tuple[Key, int, Iterator[Node], Node]] = []
 
     def enter(place: int, stream: Iterator[Node]) -> None:
-        one = next(stream, None)
-        if one is not None:
-            heappush(read, (key_of(one), place, stream, one))
+        node = next(stream, None)
+        if node is not None:
+            heappush(read, (key_of(node), place, stream, node))
 
     enter(0, iter(nodes))
     while read or waiting:
         while waiting and (not read or waiting[-1].first < read[0][0]):
             enter(len(waiting), waiting.pop().read())
-        _, place, stream, one = heappop(read)
+        _, place, stream, node = heappop(read)
         enter(place, stream)
-        yield one
+        yield node
 
 
 class OpenNodes(Sequence[Node]):

@@ -29,8 +29,8 @@ LARGEST = 2**28
 
 def to_bytes(packed: Packed, level: int = LEVEL) -> bytes:
     """Everything that is packed, in one piece."""
-    listed = [[name, array.dtype.name, array.shape] for name, array in packed.arrays.items()]
-    text = json.dumps({"header": packed.header, "arrays": listed}, allow_nan=False).encode()
+    index = [[name, array.dtype.name, array.shape] for name, array in packed.arrays.items()]
+    text = json.dumps({"header": packed.header, "arrays": index}, allow_nan=False).encode()
     parts = [len(text).to_bytes(8, "little"), text]
     parts += [np.ascontiguousarray(array).tobytes() for array in packed.arrays.values()]
     whole = b"".join(parts)

@@ -87,18 +87,23 @@ def _table(packed: Packed, problem: SubsetProblem, without: Sequence[str]) -> No
     return NodeTable(rows, Objects(points, others), problem.d)
 
 
-def _check_references(table: NodeTable, known: Sequence[Any]) -> None:
+def _check_references(table: NodeTable, known_objects: Sequence[Any]) -> None:
     others = table.objects.others
-    require(all(is_witness(one) or isinstance(one, np.ndarray) for one in others), "objects of the wrong type")
-    check_proofs(table.rows["proof"], table.objects, known)
-    least, warm = FIRST_KNOWN - len(known), table.rows["warm"]
+    require(all(is_witness(obj) or isinstance(obj, np.ndarray) for obj in others), "objects of the wrong type")
+    check_proofs(table.rows["proof"], table.objects, known_objects)
+    least, warm = FIRST_KNOWN - len(known_objects), table.rows["warm"]
     require(bool(np.all((warm > least) & (warm < len(table.objects)))), "no 'warm' of nodes")
 
 
-def check_proofs(numbers: IntArray, objects: Objects, known: Sequence[Any]) -> None:
+def check_proofs(numbers: IntArray, objects: Objects, known_objects: Sequence[Any]) -> None:
     """Refuse numbers of objects that prove nothing."""
-    proves = [*[True] * len(objects.points), *map(is_witness, objects.others), *map(is_witness, known[::-1]), False]
-    sound = (numbers > FIRST_KNOWN - len(known)) & (numbers < len(objects))
+    proves = [
+        *[True] * len(objects.points),
+        *map(is_witness, objects.others),
+        *map(is_witness, known_objects[::-1]),
+        False,
+    ]
+    sound = (numbers > FIRST_KNOWN - len(known_objects)) & (numbers < len(objects))
     require(bool(np.all(sound)), "no 'proof' of nodes")
     require(bool(np.all(np.array(proves)[numbers])), "objects of the wrong type as proofs")
 
@@ -135,7 +140,7 @@ def points_from(arrays: dict[str, NDArray[Any]], columns: int) -> Points:
             np.array_equal(np.count_nonzero(np.unpackbits(held, axis=1), axis=1), sizes),
             "columns of other points",
         )
-    found = points.all_columns()
-    require(bool(np.all((found >= 0) & (found < columns))), "points of unknown columns")
-    require(ascend(found, sizes), "columns out of order")
+    indices = points.all_columns()
+    require(bool(np.all((indices >= 0) & (indices < columns))), "points of unknown columns")
+    require(ascend(indices, sizes), "columns out of order")
     return points

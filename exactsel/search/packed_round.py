@@ -62,9 +62,9 @@ def packed_round(done: Round) -> Packed:
         Where a bound handed on objects other than arrays and points.
     """
     regions = [region for outcome in done.outcomes for region in _regions(outcome)]
-    results = [one for one in done.outcomes if isinstance(one, SubtreeResult)]
-    subtrees = [one for one in results if _kind(one) == SUBTREE]
-    searches = [one.expansion for one in results if isinstance(one.expansion, NativeTree)]
+    results = [result for result in done.outcomes if isinstance(result, SubtreeResult)]
+    subtrees = [result for result in results if _kind(result) == SUBTREE]
+    searches = [result.expansion for result in results if isinstance(result.expansion, NativeTree)]
     fixings = [fixing for region in regions for fixing in region.fixings]
     table, proofs = _as_table(regions, fixings, _known([outcome.node for outcome in done.outcomes]))
     texts, held, rest = list[str](), packed_nodes(table, NAMED), pack([*done.models, done.counted])
@@ -130,17 +130,19 @@ def _closed_flags(outcome: SubtreeResult) -> BoolArray:
 
 def _known(nodes: Sequence[Node]) -> list[Any]:
     """The entries that are not sent, since the receiver has the nodes."""
-    return [one for node in nodes for one in (node.proof, node.warm)]
+    return [entry for node in nodes for entry in (node.proof, node.warm)]
 
 
 def _as_table(
-    regions: Sequence[Region], fixings: Sequence[Fixing], known: Sequence[Any]
+    regions: Sequence[Region], fixings: Sequence[Fixing], known_objects: Sequence[Any]
 ) -> tuple[NodeTable, list[int]]:
     """The regions, and the numbers in that table of what proves the fixings."""
     nodes = [
-        Node(0, -1, 0, one.state, one.bound, one.proof, one.warm, one.tight, one.estimate) for one in regions
+        Node(0, -1, 0, part.state, part.bound, part.proof, part.warm, part.tight, part.estimate) for part in regions
     ]  # fmt: skip
-    return NodeTable.with_more(nodes, nodes[0].state.size if nodes else 0, [one.proof for one in fixings], known)
+    return NodeTable.with_more(
+        nodes, nodes[0].state.size if nodes else 0, [part.proof for part in fixings], known_objects
+    )
 
 
 def _region_arrays(regions: Sequence[Region], reasons: Sequence[str]) -> dict[str, NDArray[Any]]:
@@ -232,7 +234,7 @@ class _Reading:
         walks = self._column("outcome.unused_walk", np.int64, count).tolist()
         works = self._column("outcome.unused_work", np.float64, count).tolist()
         regions = self._regions(sum(parts))
-        found: list[Outcome | None] = []
+        outcomes: list[Outcome | None] = []
         below: list[Node] = []
         subtrees: list[tuple[Node, Sequence[Region]]] = []
         first = column = 0
@@ -243,18 +245,21 @@ class _Reading:
             require(len(mine) >= (1, 2, 1, 0)[kind] and (kind == DIVIDED or not columns_of), "outcomes of other parts")
             if kind == KEPT:
                 require(len(mine) == 1, "outcomes of other parts")
-                found.append(NodeKept(node, mine[0], unused, works[at]))
+                outcomes.append(NodeKept(node, mine[0], unused, works[at]))
             elif kind == DIVIDED:
-                found.append(NodeDivided(node, mine[0], columns_of, tuple(mine[1:-1]), mine[-1], unused, works[at]))
+                outcomes.append(NodeDivided(node, mine[0], columns_of, tuple(mine[1:-1]), mine[-1], unused, works[at]))
             elif kind == SUBTREE:
                 subtrees.append((node, mine))
-                found.append(None)
+                outcomes.append(None)
             else:
                 require(not mine, "outcomes of other parts")
                 below.append(node)
-                found.append(None)
+                outcomes.append(None)
         others = {SUBTREE: iter(self._subtrees(subtrees)), SEARCHED: iter(self._searched(below))}
-        return [next(others[kind]) if one is None else one for kind, one in zip(kinds.tolist(), found, strict=True)]
+        return [
+            next(others[kind]) if outcome is None else outcome
+            for kind, outcome in zip(kinds.tolist(), outcomes, strict=True)
+        ]
 
     def _subtrees(self, parts: Sequence[tuple[Node, Sequence[Region]]]) -> list[SubtreeResult]:
         """What closers brought that dealt with subtrees, each made of a node, its region and the children."""
@@ -270,24 +275,24 @@ class _Reading:
         require(overtaken.size == left_open and len(searches) == len(nodes), "other regions left open")
         if not nodes:
             return []
-        left = left_below(nodes, searches, overtaken)
-        require(bool(np.all(np.isfinite(left[0].table.objects.points.values))), "points that are not finite")
-        return [searched(*parts, NativeSearch.name) for parts in zip(nodes, searches, left, strict=True)]
+        open_regions = left_below(nodes, searches, overtaken)
+        require(bool(np.all(np.isfinite(open_regions[0].table.objects.points.values))), "points that are not finite")
+        return [searched(*parts, NativeSearch.name) for parts in zip(nodes, searches, open_regions, strict=True)]
 
     def _regions(self, count: int) -> list[Region]:
         """The regions of all outcomes."""
         if not count:
             return []
-        known = _known(self.nodes)
+        known_objects = _known(self.nodes)
         held = Packed(self.packed.header["regions"], arrays_under("regions", self.packed))
-        table = regions_from(held, self.problem, known)
+        table = regions_from(held, self.problem, known_objects)
         require(len(table) == count, "other numbers of regions")
-        objects = MadeObjects(table.objects, known)
+        objects = MadeObjects(table.objects, known_objects)
         nodes = (table.node(row, objects) for row in range(count))
         more = zip(nodes, self._visits(count), self._fixings(count, table, objects), self._reasons(count), strict=True)
         return [
-            Region(one.state, one.bound, one.proof, one.warm, one.tight, visits, fixings, closed, one.estimate)
-            for one, visits, fixings, closed in more
+            Region(node.state, node.bound, node.proof, node.warm, node.tight, visits, fixings, closed, node.estimate)
+            for node, visits, fixings, closed in more
         ]
 
     def _bounds(self, name: str, count: int) -> list[float]:
@@ -318,15 +323,15 @@ class _Reading:
         bounds = self._bounds("fixing.bound", columns.size)
         proofs = self._column("fixing.proof", np.int64, columns.size)
         check_proofs(proofs, table.objects, _known(self.nodes))
-        found = [objects[number] for number in proofs.tolist()]
-        made = _grouped(list(map(Fixing, columns.tolist(), included, bounds, found)), counts)
-        return [Fixings.of(some) for some in made]
+        witnesses = [objects[number] for number in proofs.tolist()]
+        fixings = _grouped(list(map(Fixing, columns.tolist(), included, bounds, witnesses)), counts)
+        return [Fixings.of(some) for some in fixings]
 
 
 def _grouped(things: Sequence[Any], counts: Sequence[int]) -> list[tuple[Any, ...]]:
     """The things one after the other, so many together."""
-    left = iter(things)
-    return [tuple(islice(left, count)) for count in counts]
+    iterator = iter(things)
+    return [tuple(islice(iterator, count)) for count in counts]
 
 
 def _count(number: object) -> int:

@@ -29,22 +29,22 @@ REAL = ("min_pruned_bound", "step_bounds", "bounds")
 def searches_as_arrays(searches: Sequence[NativeTree]) -> dict[str, NDArray[Any]]:
     """Searches of one round, at least one: their points are in the same variables and for the same curvature."""
     first = searches[0]
-    supports = [() if one.support is None else one.support for one in searches]
+    supports = [() if run.support is None else run.support for run in searches]
     sizes = [
-        (len(one.steps), len(one.open_bounds), len(one.scaled_points), -1 if one.support is None else len(one.support))
-        for one in searches
+        (len(run.steps), len(run.open_bounds), len(run.scaled_points), -1 if run.support is None else len(run.support))
+        for run in searches
     ]  # fmt: skip
     return {
-        "counts": np.array([(one.nodes, one.iterations, one.numbers) for one in searches], dtype=np.int64),
+        "counts": np.array([(run.nodes, run.iterations, run.numbers) for run in searches], dtype=np.int64),
         "sizes": np.array(sizes, dtype=np.int64),
         "support": np.array([column for support in supports for column in support], dtype=np.int64),
-        "min_pruned_bound": np.array([one.min_pruned_bound for one in searches], dtype=np.float64),
-        "steps": np.concatenate([one.steps for one in searches]),
-        "step_bounds": np.concatenate([one.step_bounds for one in searches]),
-        "states": bits_of(np.concatenate([one.open_states for one in searches])),
-        "bounds": np.concatenate([one.open_bounds for one in searches]),
-        "labels": np.concatenate([one.open_labels for one in searches]),
-        "points": np.concatenate([one.scaled_points for one in searches]),
+        "min_pruned_bound": np.array([run.min_pruned_bound for run in searches], dtype=np.float64),
+        "steps": np.concatenate([run.steps for run in searches]),
+        "step_bounds": np.concatenate([run.step_bounds for run in searches]),
+        "states": bits_of(np.concatenate([run.open_states for run in searches])),
+        "bounds": np.concatenate([run.open_bounds for run in searches]),
+        "labels": np.concatenate([run.open_labels for run in searches]),
+        "points": np.concatenate([run.scaled_points for run in searches]),
         "scale": first.scale,
         "curvature": np.zeros(0) if first.curvature is None else first.curvature,
     }
@@ -75,17 +75,17 @@ def searches_from(arrays: dict[str, NDArray[Any]], problem: SubsetProblem) -> li
     require(not np.any(arrays["labels"][:, 1:] >= of_each[:, None]), "points that are not there")
     starts = (ends - np.maximum(sizes, 0)).tolist()
     rows = zip(counts.tolist(), sizes.tolist(), min_pruned_bound.tolist(), starts, ends.tolist(), strict=True)
-    found = []
+    trees = []
     for (nodes, iterations, numbers), of, bound, first, end in rows:
-        steps, left, own, chosen = (slice(*pair) for pair in zip(first, end, strict=True))
-        found.append(
+        steps, regions, point_rows, chosen = (slice(*pair) for pair in zip(first, end, strict=True))
+        trees.append(
             NativeTree(
                 nodes, iterations, numbers, bound, None if of[3] < 0 else tuple(support[chosen].tolist()),
-                arrays["steps"][steps], arrays["step_bounds"][steps], states[left], arrays["bounds"][left],
-                arrays["labels"][left], points[own], scale, curvature,
+                arrays["steps"][steps], arrays["step_bounds"][steps], states[regions], arrays["bounds"][regions],
+                arrays["labels"][regions], points[point_rows], scale, curvature,
             )
         )  # fmt: skip
-    return found
+    return trees
 
 
 def _points(
@@ -93,10 +93,10 @@ def _points(
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """The points, the scale of their variables and their curvature."""
     points, scale, curvature, wide = arrays["points"], arrays["scale"], arrays["curvature"], problem.units.columns
-    require(all(one.dtype == np.float64 for one in (points, scale, curvature)), "points of another type")
+    require(all(array.dtype == np.float64 for array in (points, scale, curvature)), "points of another type")
     require(points.shape[1:] == scale.shape == (wide,), "points of another problem")
     require(curvature.shape in ((0,), (wide,)), "a curvature of another size")
-    require(all(bool(np.all(np.isfinite(one))) for one in (points, scale, curvature)), "points that are not finite")
+    require(all(bool(np.all(np.isfinite(array))) for array in (points, scale, curvature)), "points that are not finite")
     require(bool(np.all(scale > 0)), "variables of no size")
     return points, scale, curvature if curvature.size else None
 

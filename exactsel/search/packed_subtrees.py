@@ -47,23 +47,23 @@ def subtrees_as_arrays(results: Sequence[SubtreeResult]) -> tuple[list[str], dic
         For a record of another type than :class:`exactsel.nodes.subtree.Moves`.
     """
     curvatures: list[FloatArray] = []
-    texts = sorted({text for one in results for text in (one.closer, one.valid_for)})
-    held = [_held(one) for one in results]
+    texts = sorted({text for record in results for text in (record.closer, record.valid_for)})
+    held = [_held(record) for record in results]
     entries = {
-        name: np.concatenate([np.zeros(0, KINDS[name]), *(one[at] for one in held if one[at] is not None)])
+        name: np.concatenate([np.zeros(0, KINDS[name]), *(record[at] for record in held if record[at] is not None)])
         for at, name in enumerate(SIZES)
     }
     columns = {
-        "counts": [[getattr(one, name) for name in COUNTS] for one in results],
-        "sizes": [[-1 if part is None else len(part) for part in one] for one in held],
-        "finished": [one.finished for one in results],
-        "min_pruned_bound": [one.min_pruned_bound for one in results],
-        "work": [-1.0 if one.work is None else one.work for one in results],
-        "fraction": [-1.0 if one.fraction is None else one.fraction for one in results],
-        "texts": [[texts.index(one.closer), texts.index(one.valid_for)] for one in results],
+        "counts": [[getattr(record, name) for name in COUNTS] for record in results],
+        "sizes": [[-1 if part is None else len(part) for part in record] for record in held],
+        "finished": [record.finished for record in results],
+        "min_pruned_bound": [record.min_pruned_bound for record in results],
+        "work": [-1.0 if record.work is None else record.work for record in results],
+        "fraction": [-1.0 if record.fraction is None else record.fraction for record in results],
+        "texts": [[texts.index(record.closer), texts.index(record.valid_for)] for record in results],
         "curvature_of": [
-            -1 if not isinstance(one.expansion, Moves) or one.expansion.curvature is None
-            else place_among(one.expansion.curvature, curvatures) for one in results
+            -1 if not isinstance(record.expansion, Moves) or record.expansion.curvature is None
+            else place_among(record.expansion.curvature, curvatures) for record in results
         ],
     }  # fmt: skip
     arrays: dict[str, NDArray[Any]] = {name: np.array(values, dtype=KINDS[name]) for name, values in columns.items()}
@@ -111,7 +111,7 @@ def subtrees_from(
         total = sum(lengths[:, number].tolist())  # of whole numbers, so that none can overflow
         require(len(arrays[name]) == total, "subtrees of other sizes")
     ends = np.cumsum(lengths, axis=0)
-    found = []
+    results = []
     for row, (node, regions) in enumerate(parts):
         # Copies, so that one record that is kept does not keep all.
         numbers, bounds, columns, moves = (
@@ -124,7 +124,7 @@ def subtrees_from(
         expansion = None if moves is None else Moves(moves, None if of[row] < 0 else curvatures[of[row]].copy())
         work, fraction = float(arrays["work"][row]), float(arrays["fraction"][row])
         closer, valid_for = (texts[number] for number in arrays["texts"][row].tolist())
-        found.append(
+        results.append(
             SubtreeResult(
                 node, regions[0], closer, children, float(arrays["min_pruned_bound"][row]),
                 **dict(zip(COUNTS, counts[row].tolist(), strict=True)), work=None if work < 0 else work,
@@ -135,7 +135,7 @@ def subtrees_from(
                 fraction=None if fraction < 0 else fraction, expansion=expansion,
             )
         )  # fmt: skip
-    return found
+    return results
 
 
 def _sound(numbers: NDArray[np.int64], children: int, most: int) -> bool:

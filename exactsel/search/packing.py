@@ -169,7 +169,7 @@ class _Packer:
             case "r":
                 return self.number(value)
             case "m":
-                return [self.number(one) for one in value]
+                return [self.number(element) for element in value]
             case "n":
                 return -1 if value is None else value
             case "t":
@@ -206,7 +206,7 @@ class _Packer:
                 if name in ARRAYS:
                     arrays[place] = np.array(cells, dtype=np.int64) if column == "shape" else np.concatenate(cells)
                 elif kinds[name][column] == "m":
-                    arrays[place] = np.array([one for cell in cells for one in cell], dtype=np.int64)
+                    arrays[place] = np.array([element for cell in cells for element in cell], dtype=np.int64)
                     arrays[f"{place}.count"] = np.array([len(cell) for cell in cells], dtype=np.int64)
                 else:
                     arrays[place] = np.array(cells, dtype=CELLS[kinds[name][column]])

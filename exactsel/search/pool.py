@@ -159,8 +159,8 @@ def shards(
             first, load = at, 0.0
         load += work
     parts = [tuple(nodes[begin:end]) for begin, end in pairwise([0, *ends, len(nodes)])]
-    left = None if work_budget.left is None else work_budget.left // len(parts)
-    return [(part, replace(work_budget, left=left)) for part in parts]
+    node_budget = None if work_budget.left is None else work_budget.left // len(parts)
+    return [(part, replace(work_budget, left=node_budget)) for part in parts]
 
 
 def shard_bytes(nodes: Sequence[Node], upper: float, work_budget: WorkBudget) -> bytes:

@@ -27,10 +27,10 @@ class Kept(NamedTuple):
 class Reserve:
     """Regions closed within the tolerance, as far as there is room; ``outside`` is the smallest bound of the others."""
 
-    def __init__(self, kept: tuple[Kept, ...] = (), outside: float = math.inf, most: int = MOST) -> None:
-        self._heap = [(-one.closed_at, i, one.node) for i, one in enumerate(kept)]
+    def __init__(self, regions: tuple[Kept, ...] = (), outside: float = math.inf, most: int = MOST) -> None:
+        self._heap = [(-region.closed_at, i, region.node) for i, region in enumerate(regions)]
         heapify(self._heap)
-        self._count, self._most, self.outside = len(kept), most, outside
+        self._count, self._most, self.outside = len(regions), most, outside
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -57,10 +57,10 @@ class Reserve:
 
     def take_below(self, cutoff: float) -> list[Node]:
         """Take out all that was closed below a cut-off, smallest bounds first."""
-        again = [one for one in self.kept if one.closed_at < cutoff]
+        again = [region for region in self.kept if region.closed_at < cutoff]
         self._heap = [entry for entry in self._heap if -entry[0] >= cutoff]
         heapify(self._heap)
-        return [one.node for one in again]
+        return [region.node for region in again]
 
     def lower(self) -> float:
         """The smallest bound of anything closed within the tolerance."""

@@ -100,21 +100,21 @@ def pack_state(state: SearchState) -> Packed:
     UnsupportedError
         Where the bound hands on objects other than arrays and points.
     """
-    kept = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)}
-    reserve, begun = state.reserve.kept, state.begun if state.can_begin_again else ()
-    nodes = [*state.in_flight, *(one.node for one in reserve)]
+    fields = {name: getattr(state, name) for name, _ in fields_of(AS_THEY_ARE)}
+    reserve, rounds = state.reserve.kept, state.begun if state.can_begin_again else ()
+    nodes = [*state.in_flight, *(entry.node for entry in reserve)]
     saved = _SavedState(
-        **kept, uppers=np.array([one.upper for one in begun], dtype=np.float64),
-        efforts=tuple(one.work_budget for one in begun), relieving=state.guard.usual is not None,
+        **fields, uppers=np.array([entry.upper for entry in rounds], dtype=np.float64),
+        efforts=tuple(entry.work_budget for entry in rounds), relieving=state.guard.usual is not None,
         digest=state.tree_hash, stated=state.stated, outside=state.reserve.outside,
-        closed_at=np.array([one.closed_at for one in reserve], dtype=np.float64),
+        closed_at=np.array([entry.closed_at for entry in reserve], dtype=np.float64),
     )  # fmt: skip
     rest, held = pack([saved], _STATE), Packed({}, {})
     if nodes:
         held = packed_nodes(NodeTable.of(nodes, nodes[0].state.size))
     header = {
         "problem_hash": state.problem_hash, "state": rest.header, "nodes": held.header,
-        "in_flight": len(state.in_flight), "begun": [len(one.nodes) for one in begun],
+        "in_flight": len(state.in_flight), "begun": [len(entry.nodes) for entry in rounds],
     }  # fmt: skip
     return Packed(header, under("state", rest.arrays) | under("nodes", held.arrays))
 
@@ -137,7 +137,7 @@ def unpack_state(
         saved: _SavedState = roots[0]
         _check_types(saved)
         _check_numbers(saved)
-        in_flight, reserved, begun = _nodes(packed, problem, saved)
+        in_flight, reserved, rounds = _nodes(packed, problem, saved)
         digest = bytes.fromhex(saved.digest)
         require(len(digest) == hashlib.sha256().digest_size, "a digest of another length")
     guard = MemoryGuard(usual=frontier) if saved.relieving else MemoryGuard()
@@ -145,7 +145,7 @@ def unpack_state(
     return SearchState(
         frontier=used, problem_hash=problem.hash, statement=statement, in_flight=in_flight, guard=guard,
         digest=digest, stated=saved.stated,
-        begun=begun,
+        begun=rounds,
         reserve=Reserve(tuple(map(Kept, saved.closed_at.tolist(), reserved)), saved.outside),
         **{name: getattr(saved, name) for name, _ in fields_of(AS_THEY_ARE)},
     )  # fmt: skip
@@ -166,8 +166,8 @@ def _nodes(
     require(len(set(ids)) == len(ids), "nodes that are there twice")
     require(max(ids, default=0) < saved.next_id, "nodes of impossible numbers")
     rest, efforts = iter(in_flight), zip(saved.uppers.tolist(), saved.efforts, strict=True)
-    begun = [Begun(tuple(islice(rest, size)), *with_) for size, with_ in zip(sizes, efforts, strict=True)]
-    return in_flight, nodes[count:], tuple(begun)
+    rounds = [Begun(tuple(islice(rest, size)), *with_) for size, with_ in zip(sizes, efforts, strict=True)]
+    return in_flight, nodes[count:], tuple(rounds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,9 +126,13 @@ class Spilling(BestFirst):
     @classmethod
     def of(cls, frontier: BestFirst, room: Room, problem: SubsetProblem) -> Spilling:
         """A frontier that can spill, in the place of one that cannot."""
-        own = cls(room, problem)
-        own._nodes, own._blocks, own._nodes_bytes = frontier._nodes, frontier._blocks, frontier._nodes_bytes
-        return own
+        spilling = cls(room, problem)
+        spilling._nodes, spilling._blocks, spilling._nodes_bytes = (
+            frontier._nodes,
+            frontier._blocks,
+            frontier._nodes_bytes,
+        )
+        return spilling
 
     @property
     def chunks(self) -> list[int]:
@@ -198,7 +202,7 @@ class Spilling(BestFirst):
         if len(bounds) <= rank:
             return None
         numbers = np.array([node.id for node in self._nodes], np.int64)
-        ids = np.concatenate([numbers, *(one.table.rows["id"][one.at :] for one in self._blocks)])
+        ids = np.concatenate([numbers, *(block.table.rows["id"][block.at :] for block in self._blocks)])
         at = in_order(bounds, ids)[rank]
         return float(bounds[at]), int(ids[at])
 

@@ -150,10 +150,10 @@ class SearchState:
         for node in table:
             self.push(node)
 
-    def _note_opened(self, one: Node | NodeTable, count: int = 1) -> None:
+    def _note_opened(self, nodes: Node | NodeTable, count: int = 1) -> None:
         self.pushed += count
         if self.opened is not None:
-            self.opened.append(one)
+            self.opened.append(nodes)
 
     def take(self, count: int) -> list[Node]:
         """The next nodes of the frontier; they are in flight until their round is committed."""
@@ -171,9 +171,9 @@ class SearchState:
     @property
     def can_begin_again(self) -> bool:
         """Whether the nodes in flight are just those of rounds under way, which no limit on nodes was part of."""
-        if not self.begun or any(begun.work_budget.left is not None for begun in self.begun):
+        if not self.begun or any(batch.work_budget.left is not None for batch in self.begun):
             return False
-        return list(map(id, self.in_flight)) == [id(node) for begun in self.begun for node in begun.nodes]
+        return list(map(id, self.in_flight)) == [id(node) for batch in self.begun for node in batch.nodes]
 
     def note_reached(self, reached: Reached | None) -> None:
         """The bound call of the root was broken off at a bound: that one is shown until the call continues."""

@@ -124,8 +124,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
                 f"loss is {shown(self.loss)}, but this estimator knows {' and '.join(self.losses)}; choose one of them."
             )
         check_rows(X, y=y, sample_weight=sample_weight)
-        asked = not (self.factors is None or (isinstance(self.factors, list | tuple) and not self.factors))
-        coded = coded_factors_of(X, self.factors, self.groups, self._intercept()) if asked else None
+        has_factors = not (self.factors is None or (isinstance(self.factors, list | tuple) and not self.factors))
+        coded = coded_factors_of(X, self.factors, self.groups, self._intercept()) if has_factors else None
         self._coding, self._coded_groups = (None, None) if coded is None else (coded.coding, coded.groups)
         with suggesting_factors():
             A, target = self._training_data(X if coded is None else coded.A, y)
@@ -194,8 +194,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         return coded_rows(X, self._coding, np.flatnonzero(np.ravel(self.coef_)))
 
     def _options(self) -> dict[str, Any]:
-        own = mapping("solver_options", self.solver_options)
-        return {"rel_eps": self.rel_eps, "time_limit": self.time_limit, **own}
+        options = mapping("solver_options", self.solver_options)
+        return {"rel_eps": self.rel_eps, "time_limit": self.time_limit, **options}
 
     def _intercept(self) -> bool:
         """Whether models have an intercept."""

@@ -117,22 +117,22 @@ class ChoosingBase(BestSubsetBase):
         units = columns if self._groups is None else GroupedUnits.of_columns(columns, self._groups)
         units = under(units, {name: getattr(self, name) for name in ARGUMENTS})
         groups = None if self._groups is None else labels_of(self._groups, X.shape[1], self._names)
-        found = cross_validate(
+        validation = cross_validate(
             X, y, cv=folds, ks=ks, lams=lams, loss=self.loss, delta=self._delta(y, weights),
             standardize=switch("standardize", self.standardize), fit_intercept=self._intercept(),
             sample_weight=weights, total=total, positive=switch("positive", self.positive), groups=groups,
             progress=partial(_say, len(folds)) if says else None, **asked_again(units), **options,
         )  # fmt: skip
-        self.lam_, self.k_ = found.best
-        self.cv_proven_ = found.proven
+        self.lam_, self.k_ = validation.best
+        self.cv_proven_ = validation.proven
         self.cv_results_ = {
-            "k": np.tile(found.ks, len(found.lams)), "lam": np.repeat(found.lams, len(found.ks)),
-            "mean_error": found.mean.ravel(), "standard_error": found.standard_error.ravel(),
-            "errors": found.errors.reshape(len(found.errors), -1),
+            "k": np.tile(validation.ks, len(validation.lams)), "lam": np.repeat(validation.lams, len(validation.ks)),
+            "mean_error": validation.mean.ravel(), "standard_error": validation.standard_error.ravel(),
+            "errors": validation.errors.reshape(len(validation.errors), -1),
         }  # fmt: skip
-        left = {} if total is None else {"time_limit": max(0.0, total - (clock.now() - began))}
-        model = self._solve(X, y, self.k_, self.lam_, weights, **left)
-        stopped = found.stopped if self.result_.reached else found.stopped | {self.result_.termination}
+        limits = {} if total is None else {"time_limit": max(0.0, total - (clock.now() - began))}
+        model = self._solve(X, y, self.k_, self.lam_, weights, **limits)
+        stopped = validation.stopped if self.result_.reached else validation.stopped | {self.result_.termination}
         if stopped:
             self._warn(stopped, total)
         return model

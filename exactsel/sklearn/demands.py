@@ -12,15 +12,15 @@ from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
 
 
-def constrained(problem: Problem, groups: Any, asked: Mapping[str, Any]) -> Problem:
+def constrained(problem: Problem, groups: Any, demands: Mapping[str, Any]) -> Problem:
     """The problem over groups and under a constraint, if there are any; more groups than there are count as all.
 
-    ``asked`` are arguments of :data:`exactsel.problem.constraints.ARGUMENTS`.
+    ``demands`` are arguments of :data:`exactsel.problem.constraints.ARGUMENTS`.
     """
-    if groups is not None and asked["per_group"] is None:
+    if groups is not None and demands["per_group"] is None:
         grouped = GroupedProblem(problem.replace(k=0), groups)
         problem = grouped.replace(k=min(problem.k, grouped.d))
-    units = under(problem.units, {"groups": groups, **asked})
+    units = under(problem.units, {"groups": groups, **demands})
     return problem if units is problem.units else problem.choosing(units, problem.k)
 
 

@@ -60,11 +60,11 @@ def suggesting_factors() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        found = str(error).removeprefix("could not convert string to float: ")
-        if found == str(error):
+        text = str(error).removeprefix("could not convert string to float: ")
+        if text == str(error):
             raise
         raise InputError(
-            f"X holds the text {found}, but an estimator takes numbers; for a data frame give factors='auto', or "
+            f"X holds the text {text}, but an estimator takes numbers; for a data frame give factors='auto', or "
             f"encode the texts before, as with sklearn.preprocessing.OneHotEncoder."
         ) from error
 

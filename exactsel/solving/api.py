@@ -93,21 +93,21 @@ def solve(
     InputError
         For data or options that cannot be used. A search that contradicts itself raises InvariantError.
     """
-    asked, settings = problem_asked(problem, y, k, options)
+    subset_problem, settings = problem_asked(problem, y, k, options)
     record, details, recheck = map(switch, ("record", "details", "recheck"), (record, details, recheck))
-    files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(asked)
+    files = Files(proof, trace, checkpoint, checkpoint_every, resume, failures).sparing(subset_problem)
     how = SearchMode(listing=trace is None, shown=proof is not None, details=record or details or recheck)
     by, watching = executor_for(executor, workers, scheduler), _watching(callback, on_incumbent, on_bound)
-    if is_regression(asked) and asked.objective.on_demand:
-        return _screened(asked, settings, files, how, by, (on_incumbent, on_bound), start, signals)
-    watchers = (_rechecker(asked) if recheck else None, *watching, _table(verbose, asked, settings))
+    if is_regression(subset_problem) and subset_problem.objective.on_demand:
+        return _screened(subset_problem, settings, files, how, by, (on_incumbent, on_bound), start, signals)
+    watchers = (_rechecker(subset_problem) if recheck else None, *watching, _table(verbose, subset_problem, settings))
     settings |= {} if executor is None or settings.get("shard") is not None or resume is not None else {"shard": SHARD}
     more: dict[str, Any] = {"start": start, "signals": signal_numbers("signals", signals), "executor": by}
     if files.saved:
-        return solve_saved(asked, settings, how, files, watchers, record=record, **more)
-    with interpreted(is_small(asked) and executor is None):
+        return solve_saved(subset_problem, settings, how, files, watchers, record=record, **more)
+    with interpreted(is_small(subset_problem) and executor is None):
         more["compiled"] = executor is not None
-        return _finished(_search(asked, Settings(**settings), how, **more), watchers, files, record)
+        return _finished(_search(subset_problem, Settings(**settings), how, **more), watchers, files, record)
 
 
 def _screened(
@@ -190,20 +190,20 @@ def solve_saved(
 
 def go_on(result: Result, limits: dict[str, Any]) -> Result:
     """Continue the search behind a result, see :meth:`exactsel.Result.resume`."""
-    kept, watching = result._kept, (limits.pop("callback", None),)
+    search, watching = result._kept, (limits.pop("callback", None),)
     signals = limits.pop("signals", (signal.SIGINT,))
-    assert kept is not None
+    assert search is not None
     other = next((name for name in limits if name not in LIMITS), None)
     if other is not None:
         raise InputError(f"{other} is given, but only limits may change when a search resumes: {', '.join(LIMITS)}.")
     anew: dict[str, Any] = {"time_limit": None, "node_limit": None, **limits}
-    settings, state = replace(kept.settings, **anew), kept.state
-    if not reopened(state, settings, kept.problem):
-        run = _search(kept.problem, settings, kept.how, start=result.support, signals=signals, compiled=True)
+    settings, state = replace(search.settings, **anew), search.state
+    if not reopened(state, settings, search.problem):
+        run = _search(search.problem, settings, search.how, start=result.support, signals=signals, compiled=True)
     else:
         take_along(state)
-        run = _search(kept.problem, settings, kept.how, state=state, signals=signals)
-    return _finished(run, watching, Files(), kept.how.details)
+        run = _search(search.problem, settings, search.how, state=state, signals=signals)
+    return _finished(run, watching, Files(), search.how.details)
 
 
 def _finished(

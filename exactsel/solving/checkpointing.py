@@ -203,11 +203,11 @@ class Checkpointer:
         self._pace.saved(began)
 
     def _progress(self, state: SearchState, ended: str | None) -> dict[str, Any]:
-        shown = state.shown
+        model = state.shown
         return {
             "seconds": self._before + time.perf_counter() - self._began, "rounds": state.rounds, "nodes": state.nodes,
             "open": state.open_count, "lower": finite(state.lower), "upper": finite(state.upper),
-            "support": list(shown.fit.support), "source": shown.source, "valid_for": state.valid_for, "ended": ended,
+            "support": list(model.fit.support), "source": model.source, "valid_for": state.valid_for, "ended": ended,
             "tree_hash": state.tree_hash,
         }  # fmt: skip
 
@@ -237,10 +237,10 @@ def described(problem: SubsetProblem, settings: Settings, what: str) -> dict[str
 
 
 def resume(
-    path: str | os.PathLike[str], problem: SubsetProblem, given: Mapping[str, Any],
+    path: str | os.PathLike[str], problem: SubsetProblem, overrides: Mapping[str, Any],
     proof: str | os.PathLike[str] | None, how: SearchMode,
 ) -> ResumedSearch:  # fmt: skip
-    """Take a search from its checkpoint; ``given`` are the settings of this call, ``how`` the other options.
+    """Take a search from its checkpoint; ``overrides`` are the settings of this call, ``how`` the other options.
 
     Raises
     ------
@@ -256,7 +256,7 @@ def resume(
         check_about(Path(path), problem, about, SOLVE)
         if saved is not None:
             check_saved(Path(path), saved)
-        settings = settings_now(Path(path), about["settings"], given)
+        settings = settings_now(Path(path), about["settings"], overrides)
         now = SearchMode(**about["how"])
         if proof is not None and about["proof"] is None:
             raise InputError(
@@ -326,10 +326,10 @@ def _described(problem: SubsetProblem) -> dict[str, Any]:
 
 def check_what(path: Path, about: Mapping[str, Any], what: str) -> None:
     """:class:`InputError` where a checkpoint is one of another command than ``what``."""
-    begun = about.get("what", SOLVE)
-    if begun != what:
+    origin = about.get("what", SOLVE)
+    if origin != what:
         raise InputError(
-            f"{path} was begun by {command_called(begun)}; resume it by that command, not by {command_called(what)}."
+            f"{path} was begun by {command_called(origin)}; resume it by that command, not by {command_called(what)}."
         )
 
 
@@ -375,16 +375,16 @@ def check_in_shards(path: str | os.PathLike[str], executor: bool, shard: int | N
         )
 
 
-def settings_now(path: Path, before: Mapping[str, Any], given: Mapping[str, Any]) -> Settings:
+def settings_now(path: Path, before: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:
     """Those of the checkpoint with other limits; :class:`InputError` where something else would change."""
     fixed = {name: before[name] for name in settings_of() if name not in LIMITS}
-    asked = Settings(**given).as_dict()
+    request = Settings(**overrides).as_dict()
     for name, value in fixed.items():
-        if name in given and writable(asked[name]) != value:
+        if name in overrides and writable(request[name]) != value:
             raise InputError(
                 f"{path} was begun with {name} = {value}, and what decides on the tree stays; leave "
                 f"{option(name)} out, or begin a new search."
             )
-    kept = {name: before[name] for name in LIMITS if name not in OF_ONE_RUN}
-    kept["memory_limit"] = math.inf if kept["memory_limit"] is None else kept["memory_limit"]
-    return Settings(**{**fixed, **kept, **given})
+    limits = {name: before[name] for name in LIMITS if name not in OF_ONE_RUN}
+    limits["memory_limit"] = math.inf if limits["memory_limit"] is None else limits["memory_limit"]
+    return Settings(**{**fixed, **limits, **overrides})

@@ -74,8 +74,8 @@ def _bound_in_box(problem: Problem) -> BoundSolver:
     """The perspective relaxation; without any curvature, or limits on all coefficients, for that, the fit."""
     # Of groups the relaxation does not know finite limits, which are all there is without a ridge.
     bounds, grouped = problem.coefficient_bounds, problem.units.grouped
-    known = bounds is not None and bounds.all_finite and not grouped
-    flat = problem.lam == 0 and not known and not independent(problem.objective)
+    has_box = bounds is not None and bounds.all_finite and not grouped
+    flat = problem.lam == 0 and not has_box and not independent(problem.objective)
     if flat and bounds is not None and bounds.none and not grouped:
         return RelaxedFitBound()
     return BoxedFitBound() if flat else BoxedBound()
@@ -194,8 +194,8 @@ class Methods:
         if not ClosedFormEnumeration.serves(free):
             return None
         if free.units.grouped:
-            known = free.lam > 0 or prepared.curvature is not None
-            return ClosedFormEnumeration(free, prepared.curvature, options) if known else None
+            is_definite = free.lam > 0 or prepared.curvature is not None
+            return ClosedFormEnumeration(free, prepared.curvature, options) if is_definite else None
         counter = self.counter(problem, prepared, options)
         if counter is not None and counter.first:
             return None
@@ -257,20 +257,20 @@ class Methods:
         free = without_restrictions(problem)
         if not is_regression(free, CLOSED_FORM) or problem.units.grouped:
             return None
-        asked = self._walks and self.settings.node_limit is None and self.settings.batch is None
-        quick = asked and StrongColumns.is_quick(free)
+        is_default = self._walks and self.settings.node_limit is None and self.settings.batch is None
+        quick = is_default and StrongColumns.is_quick(free)
         return StrongColumns(free, support, options.stop, options.threads) if quick else None
 
     def enumerator(
-        self, problem: SubsetProblem, prepared: PreparedBound, coef: FloatArray, options: BoundOptions, shown: bool
+        self, problem: SubsetProblem, prepared: PreparedBound, coef: FloatArray, options: BoundOptions, proof: bool
     ) -> MinorantEnumerator | None:
-        """For the default search with such a loss too, from a good model's coefficients (d,); ``shown`` for a proof."""
+        """For the default search with such a loss too, from coefficients (d,) of a good model."""
         free = without_restrictions(problem)
         # Where nothing limits coefficients no quadratic function from below is definite.
         if not self._unlimited or not listable(free) or free.objective.valid_for:
             return None
         restricted = RestrictedSets(problem, prepared) if is_restricted(problem) else None
-        return MinorantEnumerator(free, coef, options, shown, restricted)
+        return MinorantEnumerator(free, coef, options, proof, restricted)
 
     def cells(
         self, problem: SubsetProblem, prepared: PreparedBound, options: BoundOptions, checkable: Checkable | None

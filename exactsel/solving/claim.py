@@ -56,14 +56,14 @@ def with_proof(result: Result, writer: ProofWriter) -> Result:
         warn(str(writer.failure), OutputWarning)
         return result
     try:
-        shown = established(writer.problem, writer.path)
+        bound = established(writer.problem, writer.path)
     except MalformedError:
         writer.path.unlink(missing_ok=True)
         raise InputError(
             f"{writer.path} is not written: what the checkpoint holds of the proof is damaged; take an intact copy "
             f"of it, or start again."
         ) from None
-    lower = lower if shown is None else min(lower, shown)
+    lower = lower if bound is None else min(lower, bound)
     times = {**result.times, "proof": writer.seconds, "total": result.time + writer.seconds}
     return replace(result._claiming(lower), proof=str(writer.path), times=times)
 

@@ -57,8 +57,8 @@ class UnopenedClient(Client):
 
 def connected(address: str | LocalCluster, **options: object) -> UnopenedClient:
     """A connection to the scheduler at an address, or of a cluster; answers come by way of the scheduler by default."""
-    made: Any = UnopenedClient
-    client: UnopenedClient = made(address, **{"set_as_default": False, "direct_to_workers": False, **options})
+    factory: Any = UnopenedClient
+    client: UnopenedClient = factory(address, **{"set_as_default": False, "direct_to_workers": False, **options})
     return client
 
 

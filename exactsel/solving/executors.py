@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 NAMES = ("serial", "processes", "dask")
 
 
-def executor_for(asked: object, workers: int | None = None, scheduler: str | None = None) -> Executor | None:
+def executor_for(executor: object, workers: int | None = None, scheduler: str | None = None) -> Executor | None:
     """The executor for the option's value; None for this process alone.
 
     Parameters
     ----------
-    asked : str, Executor or distributed.Client
+    executor : str, Executor or distributed.Client
         One of :data:`NAMES`, an object made before, or a client of a cluster.
     workers : int, optional
         How many processes, or workers of a cluster that is made here.
@@ -36,39 +36,39 @@ def executor_for(asked: object, workers: int | None = None, scheduler: str | Non
     InputError
         For something else, and what does not go together.
     """
-    if asked is None:
+    if executor is None:
         return None
-    if not isinstance(asked, str):
-        return _made_before(asked, workers, scheduler)
-    if asked not in NAMES:
-        raise InputError(f"there is no executor {asked!r}{did_you_mean(asked, NAMES)}; use {', '.join(NAMES)}.")
-    if scheduler is not None and asked != "dask":
+    if not isinstance(executor, str):
+        return _made_before(executor, workers, scheduler)
+    if executor not in NAMES:
+        raise InputError(f"there is no executor {executor!r}{did_you_mean(executor, NAMES)}; use {', '.join(NAMES)}.")
+    if scheduler is not None and executor != "dask":
         raise InputError(
             f"a scheduler is given, but only the executor dask has one; give {option('executor', 'dask')} too."
         )
-    if asked == "serial":
+    if executor == "serial":
         return None
-    if asked == "processes":
+    if executor == "processes":
         from exactsel.solving.processes import ProcessExecutor
 
         return ProcessExecutor(workers)
     return _dask(None, workers, scheduler)
 
 
-def _made_before(asked: Any, workers: int | None, scheduler: str | None) -> Executor:
+def _made_before(candidate: Any, workers: int | None, scheduler: str | None) -> Executor:
     """An executor that was made before, or that of a client of a cluster."""
     if scheduler is not None:
         raise InputError(
             f"a scheduler is given, but only the executor dask has one; give {option('executor', 'dask')} too."
         )
-    if hasattr(asked, "scheduler_info"):
-        return _dask(asked, workers, None)
-    if not all(hasattr(asked, name) for name in ("begin", "submit", "close", "name")):
+    if hasattr(candidate, "scheduler_info"):
+        return _dask(candidate, workers, None)
+    if not all(hasattr(candidate, name) for name in ("begin", "submit", "close", "name")):
         raise InputError(
-            f"executor is {shown(asked)}, but it must be {', '.join(NAMES)}, a Dask client or an executor."
+            f"executor is {shown(candidate)}, but it must be {', '.join(NAMES)}, a Dask client or an executor."
         )
-    made: Executor = asked
-    return made
+    executor: Executor = candidate
+    return executor
 
 
 @dataclass(frozen=True)
@@ -88,21 +88,21 @@ class Workers:
     @contextmanager
     def engaged(self) -> Iterator[Any]:
         """What each search is given as its executor; a cluster that is made or found here serves all of them."""
-        made = executor_for(self.executor, self.workers, self.scheduler)
-        if made is None:
+        executor = executor_for(self.executor, self.workers, self.scheduler)
+        if executor is None:
             yield self.executor
-        elif made.name == "dask":
-            cluster = cast("DaskExecutor", made)
+        elif executor.name == "dask":
+            cluster = cast("DaskExecutor", executor)
             with cluster.held():
                 yield cluster
         else:
-            yield made
+            yield executor
 
 
 def in_shards(options: Mapping[str, Any], workers: Workers, resumed: bool) -> dict[str, Any]:
     """The options with a default shard size, where workers are requested without one; a file contains its own."""
-    own = not workers.asked or resumed or options.get("shard") is not None
-    return {**options} if own else {**options, "shard": SHARD}
+    is_set = not workers.asked or resumed or options.get("shard") is not None
+    return {**options} if is_set else {**options, "shard": SHARD}
 
 
 def _dask(client: Client | None, workers: int | None, scheduler: str | None) -> Executor:

@@ -92,6 +92,6 @@ def _fitted(result: Result) -> tuple[FloatArray, FloatArray]:
     if problem.loss.name != "poisson":
         beside = 0.0 if problem.objective.offset is None else problem.objective.offset
         return z + beside, target + beside
-    made = problem.preparation
-    exposure = 1.0 if made is None or made.exposure is None else made.exposure
+    preparation = problem.preparation
+    exposure = 1.0 if preparation is None or preparation.exposure is None else preparation.exposure
     return np.exp(z) * exposure, target * exposure

@@ -47,16 +47,16 @@ class FullDataBounds:
 class FullDataStatement:
     """How far a few rows can be off from those they stand for, for the models that matter."""
 
-    tall: Reduction
+    reduction: Reduction
     off: float
     """sum_j e_j abs(x_j) + e_y of a model that is best over all rows, at most."""
     valid_for: str
 
     def full_data(self, upper: float, lower: float, coef: FloatArray, valid_for: str) -> FullDataBounds:
         """Bounds of the few rows, said of all; ``coef`` (d,) has the objective ``upper`` at most."""
-        above = self.tall.above(upper, coef)
+        above = self.reduction.above(upper, coef)
         return FullDataBounds(
-            above, self.tall.below(lower, above, self.off), valid_for or self.valid_for, self.tall.rows
+            above, self.reduction.below(lower, above, self.off), valid_for or self.valid_for, self.reduction.rows
         )
 
 
@@ -65,22 +65,24 @@ def full_data_of(problem: SubsetProblem, upper: float, coef: FloatArray, valid_f
 
     ``coef`` (d,) has the objective ``upper`` at most, and the lower bound holds in ``valid_for``.
     """
-    given = problem.objective.tall
-    if not is_regression(problem) or given is None:
+    reduction = problem.objective.reduction
+    if not is_regression(problem) or reduction is None:
         return None
     objective = problem.objective
     # In the units of the columns as they are searched.
-    tall = given if objective.even is None else given.divided(objective.even)
+    scaled_reduction = reduction if objective.divisors is None else reduction.divided(objective.divisors)
     k = objective.d if problem.units.grouped else problem.k
-    known: dict[str, Any] = {
-        "A": objective.A, "y": objective.y, "lam": objective.lam, "k": k, "upper": tall.above(upper, coef),
+    arguments: dict[str, Any] = {
+        "A": objective.A, "y": objective.y, "lam": objective.lam, "k": k, "upper": scaled_reduction.above(upper, coef),
         "apart": _apart(objective),
     }  # fmt: skip
-    off = tall.farthest(**known, radius=BOUNDED_MODEL_RADIUS if valid_for else None)
+    off = scaled_reduction.farthest(**arguments, radius=BOUNDED_MODEL_RADIUS if valid_for else None)
     if math.isfinite(off):
-        return FullDataStatement(given, off, "")
+        return FullDataStatement(reduction, off, "")
     # Columns depend on each other, and their coefficients may be as large as they like.
-    return FullDataStatement(given, tall.farthest(**known, radius=BOUNDED_MODEL_RADIUS), BOUNDED_MODELS)
+    return FullDataStatement(
+        reduction, scaled_reduction.farthest(**arguments, radius=BOUNDED_MODEL_RADIUS), BOUNDED_MODELS
+    )
 
 
 def _apart(objective: Objective) -> float:

@@ -59,15 +59,17 @@ class Likelihood:
         """
         if not problem.has(FREE_COEFFICIENTS):
             raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
-        made, tall = problem.preparation, problem.objective.tall
+        preparation, reduction = problem.preparation, problem.objective.reduction
         base = problem.objective
         rows, least = float(base.observations), base.observations
-        if tall is not None:
-            rows, least = float(tall.weight), int(tall.rows)
-        elif made is not None and made.row_weights is not None:
-            counted = made.row_weights
+        if reduction is not None:
+            rows, least = float(reduction.weight), int(reduction.rows)
+        elif preparation is not None and preparation.row_weights is not None:
+            counted = preparation.row_weights
             rows, least = float(counted.sum()), int(np.count_nonzero(counted))
-        intercept = (made is not None and bool(made.centred)) or (tall is not None and tall.intercept)
+        intercept = (preparation is not None and bool(preparation.centred)) or (
+            reduction is not None and reduction.intercept
+        )
         constant = 0.0
         if problem.loss.name == "huber":
             constant = 2.0 * rows * math.log(_huber_integral(problem.loss_parameters["delta"]))
@@ -133,9 +135,9 @@ def _of_counts(problem: Problem) -> float:
     """-2 log-likelihood of counts whose means are the counts themselves."""
     from scipy.special import gammaln, xlogy
 
-    y, weights, made = problem.y, 1.0 if problem.weights is None else problem.weights, problem.preparation
-    if made is not None and made.exposure is not None:
-        y, weights = made.y * made.exposure, made.row_weights  # type: ignore[assignment]
+    y, weights, preparation = problem.y, 1.0 if problem.weights is None else problem.weights, problem.preparation
+    if preparation is not None and preparation.exposure is not None:
+        y, weights = preparation.y * preparation.exposure, preparation.row_weights  # type: ignore[assignment]
     return float(2.0 * np.sum(weights * (gammaln(y + 1.0) - xlogy(y, y) + y)))
 
 

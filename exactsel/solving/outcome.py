@@ -103,11 +103,11 @@ def claim_sentence(
             f"Optimal{only} as far as rounding tells: no {models} has an objective lower by more than "
             f"{_rounded_up((upper - lower) / null, 2)} times the empty model's."
         )
-    begun = "Optimal within the tolerance" if claim is Claim.WITHIN_EPS else "Not proven optimal"
+    opening = "Optimal within the tolerance" if claim is Claim.WITHIN_EPS else "Not proven optimal"
     share = relative_gap(upper - lower, upper, null)
     if not share < 1.0:
-        return f"{begun}{only}: no {models} has an objective below {lower:.6g}."
-    return f"{begun}{only}: no {models} has an objective lower by more than {per_cent(share)}."
+        return f"{opening}{only}: no {models} has an objective below {lower:.6g}."
+    return f"{opening}{only}: no {models} has an objective lower by more than {per_cent(share)}."
 
 
 def per_cent(share: float) -> str:

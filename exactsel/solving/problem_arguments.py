@@ -88,26 +88,26 @@ def problem_asked(
     InputError
         For data without a target, a target beside a problem, and words that neither a problem nor a search knows.
     """
-    given, words = is_problem(data), settings_of() if known is None else known
+    has_problem, words = is_problem(data), settings_of() if known is None else known
     named = by_name(options)
     chosen = {name: value for name, value in named.items() if name in OF_PROBLEM}
-    left = {OF_SEARCH.get(name, name): value for name, value in named.items() if name not in OF_PROBLEM}
+    settings = {OF_SEARCH.get(name, name): value for name, value in named.items() if name not in OF_PROBLEM}
     if "n_jobs" in named:
-        left["threads"] = every_core(left["threads"])
-    others = [name for name in options if by_name({name: 0}).keys() <= chosen.keys()] if given else []
-    others += [name for name in left if name not in words]
+        settings["threads"] = every_core(settings["threads"])
+    others = [name for name in options if by_name({name: 0}).keys() <= chosen.keys()] if has_problem else []
+    others += [name for name in settings if name not in words]
     if others:
-        raise UnknownOptionError(_unknown(others[0], given, words))
+        raise UnknownOptionError(_unknown(others[0], has_problem, words))
     if is_problem(data):
         if y is not None or k is not None:
             raise InputError("a problem was given, which has its own y and k; change those with problem.replace(k=5).")
-        return data, left
+        return data, settings
     if y is None and named.get("formula") is None:
         raise InputError(
             "data were given without a target; call solve(X, y, k=5), or solve(ColumnSubsetProblem(X, k=5)) for "
             "columns that stand for all others."
         )
-    with warnings.catch_warnings(), within(left.get("time_limit")):
+    with warnings.catch_warnings(), within(settings.get("time_limit")):
         if k is None and at_most is not None:
             warnings.filterwarnings("ignore", message=r"k = \d+ is more than", category=DataWarning)
             k = at_most
@@ -116,7 +116,7 @@ def problem_asked(
         warn_of_data(hint.advice)
     if copies := _copies_of_target(problem, y):
         warn_of_data(advice_on_copies(copies))
-    return problem, left
+    return problem, settings
 
 
 class Gaps(NamedTuple):
@@ -161,8 +161,8 @@ def _unlimited(data: object, y: ArrayLike | None, k: int | None, chosen: dict[st
 def _copies_of_target(problem: Problem, y: ArrayLike | None) -> list[str]:
     """The columns that are the target, by name: most often it was left among them."""
     before, names = problem.preparation, problem.units.column_names
-    found = copies_of(problem.target if y is None else y, problem.AT if before is None else before.AT)
-    return [str(j) if names is None else names[j] for j in found]
+    copies = copies_of(problem.target if y is None else y, problem.AT if before is None else before.AT)
+    return [str(j) if names is None else names[j] for j in copies]
 
 
 def _is_asked(value: object) -> bool:
@@ -171,21 +171,21 @@ def _is_asked(value: object) -> bool:
 
 def _instance_of(data: object, y: ArrayLike | None, chosen: dict[str, Any]) -> tuple[Instance, dict[str, Any]]:
     """The data as an instance, and what is left to say of its problem."""
-    left = dict(chosen)
-    all_levels = needs_all_levels(left.get("fit_intercept"), left.get("loss"))
-    coding = Coding(left.pop("factors", ()), all_levels, left.pop("formula", None))
-    how = {"coding": coding, "missing": left.pop("missing", None), "drop": left.pop("drop", ())}
-    beside = {name: left.pop(name, None) for name in ("sample_weight", "offset", "feature_names")}
-    instance, left["offset"] = instance_of_data(data, y, **how, **beside)
-    return instance, left
+    options = dict(chosen)
+    all_levels = needs_all_levels(options.get("fit_intercept"), options.get("loss"))
+    coding = Coding(options.pop("factors", ()), all_levels, options.pop("formula", None))
+    how = {"coding": coding, "missing": options.pop("missing", None), "drop": options.pop("drop", ())}
+    beside = {name: options.pop(name, None) for name in ("sample_weight", "offset", "feature_names")}
+    instance, options["offset"] = instance_of_data(data, y, **how, **beside)
+    return instance, options
 
 
-def _unknown(name: str, given: bool, known: Collection[str]) -> str:
-    if given and by_name({name: 0}).keys() <= {*OF_PROBLEM}:
+def _unknown(name: str, has_problem: bool, names: Collection[str]) -> str:
+    if has_problem and by_name({name: 0}).keys() <= {*OF_PROBLEM}:
         return f"{name!r} is part of a problem and not of a search; make the problem with it."
-    if name in ELSEWHERE and name not in known:
+    if name in ELSEWHERE and name not in names:
         return f"{name!r} is no option here; {ELSEWHERE[name]}."
-    words = [*known, *(() if given else OF_PROBLEM)]
+    words = [*names, *(() if has_problem else OF_PROBLEM)]
     if name in ELSEWHERE:
         return f"{name!r} is no option here; {ELSEWHERE[name]}."
     return f"{name!r} is no option of a search{did_you_mean(name, words)}; its options are: {', '.join(words)}."

@@ -84,11 +84,11 @@ def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     objective = problem.objective
     if objective.loss.name not in ("quadratic", "huber", "poisson", *CLASSES):
         return None
-    made, tall = objective.preparation, objective.tall
-    if tall is not None:
-        return _of_all_rows(objective, tall, model)
-    AT, y = (objective.AT, objective.y) if made is None else (made.AT, made.y)
-    weights = np.ones(y.size) if made is None or made.weights is None else made.weights
+    preparation, reduction = objective.preparation, objective.reduction
+    if reduction is not None:
+        return _of_all_rows(objective, reduction, model)
+    AT, y = (objective.AT, objective.y) if preparation is None else (preparation.AT, preparation.y)
+    weights = np.ones(y.size) if preparation is None or preparation.weights is None else preparation.weights
     chosen = np.flatnonzero(model.coef)
     parts = [slice(first, first + ROWS_AT_ONCE) for first in range(0, y.size, ROWS_AT_ONCE)]
     fitted = np.concatenate([model.coef[chosen] @ AT[chosen, rows] for rows in parts]) + (model.intercept or 0.0)
@@ -96,7 +96,7 @@ def quality_of(problem: SubsetProblem, model: Model | None) -> Quality | None:
     if objective.loss.name in CLASSES:
         return _of_classes(fitted, y, weights, centred, objective.loss.name == "logistic")
     if objective.loss.name == "poisson":
-        exposure = np.ones(y.size) if made is None or made.exposure is None else made.exposure
+        exposure = np.ones(y.size) if preparation is None or preparation.exposure is None else preparation.exposure
         return _of_counts(fitted, y, weights, centred, exposure)
     middle = float(np.average(y, weights=weights)) if centred else 0.0
     squares = float(weights @ (y - fitted) ** 2)
@@ -126,16 +126,16 @@ def rank_of(columns: Callable[[slice], FloatArray], parts: Sequence[slice]) -> i
     return int(np.linalg.matrix_rank(np.linalg.qr(np.vstack(triangles), mode="r")))
 
 
-def _of_all_rows(objective: Objective, tall: Reduction, model: Model) -> Quality:
+def _of_all_rows(objective: Objective, reduction: Reduction, model: Model) -> Quality:
     """How well it fits the rows that have been reduced; y has lost its mean where there is an intercept."""
     chosen = np.flatnonzero(model.coef)
-    made, centred = objective.preparation, tall.intercept
-    columns = (objective.AT if made is None else made.AT)[chosen]
+    preparation, centred = objective.preparation, reduction.intercept
+    columns = (objective.AT if preparation is None else preparation.AT)[chosen]
     squares = float(np.sum((objective.y - model.coef[chosen] @ columns) ** 2))
     explained = _share(squares, float(objective.y @ objective.y))
-    free = tall.weight - centred - (np.linalg.matrix_rank(columns) if chosen.size else 0)
-    adjusted = 1.0 - (1.0 - explained) * (tall.weight - centred) / free if free > 0 else math.nan
-    return Quality(explained, adjusted, math.sqrt(squares / tall.weight), classes=False, centred=centred)
+    free = reduction.weight - centred - (np.linalg.matrix_rank(columns) if chosen.size else 0)
+    adjusted = 1.0 - (1.0 - explained) * (reduction.weight - centred) / free if free > 0 else math.nan
+    return Quality(explained, adjusted, math.sqrt(squares / reduction.weight), classes=False, centred=centred)
 
 
 def _of_classes(scores: FloatArray, y: FloatArray, weights: FloatArray, centred: bool, logistic: bool) -> Quality:
@@ -174,9 +174,9 @@ def _of_counts(
     )  # fmt: skip
 
 
-def _share(left: float, whole: float) -> float:
-    """1 - left / whole; nan where there is nothing to explain."""
+def _share(residual: float, whole: float) -> float:
+    """1 - residual / whole; nan where there is nothing to explain."""
     if whole <= 0:
         return math.nan
-    share = 1.0 - left / whole
+    share = 1.0 - residual / whole
     return share if abs(share) > ROUNDING else 0.0

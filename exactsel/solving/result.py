@@ -134,8 +134,8 @@ class Result(FittedModel, Summarised, Readable, Gap):
     @property
     def tolerance(self) -> Tolerance:
         """The requested gap."""
-        asked = self.settings["eps"], self.settings["rel_eps"]
-        return Tolerance(*asked, self.null_objective, self.problem.get("loss", ""))
+        tolerances = self.settings["eps"], self.settings["rel_eps"]
+        return Tolerance(*tolerances, self.null_objective, self.problem.get("loss", ""))
 
     def _claiming(self, lower: float) -> Result:
         """The same result with another lower bound, and what follows from it."""
@@ -301,8 +301,12 @@ class Result(FittedModel, Summarised, Readable, Gap):
         return plot_coefficients(self._shown, self.coef, self.column_names, axes)
 
     def __repr__(self) -> str:
-        found = None if self.model is None else self.model.coefficients()
-        included = self.support if found is None else ", ".join(f"{name}: {value:.6g}" for name, value in found.items())
+        coefficients = None if self.model is None else self.model.coefficients()
+        included = (
+            self.support
+            if coefficients is None
+            else ", ".join(f"{name}: {value:.6g}" for name, value in coefficients.items())
+        )
         return f"<Result {self.claim.value}: upper={self.upper:.9g}, gap={self.gap:.3g}, model {{{included}}}>"
 
     def _repr_html_(self) -> str:

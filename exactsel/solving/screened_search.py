@@ -59,16 +59,16 @@ class TableSearches:
         The settings of the call, by name.
     """
 
-    def __init__(self, problem: Problem, files: Files, how: SearchMode, given: Mapping[str, Any]) -> None:
+    def __init__(self, problem: Problem, files: Files, how: SearchMode, options: Mapping[str, Any]) -> None:
         self._problem, self._files, self._how = problem, files, how
-        self._given = {name: value for name, value in given.items() if name != "heuristics"}
+        self._given = {name: value for name, value in options.items() if name != "heuristics"}
         self.columns: IntArray | None = None
         """Those of the table to continue with; None where none was saved."""
         self.size: int | None = None
         """The number of columns that table was to have, besides the model's own."""
         self.fit: Fit | None = None
         """The model that bounds of columns are made from."""
-        target, self.settings = files.proof, Settings(**given)
+        target, self.settings = files.proof, Settings(**options)
         """Those of the checkpoint where there is one, but for limits."""
         if files.resume is not None:
             said = _begun_with(files.resume)
@@ -77,7 +77,7 @@ class TableSearches:
                 raise InputError(
                     f"{files.resume} is about another problem; give the one it was begun with, or begin a new search."
                 )
-            if "memory_limit" not in given:  # what was left for the table was saved
+            if "memory_limit" not in options:  # what was left for the table was saved
                 whole = self.settings.memory_limit + memory_of_data(problem)
                 self.settings = replace(self.settings, memory_limit=whole)
             self.columns = np.array(about["columns"], dtype=np.int64)
@@ -95,15 +95,15 @@ class TableSearches:
         start: Sequence[int], signals: Sequence[int],
     ) -> Result:  # fmt: skip
         """The result of the search of a table; ``support`` is the model that bounds of columns are made from."""
-        shown = None if self.proof is None else self.proof.of_table
-        files = replace(self._files, proof=shown, checkpoint=None, resume=None)
+        proof = None if self.proof is None else self.proof.of_table
+        files = replace(self._files, proof=proof, checkpoint=None, resume=None)
         more: dict[str, Any] = {
-            "signals": signals, "listing": self._how.listing, "shown": shown is not None, "details": self._how.details,
+            "signals": signals, "listing": self._how.listing, "shown": proof is not None, "details": self._how.details,
         }  # fmt: skip
         if self._files.saved:
             return self._saved(table, columns, size, support, settings, start, files, more)
         search = Search(table, settings, start=start, **more)
-        return run_in_time(search) if shown is None and files.trace is None else observed(search, (), files, False)
+        return run_in_time(search) if proof is None and files.trace is None else observed(search, (), files, False)
 
     def _saved(
         self, table: Problem, columns: IntArray, size: int, support: Sequence[int], settings: Settings,

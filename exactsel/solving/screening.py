@@ -100,8 +100,8 @@ def solve_screened(
             if start is not None:
                 fit, source = problem.fit(given_support(start, problem)), "given"
             part = None if limit is None else HEURISTICS_SHARE * limit
-            asked = within(limit)
-            with Watch(part, signals) as inner, dispensable(), suppress(TimeLimitError), asked:
+            deadline = within(limit)
+            with Watch(part, signals) as inner, dispensable(), suppress(TimeLimitError), deadline:
                 names = BEGUN_WITH if settings.heuristics == AUTO else settings.heuristics
                 context = Context(settings.seed, should_stop=lambda: inner.stopped, threads=settings.threads)
                 for better, name in starting_models(problem, names, fit, context):
@@ -121,10 +121,10 @@ def search_screened(
     refuse_beyond(problem, settings)
     began = time.perf_counter()
     part = PART_FOR_BOUNDS * watch.time_left
-    steps_end, end = (None if np.isinf(left) else left for left in (part, watch.time_left))
+    steps_end, end = (None if np.isinf(rest) else rest for rest in (part, watch.time_left))
     with one_thread(), Watch(steps_end, signals) as steps, within(end):
         bounds = column_bounds(problem, fit.coef, lambda: steps.stopped or watch.stopped, fit.value, FIRST_COLUMNS)
-    found = _Found(fit, source, fit, bounds, seconds | {"prepare": time.perf_counter() - began})
+    state = _Found(fit, source, fit, bounds, seconds | {"prepare": time.perf_counter() - began})
     most, size = most_columns(problem, settings), FIRST_COLUMNS
     searches = TableSearches(problem, Files(), SearchMode(True, False, False), {}) if searches is None else searches
     proof, best = searches.proof, None
@@ -132,19 +132,19 @@ def search_screened(
     while True:
         columns = searches.columns
         if columns is None:
-            columns = _chosen(problem, settings, found, 0 if watch.stopped else min(size, most))
-        result = _searched(problem, settings, found, columns, size, watch, signals, searches)
+            columns = _chosen(problem, settings, state, 0 if watch.stopped else min(size, most))
+        result = _searched(problem, settings, state, columns, size, watch, signals, searches)
         if best is not None and proof is None:
             # Lower bounds from every table concern all columns.
             result = result._claiming(min(max(result.lower, best.lower), result.upper))
         if best is None or proof is None or result.upper - result.lower < best.upper - best.lower:
-            best = result if proof is None else proof.take(found.bounds, columns, result)
-        left = _left_out(found, columns)
-        done = result.claim.reached or left >= result.upper or columns.size >= min(problem.d, most)
+            best = result if proof is None else proof.take(state.bounds, columns, result)
+        rest = _left_out(state, columns)
+        done = result.claim.reached or rest >= result.upper or columns.size >= min(problem.d, most)
         if done or not grows or watch.stopped or result.termination is not Termination.MEMORY_LIMIT:
             return _timed(best, watch)
-        if result.upper < found.fit.value:
-            found = found._replace(fit=problem.fit(result.support), source=result.source)
+        if result.upper < state.fit.value:
+            state = state._replace(fit=problem.fit(result.support), source=result.source)
         # What the last table took says more of the next one than a constant does.
         speed = max(PRODUCTS, _work_of(problem, columns.size) / max(result.times["total"], 1e-3))
         size = min(GROWTH * size, _affordable(problem, PART_FOR_TABLE * watch.time_left * speed))
@@ -194,49 +194,49 @@ def refuse_beyond(problem: Problem, settings: Settings) -> None:
         )
 
 
-def _chosen(problem: Problem, settings: Settings, found: _Found, size: int) -> IntArray:
+def _chosen(problem: Problem, settings: Settings, state: _Found, size: int) -> IntArray:
     """The columns to search: the model's own, and up to ``size`` of those that may be in a better one."""
-    allowed, order = found.bounds.with_column, np.argsort(found.bounds.with_column, kind="stable")
+    allowed, order = state.bounds.with_column, np.argsort(state.bounds.with_column, kind="stable")
     tolerance = settings.tolerance.of(problem)
-    cutoff = found.fit.value - tolerance.absolute(found.fit.value)
+    cutoff = state.fit.value - tolerance.absolute(state.fit.value)
     needed = order[: int(np.count_nonzero(allowed < cutoff))]
-    own = {*found.fit.columns.tolist(), *problem.force_in}
-    own = own or {int(order[0])}  # a table has a column
-    chosen = [*own, *(j for j in needed[: size + len(own)].tolist() if j not in own)]
-    return np.array(sorted(chosen[: max(size, len(own))]), dtype=np.int64)
+    support = {*state.fit.columns.tolist(), *problem.force_in}
+    support = support or {int(order[0])}  # a table has a column
+    chosen = [*support, *(j for j in needed[: size + len(support)].tolist() if j not in support)]
+    return np.array(sorted(chosen[: max(size, len(support))]), dtype=np.int64)
 
 
-def _left_out(found: _Found, columns: IntArray) -> float:
+def _left_out(state: _Found, columns: IntArray) -> float:
     """The smallest bound of a column outside; inf where there is none that a model may use."""
-    others = found.bounds.with_column.copy()
+    others = state.bounds.with_column.copy()
     others[columns] = np.inf
     return float(others.min(initial=np.inf))
 
 
 def _searched(
-    problem: Problem, settings: Settings, found: _Found, columns: IntArray, size: int, watch: Watch,
+    problem: Problem, settings: Settings, state: _Found, columns: IntArray, size: int, watch: Watch,
     signals: Sequence[int], searches: TableSearches,
 ) -> Result:  # fmt: skip
     """The result of a search of some columns, said of all."""
     inner = on_some_columns(problem, columns, searches.names_columns)
-    start = np.searchsorted(columns, found.fit.columns).tolist()
-    left = None if settings.time_limit is None else max(0.0, watch.time_left)
+    start = np.searchsorted(columns, state.fit.columns).tolist()
+    remaining = None if settings.time_limit is None else max(0.0, watch.time_left)
     chosen = replace(
-        settings, time_limit=left, heuristics=AUTO if settings.heuristics == AUTO else (),
+        settings, time_limit=remaining, heuristics=AUTO if settings.heuristics == AUTO else (),
         memory_limit=_memory_left(problem, settings),
     )  # fmt: skip
     began = time.perf_counter()
-    result = searches.run(inner, columns, size, found.begun.support, chosen, start, signals)
-    outside = _left_out(found, columns)
-    lower = max(found.bounds.lower, min(result.lower, outside))
+    result = searches.run(inner, columns, size, state.begun.support, chosen, start, signals)
+    outside = _left_out(state, columns)
+    lower = max(state.bounds.lower, min(result.lower, outside))
     ended = result.termination
     if outside < result.lower and ended not in (Termination.TIME_LIMIT, Termination.INTERRUPTED):
         ended = Termination.MEMORY_LIMIT  # of more columns
-    return _of_all(problem, found, columns, replace(result, termination=ended), lower, time.perf_counter() - began)
+    return _of_all(problem, state, columns, replace(result, termination=ended), lower, time.perf_counter() - began)
 
 
 def _of_all(
-    problem: Problem, found: _Found, columns: IntArray, result: Result, lower: float, seconds: float
+    problem: Problem, state: _Found, columns: IntArray, result: Result, lower: float, seconds: float
 ) -> Result:  # fmt: skip
     """A result on some of the columns as one on all of them."""
     upper, support = result.upper, tuple(int(j) for j in columns[list(result.support)])
@@ -247,12 +247,12 @@ def _of_all(
     ended = result.termination
     if claim.reached and ended is Termination.MEMORY_LIMIT:
         ended = Termination.GAP_CLOSED
-    times = {**result.times, **found.seconds}
-    times["total"] = seconds + sum(found.seconds.values())
+    times = {**result.times, **state.seconds}
+    times["total"] = seconds + sum(state.seconds.values())
     model = Model.of(problem, fit.coef)
     return replace(
         result, upper=upper, lower=lower, support=support, prepared=PreparedModel.of(problem, fit.coef), claim=claim,
-        termination=ended, source=found.source if result.source == "given" else result.source, times=times,
+        termination=ended, source=state.source if result.source == "given" else result.source, times=times,
         problem=problem.describe(), model=model, history=None, events=None, null_objective=problem.null_objective,
         settings={**result.settings, "method": _method(problem, columns, result)}, _kept=None,
     )  # fmt: skip
@@ -269,9 +269,9 @@ def _timed(result: Result, watch: Watch) -> Result:
     return replace(result, termination=Termination(watch.reason))
 
 
-def refuse_files(**given: object) -> None:
+def refuse_files(**options: object) -> None:
     """:class:`UnsupportedError` for what a search of some columns cannot do yet."""
-    for name, value in given.items():
+    for name, value in options.items():
         if value:
             raise UnsupportedError(
                 f"{name} is given, but sparse data that stay sparse are searched by parts of their columns, which "

@@ -77,14 +77,14 @@ class SequenceStatus(Json):
         """The same for people: names and values."""
         problem, steps = self.about["problem"], self.progress["steps"]
         sizes = ", ".join(f"{name}={problem[name]:g}" for name in ("n", "d") if name in problem)
-        begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.begun))
+        start = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.begun))
         ended, command = self.progress["ended"], command_called(self.about["what"])
         stands = "broken off; {resume} goes on with it" if ended is None else ENDED[ended]
         stands = stands.format(resume=option("resume"))
         done = sum(step.get("claim") in ("optimal", "within_eps") for step in steps)
         return [
             ("problem", f"{problem.get('loss', 'column subset selection')}, {sizes}"),
-            ("begun", f"{begun}, with exactsel {self.about['version']}, by {command}"),
+            ("begun", f"{start}, with exactsel {self.about['version']}, by {command}"),
             ("run", f"process {self.process} is at work" if self.process is not None else stands),
             ("reported", f"{max(0.0, time.time() - self.reported_at):.0f} s ago"),
             ("time", f"{self.progress['seconds']:.1f} s in all"),

@@ -43,11 +43,11 @@ def given(problem: SubsetProblem) -> tuple[Instance, dict[str, Any]]:
     }  # fmt: skip
     if not is_regression(problem):
         return Instance(problem.A, np.zeros(problem.n), k=problem.k), entries
-    objective, made = problem.objective, problem.preparation
-    A, y = (objective.A, objective.y) if made is None else (made.AT.T, made.y)
-    weights: FloatArray | None = None if made is None else made.weights
+    objective, preparation = problem.objective, problem.preparation
+    A, y = (objective.A, objective.y) if preparation is None else (preparation.AT.T, preparation.y)
+    weights: FloatArray | None = None if preparation is None else preparation.weights
     delta = float(objective.loss_parameters.get("delta", 1.0))
-    centred, scaled = (False, False) if made is None else (made.centred, made.scaled)
+    centred, scaled = (False, False) if preparation is None else (preparation.centred, preparation.scaled)
     entries |= {"loss": objective.loss.name, "lam": objective.asked_lam, "delta": delta}
     entries |= {"intercept": bool(centred), "scale": bool(scaled)}
     held = Instance(

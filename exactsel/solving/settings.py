@@ -243,20 +243,20 @@ def _listed(heuristics: object) -> tuple[Any, ...]:
     if isinstance(heuristics, str):
         names = tuple(name.strip() for name in heuristics.split(",") if name.strip())
         return () if names == ("none",) else names
-    listed = tuple(heuristics) if isinstance(heuristics, Iterable) and not isinstance(heuristics, type) else (None,)
-    if not all(isinstance(one, str) or callable(getattr(one, "run", None)) for one in listed):
+    entries = tuple(heuristics) if isinstance(heuristics, Iterable) and not isinstance(heuristics, type) else (None,)
+    if not all(isinstance(entry, str) or callable(getattr(entry, "run", None)) for entry in entries):
         raise InputError(
             f"heuristics is {shown(heuristics)}, but a list of names or objects was expected; () is for none."
         )
-    return listed
+    return entries
 
 
 def _check_plug_in(name: str, setting: Setting, value: object) -> None:
     """:class:`InputError` for what is neither the name of a plug-in nor an object with one."""
     called = value if isinstance(value, str) else getattr(value, "name", None)
     if isinstance(value, type) or not isinstance(called, str):
-        known = ", ".join(registry.names(setting.plug_ins))
-        raise InputError(f"{name} is {shown(value)}, but a name or an object was expected; known are: {known}.")
+        choices = ", ".join(registry.names(setting.plug_ins))
+        raise InputError(f"{name} is {shown(value)}, but a name or an object was expected; known are: {choices}.")
 
 
 def _name(value: object) -> str:

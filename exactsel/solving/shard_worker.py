@@ -111,7 +111,7 @@ class ShardWorker:
 
 
 def _settings(said: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: value for name, value in said.items() if name in settings_of()}
-    if known.get("memory_limit") is None:
-        known["memory_limit"] = math.inf
-    return known
+    settings = {name: value for name, value in said.items() if name in settings_of()}
+    if settings.get("memory_limit") is None:
+        settings["memory_limit"] = math.inf
+    return settings

@@ -262,8 +262,8 @@ class Search:
         strong = self._methods.strong(self.problem, self.state.incumbent.columns.tolist(), options)
         valid_for = self._scope_of_the_whole(statement)
         assert self._bound is not None
-        close = CloseByStrong(self.problem, tolerance, strong, valid_for, self._bound.quick) if strong else None
-        ways: list[RegionSolver] = [close] if close else []
+        closer = CloseByStrong(self.problem, tolerance, strong, valid_for, self._bound.quick) if strong else None
+        ways: list[RegionSolver] = [closer] if closer else []
         if not self._listing:
             return ways
         below = self._methods.enumerator(self.problem, self._bound, self.state.incumbent.coef, options, self._shown)
@@ -281,8 +281,8 @@ class Search:
     def _starting_models(self, watch: Watch) -> Iterator[Event]:
         state, settings = self.state, self.settings
         began, began_clock = time.perf_counter(), clock.now()
-        kept = seconds_kept(self.problem, settings.time_limit) if self._reserves_time else 0.0
-        budget = math.inf if settings.time_limit is None else HEURISTICS_SHARE * (settings.time_limit - kept)
+        reserve = seconds_kept(self.problem, settings.time_limit) if self._reserves_time else 0.0
+        budget = math.inf if settings.time_limit is None else HEURISTICS_SHARE * (settings.time_limit - reserve)
 
         def should_stop() -> bool:
             return watch.stopped or clock.now() - began_clock > budget
@@ -349,23 +349,23 @@ class Search:
 
     def _result(self, events: tuple[Event, ...] | None) -> Result:
         problem, state = self.problem, self.state
-        shown, lower = state.shown, state.lower
-        claim = claim_of(shown.upper, lower, self._tolerance)
+        incumbent, lower = state.shown, state.lower
+        claim = claim_of(incumbent.upper, lower, self._tolerance)
         parts = state.seconds.as_dict() if self._expander is not None else {}
         times = {**self.times, **parts, "compile": waited() - self._waited, "total": time.perf_counter() - self._began}
-        model = Model.of(problem, shown.fit.coef)
+        model = Model.of(problem, incumbent.fit.coef)
         return Result(
-            upper=shown.upper + 0.0,  # not -0
+            upper=incumbent.upper + 0.0,  # not -0
             lower=lower,
-            support=shown.fit.support,
-            prepared=PreparedModel.of(problem, shown.fit.coef),
+            support=incumbent.fit.support,
+            prepared=PreparedModel.of(problem, incumbent.fit.coef),
             claim=claim,
             termination=termination_of(self._termination, claim),
             nodes=state.nodes,
             bound_calls=state.bound_calls,
             iterations=state.iterations,
             open_nodes=state.open_count,
-            source=shown.source,
+            source=incumbent.source,
             times=times,
             problem=problem.describe(),
             settings={**self.settings.as_dict(), **self._choices()},
@@ -374,7 +374,7 @@ class Search:
             events=events,
             history=self.history,
             model=model,
-            _standing=full_data_of(problem, shown.upper, shown.fit.coef, state.valid_for),
+            _standing=full_data_of(problem, incumbent.upper, incumbent.fit.coef, state.valid_for),
             quality=quality_of(problem, model),
             _likelihood=likelihood_of(problem),
             null_objective=problem.null_objective,

@@ -66,14 +66,14 @@ class SearchStatus(Json):
         """The same for people: names and values."""
         progress, problem = self.progress, self.about["problem"]
         sizes = ", ".join(f"{name}={problem[name]:g}" for name in ("n", "d", "k", "lam") if name in problem)
-        begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.begun))
+        start = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.begun))
         upper, lower = (
             "none yet" if value is None else f"{value:.12g}" for value in (progress["upper"], progress["lower"])
         )
         valid_for = f"   for {progress['valid_for']}" if progress["valid_for"] else ""
         return [
             ("problem", f"{problem.get('loss', 'column subset selection')}, {sizes}"),
-            ("begun", f"{begun}, with exactsel {self.about['version']}"),
+            ("begun", f"{start}, with exactsel {self.about['version']}"),
             ("run", self._run_in_words()),
             ("reported", f"{max(0.0, time.time() - self.reported_at):.0f} s ago"),
             ("time", f"{progress['seconds']:.1f} s in all"),

@@ -115,12 +115,15 @@ def summary_of(result: Result, problem: Problem | None, level: float) -> ModelSu
     _check_level(level)
     data = _data(result, problem)
     loss, rows, p = data.problem.loss.name, Likelihood.of(data.problem).rows, np.count_nonzero(~data.held)
-    fitted, left = data.columns @ data.coef, float(rows - p)
+    fitted, residual_df = data.columns @ data.coef, float(rows - p)
     null, deviance = _null_deviance(data), _deviance(data, fitted)
-    dispersion = 1.0 if loss != "quadratic" else deviance / left if left > 0 else math.nan
-    errors = _errors(data, fitted, dispersion, left)
+    dispersion = 1.0 if loss != "quadratic" else deviance / residual_df if residual_df > 0 else math.nan
+    errors = _errors(data, fitted, dispersion, residual_df)
     if loss == "quadratic":
-        tail, width = stdtr(max(left, 1.0), -np.abs(data.coef) / errors), stdtrit(max(left, 1.0), 0.5 + 0.5 * level)
+        tail, width = (
+            stdtr(max(residual_df, 1.0), -np.abs(data.coef) / errors),
+            stdtrit(max(residual_df, 1.0), 0.5 + 0.5 * level),
+        )
     else:
         tail, width = ndtr(-np.abs(data.coef) / errors), ndtri(0.5 + 0.5 * level)
     parameters = tuple(
@@ -141,17 +144,17 @@ def summary_of(result: Result, problem: Problem | None, level: float) -> ModelSu
     mcfadden = 1.0 - likelihood.deviance(0.5 * deviance) / alone if binary and alone > 0 else math.nan
     adjusted = math.nan if quality is None or binary else quality.adjusted
     return ModelSummary(
-        loss, rows, len(data.chosen), left, null, deviance, dispersion, -0.5 * minus, minus + 2 * counted,
+        loss, rows, len(data.chosen), residual_df, null, deviance, dispersion, -0.5 * minus, minus + 2 * counted,
         minus + counted * math.log(rows), share, adjusted, mcfadden,
-        level, "t" if loss == "quadratic" else "z", parameters, _warnings(data, errors, left),
+        level, "t" if loss == "quadratic" else "z", parameters, _warnings(data, errors, residual_df),
         None if data.problem.units.coding is None else data.problem.units.coding.target,
     )  # fmt: skip
 
 
-def _warnings(data: _Data, errors: FloatArray, left: float) -> tuple[str, ...]:
+def _warnings(data: _Data, errors: FloatArray, residual_df: float) -> tuple[str, ...]:
     lam = data.problem.objective.asked_lam
     shrunk = [SHRUNK.format(lam=lam)] if lam > 0 and data.chosen else []
-    few = [FEW] if left <= 0 else [DEPENDENT] if np.any(np.isnan(errors[~data.held])) else []
+    few = [FEW] if residual_df <= 0 else [DEPENDENT] if np.any(np.isnan(errors[~data.held])) else []
     names = [name for name, held in zip(data.names, data.held, strict=True) if held]
     held = [HELD.format(names=", ".join(names))] if names else []
     return (SELECTED, *([LIMITED] if data.limited and data.chosen else []), *held, *shrunk, *few)
@@ -163,7 +166,7 @@ def refuse_no_summary(problem: SubsetProblem, level: float) -> None:
     if not is_regression(problem):
         raise UnsupportedError("column subset selection has no coefficients, and so no summary; give a regression.")
     objective = problem.objective
-    if objective.tall is not None:
+    if objective.reduction is not None:
         raise UnsupportedError("the rows of this instance have been reduced; a summary needs the rows themselves.")
     if objective.equalities is not None:
         raise UnsupportedError(
@@ -202,17 +205,17 @@ def _held(problem: Problem, coef: FloatArray, chosen: Sequence[int]) -> BoolArra
     return np.zeros(len(chosen), dtype=np.bool_) if limits is None else limits.reached(coef)[list(chosen)]
 
 
-def _data(result: Result, given: Problem | None) -> _Data:
-    behind = _problem_behind(result, given)
+def _data(result: Result, user_problem: Problem | None) -> _Data:
+    behind = _problem_behind(result, user_problem)
     problem = behind.without_coefficient_bounds
-    made, model, chosen = problem.preparation, result.model, result._shown
+    preparation, model, chosen = problem.preparation, result.model, result._shown
     assert model is not None
-    AT, y = (problem.AT, problem.y) if made is None else (made.AT, made.y)
-    weights = np.ones(y.size) if made is None or made.weights is None else made.weights
+    AT, y = (problem.AT, problem.y) if preparation is None else (preparation.AT, preparation.y)
+    weights = np.ones(y.size) if preparation is None or preparation.weights is None else preparation.weights
     first = model.intercept is not None
-    scale = np.ones(problem.units.columns) if made is None else made.scale
-    known = result.column_names
-    names = tuple(known[j] if known else f"x{j}" for j in chosen)
+    scale = np.ones(problem.units.columns) if preparation is None else preparation.scale
+    column_names = result.column_names
+    names = tuple(column_names[j] if column_names else f"x{j}" for j in chosen)
     included = list(chosen)
     return _Data(
         problem, np.column_stack([np.ones((y.size, int(first))), AT[included].T]), y, weights,
@@ -253,11 +256,11 @@ def _null_deviance(data: _Data) -> float:
     return _deviance(data, np.full(data.y.size, middle))
 
 
-def _errors(data: _Data, fitted: FloatArray, dispersion: float, left: float) -> FloatArray:
+def _errors(data: _Data, fitted: FloatArray, dispersion: float, residual_df: float) -> FloatArray:
     """The standard errors (parameters,); nan where they are not defined."""
     name, residual, w = data.problem.loss.name, data.y - fitted, data.weights
     undefined, free = np.full(data.coef.size, math.nan), np.flatnonzero(~data.held)
-    if left <= 0 or not free.size:
+    if residual_df <= 0 or not free.size:
         return undefined
     if name == "logistic":
         curvature, slopes = w / (2.0 + 2.0 * np.cosh(np.minimum(np.abs(fitted), 700.0))), None
@@ -266,7 +269,7 @@ def _errors(data: _Data, fitted: FloatArray, dispersion: float, left: float) -> 
     elif name == "huber":
         delta = data.problem.loss_parameters["delta"]
         curvature = w * (np.abs(residual) <= delta)
-        slopes = w * np.clip(residual, -delta, delta) ** 2 * data.weights.sum() / left
+        slopes = w * np.clip(residual, -delta, delta) ** 2 * data.weights.sum() / residual_df
     else:
         curvature, slopes = w, None
     columns = data.columns[:, free]

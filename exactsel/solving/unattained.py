@@ -50,6 +50,6 @@ def refuse_unattained(problem: SubsetProblem, fit: Fit, final: bool = True) -> N
         return
     final = final and not _INFIMA.get()
     columns = problem.units.columns_of(fit.support)
-    found = separation(objective.before or objective, columns)
-    if found is not None and (final or found.complete):
-        raise InputError(sentence(found, objective.n, problem.units.column_names))
+    witness = separation(objective.before or objective, columns)
+    if witness is not None and (final or witness.complete):
+        raise InputError(sentence(witness, objective.n, problem.units.column_names))

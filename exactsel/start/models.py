@@ -64,8 +64,8 @@ def admissible(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...
     """
     state = problem.root_state
     if problem.units.constraint is not None:
-        kept = _restricted(support, problem, problem.units.constraint)
-        return kept if {*kept} >= {*support} else _filled(kept, problem)
+        selection = _restricted(support, problem, problem.units.constraint)
+        return selection if {*selection} >= {*support} else _filled(selection, problem)
     forced = np.flatnonzero(state == IN)
     rest = np.array([j for j in support if state[j] == FREE], dtype=np.int64)
     if forced.size == 0 and rest.size == len(support):
@@ -74,8 +74,8 @@ def admissible(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...
     if rest.size > room:
         weight = np.abs(problem.fit(np.concatenate([forced, rest])).coef[rest])
         rest = rest[np.argsort(-weight, kind="stable")[:room]]
-    kept = tuple(sorted([*forced.tolist(), *rest.tolist()]))
-    return kept if {*kept} >= {*support} else _filled(kept, problem)
+    selection = tuple(sorted([*forced.tolist(), *rest.tolist()]))
+    return selection if {*selection} >= {*support} else _filled(selection, problem)
 
 
 def _restricted(support: Sequence[int], problem: SubsetProblem, constraint: Constraint) -> tuple[int, ...]:
@@ -136,10 +136,10 @@ def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, 
 
 def checked_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
     """A proposed support, ascending; :class:`InputError` when it is not one of this problem."""
-    given = whole_numbers("the support", support)
-    columns = tuple(sorted({*given}))
-    if len(columns) != len(given):
-        raise InputError(f"the support {given} names a feature twice; give each feature once.")
+    features = whole_numbers("the support", support)
+    columns = tuple(sorted({*features}))
+    if len(columns) != len(features):
+        raise InputError(f"the support {features} names a feature twice; give each feature once.")
     wrong = next((j for j in columns if not 0 <= j < problem.d), None)
     if wrong is not None:
         raise InputError(

@@ -73,9 +73,9 @@ class Portions:
             latest = np.array(relaxed, dtype=np.int64)
             earlier = [units for units in self.relaxed if not np.array_equal(units, latest)]
             self.relaxed = (latest, *earlier[: RELAXED - 1])
-        kept: dict[tuple[int, ...], None] = dict.fromkeys(tuple(sorted(map(int, support))) for support in supports)
-        kept |= dict.fromkeys(tuple(support.tolist()) for support in self.supports)
-        self.supports = tuple(np.array(support, dtype=np.int64) for support in list(kept)[:KEPT] if support)
+        pool: dict[tuple[int, ...], None] = dict.fromkeys(tuple(sorted(map(int, support))) for support in supports)
+        pool |= dict.fromkeys(tuple(support.tolist()) for support in self.supports)
+        self.supports = tuple(np.array(support, dtype=np.int64) for support in list(pool)[:KEPT] if support)
 
 
 class PrimalHeuristics:

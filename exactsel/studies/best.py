@@ -88,35 +88,35 @@ def best_model(
     UnsupportedError
         For column subset selection, and for proofs where terms have several columns.
     """
-    asked, settings = _asked(problem, y, options, k_max)
+    subset_problem, settings = _asked(problem, y, options, k_max)
     settings |= {"signals": signals, "time_limit": time_limit}
-    measure = SizeCriterion.of(asked.without_coefficient_bounds, criterion, gamma, penalty)
-    if asked.units.grouped:
-        return _over_terms(asked, measure, settings, proof, k_max=k_max, request=_request(top, within, cap))
-    sizes = every = sizes_of(asked, measure, k_max)
+    measure = SizeCriterion.of(subset_problem.without_coefficient_bounds, criterion, gamma, penalty)
+    if subset_problem.units.grouped:
+        return _over_terms(subset_problem, measure, settings, proof, k_max=k_max, request=_request(top, within, cap))
+    sizes = every = sizes_of(subset_problem, measure, k_max)
     request = _request(top, within, cap)
     if measure.name == "l0" and not request.several:
-        sizes = worth_their_price(asked, measure, every)
-    across = AcrossSizes(asked, measure, sizes, settings, _folder(proof))
-    across.on_size = None if (tell := teller(verbose)) is None else _Told(across, tell)
-    return replace(_searched(across, SizePools(across, request)), up_to=every[-1])
+        sizes = worth_their_price(subset_problem, measure, every)
+    study = AcrossSizes(subset_problem, measure, sizes, settings, _folder(proof))
+    study.on_size = None if (tell := teller(verbose)) is None else _Told(study, tell)
+    return replace(_searched(study, SizePools(study, request)), up_to=every[-1])
 
 
 class _Told:
     """Says a line of each size, under a head."""
 
-    def __init__(self, across: AcrossSizes, tell: Say) -> None:
-        self._across, self._tell, self.sizes = across, tell, set[int]()
-        tell(f"{'k':>4} {across.criterion.title:>16} {'lower':>16}  {'gap':>9}  settled")
+    def __init__(self, study: AcrossSizes, tell: Say) -> None:
+        self._across, self._tell, self.sizes = study, tell, set[int]()
+        tell(f"{'k':>4} {study.criterion.title:>16} {'lower':>16}  {'gap':>9}  settled")
 
     def __call__(self, size: int) -> None:
         """What is known of a size: the criterion of its best model, and what none of its models is below."""
-        across = self._across
+        study = self._across
         self.sizes.add(size)
-        value = across.criterion.value(across.upper_of(size), size)
-        lower, settled = min(across.criterion_below(size), value), "yes" if across.settled(size) else "no"
-        shown = across.criterion.shown
-        self._tell(f"{size:>4} {shown(value):>16.10g} {shown(lower):>16.10g}  {value - lower:>9.2e}  {settled}")
+        value = study.criterion.value(study.upper_of(size), size)
+        lower, settled = min(study.criterion_below(size), value), "yes" if study.settled(size) else "no"
+        display = study.criterion.shown
+        self._tell(f"{size:>4} {display(value):>16.10g} {display(lower):>16.10g}  {value - lower:>9.2e}  {settled}")
 
     def rest(self) -> None:
         """The sizes that have not been said, as a bound of others settles them."""
@@ -125,25 +125,25 @@ class _Told:
                 self(size)
 
 
-def _searched(across: AcrossSizes, pools: SizePools) -> BestModels:
+def _searched(study: AcrossSizes, pools: SizePools) -> BestModels:
     """Search, list the requested models, and return the outcome."""
     began = clock.now()
-    signals, asked = across.options.get("signals", ()), pools.request.several
-    with interpreted(is_small(across.problem)), one_thread(), Watch(None, signals) as across.watch:
+    signals, listing = study.options.get("signals", ()), pools.request.several
+    with interpreted(is_small(study.problem)), one_thread(), Watch(None, signals) as study.watch:
         with infima_will_do():
-            across.note_first()
-            proofs = bound_all_sizes(across)
-            across.begin()
-            if asked or not all(map(across.settled, across.sizes)):
+            study.note_first()
+            proofs = bound_all_sizes(study)
+            study.begin()
+            if listing or not all(map(study.settled, study.sizes)):
                 pools.look()
-            across.run()
-            if isinstance(across.on_size, _Told):
-                across.on_size.rest()
-            if asked:
+            study.run()
+            if isinstance(study.on_size, _Told):
+                study.on_size.rest()
+            if listing:
                 pools.run()
             if proofs is not None:
                 proofs.write()
-        return replace(_best_models(across, pools), time=clock.now() - began)
+        return replace(_best_models(study, pools), time=clock.now() - began)
 
 
 def _over_terms(
@@ -157,13 +157,13 @@ def _over_terms(
             f"columns are chosen; leave {option('proof')} out, or prove one size with solve."
         )
     most = problem.d if k_max is None else largest_size(k_max, problem.d)
-    across = AcrossTerms(problem.replace(k=most), measure, options, request)
+    study = AcrossTerms(problem.replace(k=most), measure, options, request)
     watch = Watch(None, options["signals"])
-    with interpreted(is_small(problem)), one_thread(), watch as across.watch, infima_will_do():
-        across.run()
-        found = best_of_terms(across)
-    refuse_unattained(across.problem, across.problem.fit(found.support))
-    return found
+    with interpreted(is_small(problem)), one_thread(), watch as study.watch, infima_will_do():
+        study.run()
+        models = best_of_terms(study)
+    refuse_unattained(study.problem, study.problem.fit(models.support))
+    return models
 
 
 def largest_size(k_max: SupportsIndex, most: int) -> int:
@@ -215,8 +215,8 @@ def worth_their_price(problem: Problem, criterion: SizeCriterion, sizes: list[in
     """The sizes whose columns alone do not cost as much as the smallest model, so that one of them may be the best."""
     smallest = problem.replace(k=sizes[0])
     support = smallest.first_support or smallest.units.completed(smallest.units.force_in, sizes[0]) or ()
-    known = criterion.value(statement_of(smallest).upper(smallest.fit(support)), len(support))
-    return [size for size in sizes if size == sizes[0] or criterion.below(problem.infimum, size) < known]
+    cutoff = criterion.value(statement_of(smallest).upper(smallest.fit(support)), len(support))
+    return [size for size in sizes if size == sizes[0] or criterion.below(problem.infimum, size) < cutoff]
 
 
 def _asked(
@@ -225,10 +225,10 @@ def _asked(
     """The problem, for any k, and the options for the search."""
     # What larger models could do, such as separate classes, does no harm.
     most = EVERY_COLUMN if k_max is None else largest_size(k_max, EVERY_COLUMN)
-    asked, left = problem_asked(problem, y, None, options, at_most=most)
-    if not is_regression(asked):
+    subset_problem, settings = problem_asked(problem, y, None, options, at_most=most)
+    if not is_regression(subset_problem):
         raise UnsupportedError("column subset selection has no target, and so no likelihood; give a regression.")
-    return asked, left
+    return subset_problem, settings
 
 
 def _request(top: int, within: float | None, cap: int) -> ListRequest:
@@ -254,47 +254,47 @@ def _folder(proof: str | os.PathLike[str] | None) -> Path | None:
     return folder
 
 
-def _best_models(across: AcrossSizes, pools: SizePools) -> BestModels:
+def _best_models(study: AcrossSizes, pools: SizePools) -> BestModels:
     """What has been found, and what is proven of it."""
     pools.firm()
-    ranked, about = across.known.ranked(), across.known.about
+    ranked, about = study.known.ranked(), study.known.about
     support = ranked[0].support
-    if across.valid_for:
-        refuse_unattained(across.problem, across.problem.fit(support))
-    result = _result(across, support)
-    reports = tuple(report_of(across, pools, size, about) for size in across.sizes)
+    if study.valid_for:
+        refuse_unattained(study.problem, study.problem.fit(support))
+    result = _result(study, support)
+    reports = tuple(report_of(study, pools, size, about) for size in study.sizes)
     answer = pools.request.answer(
-        ranked, across.criterion, reports, threshold=pools.threshold, result=result,
-        complete=pools.request.several and pools.complete, valid_for=across.valid_for or pools.valid_for,
-        stop=first_stop(across.terminations, across.at_last),
+        ranked, study.criterion, reports, threshold=pools.threshold, result=result,
+        complete=pools.request.several and pools.complete, valid_for=study.valid_for or pools.valid_for,
+        stop=first_stop(study.terminations, study.at_last),
     )  # fmt: skip
-    return replace(answer, shared_nodes=across.shared_nodes)
+    return replace(answer, shared_nodes=study.shared_nodes)
 
 
-def _result(across: AcrossSizes, support: tuple[int, ...]) -> Result:
+def _result(study: AcrossSizes, support: tuple[int, ...]) -> Result:
     """The search for the best model's size, with the model on these columns."""
     size = len(support)
-    search = across.by_size[size]
+    search = study.by_size[size]
     result = search.result
     # Under a constraint the best model of at most so many columns may have fewer, which a list of one size does not
     # contain.
     free = search.problem.units.constraint is None
-    floor = min(across.lower_of(k)[0] for k in across.sizes if k == size or (k < size and not free))
+    floor = min(study.lower_of(k)[0] for k in study.sizes if k == size or (k < size and not free))
     if result is None:
-        options = {**across.options, "node_limit": 0, "heuristics": ()}
-        made = solve(search.problem, start=support or None, **options)
-        if made._shown == support:
-            settled = made._claiming(min(max(made.lower, floor), made.upper))
-            how = Termination.GAP_CLOSED if settled.claim.reached else Termination(across.at_last)
-            return replace(settled, termination=how, valid_for=made.valid_for or across.valid_for)
-        result = replace(made, termination=Termination(across.at_last))
+        options = {**study.options, "node_limit": 0, "heuristics": ()}
+        root_result = solve(search.problem, start=support or None, **options)
+        if root_result._shown == support:
+            settled = root_result._claiming(min(max(root_result.lower, floor), root_result.upper))
+            how = Termination.GAP_CLOSED if settled.claim.reached else Termination(study.at_last)
+            return replace(settled, termination=how, valid_for=root_result.valid_for or study.valid_for)
+        result = replace(root_result, termination=Termination(study.at_last))
     if result._shown == support and not result.lower < floor:
         return result
     fit = search.problem.fit(support)
     model = Model.of(search.problem, fit.coef)
-    shown = replace(
-        result, upper=across.known.statement.upper(fit), support=fit.support, model=model, source="list",
+    answer = replace(
+        result, upper=study.known.statement.upper(fit), support=fit.support, model=model, source="list",
         prepared=PreparedModel.of(search.problem, fit.coef), quality=quality_of(search.problem, model),
-        valid_for=result.valid_for or across.valid_for,
+        valid_for=result.valid_for or study.valid_for,
     )  # fmt: skip
-    return shown._claiming(min(max(result.lower, floor), shown.upper))
+    return answer._claiming(min(max(result.lower, floor), answer.upper))

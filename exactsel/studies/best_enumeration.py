@@ -100,7 +100,7 @@ class SizeEnumeration(RegionSolver):
 
         ``falling`` thresholds fall as better models, ``top`` of them, become known.
         """
-        across, problem = self.across, with_free_coefficients(self.across.problem)
+        study, problem = self.across, with_free_coefficients(self.across.problem)
         sizes = [size for size in pools if self.possible(size)]
         if not sizes or not serves(problem):
             return set()
@@ -108,77 +108,81 @@ class SizeEnumeration(RegionSolver):
         levels[sizes] = [self._needed(pools[size]) for size in sizes]
         # Sets are listed whether they meet a constraint or not, so those met are no models to go by.
         falling = falling and problem.units.constraint is None
-        signals, left = across.options.get("signals", ()), across.time_left
-        with Watch(None if left is None else SHARE * left, signals) as watch, one_thread(), interpreted(False):
-            found = sizes_listed(problem, levels, top if falling else 0, watch.flag)
+        signals, remaining = study.options.get("signals", ()), study.time_left
+        with (
+            Watch(None if remaining is None else SHARE * remaining, signals) as watch,
+            one_thread(),
+            interpreted(False),
+        ):
+            listing = sizes_listed(problem, levels, top if falling else 0, watch.flag)
             if watch.interrupted:
-                across.terminations.append(Termination.INTERRUPTED.value)
-        if found is None:
+                study.terminations.append(Termination.INTERRUPTED.value)
+        if listing is None:
             return set()
-        counts = np.count_nonzero(found.sets >= 0, axis=1)
-        for row, columns in enumerate(found.sets):
+        counts = np.count_nonzero(listing.sets >= 0, axis=1)
+        for row, columns in enumerate(listing.sets):
             support = tuple(columns[: counts[row]].tolist())
             if meets(problem.units, support):
-                across.known.guess(support, float(found.values[row]))
-        across.known.firm(top)
+                study.known.guess(support, float(listing.values[row]))
+        study.known.firm(top)
         filled = set()
         for size in sizes:
             pools[size].renew()
             needed = self._needed(pools[size])
-            own = (counts == size) & ~(found.bounds >= needed)
-            sets = _Sets(np.ascontiguousarray(found.sets[own, : max(size, 1)]), found.bounds[own])
-            if needed <= found.levels[size] and not self._take(pools[size], sets, needed):
+            mask = (counts == size) & ~(listing.bounds >= needed)
+            sets = _Sets(np.ascontiguousarray(listing.sets[mask, : max(size, 1)]), listing.bounds[mask])
+            if needed <= listing.levels[size] and not self._take(pools[size], sets, needed):
                 filled.add(size)
         return filled
 
     def empty(self, pool: SolutionPool, regions: list[OpenRegion]) -> str:
         """Add every model of the size; ``no_minorant`` where no minorants leave few sets, or that takes too much."""
-        across, size = self.across, pool.problem.k
+        study, size = self.across, pool.problem.k
         if not self.possible(size):
             return NO_MINORANT
-        problem = with_free_coefficients(across.by_size[size].problem)
+        problem = with_free_coefficients(study.by_size[size].problem)
         needed = self._needed(pool)
-        threads, signals = across.threads, across.options.get("signals", ())
-        with Watch(across.time_left, signals) as watch, one_thread(), interpreted(False):
+        threads, signals = study.threads, study.options.get("signals", ())
+        with Watch(study.time_left, signals) as watch, one_thread(), interpreted(False):
             options = BoundOptions(threads, stop=watch.flag)
-            coef = across.known.fitted(across.known.best_within(size)).coef
+            coef = study.known.fitted(study.known.best_within(size)).coef
             below = minorant(problem.objective, needed, coef, 0.0, watch.flag, threads, NEARER, without_ridge=True)
-            found = None if below is None else _sets(problem, below, needed, self.work, options)
+            sets = None if below is None else _sets(problem, below, needed, self.work, options)
             if watch.stopped:
-                across.terminations.append(watch.reason or Termination.TIME_LIMIT.value)
-        return NO_MINORANT if found is None or watch.stopped else self._take(pool, found, needed)
+                study.terminations.append(watch.reason or Termination.TIME_LIMIT.value)
+        return NO_MINORANT if sets is None or watch.stopped else self._take(pool, sets, needed)
 
     def _needed(self, pool: SolutionPool) -> float:
         """The bound, for the numbers searched, that shows a model to be above the threshold."""
         above, statement = math.nextafter(pool.threshold, math.inf), self.across.known.statement
         return float(min(statement.needed(above, each) for each in {"", self.valid_for}))
 
-    def _take(self, pool: SolutionPool, found: _Sets, needed: float) -> str:
+    def _take(self, pool: SolutionPool, sets: _Sets, needed: float) -> str:
         """Add the models of a list, and note the bound it proves for the size; why it proves none, if so.
 
         It does where the cap allows for all models, and rounding leaves of none open whether it reaches the threshold.
         """
-        across, size = self.across, pool.problem.k
-        problem, statement = with_free_coefficients(across.by_size[size].problem), across.known.statement
-        lowest, undecided = needed, len(found.sets) > self.cap
-        order = np.argsort(found.bounds, kind="stable")
+        study, size = self.across, pool.problem.k
+        problem, statement = with_free_coefficients(study.by_size[size].problem), study.known.statement
+        lowest, undecided = needed, len(sets.sets) > self.cap
+        order = np.argsort(sets.bounds, kind="stable")
         for row in order[: self.cap].tolist():
-            if reason := across.stop_reason():
+            if reason := study.stop_reason():
                 return reason
-            columns = found.sets[row][found.sets[row] >= 0]
+            columns = sets.sets[row][sets.sets[row] >= 0]
             support = tuple(sorted(columns.tolist()))
-            fit, bound = across.known.fitted(support), float(found.bounds[row])
+            fit, bound = study.known.fitted(support), float(sets.bounds[row])
             if not problem.has(QUADRATIC_LOSS):
                 bound = max(bound, proven_at(problem, fit))
             lowest = min(lowest, bound)
             if len(support) == size and meets(problem.units, support):
-                value = across.known.models[support] if support in across.known.models else statement.upper(fit)
+                value = study.known.models[support] if support in study.known.models else statement.upper(fit)
                 undecided = (not pool.add(support, value) and bound < needed) or undecided
         if undecided:
             return "cap" if len(order) > self.cap else "precision"
-        most = min(pool.threshold, across.upper_of(size))
+        most = min(pool.threshold, study.upper_of(size))
         floor = pool.threshold if lowest >= needed else statement.lower(lowest, most, self.valid_for)
-        across.floors[size] = max(floor, across.floors.get(size, -math.inf))
+        study.floors[size] = max(floor, study.floors.get(size, -math.inf))
         return ""
 
 
@@ -200,15 +204,15 @@ def _sets(problem: Problem, below: Minorant, needed: float, work: float, options
         models = np.zeros(sets.shape)
         if len(sets) > FEW_LEFT:
             each, row = fit_work_of(problem), row_work_of(problem)
-            left = shortened(problem, below, sets, needed, each, row, math.inf, options, every=True)
-            if left is None:
+            shortlist = shortened(problem, below, sets, needed, each, row, math.inf, options, every=True)
+            if shortlist is None:
                 return None
-            sets, models = left.sets, left.models
+            sets, models = shortlist.sets, shortlist.models
         bounds = np.empty(len(sets))
         with parallel_section(options.threads):
             newton_bounds(
                 problem.row_loss, problem.raw.AT, problem.y, problem.raw.norms, problem.lam, sets,
                 problem.objective.gradient_tolerance(QUICK), needed, options.stop, bounds, models,
             )  # fmt: skip
-    kept = ~(bounds >= needed)
-    return _Sets(sets[kept], bounds[kept])
+    mask = ~(bounds >= needed)
+    return _Sets(sets[mask], bounds[mask])

@@ -114,14 +114,14 @@ class KnownModels:
         """
         among = {*(self.sizes if sizes is None else sizes)}
         guessed = sorted((self.criterion.value(v, len(s)), s) for s, v in self.guesses.items() if len(s) in among)
-        known = sorted(self.value(support) for support in self.models if len(support) in among)[:count]
+        criteria = sorted(self.value(support) for support in self.models if len(support) in among)[:count]
         for value, support in guessed:
-            done = len(known) == count and value > max(known[-1], below)
+            done = len(criteria) == count and value > max(criteria[-1], below)
             if done or (not to_the_end and self.is_over()):
                 return
             self.note(support, self.statement.upper(self.fitted(support)))
-            insort(known, self.value(support))
-            del known[count:]
+            insort(criteria, self.value(support))
+            del criteria[count:]
 
     def nth_best(self, count: int) -> float:
         """The criterion of the n-th best model met; inf where there are fewer."""

@@ -144,22 +144,22 @@ class SizePools:
 
     def look(self) -> None:
         """Look for good models, and list what can be listed at once, before anything is searched."""
-        across = self.across
+        study = self.across
         if (
             not self.free
-            or across.proofs is not None
-            or not across.limited
-            or not any(map(self.at_once.possible, across.sizes))
+            or study.proofs is not None
+            or not study.limited
+            or not any(map(self.at_once.possible, study.sizes))
         ):
             return
-        if across.problem.n * float(across.problem.d) ** 3 > WAY_DOWN:
+        if study.problem.n * float(study.problem.d) ** 3 > WAY_DOWN:
             return
         self.looked = True
-        backward(across)
+        backward(study)
         self._list_all()
         failed = 0
-        for size in across.by_promise():
-            if across.is_over() or failed == FAILURES:
+        for size in study.by_promise():
+            if study.is_over() or failed == FAILURES:
                 return
             if size not in self.listed and not self._closed(size) and self.at_once.possible(size):
                 if self._fill(self._pool(size), replace(self.at_once, work=EASY)) == "complete":
@@ -169,21 +169,21 @@ class SizePools:
 
     def run(self) -> None:
         """List all sizes, the most promising first, or as many as the limits leave time for."""
-        across = self.across
+        study = self.across
         if self.top > 1 and not self.looked and self.free:
             self._list_all()
-        for size in across.by_promise():
+        for size in study.by_promise():
             if size in self.listed or self._closed(size):
                 continue
-            if across.by_size[size].result is None:
-                across.search(size, eps=NO_BOUND)
-            if across.is_over():
+            if study.by_size[size].result is None:
+                study.search(size, eps=NO_BOUND)
+            if study.is_over():
                 break
             if size == 0:  # one set of columns, which is met before anything else
                 self.listed.add(size)
                 continue
             self._list(size)
-        for size in across.sizes:
+        for size in study.sizes:
             if self._closed(size):
                 self.listed.add(size)
 
@@ -224,25 +224,25 @@ class SizePools:
 
     def _list(self, size: int) -> None:
         """Fill the pool of a size, by the first way that leaves nothing open."""
-        across, search = self.across, self.across.by_size[size]
+        study, search = self.across, self.across.by_size[size]
         assert search.result is not None
-        valid_for, pool = search.result.valid_for or self.valid_for or across.valid_for, self._pool(size)
+        valid_for, pool = search.result.valid_for or self.valid_for or study.valid_for, self._pool(size)
         if self.free and self._fill(pool, replace(self.at_once, valid_for=valid_for)) == "complete":
             self.listed.add(size)
-        elif not across.is_over():
-            solver = SearchedRegions(search.problem, across.options, lambda: across.time_left)
+        elif not study.is_over():
+            solver = SearchedRegions(search.problem, study.options, lambda: study.time_left)
             ended = self._fill(pool, solver) if self._many(search) else self._bounded(pool, valid_for)
             if ended == "complete":
                 self.listed.add(size)
                 self.valid_for = self.valid_for or valid_for or pool.restriction
             else:
-                across.terminations.append(ended)
+                study.terminations.append(ended)
 
     def _bounded(self, pool: SizePool, valid_for: str) -> str:
         """Fill a pool by bounds of its regions; why that ended."""
-        across = self.across
-        settings = Settings(**settings_among(across.options) | {"time_limit": across.time_left})
-        signals = across.options.get("signals", ())
+        study = self.across
+        settings = Settings(**settings_among(study.options) | {"time_limit": study.time_left})
+        signals = study.options.get("signals", ())
         ended = fill_by_bounds(pool, valid_for, self.request.cap, settings, signals)
         if ended == "precision" and pool.restriction and not valid_for:
             return self._bounded(pool, pool.restriction)
@@ -256,18 +256,18 @@ class SizePools:
         return units.constraint is None and slots > 0 and math.comb(free, slots) > MANY_SETS
 
 
-def report_of(across: AcrossSizes, pools: SizePools, size: int, about: dict[tuple[int, ...], float]) -> SizeReport:
+def report_of(study: AcrossSizes, pools: SizePools, size: int, about: dict[tuple[int, ...], float]) -> SizeReport:
     """What is known of one size."""
-    search, (_, by) = across.by_size[size], across.lower_of(size)
+    search, (_, by) = study.by_size[size], study.lower_of(size)
     best = min(
-        ((across.criterion.value(value, size), s) for s, value in about.items() if len(s) == size),
+        ((study.criterion.value(value, size), s) for s, value in about.items() if len(s) == size),
         default=(float("inf"), None),
     )
-    lower = min(across.criterion_below(size), best[0])
-    source = across.by_size.get(size if by is None else by)
+    lower = min(study.criterion_below(size), best[0])
+    source = study.by_size.get(size if by is None else by)
     proof = None if source is None or source.result is None else source.result.proof
     return SizeReport(
-        size, best[0], lower, best[1], 0 if search.result is None else search.result.nodes, by, across.settled(size),
+        size, best[0], lower, best[1], 0 if search.result is None else search.result.nodes, by, study.settled(size),
         pools.request.several and size in pools.listed,
-        across.floor_proofs.get(size, proof) if by == size else proof,
+        study.floor_proofs.get(size, proof) if by == size else proof,
     )  # fmt: skip

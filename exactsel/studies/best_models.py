@@ -180,17 +180,17 @@ class BestModels(Readable):
     def inclusion(self, within: float) -> Inclusion:
         """How often each column occurs among the models within this of the best; weights are 0 where there are none."""
         raw = self.weights or (0.0,) * len(self.models)
-        kept = [(m, w) for m, delta, w in zip(self.models, self.deltas, raw, strict=True) if delta <= within]
+        pairs = [(m, w) for m, delta, w in zip(self.models, self.deltas, raw, strict=True) if delta <= within]
         counts: dict[int, int] = {}
         shares: dict[int, float] = {}
-        total = sum(weight for _, weight in kept) or 1.0
-        for model, weight in kept:
+        total = sum(weight for _, weight in pairs) or 1.0
+        for model, weight in pairs:
             for j in model.support:
                 counts[j] = counts.get(j, 0) + 1
                 shares[j] = shares.get(j, 0.0) + weight / total
         order = sorted(counts, key=lambda j: (-counts[j], -shares[j], j))
         whole = self.complete and self.threshold >= self.value + within
-        return Inclusion(within, len(kept), whole, {j: counts[j] for j in order}, {j: shares[j] for j in order})
+        return Inclusion(within, len(pairs), whole, {j: counts[j] for j in order}, {j: shares[j] for j in order})
 
     def summary(self, *, level: float = 0.95) -> ModelSummary:
         """The summary of the best model, see :meth:`exactsel.Result.summary`."""

@@ -35,82 +35,82 @@ FITTED = 5
 Sets = list[tuple[int, ...]]
 
 
-def grow(across: AcrossSizes, top: int) -> None:
+def grow(study: AcrossSizes, top: int) -> None:
     """Search for the requested number of good models, and estimate their objectives."""
     seen: set[tuple[int, ...]] = set()
     looked_at = 0
     for _ in range(GROWING):
-        before, best = _about(across, top)
+        before, best = _about(study, top)
         for value, support in best:
             if support in seen:
                 continue
             seen.add(support)
-            near = [each for each in _neighbours(across, support) if not across.known.met(each)]
-            looked_at += len(near)
-            if across.is_over() or looked_at > MOST_NEIGHBOURS:
+            neighbours = [each for each in _neighbours(study, support) if not study.known.met(each)]
+            looked_at += len(neighbours)
+            if study.is_over() or looked_at > MOST_NEIGHBOURS:
                 return
-            _take(across, _promising(across, support, value, near, top), top)
-        if not _about(across, top)[0] < before:
+            _take(study, _promising(study, support, value, neighbours, top), top)
+        if not _about(study, top)[0] < before:
             return
 
 
-def backward(across: AcrossSizes) -> None:
+def backward(study: AcrossSizes) -> None:
     """Guess a model of each size by backward elimination.
 
     From all columns on, it removes the column whose loss costs the least.
     """
-    problem, units = with_free_coefficients(across.problem), across.problem.units
+    problem, units = with_free_coefficients(study.problem), study.problem.units
     support = tuple(j for j in range(units.d) if j not in units.force_out)
-    while not across.is_over():
-        if len(support) in across.by_size and meets(units, support):
-            across.known.guess(support, across.known.fitted(support).value)
-        near = [tuple(i for i in support if i != j) for j in support if j not in units.force_in]
-        if len(support) <= min(across.sizes) or not near:
+    while not study.is_over():
+        if len(support) in study.by_size and meets(units, support):
+            study.known.guess(support, study.known.fitted(support).value)
+        subsets = [tuple(i for i in support if i != j) for j in support if j not in units.force_in]
+        if len(support) <= min(study.sizes) or not subsets:
             return
-        estimated = estimates(problem, across.known.fitted(support), {len(support) - 1: near})[len(support) - 1]
-        support = near[int(np.argmin(estimated))]
+        estimated = estimates(problem, study.known.fitted(support), {len(support) - 1: subsets})[len(support) - 1]
+        support = subsets[int(np.argmin(estimated))]
 
 
-def _about(across: AcrossSizes, top: int) -> tuple[float, list[tuple[float, tuple[int, ...]]]]:
+def _about(study: AcrossSizes, top: int) -> tuple[float, list[tuple[float, tuple[int, ...]]]]:
     """About the criterion of the n-th best model met, inf where there are fewer; and the n best, with theirs."""
-    best = nsmallest(top, ((across.criterion.value(v, len(s)), s) for s, v in across.known.about.items()))
+    best = nsmallest(top, ((study.criterion.value(v, len(s)), s) for s, v in study.known.about.items()))
     return (best[-1][0] if len(best) == top else np.inf), best
 
 
-def _promising(across: AcrossSizes, support: tuple[int, ...], value: float, near: Sets, top: int) -> Sets:
+def _promising(study: AcrossSizes, support: tuple[int, ...], value: float, neighbours: Sets, top: int) -> Sets:
     """Those neighbours of a model whose criterion is likely to be small; all where that would save nothing."""
-    count, problem = FITTED + top, with_free_coefficients(across.problem)
-    if problem.has(CLOSED_FORM) or len(near) <= count:
-        return near
-    most = value + LIKELY * max(0.0, _about(across, top)[0] - value)  # 0 for inf - inf
-    by_size = _of_sizes(near)
-    estimated = estimates(problem, across.known.fitted(support), by_size)
+    count, problem = FITTED + top, with_free_coefficients(study.problem)
+    if problem.has(CLOSED_FORM) or len(neighbours) <= count:
+        return neighbours
+    most = value + LIKELY * max(0.0, _about(study, top)[0] - value)  # 0 for inf - inf
+    by_size = _of_sizes(neighbours)
+    estimated = estimates(problem, study.known.fitted(support), by_size)
     each = [
-        (across.criterion.value(max(estimate, 0.0), size), chosen)
+        (study.criterion.value(max(estimate, 0.0), size), chosen)
         for size, sets in by_size.items()
         for estimate, chosen in zip(estimated[size].tolist(), sets, strict=True)
     ]
     return [chosen for estimate, chosen in nsmallest(count, each) if estimate <= most]
 
 
-def _take(across: AcrossSizes, supports: Iterable[tuple[int, ...]], top: int) -> None:
+def _take(study: AcrossSizes, supports: Iterable[tuple[int, ...]], top: int) -> None:
     """Guess those of these models that are among the best so far."""
-    threshold = _about(across, top)[0]
+    threshold = _about(study, top)[0]
     for size, sets in _of_sizes(supports).items():
-        quick = across.by_size[size].problem.objectives(_array(sets, size), across.threads)
+        quick = study.by_size[size].problem.objectives(_array(sets, size), study.threads)
         for row in np.argsort(quick, kind="stable")[:top].tolist():
-            if across.criterion.value(max(quick[row], 0.0), size) <= threshold:
-                across.known.guess(sets[row], max(float(quick[row]), 0.0))
+            if study.criterion.value(max(quick[row], 0.0), size) <= threshold:
+                study.known.guess(sets[row], max(float(quick[row]), 0.0))
 
 
-def _neighbours(across: AcrossSizes, support: tuple[int, ...]) -> Sets:
+def _neighbours(study: AcrossSizes, support: tuple[int, ...]) -> Sets:
     """The sets of a size that counts which differ in one column, or in one for another, and meet the demands."""
-    units, included = across.problem.units, set(support)
+    units, included = study.problem.units, set(support)
     free = [j for j in range(units.d) if j not in included and j not in units.force_out]
     drop = [included - {j} for j in support if j not in units.force_in]
-    near = [*drop, *(included | {j} for j in free), *(less | {j} for less in drop for j in free)]
-    sets = [tuple(sorted(each)) for each in near]
-    return [each for each in sets if len(each) in across.sizes and meets(units, each)]
+    candidates = [*drop, *(included | {j} for j in free), *(less | {j} for less in drop for j in free)]
+    sets = [tuple(sorted(each)) for each in candidates]
+    return [each for each in sets if len(each) in study.sizes and meets(units, each)]
 
 
 def estimates(problem: Problem, best: Fit, by_size: dict[int, Sets]) -> dict[int, FloatArray]:
@@ -118,7 +118,7 @@ def estimates(problem: Problem, best: Fit, by_size: dict[int, Sets]) -> dict[int
 
     inf where the polynomial has no least value.
     """
-    objective, found = problem.objective, {}
+    objective, objectives = problem.objective, {}
     with np.errstate(over="ignore", invalid="ignore"), Rows(objective) as rows:
         z = rows.predictions(rows.model(best.coef, objective))
         values, slopes, bends = rows.at(z)
@@ -127,10 +127,10 @@ def estimates(problem: Problem, best: Fit, by_size: dict[int, Sets]) -> dict[int
     always = np.arange(problem.d, len(h))
     for size, sets in by_size.items():
         columns = np.hstack([_array(sets, size), np.broadcast_to(always, (len(sets), len(always)))])
-        made = np.empty(len(sets))
-        gram_objectives(H, h, constant, 0.0, np.ascontiguousarray(columns), made)
-        found[size] = np.where(np.isfinite(made), made, np.inf)
-    return found
+        costs = np.empty(len(sets))
+        gram_objectives(H, h, constant, 0.0, np.ascontiguousarray(columns), costs)
+        objectives[size] = np.where(np.isfinite(costs), costs, np.inf)
+    return objectives
 
 
 def _of_sizes(supports: Iterable[tuple[int, ...]]) -> dict[int, Sets]:

@@ -54,45 +54,45 @@ LIKELY = 10
 """Columns that are tried as additions to a model, those with the largest slopes."""
 
 
-def serves(across: AcrossSizes) -> bool:
+def serves(study: AcrossSizes) -> bool:
     """Whether one tree may bound all sizes: columns are chosen freely, one by one."""
-    problem = across.problem
+    problem = study.problem
     return (
-        across.criterion.name == "l0"
+        study.criterion.name == "l0"
         and not problem.units.grouped
         and problem.units.constraint is None
         and not problem.valid_for
     )
 
 
-def bound_all_sizes(across: AcrossSizes, work: float = WORK) -> TreeProofs | None:
+def bound_all_sizes(study: AcrossSizes, work: float = WORK) -> TreeProofs | None:
     """Note good models, and what one tree proves of each size; what to write its proofs by, where such are wanted."""
-    if not serves(across):
+    if not serves(study):
         return None
     proofs = None
-    left, share = across.time_left, SHARE if across.problem.coefficient_bounds is None else SHARE_WITHIN_LIMITS
-    signals = across.options.get("signals", ())
-    compiled = nullcontext() if is_small(across.problem) else interpreted(False)
-    with Watch(None if left is None else share * left, signals) as watch, one_thread(), compiled:
+    remaining, share = study.time_left, SHARE if study.problem.coefficient_bounds is None else SHARE_WITHIN_LIMITS
+    signals = study.options.get("signals", ())
+    compiled = nullcontext() if is_small(study.problem) else interpreted(False)
+    with Watch(None if remaining is None else share * remaining, signals) as watch, one_thread(), compiled:
         with suppress(UnsupportedError):
-            proofs = _Run(across, watch).run(work)
+            proofs = _Run(study, watch).run(work)
         if watch.interrupted:
-            across.terminations.append("interrupted")
+            study.terminations.append("interrupted")
     return proofs
 
 
 class _Run:
     """A tree, and the models it meets."""
 
-    def __init__(self, across: AcrossSizes, watch: Watch) -> None:
-        self.across, self.price = across, across.criterion.lam0
-        problem = across.by_size[max(across.sizes)].problem
+    def __init__(self, study: AcrossSizes, watch: Watch) -> None:
+        self.across, self.price = study, study.criterion.lam0
+        problem = study.by_size[max(study.sizes)].problem
         self.problem = problem
         self.objective = problem.objective
         self._cutoff: float | None = None
         self.tree = PenalisedTree(
-            problem, self.price, self._meet, self.cutoff, watch.flag, across.time_left,
-            None if across.proofs is None else TreeRecord(),
+            problem, self.price, self._meet, self.cutoff, watch.flag, study.time_left,
+            None if study.proofs is None else TreeRecord(),
         )  # fmt: skip
 
     def run(self, work: float) -> TreeProofs | None:
@@ -105,11 +105,11 @@ class _Run:
         while not self.tree.done and self.tree.work < work:
             self.tree.run(self.tree.work + portion)
             cutoff = self.cutoff()
-            left = (cutoff - self.tree.lower) / (cutoff - root) if root < cutoff else 0.0
-            slow = left > 0.5 * missing and self.problem.coefficient_bounds is None
+            gap = (cutoff - self.tree.lower) / (cutoff - root) if root < cutoff else 0.0
+            slow = gap > 0.5 * missing and self.problem.coefficient_bounds is None
             if slow or self.tree.stop[0]:
                 break
-            portion, missing = 2.0 * portion, left
+            portion, missing = 2.0 * portion, gap
         self.across.shared_nodes = self.tree.nodes
         self._note_floors()
         floors = {size: self.across.floors[size] for size in self.across.sizes}
@@ -119,32 +119,32 @@ class _Run:
         """The penalised objective, in the numbers that are searched, at which no model of any size is better."""
         if self._cutoff is not None:
             return self._cutoff
-        across, statement = self.across, self.across.known.statement
+        study, statement = self.across, self.across.known.statement
         most = -math.inf
-        for size in across.sizes:
-            threshold = across.threshold(size)
+        for size in study.sizes:
+            threshold = study.threshold(size)
             if threshold >= 0.0:
                 most = max(most, statement.needed(threshold, "") + self.price * size)
         # A file claims a little less than what was proven, so a little more is.
-        spare = 0.0 if across.proofs is None else SPARE * across.finest(across.known.best)
+        spare = 0.0 if study.proofs is None else SPARE * study.finest(study.known.best)
         self._cutoff = most + ROUNDING * abs(most) + spare
         return self._cutoff
 
     def _note_floors(self) -> None:
-        across, proven = self.across, self.tree.lower
+        study, proven = self.across, self.tree.lower
         closed = self.tree.done
-        for size in across.sizes:
-            threshold, charged = across.threshold(size), self.price * size
+        for size in study.sizes:
+            threshold, charged = study.threshold(size), self.price * size
             bound = proven - charged - ROUNDING * (abs(proven) + charged)
             if self.tree.root_floors is not None:
                 bound = max(bound, float(self.tree.root_floors[size]))
-            done = (closed and proven >= self.cutoff()) or bound >= across.known.statement.needed(threshold, "")
-            if done and across.proofs is None:
+            done = (closed and proven >= self.cutoff()) or bound >= study.known.statement.needed(threshold, "")
+            if done and study.proofs is None:
                 floor = threshold
             else:
-                most = min(max(threshold, bound), across.upper_of(size))
-                floor = across.known.statement.lower(bound, most, "")
-            across.floors[size] = max(floor, across.floors.get(size, -math.inf))
+                most = min(max(threshold, bound), study.upper_of(size))
+                floor = study.known.statement.lower(bound, most, "")
+            study.floors[size] = max(floor, study.floors.get(size, -math.inf))
 
     def _meet(self, support: tuple[int, ...]) -> None:
         """Note a model, and where it is better than the best its better neighbours."""
@@ -154,18 +154,18 @@ class _Run:
     def _improve(self, support: Sequence[int]) -> None:
         """Note better neighbours of a model, each the best of those of the one before."""
         while not self.across.is_over():
-            near = self._neighbours(tuple(sorted(support)))
-            support = near[int(np.argmin(self._values(near)))]
+            neighbours = self._neighbours(tuple(sorted(support)))
+            support = neighbours[int(np.argmin(self._values(neighbours)))]
             if not self._better(support):
                 return
 
     def _better(self, support: tuple[int, ...]) -> bool:
-        across, before = self.across, self.across.known.best
+        study, before = self.across, self.across.known.best
         fit = self.problem.fit(support)
         if fit.value + self.price * len(support) < before:
-            across.known.note(support, across.known.statement.upper(fit))
+            study.known.note(support, study.known.statement.upper(fit))
             self._cutoff = None
-        return across.known.best < before
+        return study.known.best < before
 
     def _neighbours(self, support: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Models with a column more, a column less, or another one, of the likeliest columns."""
@@ -174,15 +174,15 @@ class _Run:
         slopes[list({*included, *problem.force_out})] = -1.0
         added = [j for j in np.argsort(-slopes, kind="stable")[:LIKELY].tolist() if slopes[j] >= 0.0]
         dropped = [j for j in support if j not in problem.force_in]
-        near = [included | {j} for j in added] + [included - {j} for j in dropped]
-        near += [(included | {i}) - {j} for i in added for j in dropped]
-        return [tuple(sorted(each)) for each in near if len(each) in self.across.by_size] or [support]
+        candidates = [included | {j} for j in added] + [included - {j} for j in dropped]
+        candidates += [(included | {i}) - {j} for i in added for j in dropped]
+        return [tuple(sorted(each)) for each in candidates if len(each) in self.across.by_size] or [support]
 
-    def _values(self, near: list[tuple[int, ...]]) -> list[float]:
+    def _values(self, supports: list[tuple[int, ...]]) -> list[float]:
         """About what models cost, each with its price."""
-        width = max(len(each) for each in near) or 1
-        padded = np.full((len(near), width), -1, dtype=np.int64)
-        for row, each in enumerate(near):
+        width = max(len(each) for each in supports) or 1
+        padded = np.full((len(supports), width), -1, dtype=np.int64)
+        for row, each in enumerate(supports):
             padded[row, : len(each)] = each
         prices = self.price * np.count_nonzero(padded >= 0, axis=1)
         return [float(v) if np.isfinite(v) else math.inf for v in self._costs(padded) + prices]

@@ -254,9 +254,9 @@ class AcrossSizes:
         order = self.by_promise()
         # Again where time was left, or a restriction was met that says more of the others.
         for part in (FIRST_SHARE, 1.0):
-            left = [size for size in order if not self.settled(size)]
-            for number, size in enumerate(left):
-                self._share = part / (len(left) - number)
+            open_sizes = [size for size in order if not self.settled(size)]
+            for number, size in enumerate(open_sizes):
+                self._share = part / (len(open_sizes) - number)
                 self.settle(size)
                 if self.on_size is not None:
                     self.on_size(size)
@@ -338,12 +338,17 @@ class AcrossSizes:
         objective = self.problem.objective
         if not self.problem.has(CLOSED_FORM):
             return result
-        if objective.tall is not None or self.proofs is not None:
+        if objective.reduction is not None or self.proofs is not None:
             return result
-        made = objective.preparation
-        y, weights = (objective.y, None) if made is None else (made.y, made.weights)
+        preparation = objective.preparation
+        y, weights = (objective.y, None) if preparation is None else (preparation.y, preparation.weights)
         alone = Problem.prepared(
-            y[:, np.newaxis], y, 0, lam=objective.lam, weights=weights, intercept=made is not None and made.centred
+            y[:, np.newaxis],
+            y,
+            0,
+            lam=objective.lam,
+            weights=weights,
+            intercept=preparation is not None and preparation.centred,
         )
         lower: float = solve(alone, **(self.options | limits)).lower
         return result._claiming(min(lower, result.upper)) if lower > result.lower else result
@@ -351,9 +356,9 @@ class AcrossSizes:
     def _start(self, size: int) -> tuple[int, ...] | None:
         """The best support known of at most this size."""
         units = self.problem.units
-        known = sorted((objective, s) for s, objective in self.known.about.items() if len(s) <= size)
+        models = sorted((objective, s) for s, objective in self.known.about.items() if len(s) <= size)
         # A model whose coefficient of a parent is 0 is shown without it.
-        return next((s or None for _, s in known if meets(units, s)), None)
+        return next((s or None for _, s in models if meets(units, s)), None)
 
     def _look(self) -> None:
         """Look for a good model of each size, until it is plain that larger ones are not better."""

@@ -197,20 +197,20 @@ class AcrossTerms:
         if not sizes or self.valid_for:
             return undecided
         options = {"heuristics": (), **self.options, "node_limit": NODES_OF_EACH, "time_limit": self.time_left}
-        across = AcrossSizes(columns, replace(self.criterion, gamma=0.0), sizes, options)
-        across.known.elsewhere, across.watch = self._criteria_by_columns(), self.watch
+        study = AcrossSizes(columns, replace(self.criterion, gamma=0.0), sizes, options)
+        study.known.elsewhere, study.watch = self._criteria_by_columns(), self.watch
         if part.lower > -math.inf:
-            across.floors = dict.fromkeys(sizes, part.lower)
+            study.floors = dict.fromkeys(sizes, part.lower)
         try:
-            across.note_first()
-            across.begin()
-            across.run()
+            study.note_first()
+            study.begin()
+            study.run()
         except InputError:  # columns that make no terms may fit every row
             return undecided
-        if across.valid_for:
+        if study.valid_for:
             return undecided
-        part.bound = max(part.bound, min(across.criterion_below(size) for size in sizes))
-        best = min((across.known.value(s), s) for s in across.known.models)[1]
+        part.bound = max(part.bound, min(study.criterion_below(size) for size in sizes))
+        best = min((study.known.value(s), s) for s in study.known.models)[1]
         terms = self.units.units_of(best)
         if self.units.columns_of(terms).tolist() == list(best) and len(terms) <= self.problem.k:
             self._note(tuple(terms))
@@ -220,16 +220,16 @@ class AcrossTerms:
     def columns_problem(self, included: Terms, outside: Terms) -> Problem | None:
         """The problem of choosing columns one by one beside the wide terms ``included``, without those ``outside``."""
         units = self.units
-        made = Units(
+        column_units = Units(
             units.columns, units.column_names,
             tuple(units.columns_of({*units.force_in, *included}).tolist()),
             tuple(units.columns_of({*units.force_out, *outside}).tolist()),
             None if units.constraint is None else units.constraint.of_columns(units), coding=units.coding,
         )  # fmt: skip
-        most = units.columns - len(made.force_out)
-        if {*made.force_in} & {*made.force_out} or made.region(most) is None:
+        most = units.columns - len(column_units.force_out)
+        if {*column_units.force_in} & {*column_units.force_out} or column_units.region(most) is None:
             return None
-        return self.problem.choosing(made, most)
+        return self.problem.choosing(column_units, most)
 
     def _by_weight(self) -> list[int]:
         """The wide terms, those first without which the fit on all others is worst; a first good model, too."""
@@ -278,40 +278,40 @@ class AcrossTerms:
         # Good models are looked for in the first part, and serve all others.
         look = self.request.several or not self.reports
         options = {**({} if look else {"heuristics": ()}), **self.options, "time_limit": self.time_left}
-        across = AcrossSizes(columns, measure, sizes, options)
-        across.known.elsewhere, across.watch = self._criteria_by_columns(), self.watch
+        study = AcrossSizes(columns, measure, sizes, options)
+        study.known.elsewhere, study.watch = self._criteria_by_columns(), self.watch
         if part.lower > -math.inf and not self.valid_for:
-            across.floors = dict.fromkeys(sizes, part.lower)
-        pools = SizePools(across, self.request)
-        across.note_first()
-        across.begin()
+            study.floors = dict.fromkeys(sizes, part.lower)
+        pools = SizePools(study, self.request)
+        study.note_first()
+        study.begin()
         if look:
             pools.look()
-        across.run()
+        study.run()
         if self.request.several:
             pools.run()
         pools.firm()
-        self._take(across, pools, part, beyond)
+        self._take(study, pools, part, beyond)
 
-    def _take(self, across: AcrossSizes, pools: SizePools, part: Part, beyond: int) -> None:
+    def _take(self, study: AcrossSizes, pools: SizePools, part: Part, beyond: int) -> None:
         """Keep what was learned of a part."""
-        about = across.known.about
-        for support, objective in across.known.models.items():
-            if len(support) in across.sizes:
+        about = study.known.about
+        for support, objective in study.known.models.items():
+            if len(support) in study.sizes:
                 self._note(tuple(self.units.units_of(support)), objective)
-        for size in across.sizes:
-            report = report_of(across, pools, size, about)
+        for size in study.sizes:
+            report = report_of(study, pools, size, about)
             terms = None if report.support is None else tuple(self.units.units_of(report.support))
             # Where columns depend on each other, or time was short, the fit on all columns may say more.
             lower = max(report.lower, min(report.criterion, self._below(part.lower, size)))
             rated = replace(report, support=terms, closed_by=None, lower=lower)
-            rated = replace(rated, settled=rated.settled or across.settles(size, part.lower))
+            rated = replace(rated, settled=rated.settled or study.settles(size, part.lower))
             self.reports.setdefault(size, []).append(rated)
-            self.lowers.append((size - beyond, max(part.lower, across.lower_of(size)[0])))
-        self.terminations += across.terminations
-        if across.is_over():
-            self.terminations.append(across.at_last)
-        self.valid_for = self.valid_for or across.valid_for or pools.valid_for
+            self.lowers.append((size - beyond, max(part.lower, study.lower_of(size)[0])))
+        self.terminations += study.terminations
+        if study.is_over():
+            self.terminations.append(study.at_last)
+        self.valid_for = self.valid_for or study.valid_for or pools.valid_for
         self.complete = self.complete and (pools.complete if self.request.several else True)
 
     def _tell_of(self, part: Part) -> None:

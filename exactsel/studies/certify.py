@@ -172,25 +172,27 @@ def certify(
     InputError
         When the candidate is not a model of this problem (unknown column, more than k columns, wrong length).
     """
-    if sum(one is not None for one in (candidate, support, coef)) != 1:
+    if sum(argument is not None for argument in (candidate, support, coef)) != 1:
         raise InputError(
             "give exactly one candidate, by name: candidate=[2, 3, 8], or a support= or the coefficients coef= alone."
         )
-    size = _size_of(next(one for one in (candidate, support, coef) if one is not None))
-    asked, settings = problem_asked(problem, y, k, options, known=(*OPTIONS, "verbose"), at_most=size)
+    size = _size_of(next(argument for argument in (candidate, support, coef) if argument is not None))
+    subset_problem, settings = problem_asked(problem, y, k, options, known=(*OPTIONS, "verbose"), at_most=size)
     if candidate is not None:
-        support, coef = _recognise(asked, candidate)
-    columns, vector, value, converged = _model_of(asked, support, coef)
+        support, coef = _recognise(subset_problem, candidate)
+    columns, vector, value, converged = _model_of(subset_problem, support, coef)
     target = settings.pop("proof", None)
     with _proofs(target) as (first, second):
-        result = solve(asked, start=columns, proof=first, **settings)
+        result = solve(subset_problem, start=columns, proof=first, **settings)
         tolerance = result.tolerance
-        left = tolerance.absolute(value) - (value - result.upper)
-        if result.reached and left > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
-            result = _search_on(asked, result, left, {**settings, "proof": second})
+        slack = tolerance.absolute(value) - (value - result.upper)
+        if result.reached and slack > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
+            result = _search_on(subset_problem, result, slack, {**settings, "proof": second})
         result = _delivered(result, target)
-    claim, model = claim_of(value, result.lower, tolerance), Model.of(asked, vector)
-    return Certified(columns, PreparedModel.of(asked, vector), value, coef is None, claim, result, model, converged)
+    claim, model = claim_of(value, result.lower, tolerance), Model.of(subset_problem, vector)
+    return Certified(
+        columns, PreparedModel.of(subset_problem, vector), value, coef is None, claim, result, model, converged
+    )
 
 
 def _model_of(
@@ -207,21 +209,26 @@ def _model_of(
         return columns, fit.coef, statement_of(problem).upper(fit), fit.converged
     if not is_regression(problem):
         raise InputError("column subset selection has no coefficients; give the candidate as a support.")
-    given, made = checked_coef(problem, coef), problem.preparation
-    columns = problem.units.units_of(np.flatnonzero(given))
-    return columns, given if made is None else given * made.scale, statement_of(problem).upper_of(given), True
+    vector, preparation = checked_coef(problem, coef), problem.preparation
+    columns = problem.units.units_of(np.flatnonzero(vector))
+    return (
+        columns,
+        vector if preparation is None else vector * preparation.scale,
+        statement_of(problem).upper_of(vector),
+        True,
+    )
 
 
-def _search_on(problem: SubsetProblem, result: Result, left: float, options: dict[str, Any]) -> Result:
-    """Search with what is ``left`` of the tolerance once the candidate's distance to the best model is taken off."""
-    tighter = {**options, "eps": left, "rel_eps": 0.0}
+def _search_on(problem: SubsetProblem, result: Result, slack: float, options: dict[str, Any]) -> Result:
+    """Search with the ``slack``: the tolerance less the candidate's distance to the best model."""
+    tighter = {**options, "eps": slack, "rel_eps": 0.0}
     if options.get("time_limit") is not None:
         tighter["time_limit"] = max(0.0, options["time_limit"] - result.time)
     if options.get("node_limit") is not None:
         tighter["node_limit"] = max(0, options["node_limit"] - result.nodes)
-    asked = {name: result.settings[name] for name in ("eps", "rel_eps", "time_limit", "node_limit")}
+    request = {name: result.settings[name] for name in ("eps", "rel_eps", "time_limit", "node_limit")}
     again = solve(problem, start=result.support, **tighter)
-    return replace(again if again.lower >= result.lower else result, settings={**again.settings, **asked})
+    return replace(again if again.lower >= result.lower else result, settings={**again.settings, **request})
 
 
 @contextmanager
@@ -260,13 +267,13 @@ def column_numbers(problem: SubsetProblem, names: Sequence[int | str]) -> tuple[
     """Column numbers of a support given as numbers, as feature names or as a boolean mask; of groups likewise, for
     which the names of their columns will do too.
     """
-    given = entries("the support", names)
-    mask = np.asarray(given) if all(isinstance(one, bool | np.bool_) for one in given) else np.empty(0)
+    selection = entries("the support", names)
+    mask = np.asarray(selection) if all(isinstance(entry, bool | np.bool_) for entry in selection) else np.empty(0)
     if mask.dtype == np.bool_:
         if mask.shape != (problem.d,):
             raise InputError(f"a mask of {mask.size} entries was given for {problem.d} columns; give one per column.")
         return tuple(int(j) for j in np.flatnonzero(mask))
-    return problem.units.chosen(_column_number(problem, name) for name in given)
+    return problem.units.chosen(_column_number(problem, name) for name in selection)
 
 
 def _column_number(problem: SubsetProblem, name: int | str) -> int:
@@ -280,11 +287,11 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
             check_position(number if not isinstance(name, Position) else name, problem.feature_names, "the support")
             return number
     units = problem.units
-    found = units.called(name) if isinstance(name, str) else []
-    if len(found) > 1:
-        raise InputError(f"{len(found)} columns are called '{name}'; give the column's number, from 0.")
-    if found:
-        return found[0]
+    matches = units.called(name) if isinstance(name, str) else []
+    if len(matches) > 1:
+        raise InputError(f"{len(matches)} columns are called '{name}'; give the column's number, from 0.")
+    if matches:
+        return matches[0]
     try:
         return int(name if isinstance(name, str) else "")
     except ValueError:
@@ -349,8 +356,8 @@ def _from_model(candidate: object) -> tuple[Sequence[Any] | None, FloatArray | N
 def _check_labels(coef: object, names: Sequence[str] | None) -> None:
     """:class:`InputError` for coefficients that are labelled by the columns, but in another order."""
     labels = labels_of_rows(coef)
-    given = None if labels is None else [str(label) for label in labels]
-    if given is not None and names is not None and given != list(names) and sorted(given) == sorted(names):
+    row_names = None if labels is None else [str(label) for label in labels]
+    if row_names is not None and names is not None and row_names != list(names) and sorted(row_names) == sorted(names):
         raise InputError(
             "the coefficients are labelled by the columns, but in another order; give them in that of the columns, as "
             "coef.loc[X.columns], or coef.to_numpy() if they go by their position."

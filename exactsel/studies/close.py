@@ -52,16 +52,16 @@ def close_models(problem: SubsetProblem, result: Result, signals: Sequence[int] 
         allowed = rest if share == SHARES[-1] else rest / 2
         pool = SolutionPool.begun(problem, result.upper, share * abs(result.upper))
         settings = Settings(time_limit=allowed, threads=result.settings["threads"])
-        near = list_on(result, pool, CAP, settings, signals)
-        if near.complete:
-            return Close(near, share)
+        listing = list_on(result, pool, CAP, settings, signals)
+        if listing.complete:
+            return Close(listing, share)
         rest -= clock.now() - began
         reach = f"within {100 * share:g} % of the best"
         reasons = {
             "cap": f"there are more than {CAP:,} {reach}",
             "time_limit": f"{allowed:.2g} seconds were too few to find all {reach}",
         }
-        why = reasons.get(near.termination, "it was interrupted")
-        if near.termination == "interrupted":
+        why = reasons.get(listing.termination, "it was interrupted")
+        if listing.termination == "interrupted":
             break
     return Close(None, NEAR, why)

@@ -184,13 +184,13 @@ def compare(
     """
     if isinstance(seeds, bool) or seeds < 1:
         raise InputError(f"seeds is {seeds}, but every method is run at least once; give 1 or more.")
-    asked, _ = problem_asked(problem, y, k, options, known=())
+    subset_problem, _ = problem_asked(problem, y, k, options, known=())
     settings = Settings(eps, rel_eps, time_limit, threads=every_core(threads), seed=seed, bound=bound)
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",") if name.strip() not in ("", "none")]
     wanted = LIGHT if methods is None else default_methods() if methods == [ALL] else methods
     serve = methods is not None and methods != [ALL]
-    return _compared(asked, wanted, serve, settings, seeds, alone, signals, teller(verbose))
+    return _compared(subset_problem, wanted, serve, settings, seeds, alone, signals, teller(verbose))
 
 
 def _compared(

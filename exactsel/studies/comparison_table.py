@@ -18,9 +18,9 @@ def comparison_table(comparison: Comparison) -> str:
     names = result.problem["feature_names"]
     lines = [HEADER]
     for row in comparison.rows:
-        shown = f"{row.shared} of {size}"
+        overlap = f"{row.shared} of {size}"
         lines.append(
-            f"{row.method:<14} {row.value:>16.10g} {row.gap:>9.2g} {shown:>8} "
+            f"{row.method:<14} {row.value:>16.10g} {row.gap:>9.2g} {overlap:>8} "
             f"{row.evaluations:>12} {row.time:>8.3f}s  {listed(row.support, names, between=',')}"
         )
     everything = f"{size} of {size}"

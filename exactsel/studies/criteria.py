@@ -73,27 +73,27 @@ class Compared(Json):
 
     def _repr_html_(self) -> str:
         rows = [self.row(result) for result in self.path.results]
-        kept = [name for name in NAMES if any(row[name] is not None for row in rows)]
+        criteria = [name for name in NAMES if any(row[name] is not None for row in rows)]
         lines = [
             (
                 str(result.problem["k"]), f"{result.problem['lam']:.6g}" if "lam" in result.problem else "",
-                *("" if row[name] is None else f"{row[name]:.6g}" for name in kept),
+                *("" if row[name] is None else f"{row[name]:.6g}" for name in criteria),
                 listed(result.support, result.problem["feature_names"]),
             )
             for result, row in zip(self.path.results, rows, strict=True)
         ]  # fmt: skip
         chosen, why = self.chosen
         heads = {"cv_error": "held-out loss"}
-        head = ("k", "lam", *(heads.get(name, name.upper()) for name in kept), "columns")
+        head = ("k", "lam", *(heads.get(name, name.upper()) for name in criteria), "columns")
         return html_view(html_line(f"k = {chosen.problem['k']}: {why}.", strong=True), html_table(lines, head))
 
     def line(self, result: Result) -> dict[str, Any]:
         """One result as a line of a table, with the criteria there are."""
         names = result.problem["feature_names"]
-        found = {name: value for name, value in self.row(result).items() if value is not None}
+        criteria = {name: value for name, value in self.row(result).items() if value is not None}
         return {
             "k": result.problem["k"], "lam": result.problem.get("lam"), "objective": result.upper, "gap": result.gap,
-            "claim": result.claim.value, **found, "columns": [names[j] if names else j for j in result.support],
+            "claim": result.claim.value, **criteria, "columns": [names[j] if names else j for j in result.support],
         }  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:

@@ -142,9 +142,9 @@ class _Data(NamedTuple):
         """The problem without limits of coefficients, which do not change what a model costs."""
         return self.problem.without_coefficient_bounds
 
-    def fold(self, rows: IntArray, kept: IntArray) -> Problem:
-        """The problem on these rows, of the columns ``kept``."""
-        return on_rows(self.problem, rows, self._filled(rows, rows), kept)
+    def fold(self, rows: IntArray, columns: IntArray) -> Problem:
+        """The problem on these rows, of these ``columns``."""
+        return on_rows(self.problem, rows, self._filled(rows, rows), columns)
 
     def columns_of(self, train: IntArray) -> IntArray:
         """The columns that matter: where there are terms of several columns, without levels no training row has.
@@ -152,43 +152,43 @@ class _Data(NamedTuple):
         Rows with such a level are predicted as the reference. Where no training row has the reference, the first level
         that is there takes its place, so that without a ridge levels do not depend on the intercept.
         """
-        units, made = self.free.units, self.free.preparation
+        units, preparation = self.free.units, self.free.preparation
         every = np.arange(units.columns)
         if not units.grouped:
             return every
         rows = self._filled(train, train)
-        counted = rows if made is None or made.weights is None else rows[made.weights[train] > 0]
+        counted = rows if preparation is None or preparation.weights is None else rows[preparation.weights[train] > 0]
         varies = np.ptp(counted, axis=0) > 0
         alive = np.bincount(units.unit_of, varies, units.d) > 0
-        kept: IntArray = every[varies | ~alive[units.unit_of]]
-        if made is None or not made.centred or self.free.lam > 0.0:
-            return kept
-        return _with_a_reference(counted, kept, units.unit_of)
+        columns: IntArray = every[varies | ~alive[units.unit_of]]
+        if preparation is None or not preparation.centred or self.free.lam > 0.0:
+            return columns
+        return _with_a_reference(counted, columns, units.unit_of)
 
     def held_out_losses(
-        self, path: SolutionPath, train: IntArray, held_out: IntArray, kept: IntArray
+        self, path: SolutionPath, train: IntArray, held_out: IntArray, columns: IntArray
     ) -> list[float]:  # fmt: skip
         """The mean loss of each model of the path over rows that were held out."""
         if path.interrupted:
             raise KeyboardInterrupt
-        made, y, beside = self.free.preparation, self.free.target[held_out], np.zeros(held_out.size)
-        weights = None if made is None else made.row_weights
+        preparation, y, beside = self.free.preparation, self.free.target[held_out], np.zeros(held_out.size)
+        weights = None if preparation is None else preparation.row_weights
         counts = np.ones(held_out.size) if weights is None else weights[held_out]
         if not counts.any():
             raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
-        if made is not None and made.exposure is not None:
-            y, beside = y * made.exposure[held_out], np.log(made.exposure[held_out])
+        if preparation is not None and preparation.exposure is not None:
+            y, beside = y * preparation.exposure[held_out], np.log(preparation.exposure[held_out])
         rows = self._filled(held_out, train)
         models = [result.model for result in path.results if result.model is not None]
-        return [_mean_loss(self.free.loss, model.predict(rows[:, kept]) + beside, y, counts) for model in models]
+        return [_mean_loss(self.free.loss, model.predict(rows[:, columns]) + beside, y, counts) for model in models]
 
-    def _filled(self, rows: IntArray, known: IntArray) -> FloatArray:
-        """These rows of the table with what stands for their gaps by the rows ``known``."""
+    def _filled(self, rows: IntArray, train: IntArray) -> FloatArray:
+        """These rows of the table with what stands for their gaps by the ``train`` rows."""
         if self.gaps is None:
             return self.free.A[rows]
-        A, made = self.gaps.A[rows], self.free.preparation
-        weights = None if made is None or made.row_weights is None else made.row_weights[known]
-        return np.where(np.isnan(A), middle_of(self.gaps.A[known], self.gaps.way, weights), A)
+        A, preparation = self.gaps.A[rows], self.free.preparation
+        weights = None if preparation is None or preparation.row_weights is None else preparation.row_weights[train]
+        return np.where(np.isnan(A), middle_of(self.gaps.A[train], self.gaps.way, weights), A)
 
 
 def cross_validate(
@@ -233,14 +233,14 @@ def cross_validate(
     sizes = None if ks is None else whole_numbers("ks", ks)
     options = with_a_ridge(problem, options, lams)
     gaps = gaps_asked(problem, y, options)
-    asked, left = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(sizes or [USUAL_SIZES]))
-    data = _Data(of_a_target(asked), gaps)
-    tried = tuple(sorted({min(size, asked.d) for size in sizes or range(1, asked.k + 1)}))
+    subset_problem, settings = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(sizes or [USUAL_SIZES]))
+    data = _Data(of_a_target(subset_problem), gaps)
+    tried = tuple(sorted({min(size, subset_problem.d) for size in sizes or range(1, subset_problem.k + 1)}))
     ridges = (data.free.objective.asked_lam,) if lams is None else numbers("lams", list(lams))
     with Workers(executor, workers, scheduler).engaged() as hired:
-        folds, tell = folds_of(cv, data.free, left.get("seed", 0)), teller(verbose)
+        folds, tell = folds_of(cv, data.free, settings.get("seed", 0)), teller(verbose)
         reporter = progress if progress is not None or tell is None else fold_lines(tell, len(folds))
-        return _validated(data, folds, tried, ridges, _Shares(total, reporter, left | {"executor": hired}))
+        return _validated(data, folds, tried, ridges, _Shares(total, reporter, settings | {"executor": hired}))
 
 
 def validated(
@@ -318,13 +318,13 @@ def _validated(
     began = clock.now()
     for train, held_out in parts:
         with _told_of_fold(len(errors) + 1):
-            kept = data.columns_of(train)
-            fold = data.fold(train, kept)
-            left = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for the solve on all rows
-            limits = _share(shares.total, clock.now() - began, left)
+            columns = data.columns_of(train)
+            fold = data.fold(train, columns)
+            remaining = (len(parts) - len(errors)) * len(sizes) * len(ridges) + 1  # and one for the solve on all rows
+            limits = _share(shares.total, clock.now() - began, remaining)
             path = solve_path(fold, ks=sizes, lams=ridges, **shares.options | limits)
         stopped.update(result.termination for result in path.results if not result.reached)
-        errors.append(np.reshape(data.held_out_losses(path, train, held_out, kept), (len(ridges), len(sizes))))
+        errors.append(np.reshape(data.held_out_losses(path, train, held_out, columns), (len(ridges), len(sizes))))
         if shares.progress is not None:
             shares.progress(len(errors), path, clock.now() - began)
     return ValidationErrors(sizes, ridges, np.array(errors), frozenset(stopped))
@@ -339,15 +339,15 @@ def _told_of_fold(number: int) -> Iterator[None]:
         raise type(error)(f"with the training rows of fold {number} alone, {error}") from None
 
 
-def _with_a_reference(rows: FloatArray, kept: IntArray, unit_of: IntArray) -> IntArray:
-    """The columns ``kept``, without one level of each factor whose levels are one in every row."""
+def _with_a_reference(rows: FloatArray, columns: IntArray, unit_of: IntArray) -> IntArray:
+    """These ``columns``, without one level of each factor whose levels are one in every row."""
     left_out = []
-    for unit in np.unique(unit_of[kept]):
-        own = kept[unit_of[kept] == unit]
-        levels = rows[:, own]
-        if own.size > 1 and np.all((levels == 0.0) | (levels == 1.0)) and np.all(levels.sum(axis=1) == 1.0):
-            left_out.append(own[0])
-    return np.setdiff1d(kept, left_out)
+    for unit in np.unique(unit_of[columns]):
+        members = columns[unit_of[columns] == unit]
+        levels = rows[:, members]
+        if members.size > 1 and np.all((levels == 0.0) | (levels == 1.0)) and np.all(levels.sum(axis=1) == 1.0):
+            left_out.append(members[0])
+    return np.setdiff1d(columns, left_out)
 
 
 def _share(total: float | None, spent: float, problems: int) -> dict[str, Any]:

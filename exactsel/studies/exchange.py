@@ -78,6 +78,6 @@ def neighbourhood(
                 replacement = possible[int(np.nanargmin(values))]
                 replaced = problem.fit((*rest, replacement)).value
         exchanges.append(Exchange(column, problem.fit(rest).value, replacement, replaced))
-    near = [s for s, value in models.items() if value <= upper + NEAR * abs(upper)]
-    inclusion = Counter(j for s in near for j in s)
-    return Neighbourhood(tuple(exchanges), len(near), dict(inclusion))
+    pool = [s for s, value in models.items() if value <= upper + NEAR * abs(upper)]
+    inclusion = Counter(j for s in pool for j in s)
+    return Neighbourhood(tuple(exchanges), len(pool), dict(inclusion))

@@ -32,7 +32,7 @@ def instance_facts(
 ) -> dict[str, Any]:  # fmt: skip
     """Sizes, parameters and what makes an instance hard; usable also for a file without k or lam."""
     named = {"k": k, "loss": loss, "lam": lam, "delta": delta}
-    given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    parameters: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
     k = instance.k if k is None else k
     if family == "css":
         columns = instance.columns_problem(k=1 if k is None else k)
@@ -46,16 +46,16 @@ def instance_facts(
         }  # fmt: skip
     # k and lam may be absent from a file that is only to be shown; any value lets the data be checked.
     stand_in: dict[str, Any] = {"k": 1 if k is None else k}
-    if given.get("lam", instance.lam) is None:
+    if parameters.get("lam", instance.lam) is None:
         stand_in["lam"] = 1.0
-    problem = instance.problem(**{**given, **stand_in})
+    problem = instance.problem(**{**parameters, **stand_in})
     return {
         "problem": family, "n": problem.n, "d": problem.d, "k": None if k is None else problem.k,
-        "loss": problem.loss.name, **problem.loss_parameters, "lam": given.get("lam", instance.lam),
+        "loss": problem.loss.name, **problem.loss_parameters, "lam": parameters.get("lam", instance.lam),
         **_choice_facts(problem, k), **_matrix_facts(problem),
-        **(_target_facts(problem) if instance.tall is None else _facts_of_all_rows(instance.tall, problem)),
+        **(_target_facts(problem) if instance.reduction is None else _facts_of_all_rows(instance.reduction, problem)),
         "feature_names": problem.feature_names is not None,
-        "problem_hash": _hash(problem, instance, given),
+        "problem_hash": _hash(problem, instance, parameters),
     }  # fmt: skip
 
 
@@ -78,12 +78,12 @@ def problem_facts(problem: SubsetProblem) -> dict[str, Any]:
     """What makes it this problem, and how many groups there are to choose from where there are any; it replaces what
     is said of the instance alone.
     """
-    known = {**problem.objective.loss_parameters, "problem_hash": problem.hash}
+    facts = {**problem.objective.loss_parameters, "problem_hash": problem.hash}
     if not problem.units.grouped:
-        return known
+        return facts
     largest = max(len(columns) for columns in problem.units.groups)
     choice = _choice_facts(problem, problem.k)
-    return {"groups": problem.d, "largest_group": largest, "k": problem.k, **choice, **known}
+    return {"groups": problem.d, "largest_group": largest, "k": problem.k, **choice, **facts}
 
 
 def _choice_facts(problem: SubsetProblem, k: int | None) -> dict[str, Any]:
@@ -102,13 +102,13 @@ def _target_facts(problem: Problem) -> dict[str, Any]:
     return {"target_min": float(y.min()), "target_max": float(y.max()), "target_values": int(np.unique(y).size)}
 
 
-def _facts_of_all_rows(tall: Reduction, problem: Problem) -> dict[str, Any]:
+def _facts_of_all_rows(reduction: Reduction, problem: Problem) -> dict[str, Any]:
     """What is known of the rows that those of the problem stand for, and how far these may be off."""
     size = float(np.linalg.norm(problem.y))
     return {
-        "all_rows": tall.rows, "all_weights": tall.weight, "intercept": tall.intercept,
-        "row_error": tall.row_error, "target_size": size,
-        "target_mean": None if tall.means is None else float(tall.means[-1]),
+        "all_rows": reduction.rows, "all_weights": reduction.weight, "intercept": reduction.intercept,
+        "row_error": reduction.row_error, "target_size": size,
+        "target_mean": None if reduction.means is None else float(reduction.means[-1]),
     }  # fmt: skip
 
 
@@ -169,8 +169,8 @@ def _largest_correlation(A: FloatArray, norms: FloatArray) -> float | None:
     return float(cosines.max())
 
 
-def _hash(problem: Problem, instance: Instance, given: dict[str, Any]) -> str | None:
+def _hash(problem: Problem, instance: Instance, parameters: dict[str, Any]) -> str | None:
     try:
-        return instance.problem(**given).hash
+        return instance.problem(**parameters).hash
     except InputError:
         return None

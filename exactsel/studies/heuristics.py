@@ -99,8 +99,8 @@ class MethodResult(Result):
     def __str__(self) -> str:
         lines = [f"method       {self.method}: {self.evaluations} evaluations, {self.times['method']:.2f} s"]
         if self.improved:
-            shown = ", ".join(map(str, self.best_support))
-            lines.append(f"better       a model of objective {self.best_upper:.12g} was met on the way: {shown}")
+            columns = ", ".join(map(str, self.best_support))
+            lines.append(f"better       a model of objective {self.best_upper:.12g} was met on the way: {columns}")
         return "\n".join([*lines, super().__str__()])
 
 
@@ -127,8 +127,8 @@ def make(method: str | Heuristic, options: Mapping[str, Any] | None = None) -> H
     allowed = option_names(method)
     foreign = next((name for name in values if name not in allowed), None)
     if foreign is not None:
-        listed = ", ".join(allowed) or "none"
-        raise InputError(f"the method '{method}' has no option '{foreign}'; its options are: {listed}.")
+        choices = ", ".join(allowed) or "none"
+        raise InputError(f"the method '{method}' has no option '{foreign}'; its options are: {choices}.")
     for name, value in values.items():
         values[name] = _checked_option(method, name, value, get_type_hints(kind).get(name, Any))
     heuristic: Heuristic = kind(**values)
@@ -212,8 +212,7 @@ def run(
         proposal = _proposed(heuristic, problem, context, watch, time_limit)
         interrupted = watch.reason == "interrupted"
     support = admissible(checked_support(proposal.support, problem), problem)
-    seconds = time.perf_counter() - began
-    fit, tell = problem.fit(support), teller(verbose)
+    seconds, fit, tell = time.perf_counter() - began, problem.fit(support), teller(verbose)
     if tell is not None:
         tell(f"{heuristic.name}: objective {fit.value:.8g} after {seconds:.1f} s; its bound comes next")
     proven = _bounded(problem, support, settings, began_clock, interrupted, signals)
@@ -240,13 +239,15 @@ def _asked(
 
     Beside a problem, which has its lam, ``lam`` is the method's; beside data it is the problem's.
     """
-    given = is_problem(problem) and isinstance(method, str)
-    own = {name: options[name] for name in option_names(str(method)) if name in options} if given else {}
-    others = {name: value for name, value in options.items() if name not in own}
-    asked, left = problem_asked(problem, y, k, others, known=tuple(others))
-    if is_regression(asked) and asked.objective.on_demand:
-        refuse_unlimited(asked)
-    return asked, own | left
+    has_problem = is_problem(problem) and isinstance(method, str)
+    method_options = (
+        {name: options[name] for name in option_names(str(method)) if name in options} if has_problem else {}
+    )
+    others = {name: value for name, value in options.items() if name not in method_options}
+    subset_problem, rest = problem_asked(problem, y, k, others, known=tuple(others))
+    if is_regression(subset_problem) and subset_problem.objective.on_demand:
+        refuse_unlimited(subset_problem)
+    return subset_problem, method_options | rest
 
 
 def _options_of(heuristic: Heuristic, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,18 +279,18 @@ def _bounded(
     first = dataclasses.replace(settings, time_limit=0.0) if interrupted else settings
     if is_regression(problem) and problem.objective.on_demand:
         spent = clock.now() - began
-        left = 0.0 if interrupted else None if first.time_limit is None else max(0.0, first.time_limit - spent)
-        with Watch(left, signals) as watch:
-            fit, limited = problem.fit(support), dataclasses.replace(first, node_limit=None if left else 1)
-            return search_screened(problem, limited, fit, "given", watch, {}, signals, grows=left is not None)
+        remaining = 0.0 if interrupted else None if first.time_limit is None else max(0.0, first.time_limit - spent)
+        with Watch(remaining, signals) as watch:
+            fit, limited = problem.fit(support), dataclasses.replace(first, node_limit=None if remaining else 1)
+            return search_screened(problem, limited, fit, "given", watch, {}, signals, grows=remaining is not None)
     if settings.time_limit is None or interrupted:
         result = Search(problem, first, start=support, signals=signals, thorough=True).run()
         bounded = interrupted or result.lower > problem.infimum
         return result if bounded else with_fallback_bound(problem, result, None, signals)
-    left = max(KEPT_FOR_BOUND * settings.time_limit, settings.time_limit - (clock.now() - began))
-    if _prepares_for(problem) > left:
-        return with_fallback_bound(problem, _unsearched(problem, settings, support), left, signals)
-    in_time = dataclasses.replace(settings, node_limit=None, time_limit=left)
+    remaining = max(KEPT_FOR_BOUND * settings.time_limit, settings.time_limit - (clock.now() - began))
+    if _prepares_for(problem) > remaining:
+        return with_fallback_bound(problem, _unsearched(problem, settings, support), remaining, signals)
+    in_time = dataclasses.replace(settings, node_limit=None, time_limit=remaining)
     return run_in_time(Search(problem, in_time, start=support, signals=signals, listing=True))
 
 

@@ -101,10 +101,10 @@ def _resumed(sequence: ProblemSequence, files: Files, tau: float | None, cap: in
 
 def _in_file(sequence: ProblemSequence, file: str | os.PathLike[str]) -> NearOptimal:
     """The list of a sequence whose searches are in a file."""
-    near, file = list_at(sequence, 0), os.path.abspath(file)
-    assert near._kept is not None
+    listing, file = list_at(sequence, 0), os.path.abspath(file)
+    assert listing._kept is not None
 
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:
         return near_optimal(sequence.problem, resume=file, **limits)
 
-    return replace(near, _kept=ResumablePool(near._kept.pool, go_on))
+    return replace(listing, _kept=ResumablePool(listing._kept.pool, go_on))

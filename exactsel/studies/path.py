@@ -140,9 +140,11 @@ class SolutionPath(Readable):
     @property
     def interrupted(self) -> bool:
         """Whether the path was interrupted."""
-        listed = any(near.termination == "interrupted" for near in self.near or ())
+        interruption = any(listing.termination == "interrupted" for listing in self.near or ())
         return (
-            self._broken_off or listed or any(result.termination is Termination.INTERRUPTED for result in self.results)
+            self._broken_off
+            or interruption
+            or any(result.termination is Termination.INTERRUPTED for result in self.results)
         )
 
     @property
@@ -255,25 +257,25 @@ def solve_path(
     ks = None if ks is None else whole_numbers("ks", ks)
     lams = None if lams is None else numbers("lams", lams)
     options, hired = with_a_ridge(problem, options, lams), Workers(executor, workers, scheduler)
-    asked, left = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(ks or [USUAL_SIZES]))
-    gaps, folds = (None, None) if cv is None else (gaps_asked(problem, y, options), _folds(cv, asked, left))
-    settings = {"signals": signals, **in_shards(left, hired, resume is not None)}
-    sequence = ProblemSequence(asked, [], settings, log=sizes_said(verbose), workers=hired)
+    base, search_options = problem_asked(problem, y, k, options, known=OPTIONS, at_most=max(ks or [USUAL_SIZES]))
+    gaps, folds = (None, None) if cv is None else (gaps_asked(problem, y, options), _folds(cv, base, search_options))
+    settings = {"signals": signals, **in_shards(search_options, hired, resume is not None)}
+    sequence = ProblemSequence(base, [], settings, log=sizes_said(verbose), workers=hired)
     files = Files(checkpoint=checkpoint, every=checkpoint_every, resume=resume)
-    _run(sequence, files, Asked(None, near, cap, partial(_added, asked, resume, ks, lams)), ks, lams)
+    _run(sequence, files, Asked(None, near, cap, partial(_added, base, resume, ks, lams)), ks, lams)
     path = _path(sequence, checkpoint if resume is None else resume)
-    return path if folds is None else _with_held_out(path, asked, gaps, folds, hired, teller(verbose))
+    return path if folds is None else _with_held_out(path, base, gaps, folds, hired, teller(verbose))
 
 
 def _run(
-    sequence: ProblemSequence, files: Files, asked: Asked, ks: Iterable[int] | None, lams: Iterable[float] | None
+    sequence: ProblemSequence, files: Files, request: Asked, ks: Iterable[int] | None, lams: Iterable[float] | None
 ) -> None:
     """Solve the problems of a path, from the beginning or from where a file stands."""
     if files.resume is not None:
-        run_saved(sequence, files, "path", asked)
+        run_saved(sequence, files, "path", request)
         return
     sequence.reach = (
-        None if asked.share is None else Reach(share=asked.share, cap=CAP if asked.cap is None else asked.cap)
+        None if request.share is None else Reach(share=request.share, cap=CAP if request.cap is None else request.cap)
     )
     sequence.steps = [Step(changes) for changes in _steps(sequence.problem, ks, lams)]
     if files.checkpoint is None:
@@ -302,10 +304,10 @@ def _with_held_out(
     lams = {result.problem["lam"] for result in path.results}
     said = None if tell is None else fold_lines(tell, len(folds))
     try:
-        found = validated(problem, gaps, folds, [*ks], [*lams], path._kept.sequence.options, hired, said)
+        validation = validated(problem, gaps, folds, [*ks], [*lams], path._kept.sequence.options, hired, said)
     except KeyboardInterrupt:
         return replace(path, _broken_off=True)
-    return replace(path, validation=found)
+    return replace(path, validation=validation)
 
 
 def _cell(name: str, value: Any) -> str:
@@ -323,14 +325,14 @@ def with_a_ridge(data: object, options: dict[str, Any], lams: Iterable[float] | 
     return {"lam": max(weights), **options} if weights else options
 
 
-def _go_on(kept: ResumablePath, k: int | None, limits: dict[str, Any]) -> SolutionPath:
+def _go_on(path: ResumablePath, k: int | None, limits: dict[str, Any]) -> SolutionPath:
     """See :meth:`SolutionPath.resume`."""
-    sequence = kept.sequence
+    sequence = path.sequence
     sizes, lams = _sizes_of(step.changes for step in sequence.steps)
     if k is not None:
         sizes = sizes | {*range(max(sizes) + 1, k + 1)}
-    if kept.file is not None:
-        return solve_path(sequence.problem, ks=None if k is None else sizes, resume=kept.file, **limits)
+    if path.file is not None:
+        return solve_path(sequence.problem, ks=None if k is None else sizes, resume=path.file, **limits)
     limit(sequence, limits)
     sequence.extend(_steps(sequence.problem, sizes, lams or None))
     return _path(run_in_memory(sequence))
@@ -338,15 +340,15 @@ def _go_on(kept: ResumablePath, k: int | None, limits: dict[str, Any]) -> Soluti
 
 def _path(sequence: ProblemSequence, file: str | os.PathLike[str] | None = None) -> SolutionPath:
     """The path as far as a sequence has come."""
-    begun = [place for place, step in enumerate(sequence.steps) if step.result is not None]
+    places = [place for place, step in enumerate(sequence.steps) if step.result is not None]
     results = tuple(result for step in sequence.steps if (result := step.result) is not None)
-    near = None
+    listings = None
     if sequence.reach is not None:
-        listed = [place for place in begun if sequence.steps[place].near is not None]
-        near = tuple(list_at(sequence, place) for place in begun if place <= max(listed, default=-1))
+        listing_places = [place for place in places if sequence.steps[place].near is not None]
+        listings = tuple(list_at(sequence, place) for place in places if place <= max(listing_places, default=-1))
     share = None if sequence.reach is None else sequence.reach.share
     return SolutionPath(
-        results, near, share, _kept=ResumablePath(sequence, None if file is None else Path(file).absolute())
+        results, listings, share, _kept=ResumablePath(sequence, None if file is None else Path(file).absolute())
     )
 
 

@@ -40,28 +40,28 @@ class TreeProofs:
 
     def write(self) -> None:
         """Write the proofs of the sizes of which nothing more is proven otherwise; claim no more than these show."""
-        across = self.across
+        study = self.across
         for size, floor in self.floors.items():
-            lower, by = across.lower_of(size)
+            lower, by = study.lower_of(size)
             if by == size and lower == floor:
-                file = proof_file(across.proofs or "", size)
-                across.floors[size] = self._written(size, max(0.0, floor), file)
-                across.floor_proofs[size] = file
+                file = proof_file(study.proofs or "", size)
+                study.floors[size] = self._written(size, max(0.0, floor), file)
+                study.floor_proofs[size] = file
 
     def _written(self, size: int, floor: float, file: str) -> float:
         """Write one; the lower bound it claims."""
-        across = self.across
-        problem, known = across.by_size[size].problem, across.known
-        support = known.best_within(size)
-        fit = known.fitted(support)
-        upper = known.statement.upper(fit)
+        study = self.across
+        problem, models = study.by_size[size].problem, study.known
+        support = models.best_within(size)
+        fit = models.fitted(support)
+        upper = models.statement.upper(fit)
         with closing(ProofWriter(problem, file)) as writer:
             for event in self._events(size, floor):
                 writer(event)
             lower = writer.claim(min(floor, upper), upper, "")
             writer.finish(lower, upper, support, problem.objective.coef_as_given(fit.coef), "")
-        shown = established(problem, writer.path)
-        return lower if shown is None else min(lower, shown)
+        bound = established(problem, writer.path)
+        return lower if bound is None else min(lower, bound)
 
     def _events(self, size: int, floor: float) -> Iterator[Event]:
         tree, root = self.tree, self.tree.problem.root_state

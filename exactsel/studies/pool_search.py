@@ -104,8 +104,8 @@ class SolutionPool:
     def drop(self) -> list[Support]:
         """Drop the models beyond the threshold; those of which a bound has to confirm that they are."""
         before, self.found = self.found, self.within
-        left = {model.support for model in self.found}
-        return [model.support for model in before if model.support not in left]
+        supports = {model.support for model in self.found}
+        return [model.support for model in before if model.support not in supports]
 
     def lowered(self, best: float, tau: float) -> SolutionPool:
         """The same where a better objective is known: regions closed stay closed below a lower threshold. A higher one
@@ -175,8 +175,8 @@ def fill(
             return "precision" if pool.undecided else "complete"
         if node_limit is not None and pool.regions >= node_limit:
             return "node_limit"
-        left = solver.batch if node_limit is None else min(solver.batch, node_limit - pool.regions)
-        before, reason = pool.threshold, pool.step(solver, left, stopped)
+        batch = solver.batch if node_limit is None else min(solver.batch, node_limit - pool.regions)
+        before, reason = pool.threshold, pool.step(solver, batch, stopped)
         if reason == "cap":
             pool.renew()
         if reason and not (stopped() or pool.threshold < before):

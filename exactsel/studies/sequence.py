@@ -157,16 +157,16 @@ def _filled(
     reach: Reach, step: Step, solver: StepSolver, place: int, problem: SubsetProblem, settings: Settings
 ) -> NearOptimal:
     """The list of a step, from where it stands."""
-    result, near = step.result, step.near
+    result, listing = step.result, step.near
     assert result is not None
     tau = reach.tau_of(result.upper)
-    if near is None or near._kept is None:
+    if listing is None or listing._kept is None:
         pool = SolutionPool.begun(problem, result.upper, tau)
     else:
-        pool = near._kept.pool
-        same = near.tau == tau and pool.best <= result.upper
-        if near.termination in ("complete", "precision") and same:
-            return replace(near, result=result)
+        pool = listing._kept.pool
+        same = listing.tau == tau and pool.best <= result.upper
+        if listing.termination in ("complete", "precision") and same:
+            return replace(listing, result=result)
         pool = pool.lowered(result.upper, tau)
     return solver.fill(place, result, pool, reach.cap, settings)
 
@@ -184,10 +184,10 @@ def finished(result: Result, settings: Settings) -> bool:
 
 def restated(result: Result, settings: Settings) -> Result:
     """A finished result by the words of another tolerance."""
-    asked = {"eps": settings.eps, "rel_eps": settings.rel_eps}
-    if asked == {name: result.settings[name] for name in asked}:
+    tolerances = {"eps": settings.eps, "rel_eps": settings.rel_eps}
+    if tolerances == {name: result.settings[name] for name in tolerances}:
         return result
-    return replace(result, settings={**result.settings, **asked})._claiming(result.lower)
+    return replace(result, settings={**result.settings, **tolerances})._claiming(result.lower)
 
 
 class InMemory:
@@ -230,10 +230,10 @@ def limit(sequence: ProblemSequence, limits: dict[str, Any]) -> None:
     InputError
         Where something else than a limit is given.
     """
-    known = (*LIMITS, *(("cap",) if sequence.reach is not None else ()))
-    other = next((name for name in limits if name not in (*known, *OF_A_RUN)), None)
+    choices = (*LIMITS, *(("cap",) if sequence.reach is not None else ()))
+    other = next((name for name in limits if name not in (*choices, *OF_A_RUN)), None)
     if other is not None:
-        raise InputError(f"{other} is given, but only limits may change when a search resumes: {', '.join(known)}.")
+        raise InputError(f"{other} is given, but only limits may change when a search resumes: {', '.join(choices)}.")
     options = {name: value for name, value in sequence.options.items() if name not in (*OF_ONE_RUN, *OF_A_RUN)}
     options |= {name: value for name, value in limits.items() if name != "cap"}
     Settings(**settings_among(options))  # before anything is changed
@@ -244,11 +244,11 @@ def limit(sequence: ProblemSequence, limits: dict[str, Any]) -> None:
 
 
 def go_on_alone(
-    problem: SubsetProblem, cap: int, settings: dict[str, Any], near: NearOptimal, limits: dict[str, Any]
+    problem: SubsetProblem, cap: int, settings: dict[str, Any], listing: NearOptimal, limits: dict[str, Any]
 ) -> NearOptimal:
     """Continue one list, and the search behind it; see :meth:`NearOptimal.resume`."""
-    step = Step({}, near.result, near)
-    sequence = ProblemSequence(problem, [step], settings, Reach(tau=near.tau, cap=cap), together=True)
+    step = Step({}, listing.result, listing)
+    sequence = ProblemSequence(problem, [step], settings, Reach(tau=listing.tau, cap=cap), together=True)
     limit(sequence, limits)
     return list_at(run_in_memory(sequence), 0)
 
@@ -265,9 +265,9 @@ def list_at(sequence: ProblemSequence, place: int) -> NearOptimal:
     return resumable(list_of(step.result, pool, "interrupted"), pool, reach.cap, sequence.settings)
 
 
-def resumable(near: NearOptimal, pool: SolutionPool, cap: int, settings: dict[str, Any]) -> NearOptimal:
+def resumable(listing: NearOptimal, pool: SolutionPool, cap: int, settings: dict[str, Any]) -> NearOptimal:
     """The list with its pool, which belongs to no file."""
-    return replace(near, _kept=ResumablePool(pool, partial(go_on_alone, pool.problem, cap, settings)))
+    return replace(listing, _kept=ResumablePool(pool, partial(go_on_alone, pool.problem, cap, settings)))
 
 
 def settings_among(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,8 +53,8 @@ class Asked:
     """From the steps it has to those it shall have."""
 
 
-def run_saved(sequence: ProblemSequence, files: Files, what: str, asked: Asked | None = None) -> ProblemSequence:
-    """Run a sequence with a checkpoint, and return it; with ``asked`` it continues that of ``files.resume``.
+def run_saved(sequence: ProblemSequence, files: Files, what: str, request: Asked | None = None) -> ProblemSequence:
+    """Run a sequence with a checkpoint, and return it; with ``request`` it continues that of ``files.resume``.
 
     Parameters
     ----------
@@ -67,15 +67,17 @@ def run_saved(sequence: ProblemSequence, files: Files, what: str, asked: Asked |
         For options no file can keep, and a file that cannot be written, or is not that of this sequence.
     """
     _check_options(sequence, files)
-    file = _begun(sequence, files, what) if asked is None else _taken_up(sequence, files, what, asked)
+    file = _begun(sequence, files, what) if request is None else _taken_up(sequence, files, what, request)
     try:
         with sequence.workers.engaged() as executor:
             run(sequence, _InFile(sequence, file, files, None if executor == "serial" else executor))
         done = all(step.result is not None and step.result.reached for step in sequence.steps)
-        listed = sequence.reach is None or all(step.near is not None and step.near.complete for step in sequence.steps)
+        lists_done = sequence.reach is None or all(
+            step.near is not None and step.near.complete for step in sequence.steps
+        )
         if not file.lost:
             with _warning_if_lost():
-                file.end("interrupted" if sequence.interrupted else "complete" if done and listed else "limits")
+                file.end("interrupted" if sequence.interrupted else "complete" if done and lists_done else "limits")
     finally:
         file.close()
     return sequence
@@ -83,13 +85,13 @@ def run_saved(sequence: ProblemSequence, files: Files, what: str, asked: Asked |
 
 def _check_options(sequence: ProblemSequence, files: Files) -> None:
     """Refuse what a file cannot keep."""
-    known = {name: value for name, value in sequence.options.items() if name not in (*WATCHING, "signals")}
+    options = {name: value for name, value in sequence.options.items() if name not in (*WATCHING, "signals")}
     for name in ("record", "details", "trace", "start", "proof"):
-        if known.pop(name, None):
+        if options.pop(name, None):
             raise InputError(f"{name} is given, but searches that share a checkpoint are saved without; leave one out.")
-    problem_asked(sequence.problem, None, None, known)
-    one, other = files.checkpoint, files.resume
-    if one is not None and other is not None and os.path.abspath(one) != os.path.abspath(other):
+    problem_asked(sequence.problem, None, None, options)
+    checkpoint, other = files.checkpoint, files.resume
+    if checkpoint is not None and other is not None and os.path.abspath(checkpoint) != os.path.abspath(other):
         raise InputError("a search continues in the checkpoint it resumes from; leave the other one out, or copy it.")
 
 
@@ -98,13 +100,13 @@ def _begun(sequence: ProblemSequence, files: Files, what: str) -> SequenceFile:
     assert files.checkpoint is not None
     records = [record_of(step.changes) for step in sequence.steps]
     problem = sequence.problem.replace(**sequence.steps[0].changes) if sequence.steps[0].changes else sequence.problem
-    asked = {"heuristics": "heuristics" in sequence.settings, **_reach_plain(sequence.reach)}
+    request = {"heuristics": "heuristics" in sequence.settings, **_reach_plain(sequence.reach)}
     about = described(problem, Settings(**sequence.settings), what)
-    about["course"] = {"records": records, "asked": asked}
-    return SequenceFile(Checkpoint.begin(files.checkpoint, about), records, asked)
+    about["course"] = {"records": records, "asked": request}
+    return SequenceFile(Checkpoint.begin(files.checkpoint, about), records, request)
 
 
-def _taken_up(sequence: ProblemSequence, files: Files, what: str, asked: Asked) -> SequenceFile:
+def _taken_up(sequence: ProblemSequence, files: Files, what: str, request: Asked) -> SequenceFile:
     """The file of a resumed sequence; its steps become those of the sequence."""
     assert files.resume is not None
     path, checkpoint = Path(files.resume), Checkpoint.open(files.resume)
@@ -120,21 +122,21 @@ def _taken_up(sequence: ProblemSequence, files: Files, what: str, asked: Asked) 
             check_about(path, sequence.problem, {**about, "problem_hash": sequence.problem.hash}, what)
             first = about["course"]["records"][0]["changes"]
             check_about(path, sequence.problem.replace(**first) if first else sequence.problem, about, what)
-            kept = about["course"] if saved is None else saved["course"]
+            course = about["course"] if saved is None else saved["course"]
             before = dict(about["settings"])
-            sequence.options = _options_now(path, sequence, before, kept["asked"]["heuristics"])
+            sequence.options = _options_now(path, sequence, before, course["asked"]["heuristics"])
             check_in_shards(path, sequence.workers.asked, sequence.options["shard"])
-            sequence.reach = _reach_now(path, kept["asked"], asked)
+            sequence.reach = _reach_now(path, course["asked"], request)
             seconds = 0.0 if saved is None else float(saved["progress"]["seconds"])
         if saved is not None:
             for _ in checkpoint.spooled():  # nothing, but what follows is counted on from it
                 pass
         checkpoint.go_on()
-        kept["asked"].update(_reach_plain(sequence.reach))
-        file = SequenceFile(checkpoint, kept["records"], kept["asked"], seconds)
+        course["asked"].update(_reach_plain(sequence.reach))
+        file = SequenceFile(checkpoint, course["records"], course["asked"], seconds)
         with refusing_damage():
             file.collect()
-            _steps_now(sequence, file, asked)
+            _steps_now(sequence, file, request)
         return file
     except BaseException:
         checkpoint.close()
@@ -145,8 +147,8 @@ def _options_now(
     path: Path, sequence: ProblemSequence, before: Mapping[str, Any], own_heuristics: bool
 ) -> dict[str, Any]:
     """Those of the file with what is said again."""
-    given = sequence.settings
-    settings = settings_now(path, before, given).as_dict()
+    overrides = sequence.settings
+    settings = settings_now(path, before, overrides).as_dict()
     if not own_heuristics:
         del settings["heuristics"]
     return {**settings, **{name: value for name, value in sequence.options.items() if name not in settings}}
@@ -158,23 +160,23 @@ def _reach_plain(reach: Reach | None) -> dict[str, Any]:
     return {"tau": reach.tau, "share": reach.share, "cap": reach.cap}
 
 
-def _reach_now(path: Path, before: Mapping[str, Any], asked: Asked) -> Reach | None:
+def _reach_now(path: Path, before: Mapping[str, Any], request: Asked) -> Reach | None:
     """What is listed: the same as before, or for the first time, or with another cap."""
     for name, called in (("tau", "tau"), ("share", "near")):
-        now, then = getattr(asked, name), before[name]
+        now, then = getattr(request, name), before[name]
         if now is not None and then is not None and now != then:
             raise InputError(f"{path} was begun with {option(called, then)}; leave it out, or start again.")
-    tau, share = before["tau"], asked.share if before["share"] is None else before["share"]
+    tau, share = before["tau"], request.share if before["share"] is None else before["share"]
     if tau is None and share is None:
         return None
-    cap = asked.cap if asked.cap is not None else before["cap"]
+    cap = request.cap if request.cap is not None else before["cap"]
     return Reach(tau, share) if cap is None else Reach(tau, share, cap)
 
 
-def _steps_now(sequence: ProblemSequence, file: SequenceFile, asked: Asked) -> None:
+def _steps_now(sequence: ProblemSequence, file: SequenceFile, request: Asked) -> None:
     """Make the steps of a file, and those that are added to them, the steps of the sequence."""
     records, problem = {key_of(record["changes"]): record for record in file.records}, sequence.problem
-    steps = asked.steps([record["changes"] for record in file.records])
+    steps = request.steps([record["changes"] for record in file.records])
     file.records[:] = [records.get(key_of(changes)) or record_of(changes) for changes in steps]
     sequence.steps = [Step(record["changes"]) for record in file.records]
     for place, (step, record) in enumerate(zip(sequence.steps, file.records, strict=True)):
@@ -189,13 +191,13 @@ def _steps_now(sequence: ProblemSequence, file: SequenceFile, asked: Asked) -> N
             step.near = _kept(list_of(step.result, pool, termination), pool)
 
 
-def _kept(near: NearOptimal, pool: SolutionPool) -> NearOptimal:
+def _kept(listing: NearOptimal, pool: SolutionPool) -> NearOptimal:
     """The list with its state, which belongs to the file it is saved in."""
 
     def go_on(_: NearOptimal, limits: dict[str, Any]) -> NearOptimal:
         raise InputError("this list is part of a path that is saved in a file; resume the path instead.")
 
-    return replace(near, _kept=ResumablePool(pool, go_on))
+    return replace(listing, _kept=ResumablePool(pool, go_on))
 
 
 class _InFile:
@@ -241,11 +243,11 @@ class _InFile:
                     file.note(_progress(pool))
                     pace.noted()
 
-        near = list_on(result, pool, cap, settings, self.signals, save)
+        listing = list_on(result, pool, cap, settings, self.signals, save)
         if not file.lost:
             with _warning_if_lost():
-                _save(file, pool, near.termination, ended=True)
-        return _kept(near, pool)
+                _save(file, pool, listing.termination, ended=True)
+        return _kept(listing, pool)
 
 
 def _save(file: SequenceFile, pool: SolutionPool, termination: str, ended: bool) -> None:

@@ -53,8 +53,8 @@ class SequenceFile:
         What the runs before took.
     """
 
-    def __init__(self, file: Checkpoint, records: list[Record], asked: dict[str, Any], seconds: float = 0.0) -> None:
-        self.file, self.records, self.asked = file, records, asked
+    def __init__(self, file: Checkpoint, records: list[Record], request: dict[str, Any], seconds: float = 0.0) -> None:
+        self.file, self.records, self.asked = file, records, request
         self.place = 0
         self.lost = False
         """Whether the disk is full, or another process writes the file: nothing is saved then."""
@@ -147,18 +147,18 @@ class SequenceFile:
 
     def search_at(self, place: int, problem: SubsetProblem, frontier: Frontier) -> SearchState | None:
         """The state of a step's search; None where it has not begun."""
-        kept = self.records[place][SEARCH]
-        if kept is None:
+        entry = self.records[place][SEARCH]
+        if entry is None:
             return None
-        parts = map(self.file.chunk, kept["parts"])
-        return state_from_parts(parts, problem, frontier, statement_of(problem), self, kept["spilled"])
+        parts = map(self.file.chunk, entry["parts"])
+        return state_from_parts(parts, problem, frontier, statement_of(problem), self, entry["spilled"])
 
     def pool_at(self, place: int, problem: SubsetProblem) -> tuple[SolutionPool, str] | None:
         """The state of a step's pool, and why it ended; None where it has not begun."""
-        kept = self.records[place][LISTING]
-        if kept is None:
+        entry = self.records[place][LISTING]
+        if entry is None:
             return None
-        return pool_from(map(self.file.chunk, kept["parts"]), kept["plain"], problem), kept["plain"]["termination"]
+        return pool_from(map(self.file.chunk, entry["parts"]), entry["plain"], problem), entry["plain"]["termination"]
 
     def close(self) -> None:
         """Close the file to writing."""
@@ -198,12 +198,12 @@ def pool_from(parts: Iterable[bytes], plain: Mapping[str, Any], problem: SubsetP
     """
     with refusing_damage():
         nodes = [node for part in parts for node in nodes_from(from_bytes(part), problem)]
-        found = [NearModel(_set(support, problem), float.fromhex(value)) for support, value in plain["found"]]
+        models = [NearModel(_set(support, problem), float.fromhex(value)) for support, value in plain["found"]]
         undecided = [_set(support, problem) for support in plain["undecided"]]
         best, tau = float.fromhex(plain["best"]), float.fromhex(plain["tau"])
         require(math.isfinite(tau) and not math.isnan(best), "a bound or a count that is nan")
         return SolutionPool(
-            problem, best, tau, [(node.state, node.warm) for node in nodes], found, int(plain["regions"]), undecided,
+            problem, best, tau, [(node.state, node.warm) for node in nodes], models, int(plain["regions"]), undecided,
             str(plain["restriction"]),
         )  # fmt: skip
 
@@ -233,9 +233,9 @@ def _said(stored: Mapping[str, Any] | None) -> dict[str, Any]:
     return bounds | {name: stored[name] for name in ("claim", "termination", "support")}
 
 
-def _listed(kept: Mapping[str, Any] | None) -> dict[str, Any]:
+def _listed(entry: Mapping[str, Any] | None) -> dict[str, Any]:
     """What a status says of a list."""
-    if kept is None:
+    if entry is None:
         return {}
-    plain = kept["plain"]
+    plain = entry["plain"]
     return {"models": len(plain["found"]), "regions": plain["regions"], "listing": plain["termination"]}

@@ -56,7 +56,7 @@ def check_records(path: Path, sequence: Mapping[str, Any], chunks: list[int]) ->
     records = sequence["records"]
     steps = [(record["changes"].get("k"), record["changes"].get("lam")) for record in records]
     require_shape(path, bool(steps) and len({*steps}) == len(steps), "the list of its problems")
-    kept = [record[kind] for record in records for kind in ("search", "listing") if record[kind] is not None]
-    used = [number for one in kept for number in (*(one["parts"] or ()), *one["spilled"])]
+    states = [record[kind] for record in records for kind in ("search", "listing") if record[kind] is not None]
+    used = [number for state in states for number in (*(state["parts"] or ()), *state["spilled"])]
     require_shape(path, len({*used}) == len(used) and {*used} <= {*chunks}, "where the states of its problems are")
-    require_shape(path, sum(one["parts"] is None for one in kept) < 2, "which of its problems goes on")
+    require_shape(path, sum(state["parts"] is None for state in states) < 2, "which of its problems goes on")

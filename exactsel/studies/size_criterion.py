@@ -58,12 +58,12 @@ Penalty = float | Callable[[int], float]
 
 def check_price(name: str, price: Penalty | None, columns: int) -> None:
     """:class:`InputError` for a penalty that the criterion of this name does not take, or lacks."""
-    given = option("penalty", "0.1")
+    example = option("penalty", "0.1")
     if price is None:
         if name == "custom":
-            raise InputError(f"criterion custom has no penalty, the price of a parameter; give one, as {given}.")
+            raise InputError(f"criterion custom has no penalty, the price of a parameter; give one, as {example}.")
         if name == "l0":
-            raise InputError(f"criterion l0 has no penalty, lam0 in P(x) + lam0 ||x||_0; give one, as {given}.")
+            raise InputError(f"criterion l0 has no penalty, lam0 in P(x) + lam0 ||x||_0; give one, as {example}.")
         return
     if name not in ("custom", "l0"):
         raise InputError(
@@ -105,19 +105,19 @@ def unit_of(problem: Problem, name: str) -> float:
     likelihood = Likelihood.of(problem)
     columns, fixed = problem.units.columns, int(likelihood.intercept)
     if name == "adjr2":
-        left = likelihood.rows - fixed
+        residual_df = likelihood.rows - fixed
         rss = 2.0 * float(problem.fit(()).value)
     else:
-        left = likelihood.rows - fixed - columns
-        if not (left > 1e-9 and likelihood.least_rows > columns + fixed and independent(problem.objective)):
+        residual_df = likelihood.rows - fixed - columns
+        if not (residual_df > 1e-9 and likelihood.least_rows > columns + fixed and independent(problem.objective)):
             raise InputError(
                 f"Cp takes the variance from the model of all columns, but {columns} columns of {likelihood.rows:g} "
                 f"rows leave none over or depend on each other; take {option('criterion', 'bic')}, or drop columns."
             )
         rss = 2.0 * float(problem.inner.fit(range(columns)).value)
-    if not (left > 0.0 and rss > EXACT_FIT * 2.0 * problem.null_objective):
+    if not (residual_df > 0.0 and rss > EXACT_FIT * 2.0 * problem.null_objective):
         raise InputError(f"{title} has no meaning where no residual is left; take {option('criterion', 'bic')}.")
-    return rss / left
+    return rss / residual_df
 
 
 @dataclass(frozen=True)
@@ -157,12 +157,12 @@ class SizeCriterion:
         if not (math.isfinite(gamma) and gamma >= 0):
             raise InputError(f"gamma is {gamma}, but it must be a number that is not negative; 1 is usual.")
         unit = unit_of(problem, name) if name in OF_LEAST_SQUARES else 1.0
-        made = cls(name, Likelihood.of(problem), problem.units.d, gamma, price, unit)
-        if name == "hqic" and made.likelihood.rows < 3:
+        criterion = cls(name, Likelihood.of(problem), problem.units.d, gamma, price, unit)
+        if name == "hqic" and criterion.likelihood.rows < 3:
             raise InputError(
-                f"log log N needs 3 rows, but there are {made.likelihood.rows:g}; choose another criterion."
+                f"log log N needs 3 rows, but there are {criterion.likelihood.rows:g}; choose another criterion."
             )
-        return made
+        return criterion
 
     @property
     def title(self) -> str:

@@ -76,9 +76,9 @@ class TargetModels(Readable):
         """What is proven of models with the same features, or of each target's, in a sentence each."""
         if not self.shared:
             return "\n".join(result.claim_text for result in self.results)
-        found = self.results[0]
-        described = {**found.problem, "unit": "column"}  # the groups of the search are the columns of the data
-        return claim_sentence(found.claim, found.upper, found.lower, found.null_objective, described, found.valid_for)
+        first = self.results[0]
+        described = {**first.problem, "unit": "column"}  # the groups of the search are the columns of the data
+        return claim_sentence(first.claim, first.upper, first.lower, first.null_objective, described, first.valid_for)
 
     @property
     def reached(self) -> bool:
@@ -152,12 +152,12 @@ def solve_targets(
     return solve_apart([(X, targets[:, t], size) for t, size in enumerate(sizes)], names, **options)
 
 
-def solve_apart(asked: Sequence[tuple[Any, ...]], names: Sequence[str], **options: Any) -> TargetModels:
+def solve_apart(tasks: Sequence[tuple[Any, ...]], names: Sequence[str], **options: Any) -> TargetModels:
     """The best model of each target; after an interruption the searches that are left are only begun.
 
     Parameters
     ----------
-    asked : sequence of tuple
+    tasks : sequence of tuple
         A problem, or data with target and k, for each target.
     names : sequence of str
         Of the targets.
@@ -165,9 +165,9 @@ def solve_apart(asked: Sequence[tuple[Any, ...]], names: Sequence[str], **option
         As for :func:`exactsel.solve`.
     """
     results: list[Result] = []
-    for one in asked:
+    for task in tasks:
         stopped = any(result.termination is Termination.INTERRUPTED for result in results)
-        results.append(solve(*one, **options | ({"time_limit": 0.0} if stopped else {})))
+        results.append(solve(*task, **options | ({"time_limit": 0.0} if stopped else {})))
     models = tuple(result.model for result in results if result.model is not None)
     return TargetModels(tuple(names), tuple(results), models, False, results[0].problem["feature_names"])
 
@@ -203,19 +203,19 @@ def solve_together(
     )  # fmt: skip
     result = solve(together, **options)
     blocks = result.prepared.coef.reshape(many, first.d)
-    given = [problem.as_given(x) for problem, x in zip(apart, blocks, strict=True)]
+    solutions = [problem.as_given(x) for problem, x in zip(apart, blocks, strict=True)]
     centred = first.preparation is not None and first.preparation.centred
-    models = tuple(Model(x, c if centred else None, first.feature_names) for x, c in given)
+    models = tuple(Model(x, c if centred else None, first.feature_names) for x, c in solutions)
     return TargetModels(tuple(names), (result,), models, True, first.feature_names)
 
 
-def refuse_for_shared(asked: Collection[str], loss: str | None) -> None:
+def refuse_for_shared(options: Collection[str], loss: str | None) -> None:
     """:class:`InputError` where an option does not apply to models with the same features."""
-    other = next((name for name in asked if name not in TOGETHER), None)
-    known = [name for name in TOGETHER if name != "feature_names" or either(name, "")]
+    other = next((name for name in options if name not in TOGETHER), None)
+    choices = [name for name in TOGETHER if name != "feature_names" or either(name, "")]
     if other is not None:
         raise InputError(
-            f"{option(other)} is given, but models with the same features take only {', '.join(map(option, known))} "
+            f"{option(other)} is given, but models with the same features take only {', '.join(map(option, choices))} "
             f"and options of the search; leave it out, or {_apart()}."
         )
     if loss not in (None, "quadratic"):

@@ -106,7 +106,7 @@ def _check_children(
     prepared: PreparedBound, states: StateArray, answer: Tightened, problem: SubsetProblem, truth: Truth, where: str
 ) -> None:
     """What a call leaves behind serves both children."""
-    children, warm, known = [], [], []
+    children, warm, parent_bounds = [], [], []
     for row, state in enumerate(states):
         free = np.flatnonzero(state == FREE)
         if int(answer.answers.status[row]) != RELAXED or not free.size or np.count_nonzero(state == IN) >= problem.k:
@@ -116,9 +116,9 @@ def _check_children(
             child[free[0]] = decision
             children.append(child)
             warm.append(answer.warm[row])
-            known.append(float(answer.answers.bound[row]))
+            parent_bounds.append(float(answer.answers.bound[row]))
     if children:
-        again = prepared.tighten(np.array(children), warm, np.inf, problem.fit([]).value, np.array(known))
+        again = prepared.tighten(np.array(children), warm, np.inf, problem.fit([]).value, np.array(parent_bounds))
         _check_sound(again, np.array(children), problem, truth, f"{where}, warm")
 
 

@@ -63,12 +63,12 @@ def small_problems(needs: Capability = PLAIN_REGRESSION) -> Iterator[tuple[str, 
 def regions(problem: SubsetProblem, count: int, seed: int) -> list[StateArray]:
     """The root and random nodes: every column in, out or free, with at most k in."""
     rng = np.random.default_rng(seed)
-    found = [np.full(problem.d, FREE, dtype=np.int8)]
-    while len(found) < count:
+    states = [np.full(problem.d, FREE, dtype=np.int8)]
+    while len(states) < count:
         state = rng.choice(np.array([OUT, FREE, FREE, IN], dtype=np.int8), problem.d)
         if np.count_nonzero(state == IN) <= problem.k:
-            found.append(state)
-    return found
+            states.append(state)
+    return states
 
 
 class Truth:
@@ -92,9 +92,9 @@ def loaded(kind: str, plugin: object) -> Any:
     """A plug-in by its registered name, or the object itself."""
     if not isinstance(plugin, str):
         return plugin
-    made = registry.load(kind, plugin)()
-    assert made.name == plugin, f"registered as '{plugin}', but its name is '{made.name}'"
-    return made
+    component = registry.load(kind, plugin)()
+    assert component.name == plugin, f"registered as '{plugin}', but its name is '{component.name}'"
+    return component
 
 
 def above(bound: float, value: float) -> bool:

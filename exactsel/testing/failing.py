@@ -63,8 +63,8 @@ def _check_of(kind: str) -> Check:
 
 def still_fails(reproducer: Reproducer, instance: TinyInstance) -> str | None:
     """The detail of the same fault in another instance; None where it does not have it."""
-    found = _check_of(reproducer.kind)(reproducer.kind, reproducer.relation, reproducer.seed, instance)
-    return next((finding.detail for finding in found or () if finding.what == reproducer.what), None)
+    findings = _check_of(reproducer.kind)(reproducer.kind, reproducer.relation, reproducer.seed, instance)
+    return next((finding.detail for finding in findings or () if finding.what == reproducer.what), None)
 
 
 def smaller(reproducer: Reproducer) -> Reproducer:

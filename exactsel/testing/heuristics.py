@@ -74,9 +74,9 @@ def _check_on(method: Heuristic, problem: SubsetProblem, reproducible: bool, whe
     assert result.lower <= result.upper, f"{where}: the lower bound lies above its model"
 
 
-def _check_portion(method: Heuristic, problem: SubsetProblem, known: Proposal, where: str) -> None:
+def _check_portion(method: Heuristic, problem: SubsetProblem, proposal: Proposal, where: str) -> None:
     """A little work from a known support: a valid answer, the same every time, and supports to start from later."""
-    context = Context(seed=4, start=known.support or None, supports=known.others, work=1e5)
+    context = Context(seed=4, start=proposal.support or None, supports=proposal.others, work=1e5)
     portion = method.run(problem, context)
     _check_proposal(portion, problem, f"{where}, a portion of work")
     assert method.run(problem, context) == portion, f"{where}: equal portions gave different proposals"

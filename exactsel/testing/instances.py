@@ -85,11 +85,11 @@ class TinyInstance:
     def largest(self) -> tuple[frozenset[int], ...]:
         """The admissible sets that no other contains: an optimum is among their models."""
         by_size = sorted(self.admissible, key=len, reverse=True)
-        kept: list[frozenset[int]] = []
+        maximal_sets: list[frozenset[int]] = []
         for chosen in by_size:
-            if not any(chosen < other for other in kept):
-                kept.append(chosen)
-        return tuple(kept)
+            if not any(chosen < other for other in maximal_sets):
+                maximal_sets.append(chosen)
+        return tuple(maximal_sets)
 
     def columns_of(self, chosen: frozenset[int]) -> tuple[int, ...]:
         """The columns of a set of units, ascending."""
@@ -103,10 +103,10 @@ class TinyInstance:
 def columns_in_order(instance: TinyInstance, order: Sequence[int]) -> TinyInstance:
     """The instance with these columns, in this order; units that lose their columns leave demands and hierarchy."""
     groups = None if instance.groups is None else tuple(instance.groups[j] for j in order)
-    made = replace(
+    restriction = replace(
         instance, A=instance.A[:, list(order)], groups=groups, hierarchy=(), not_both=(), force_in=(), force_out=()
     )
-    number = {j: u for u, columns in enumerate(made.units) for j in columns}
+    number = {j: u for u, columns in enumerate(restriction.units) for j in columns}
     new_unit: dict[int, int] = {}
     for unit, columns in enumerate(instance.units):
         new_unit.update((unit, number[at]) for at, j in enumerate(order) if j in columns)
@@ -119,6 +119,6 @@ def columns_in_order(instance: TinyInstance, order: Sequence[int]) -> TinyInstan
     )
     pairs = sorted(renamed(pair) for pair in instance.not_both if {*pair} <= {*new_unit})
     return replace(
-        made, force_in=renamed(instance.force_in), force_out=renamed(instance.force_out),
+        restriction, force_in=renamed(instance.force_in), force_out=renamed(instance.force_out),
         hierarchy=tuple(sorted(edges)), not_both=tuple((i, j) for i, j in pairs),
     )  # fmt: skip

@@ -49,31 +49,35 @@ def check_loss(loss: Loss, targets: FloatArray | None = None, *, search: bool = 
         For what is no loss, and for a method that compiled kernels cannot take in, as it calls plain Python.
     """
     values = _targets(loss) if targets is None else np.asarray(targets, dtype=np.float64)
-    made = make_loss(loss, None, values)
+    subject = make_loss(loss, None, values)
     for y in values.tolist():
-        _check_derivatives(made, y)
-        _check_prox(made, y)
-        if curvature_known(made):
-            _check_curvature_on(made, y)
-        if all(hasattr(made, name) for name in DUAL_FUNCTIONS):
-            _check_conjugate(made, y)
+        _check_derivatives(subject, y)
+        _check_prox(subject, y)
+        if curvature_known(subject):
+            _check_curvature_on(subject, y)
+        if all(hasattr(subject, name) for name in DUAL_FUNCTIONS):
+            _check_conjugate(subject, y)
         for far in (-1e15, 1e15):
-            assert np.isfinite(made.point_value(made, far, y)), f"{made.name}: the value at z = {far:g} overflows"
-            assert np.isfinite(made.point_derivative(made, far, y)), f"{made.name}: the derivative at {far:g} overflows"
-    _check_in_arrays(made, values)
+            assert np.isfinite(subject.point_value(subject, far, y)), (
+                f"{subject.name}: the value at z = {far:g} overflows"
+            )
+            assert np.isfinite(subject.point_derivative(subject, far, y)), (
+                f"{subject.name}: the derivative at {far:g} overflows"
+            )
+    _check_in_arrays(subject, values)
     if search:
-        _check_search(made, values)
+        _check_search(subject, values)
 
 
 def _check_in_arrays(loss: Loss, targets: FloatArray) -> None:
     z, y = (each.ravel() for each in np.meshgrid(np.array(POINTS), targets))
     for name in ("value", "derivative", "curvature", "majorizer", "curvature_on"):
-        given = (z - 0.5, z + 2.0, z, y) if name == "curvature_on" else (z, y)
+        args = (z - 0.5, z + 2.0, z, y) if name == "curvature_on" else (z, y)
         if hasattr(loss, f"rows_{name}"):
             point = getattr(loss, f"point_{name}")
-            in_turn = [point(loss, *row) for row in zip(*(each.tolist() for each in given), strict=True)]
+            in_turn = [point(loss, *row) for row in zip(*(each.tolist() for each in args), strict=True)]
             np.testing.assert_allclose(
-                of_rows(loss, name, *given), in_turn, rtol=1e-12, atol=1e-14,
+                of_rows(loss, name, *args), in_turn, rtol=1e-12, atol=1e-14,
                 err_msg=f"{loss.name}: rows_{name} is not point_{name}",
             )  # fmt: skip
 
@@ -118,8 +122,8 @@ def _check_derivatives(loss: Loss, y: float) -> None:
         if np.isinf(smoothness):  # what the derivative rises by on the difference's own interval, twice
             ends = [loss.point_derivative(loss, z + side * STEP, y) for side in (-1, 1)]
             smoothness = (ends[1] - ends[0]) / STEP
-        near = 2 * STEP * smoothness + 1e-10 * (1.0 + abs(value)) / STEP
-        assert abs(slope - quotient) <= near, f"{here}: the derivative is {slope}, but differences give {quotient}"
+        tolerance = 2 * STEP * smoothness + 1e-10 * (1.0 + abs(value)) / STEP
+        assert abs(slope - quotient) <= tolerance, f"{here}: the derivative is {slope}, but differences give {quotient}"
         curvature, majorizer = loss.point_curvature(loss, z, y), loss.point_majorizer(loss, z, y)
         top = loss.smoothness * (1 + 1e-12)
         assert 0.0 <= curvature <= top, f"{here}: the curvature {curvature} is not between 0 and {loss.smoothness}"

@@ -55,7 +55,7 @@ def check_frontier(frontier: str | Callable[[], Any]) -> None:
     """
     make = registry.load("frontiers", frontier) if isinstance(frontier, str) else frontier
     name = make().name
-    one, two = make(), make()
+    first, second = make(), make()
     held: dict[int, Node] = {}
     rng = np.random.default_rng(12)
     for number in range(400):
@@ -63,27 +63,29 @@ def check_frontier(frontier: str | Callable[[], Any]) -> None:
         if action < 6:
             node = _node(number, float(rng.integers(0, 20)), int(rng.integers(0, 6)))
             held[number] = node
-            one.push(node)
-            two.push(node)
+            first.push(node)
+            second.push(node)
         elif action < 9:
             count = int(rng.integers(1, 5))
-            taken = one.take(count)
-            assert [node.id for node in taken] == [node.id for node in two.take(count)], f"{name}: the order varies"
+            taken = first.take(count)
+            assert [node.id for node in taken] == [node.id for node in second.take(count)], f"{name}: the order varies"
             assert len(taken) == min(count, len(held)), f"{name}: took {len(taken)} nodes of {len(held)}, not {count}"
             for node in taken:
                 assert held.pop(node.id, None) is node, f"{name}: handed out node {node.id}, which was not open"
         else:
             cutoff = float(rng.integers(5, 20))
-            pruned = list(one.prune(cutoff))
-            assert [node.id for node in pruned] == [node.id for node in two.prune(cutoff)], f"{name}: the order varies"
+            pruned = list(first.prune(cutoff))
+            assert [node.id for node in pruned] == [node.id for node in second.prune(cutoff)], (
+                f"{name}: the order varies"
+            )
             expected = {node.id for node in held.values() if node.bound >= cutoff}
             assert {node.id for node in pruned} == expected, f"{name}: pruned other nodes than those at the cut-off"
             held = {key: node for key, node in held.items() if key not in expected}
-        assert len(one) == len(held), f"{name}: says {len(one)} nodes are open, but it is {len(held)}"
+        assert len(first) == len(held), f"{name}: says {len(first)} nodes are open, but it is {len(held)}"
         smallest = min((node.bound for node in held.values()), default=math.inf)
-        assert one.lower() == smallest, f"{name}: says the smallest bound is {one.lower()}, but it is {smallest}"
-        listed = [node.bound for node in one]
-        assert listed == sorted(node.bound for node in held.values()), f"{name}: does not list nodes by bound"
+        assert first.lower() == smallest, f"{name}: says the smallest bound is {first.lower()}, but it is {smallest}"
+        bounds = [node.bound for node in first]
+        assert bounds == sorted(node.bound for node in held.values()), f"{name}: does not list nodes by bound"
     _check_searches("frontier", make, name)
 
 
@@ -96,15 +98,15 @@ def check_tree(tree: object) -> None:
     tree : str or Tree
         A registered name, or an object.
     """
-    made = loaded("trees", tree)
+    branching = loaded("trees", tree)
     for label, problem in small_problems():
         for state in regions(problem, 8, 13):
             if is_convex(state, problem.k):
                 continue
             before = state.copy()
             column = int(np.flatnonzero(state == FREE)[-1])
-            split = made.split(state, column, problem.k)
-            here = f"{made.name} on {label}, node {before.tolist()}"
+            split = branching.split(state, column, problem.k)
+            here = f"{branching.name} on {label}, node {before.tolist()}"
             assert np.array_equal(before, state), f"{here}: changed the node"
             pieces = [*split.children, split.rest]
             assert len(split.columns) == len(split.children), f"{here}: one column for each child"
@@ -117,7 +119,7 @@ def check_tree(tree: object) -> None:
                 assert any(_holds(piece, support, problem.k) for piece in pieces), (
                     f"{here}: the model {support} is in no child"
                 )
-    _check_searches("tree", lambda: made, made.name)
+    _check_searches("tree", lambda: branching, branching.name)
 
 
 def _check_chain(state: StateArray, split: Split, here: str) -> None:

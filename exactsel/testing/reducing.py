@@ -62,16 +62,16 @@ def _steps(instance: TinyInstance) -> Iterator[TinyInstance]:
 
 def _fewer_rows(instance: TinyInstance) -> Iterator[TinyInstance]:
     for gone in _parts(instance.n):
-        kept = [i for i in range(instance.n) if i not in gone]
-        weights = None if instance.weights is None else instance.weights[kept]
+        rows = [i for i in range(instance.n) if i not in gone]
+        weights = None if instance.weights is None else instance.weights[rows]
         if weights is None or np.any(weights > 0):
-            yield replace(instance, A=instance.A[kept], y=instance.y[kept], weights=weights)
+            yield replace(instance, A=instance.A[rows], y=instance.y[rows], weights=weights)
 
 
 def _fewer_columns(instance: TinyInstance) -> Iterator[TinyInstance]:
     for gone in _parts(instance.d):
-        kept = [j for j in range(instance.d) if j not in gone]
-        smaller = columns_in_order(instance, kept)
+        columns = [j for j in range(instance.d) if j not in gone]
+        smaller = columns_in_order(instance, columns)
         most = len(smaller.units)
         yield replace(smaller, k=min(smaller.k, most))
         if smaller.k > 1:  # one of those removed may have been in the model
@@ -136,8 +136,8 @@ def _plainer_numbers(instance: TinyInstance) -> Iterator[TinyInstance]:
         yield _with_entry(instance, i, j, 0.0)
     for i, j in np.argwhere((instance.A != 0) & (instance.A != 1)).tolist():
         yield _with_entry(instance, i, j, 1.0)
-        if (near := float(np.round(instance.A[i, j]))) not in (float(instance.A[i, j]), 0.0, 1.0):
-            yield _with_entry(instance, i, j, near)
+        if (integer := float(np.round(instance.A[i, j]))) not in (float(instance.A[i, j]), 0.0, 1.0):
+            yield _with_entry(instance, i, j, integer)
 
 
 def _with_entry(instance: TinyInstance, i: int, j: int, value: float) -> TinyInstance:

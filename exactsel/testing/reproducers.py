@@ -82,8 +82,8 @@ def read_reproducer(file: Path) -> Reproducer:
         raise InputError(f"the reproducer {words} cannot be read ({error.strerror}); {NAME_ONE}") from None
     except (ValueError, RecursionError):
         text = None
-    known = text.get("exactsel_reproducer") if isinstance(text, dict) else None
-    if known != FORMAT:
+    version = text.get("exactsel_reproducer") if isinstance(text, dict) else None
+    if version != FORMAT:
         raise InputError(f"{words} is no reproducer of format {FORMAT}; {NAME_ONE}")
     held = read_instance(words.with_suffix(".npz"))
     try:
@@ -119,10 +119,10 @@ def reproducers_in(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    found = sorted(file for file in path.glob("*.json") if file.with_suffix(".npz").exists())
-    if not found:
+    files = sorted(file for file in path.glob("*.json") if file.with_suffix(".npz").exists())
+    if not files:
         raise InputError(f"the folder {path} holds no reproducer; {NAME_ONE}")
-    return found
+    return files
 
 
 def _slug(text: str) -> str:

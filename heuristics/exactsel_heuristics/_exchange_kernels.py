@@ -93,15 +93,15 @@ def _row_of_data(objective: LeastSquares, table: Table, q: int) -> None:
     place = q % table.rows_of.size
     if table.rows_of[place] != q:
         # Columns join again and again, and a row is a pass over the data.
-        kept = table.rows[place]
+        row = table.rows[place]
         if objective.sparse.where.shape[0] > 0:
-            centred_products(objective.sparse, q, kept)
+            centred_products(objective.sparse, q, row)
         elif objective.file.table.shape[0] > 0:
-            file_products(objective.file, q, kept)
+            file_products(objective.file, q, row)
         else:
             for j in range(out.size):
-                kept[j] = dot(objective.AT[q], objective.AT[j])
-        kept[q] += objective.lam
+                row[j] = dot(objective.AT[q], objective.AT[j])
+        row[q] += objective.lam
         table.rows_of[place] = q
     out[:] = table.rows[place]
 

@@ -53,11 +53,11 @@ def rows_on_demand(left: FloatArray, right: FloatArray) -> GramRows:
     """A matrix of which no row is known yet; both arrays (d, r) read-only."""
     d = len(left)
     # Memory that is not written to is not taken.
-    kept = max(1, min(d, ROWS_BYTES // (8 * d)))
+    slots = max(1, min(d, ROWS_BYTES // (8 * d)))
     diagonal = np.einsum("ij,ij->i", left, right)
     none = columns_of_none(left.shape[1])
     return GramRows(
-        left, right, np.empty((kept, d)), np.full(d, -1), np.zeros(1, np.int64), diagonal, none, no_file(left.shape[1])
+        left, right, np.empty((slots, d)), np.full(d, -1), np.zeros(1, np.int64), diagonal, none, no_file(left.shape[1])
     )
 
 
@@ -77,9 +77,9 @@ def rows_of_file(AT: MappedColumns) -> GramRows:
     d, n = AT.shape
     nothing = np.empty((0, n))
     nothing.flags.writeable = False
-    kept = max(1, min(d, ROWS_BYTES // (8 * d)))
+    slots = max(1, min(d, ROWS_BYTES // (8 * d)))
     return GramRows(
-        nothing, nothing, np.empty((kept, d)), np.full(d, -1), np.zeros(1, np.int64), AT.squares(), columns_of_none(n),
+        nothing, nothing, np.empty((slots, d)), np.full(d, -1), np.zeros(1, np.int64), AT.squares(), columns_of_none(n),
         AT.for_kernels,
     )  # fmt: skip
 

@@ -88,10 +88,10 @@ class LegProcesses:
 
     def run(self, legs: Sequence[Leg], context: Context) -> list[Outcome]:
         """All legs, in their order; those that were not ended when the context says stop bring nothing."""
-        waiting, found = queue.SimpleQueue[int](), dict[int, Outcome]()
+        waiting, outcomes = queue.SimpleQueue[int](), dict[int, Outcome]()
         for number in range(len(legs)):
             waiting.put(number)
-        busy = (legs, waiting, found)
+        busy = (legs, waiting, outcomes)
         threads = [threading.Thread(target=self._keep_busy, args=(helper, *busy)) for helper in self._helpers]
         for thread in threads:
             thread.start()
@@ -103,13 +103,13 @@ class LegProcesses:
                         helper.kill()
         ended = context.should_stop()
         return [
-            found[number] if number in found else Outcome() if ended else run_leg(self._task, leg, context)
+            outcomes[number] if number in outcomes else Outcome() if ended else run_leg(self._task, leg, context)
             for number, leg in enumerate(legs)
         ]
 
     @staticmethod
     def _keep_busy(
-        helper: Helper, legs: Sequence[Leg], waiting: queue.SimpleQueue[int], found: dict[int, Outcome]
+        helper: Helper, legs: Sequence[Leg], waiting: queue.SimpleQueue[int], outcomes: dict[int, Outcome]
     ) -> None:
         with contextlib.suppress(queue.Empty):
             while True:
@@ -117,7 +117,7 @@ class LegProcesses:
                 for _ in range(TRIES):
                     answer = helper.ask(number, json.dumps(asdict(legs[number])))
                     if answer.line:
-                        found[number] = _outcome(json.loads(answer.line))
+                        outcomes[number] = _outcome(json.loads(answer.line))
                         break
 
 

@@ -26,8 +26,8 @@ def sizes(problem: Problem, point: FloatArray) -> FloatArray:
     """By how much each entry counts when k are to be kept, (d,)."""
     if problem.coefficient_bounds is None:
         return np.abs(point)
-    kept = within(problem, point)
-    worth: FloatArray = kept * (2.0 * point - kept)
+    projection = within(problem, point)
+    worth: FloatArray = projection * (2.0 * point - projection)
     return worth
 
 

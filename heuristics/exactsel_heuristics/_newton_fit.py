@@ -109,10 +109,10 @@ class _Descent:
         for _ in range(MAX_DIRECTIONS):
             if should_stop():
                 return None
-            across = bends * (along @ self._AT)
+            products = bends * (along @ self._AT)
             if self._levelled and total > 0.0:
-                across -= bends * (float(across.sum()) / total)
-            image = self._AT @ across + self._lam * along
+                products -= bends * (float(products.sum()) / total)
+            image = self._AT @ products + self._lam * along
             curvature = float(along @ image)
             if not curvature > 0.0:
                 break

@@ -215,7 +215,7 @@ def run_synchronously(
     end = default_iterations(task.d, task.k, processors) if iterations is None else iterations
     plan = _plan(task, context, isolation)
     offspring = new_members(processors, task.largest, task.rows)
-    scratch, kept = new_scratch(processors, task.largest, task.rows), np.zeros(processors, np.int64)
+    scratch, survivors = new_scratch(processors, task.largest, task.rows), np.zeros(processors, np.int64)
     largest = largest_batch(task, processors, isolation) if batch is None else _affordable(task, processors, batch)
     between = processors * task.work * largest
     team = min(processors, available_threads() if threads is None else threads) if between >= SHARED_WORK else 1
@@ -230,18 +230,18 @@ def run_synchronously(
         stop_at, record = min(end, iteration + piece), curve.record((piece + largest) * processors)
         with stop_flag(context, math.inf if task.reading else between) as stop:
             while iteration < stop_at and not stop[0]:
-                given: tuple[Any, ...] = (task.objective, plan, archive)
+                arguments: tuple[Any, ...] = (task.objective, plan, archive)
                 if islands is not None:
-                    run = partial(run_islands, *given, islands, offspring, scratch)
+                    run = partial(run_islands, *arguments, islands, offspring, scratch)
                     iteration = _batches(run, team, iteration, stop_at, schedule, record, _shared(task, processors))
                     continue
                 if team > 1:
-                    run = partial(run_team, *given, offspring, scratch, kept)
+                    run = partial(run_team, *arguments, offspring, scratch, survivors)
                     iteration = together(run, team, iteration, stop_at, record, stop)
                 elif processors == 1:
-                    iteration = run_alone(*given, offspring, scratch, iteration, stop_at, record, stop)
+                    iteration = run_alone(*arguments, offspring, scratch, iteration, stop_at, record, stop)
                 else:
-                    iteration = run_serial(*given, offspring, scratch, kept, iteration, stop_at, record, stop)
+                    iteration = run_serial(*arguments, offspring, scratch, survivors, iteration, stop_at, record, stop)
                 if iteration < stop_at:
                     archive = enlarged(archive)
         curve.extend(record)
@@ -317,15 +317,15 @@ def _enter(
     supports: Sequence[tuple[int, ...]], context: Context, curve: Curve,
 ) -> int:  # fmt: skip
     """Let the archive begin with some supports; how many there are."""
-    given = [support for support in map(sorted, supports) if len(support) <= task.largest]
-    if not given or context.should_stop():
+    starts = [support for support in map(sorted, supports) if len(support) <= task.largest]
+    if not starts or context.should_stop():
         return 0
-    rows, record = np.full((len(given), task.largest), -1, dtype=np.int64), curve.record(len(given))
-    for row, support in zip(rows, given, strict=True):
+    rows, record = np.full((len(starts), task.largest), -1, dtype=np.int64), curve.record(len(starts))
+    for row, support in zip(rows, starts, strict=True):
         row[: len(support)] = support
     enter_given(task.objective, plan, archive, offspring, scratch, rows, record)
     curve.extend(record)
-    return len(given)
+    return len(starts)
 
 
 def run_without_waiting(

@@ -74,9 +74,9 @@ class Projection:
 
     def gains(self) -> FloatArray:
         """By how much adding each column lowers :attr:`value`, (d,); 0 for dependent and chosen columns."""
-        left = squared_lengths(self._rest)
-        gains = np.zeros(left.size)
-        np.divide(squared_lengths(self._cross), left, out=gains, where=left > DEPENDENT * self._own)
+        squares = squared_lengths(self._rest)
+        gains = np.zeros(squares.size)
+        np.divide(squared_lengths(self._cross), squares, out=gains, where=squares > DEPENDENT * self._own)
         gains[self.columns] = 0.0
         return gains
 

@@ -86,19 +86,19 @@ def swap_by_refits(problem: Problem, context: Context, max_passes: int, shortlis
         return Proposal.of(support, start.evaluations + refits.done)
     rng, pool = context.rng(), np.flatnonzero(problem.root_state == FREE)
     refits = _Refits(problem, context.should_stop, context.work)
-    known = [*([context.start] if context.start else []), *context.supports]
+    supports = [*([context.start] if context.start else []), *context.supports]
     best: tuple[int, ...] = context.start or ()
     value, number = problem.fit(best).value, 0
     # From so many supports a small problem would be searched again and again.
     while number <= math.comb(pool.size, min(problem.k, pool.size)) and not refits.over():
-        base = known[int(rng.integers(len(known)))] if known else ()
+        base = supports[int(rng.integers(len(supports)))] if supports else ()
         begin = best if number == 0 and best else perturbed(base, pool, problem.k, rng)
-        support, found = _local_optimum(problem, begin, refits, max_passes, shortlist)
+        support, new_value = _local_optimum(problem, begin, refits, max_passes, shortlist)
         number += 1
-        known.append(support)
-        if found < value:
-            best, value = support, found
-    return Proposal.of(best, refits.done, others=[support for support in known[-KEPT:] if support != best])
+        supports.append(support)
+        if new_value < value:
+            best, value = support, new_value
+    return Proposal.of(best, refits.done, others=[support for support in supports[-KEPT:] if support != best])
 
 
 @dataclass
@@ -131,8 +131,8 @@ class _Refits:
                 break
             part = supports[first : first + self.at_once]
             self._count(len(part), self.costs[0])
-            found = self.problem.objectives(part)
-            values[first : first + len(part)] = np.where(np.isnan(found), np.inf, found)
+            objectives = self.problem.objectives(part)
+            values[first : first + len(part)] = np.where(np.isnan(objectives), np.inf, objectives)
         return values
 
     def value(self, support: Sequence[int]) -> float:
@@ -173,14 +173,14 @@ def _local_optimum(
                     break
                 entering = _entering(problem, stay, refits, shortlist, moves)
                 tables.append(_with_each(stay, entering[~np.isin(entering, chosen)], problem.k))
-            near = np.concatenate(tables) if tables else np.empty((0, problem.k), dtype=np.int64)
-            if not len(near):
+            neighbours = np.concatenate(tables) if tables else np.empty((0, problem.k), dtype=np.int64)
+            if not len(neighbours):
                 break
-            best = tuple(sorted(int(g) for g in near[int(np.argmin(refits.values(near)))] if g >= 0))
-            found = refits.value(best)
-            if not found < value - decrease:
+            best = tuple(sorted(int(g) for g in neighbours[int(np.argmin(refits.values(neighbours)))] if g >= 0))
+            new_value = refits.value(best)
+            if not new_value < value - decrease:
                 break
-            value, chosen = found, best
+            value, chosen = new_value, best
     return chosen, value
 
 

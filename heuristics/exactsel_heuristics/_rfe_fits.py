@@ -93,7 +93,7 @@ class TriangleFits:
 
     def delete(self, positions: IntArray) -> None:
         """See :class:`ColumnFits`; ends half way after a stop."""
-        kept = np.ones(self.columns.size, dtype=np.bool_)
+        mask = np.ones(self.columns.size, dtype=np.bool_)
         for position in positions[::-1]:
             if self._should_stop():
                 break
@@ -102,8 +102,8 @@ class TriangleFits:
             # Rows below the diagonal are empty.
             width = self._triangle.shape[1] - 1
             self._triangle = self._triangle[:width, :width]
-            kept[position] = False
-        self.columns = self.columns[kept]
+            mask[position] = False
+        self.columns = self.columns[mask]
 
     def _factorised(self) -> FloatArray | None:
         problem = self._problem

@@ -44,9 +44,9 @@ class SingularVectors:
 
 def leading_singular_vectors(problem: ColumnSubsetProblem) -> SingularVectors:
     """The singular vectors of the best approximation of rank k; values that are rounding are dropped."""
-    found = _by_gram_matrix(problem) if min(problem.n, problem.d) > MANY else None
-    if found is not None:
-        return found
+    vectors = _by_gram_matrix(problem) if min(problem.n, problem.d) > MANY else None
+    if vectors is not None:
+        return vectors
     right, values, left = np.linalg.svd(problem.objective.reduced, full_matrices=False)
     negligible = values[0] * max(problem.n, problem.d) * np.finfo(np.float64).eps
     rank = int(np.count_nonzero(values > negligible))

@@ -30,11 +30,11 @@ def triangle_of(table: FloatArray, should_stop: Callable[[], bool]) -> FloatArra
             return None
         raw, tau, *_ = dense.lapack.dgeqrf(work[first:, first:last])
         work[first:last, first:last] = raw[: last - first]
-        for left in range(last, width, CHUNK):
+        for start in range(last, width, CHUNK):
             if should_stop():
                 return None
-            part = work[first:, left : left + CHUNK]
-            work[first:, left : left + CHUNK] = dense.lapack.dormqr("L", "T", raw, tau, part, lwork=64 * CHUNK)[0]
+            part = work[first:, start : start + CHUNK]
+            work[first:, start : start + CHUNK] = dense.lapack.dormqr("L", "T", raw, tau, part, lwork=64 * CHUNK)[0]
     return np.ascontiguousarray(np.triu(work[:size]))
 
 

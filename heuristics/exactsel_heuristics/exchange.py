@@ -105,21 +105,21 @@ class ExchangeDescent:
         """
         if problem.has(COEFFICIENTS):
             problem = regression(problem, self.name)
-        best, left = _Best(problem, context), self.starts if math.isinf(context.work) else MOST_DESCENTS
+        best, budget = _Best(problem, context), self.starts if math.isinf(context.work) else MOST_DESCENTS
         if problem.k == 0 or problem.d == 0 or context.should_stop():
             return best.proposal((), 0)
         with one_thread():
             if is_column_subset(problem):
-                search = _Search(reconstruction_descents(problem), context, left)
+                search = _Search(reconstruction_descents(problem), context, budget)
             elif is_regression(problem, CLOSED_FORM):
-                search = _Search(least_squares_descents(problem), context, left)
+                search = _Search(least_squares_descents(problem), context, budget)
             else:
-                return self._on_models(cast("Problem", problem), best, context, left)
+                return self._on_models(cast("Problem", problem), best, context, budget)
             while search.goes_on:
                 best.offer(search.batch(BATCH_WORK)[:REFITTED], search.evaluations)
         return best.proposal(search.elite, search.evaluations)
 
-    def _on_models(self, problem: Problem, best: _Best, context: Context, left: int) -> Proposal:
+    def _on_models(self, problem: Problem, best: _Best, context: Context, budget: int) -> Proposal:
         """The same on second-order models of the objective: at the best model, then at perturbed supports."""
         if problem.d > MOST_COLUMNS:
             raise UnsupportedError(
@@ -132,7 +132,7 @@ class ExchangeDescent:
         models = -1
         try:
             with _rows(problem, context) as rows:
-                while left > 0 and work > 0.0 and not context.should_stop():
+                while budget > 0 and work > 0.0 and not context.should_stop():
                     about = best.next_to_expand(rng)
                     work, models = work - model_work - fit_work, models + 1
                     try:
@@ -140,12 +140,12 @@ class ExchangeDescent:
                         lift = LIFTS[models % len(LIFTS)]
                         descents = descents_on_form(problem, *second_order_form(problem, rows, at, lift))
                     except (Unusable, LinAlgError):  # too few rows bend there
-                        left -= 1
+                        budget -= 1
                         continue
-                    search = _Search(descents, replace(context, start=about, supports=tuple(best.elite)), left, rng)
+                    search = _Search(descents, replace(context, start=about, supports=tuple(best.elite)), budget, rng)
                     fits = best.fits
                     best.offer(search.batch(model_work, ON_A_MODEL), evaluations + search.evaluations)
-                    left, evaluations = search.left, evaluations + search.evaluations
+                    budget, evaluations = search.left, evaluations + search.evaluations
                     work -= (context.work - search.work if search.work < math.inf else 0.0) + fit_work * (
                         best.fits - fits
                     )
@@ -215,12 +215,14 @@ class _Best:
 class _Search:
     """Descents on one objective, batch after batch."""
 
-    def __init__(self, descents: Descents, context: Context, left: int, rng: np.random.Generator | None = None) -> None:
+    def __init__(
+        self, descents: Descents, context: Context, budget: int, rng: np.random.Generator | None = None
+    ) -> None:
         self._descents, self._context = descents, context
         self._rng = context.rng() if rng is None else rng
         self._given = [*([context.start] if context.start else []), *context.supports]
         self._explained: dict[Support, float] = {}
-        self.left, self.work = left, context.work
+        self.left, self.work = budget, context.work
         self.evaluations = 0
 
     @property
@@ -250,12 +252,12 @@ class _Search:
 
     def _starts(self, count: int) -> IntArray:
         """The supports given, as far as there are any left; then random ones and perturbed ones in turn."""
-        given, self._given = self._given[:count], self._given[count:]
+        starts, self._given = self._given[:count], self._given[count:]
         pool, k, rng, elite = np.flatnonzero(self._descents.allowed), self._descents.k, self._rng, self.elite
-        made: list[Support] = []
-        for number in range(count - len(given)):
+        supports: list[Support] = []
+        for number in range(count - len(starts)):
             if elite and number % 2:
-                made.append(perturbed(elite[int(rng.integers(len(elite)))], pool, k, rng))
+                supports.append(perturbed(elite[int(rng.integers(len(elite)))], pool, k, rng))
             else:
-                made.append(tuple(rng.choice(pool, min(k, pool.size), replace=False).tolist()))
-        return padded_rows([*given, *made], k)
+                supports.append(tuple(rng.choice(pool, min(k, pool.size), replace=False).tolist()))
+        return padded_rows([*starts, *supports], k)

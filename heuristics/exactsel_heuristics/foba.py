@@ -79,17 +79,17 @@ class ForwardBackward:
         # By size: the last active set, and what the last forward step to it gained.
         last: dict[int, Fit] = {0: fit}
         gained: dict[int, float] = {}
-        left, evaluations = self.steps * problem.k, 0
-        while left > 0 and not context.should_stop():
+        budget, evaluations = self.steps * problem.k, 0
+        while budget > 0 and not context.should_stop():
             longer, fits = _forward(problem, fit, decrease)
-            left, evaluations = left - 1, evaluations + fits
+            budget, evaluations = budget - 1, evaluations + fits
             if longer is None:
                 break
             size = longer.columns.size
             gained[size] = fit.value - longer.value
             fit = last[size] = longer
             # A single column is never cheap: deleting it costs at least the gain of the first forward step.
-            while left > 0 and fit.columns.size > 1 and not context.should_stop():
+            while budget > 0 and fit.columns.size > 1 and not context.should_stop():
                 costs, count = self._deletion_costs(problem, fit, context)
                 evaluations += count
                 cheapest = int(np.argmin(costs))
@@ -97,7 +97,7 @@ class ForwardBackward:
                     break
                 fit = problem.fit(np.delete(fit.columns, cheapest))
                 last[fit.columns.size] = fit
-                left, evaluations = left - 1, evaluations + 1
+                budget, evaluations = budget - 1, evaluations + 1
         return Proposal.of(last[max(size for size in last if size <= problem.k)].columns, evaluations)
 
     def _deletion_costs(self, problem: Problem, fit: Fit, context: Context) -> tuple[FloatArray, int]:

@@ -110,15 +110,15 @@ class GreedyRegularizedLeastSquares:
 
     def _best_of_ridges(self, problem: Problem, context: Context, labels: bool) -> Proposal:
         """A portion: as many selections as the work allows, each with another ridge weight, and the best refit."""
-        rng, own = context.rng(), problem.lam if self.lam is None else self.lam
+        rng, weight = context.rng(), problem.lam if self.lam is None else self.lam
         # The weight itself comes first, in the first portion; then weights up to some of a column's squared length.
-        ridges = [] if context.supports else [own]
+        ridges = [] if context.supports else [weight]
         usual = float(np.mean(problem.norms**2))
         best: tuple[int, ...] = ()
-        least, evaluations, left = problem.null_objective, 0, context.work
-        while left > 0.0 and not context.should_stop():
-            left -= max(problem.k, 1) * (SELECTION_WORK * problem.n * problem.d + STEP_WORK)
-            if left < 0.0:
+        least, evaluations, work = problem.null_objective, 0, context.work
+        while work > 0.0 and not context.should_stop():
+            work -= max(problem.k, 1) * (SELECTION_WORK * problem.n * problem.d + STEP_WORK)
+            if work < 0.0:
                 break
             lam = ridges.pop() if ridges else usual * 10.0 ** rng.uniform(*WEIGHTS)
             selection = self._select(problem, context, lam, labels)

@@ -90,9 +90,9 @@ class IterativeHardThresholding:
 
 def _threshold(problem: Problem, point: FloatArray) -> FloatArray:
     """The k entries of largest absolute value, all others zero (H_k of the papers), or the projection within limits."""
-    kept = largest(sizes(problem, point), problem.k)
+    support = largest(sizes(problem, point), problem.k)
     result = np.zeros_like(point)
-    result[kept] = within(problem, point)[kept]
+    result[support] = within(problem, point)[support]
     return result
 
 
@@ -136,8 +136,8 @@ def _normalised_step(problem: Problem, point: FloatArray, gradient: FloatArray) 
         move = new - point
         bent = _curvature(problem, move, np.flatnonzero(move))
         # A projected step can be too long for its own support, too.
-        known = np.array_equal(changed, support) and problem.coefficient_bounds is None
-        if known or length * bent <= SURE * float(move @ move):
+        is_exact = np.array_equal(changed, support) and problem.coefficient_bounds is None
+        if is_exact or length * bent <= SURE * float(move @ move):
             return new
         length /= SHRINK
 

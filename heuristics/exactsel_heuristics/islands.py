@@ -80,11 +80,11 @@ class IslandsOfParetoOptimization:
         if problem.k == 0:
             return Outcome().proposal(0)
         task = regression_task(problem)
-        iterations, given = portion_of(task, context, self.iterations, self.islands * self.processors)
+        iterations, starts = portion_of(task, context, self.iterations, self.islands * self.processors)
         iterations = max(1, iterations)
         step = self.exchange or max(1, -(-iterations // LEGS))
         here = self.workers is None or not math.isinf(context.work)
-        populations: list[Supports] = [tuple(given)] * self.islands
+        populations: list[Supports] = [tuple(starts)] * self.islands
         log, done, leg = _Log(), 0, 0
         with contextlib.ExitStack() as stack:
             away = None if here else stack.enter_context(
@@ -100,9 +100,9 @@ class IslandsOfParetoOptimization:
     def _legs(self, seed: int, number: int, iterations: int, populations: list[Supports]) -> list[Leg]:
         """What each island does next: it begins with its own supports and those of the one before it."""
         legs = []
-        for i, own in enumerate(populations):
+        for i, population in enumerate(populations):
             own_seed = int(np.random.SeedSequence([seed, number, i]).generate_state(1, np.uint64)[0] >> 1)
-            supports = tuple(dict.fromkeys([*own, *populations[i - 1]]))
+            supports = tuple(dict.fromkeys([*population, *populations[i - 1]]))
             legs.append(Leg(own_seed, iterations, self.processors, self.batch, supports))
         return legs
 
@@ -117,7 +117,7 @@ class _Log:
     def noted(self, outcomes: Iterable[Outcome], before: list[Supports]) -> list[Supports]:
         """The populations after a leg; an island whose leg brought nothing stays as it was."""
         after = list[Supports]()
-        for own, outcome in zip(before, outcomes, strict=True):
+        for population, outcome in zip(before, outcomes, strict=True):
             for count, value in outcome.curve:
                 if value < self._curve.best:
                     self._curve.best = value
@@ -125,7 +125,7 @@ class _Log:
             self._evaluations += outcome.evaluations
             members = {support: value for support, value in outcome.archive if support}
             self._members |= members
-            after.append(tuple(members) or own)
+            after.append(tuple(members) or population)
         return after
 
     def proposal(self, k: int) -> Proposal:
@@ -136,5 +136,5 @@ class _Log:
         for each in members[1:]:
             if each[1] < best.get(len(each[0]), each)[1] or len(each[0]) not in best:
                 best[len(each[0])] = each
-        found = Outcome(support, value, self._evaluations, tuple(self._curve.points), tuple(best.values()))
-        return found.proposal(k)
+        outcome = Outcome(support, value, self._evaluations, tuple(self._curve.points), tuple(best.values()))
+        return outcome.proposal(k)

@@ -62,9 +62,10 @@ class IterativeColumnSelection:
             drawn = rng.choice(problem.d, problem.k, replace=False)
             if context.should_stop():
                 break
-            given = start if restart == 0 else None
+            warm_start = start if restart == 0 else None
             search.descend(
-                whole_matrix(problem, drawn, context.should_stop).columns if given is None else given, self.max_passes
+                whole_matrix(problem, drawn, context.should_stop).columns if warm_start is None else warm_start,
+                self.max_passes,
             )
         return Proposal.of(search.best, search.evaluations, curve=search.curve)
 

@@ -89,6 +89,6 @@ class NewtonSwap:
 def _selected(model: Problem, start: tuple[int, ...], context: Context) -> tuple[int, ...]:
     """The best support found on a quadratic problem, from ``start`` on and from forward selection."""
     starts = [ForwardSelection().run(model, context).support, *([start] if start else [])]
-    found = [SwapLocalSearch().run(model, Context(start=support, should_stop=context.should_stop)).support
+    supports = [SwapLocalSearch().run(model, Context(start=support, should_stop=context.should_stop)).support
              for support in starts if support]  # fmt: skip
-    return min(found, key=lambda support: model.fit(support).value, default=())
+    return min(supports, key=lambda support: model.fit(support).value, default=())

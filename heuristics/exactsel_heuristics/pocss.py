@@ -49,5 +49,5 @@ class ParetoColumnSelection:
         """
         problem = column_subset(problem, self.name)
         task = column_subset_task(problem)
-        iterations, given = portion_of(task, context, self.iterations)
-        return run_synchronously(task, context, iterations=iterations, supports=given).proposal(problem.k)
+        iterations, starts = portion_of(task, context, self.iterations)
+        return run_synchronously(task, context, iterations=iterations, supports=starts).proposal(problem.k)

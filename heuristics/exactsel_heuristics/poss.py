@@ -55,6 +55,6 @@ class ParetoOptimization:
         """
         problem = with_coefficients(problem, self.name)
         task = regression_task(problem)
-        iterations, given = portion_of(task, context, self.iterations)
-        outcome = run_synchronously(task, context, iterations=iterations, isolation=self.isolation, supports=given)
+        iterations, starts = portion_of(task, context, self.iterations)
+        outcome = run_synchronously(task, context, iterations=iterations, isolation=self.isolation, supports=starts)
         return outcome.proposal(problem.k)

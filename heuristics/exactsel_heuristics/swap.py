@@ -102,9 +102,9 @@ class SwapLocalSearch:
         for _ in range(self.max_passes):
             if context.should_stop():
                 break
-            near = self._neighbours(problem, support, value, context)
-            evaluations += near.evaluations
-            moved, fits = _confirmed(problem, near, value - decrease)
+            neighbours = self._neighbours(problem, support, value, context)
+            evaluations += neighbours.evaluations
+            moved, fits = _confirmed(problem, neighbours, value - decrease)
             evaluations += fits
             if moved is None:
                 break
@@ -121,20 +121,20 @@ class SwapLocalSearch:
         small = replace(self, shortlist=min(self.shortlist, PORTION_SHORTLIST), exhaustive=0)
         if not problem.has(QUADRATIC_LOSS):  # a shortlist takes a gradient on all columns
             evaluation += problem.n * problem.d / (small.shortlist + 1)
-        known = [*([context.start] if context.start else []), *context.supports]
+        supports = [*([context.start] if context.start else []), *context.supports]
         best: tuple[int, ...] = context.start or ()
         value, number = problem.fit(best).value, 0
         while work > 0.0 and not context.should_stop():
-            base = known[int(rng.integers(len(known)))] if known else ()
+            base = supports[int(rng.integers(len(supports)))] if supports else ()
             begin = best if number == 0 and best else perturbed(base, pool, problem.k, rng)
-            found = small.run(problem, Context(start=begin, should_stop=context.should_stop))
-            fit = problem.fit(found.support)
-            evaluations, number = evaluations + found.evaluations + 1, number + 1
-            work -= START_WORK + found.evaluations * evaluation
-            known.append(found.support)
+            proposal = small.run(problem, Context(start=begin, should_stop=context.should_stop))
+            fit = problem.fit(proposal.support)
+            evaluations, number = evaluations + proposal.evaluations + 1, number + 1
+            work -= START_WORK + proposal.evaluations * evaluation
+            supports.append(proposal.support)
             if fit.value < value:
-                best, value = found.support, fit.value
-        return Proposal.of(best, evaluations, others=[support for support in known[-KEPT:] if support != best])
+                best, value = proposal.support, fit.value
+        return Proposal.of(best, evaluations, others=[support for support in supports[-KEPT:] if support != best])
 
     def _neighbours(self, problem: Problem, support: tuple[int, ...], value: float, context: Context) -> Neighbours:
         if problem.has(QUADRATIC_LOSS):
@@ -169,24 +169,26 @@ def quadratic_neighbours(problem: Problem, support: tuple[int, ...], value: floa
     that frees places for additions.
     """
     elimination = Elimination(problem, support)
-    kept = elimination.columns
+    columns = elimination.columns
     gains = elimination.exchange_gains()
-    stays = [tuple(i for i in kept if i != leaving) for leaving in kept]
-    if len(kept) < problem.k:
+    stays = [tuple(i for i in columns if i != leaving) for leaving in columns]
+    if len(columns) < problem.k:
         gains = np.vstack([gains, elimination.addition_gains()])
-        stays.append(tuple(kept))
+        stays.append(tuple(columns))
     moves = largest(gains.ravel(), CONFIRMATIONS)
     supports = padded([(*stays[move // problem.d], int(move % problem.d)) for move in moves], problem.k)
-    return Neighbours(supports, value - gains.ravel()[moves], len(stays) * (problem.d - len(kept)))
+    return Neighbours(supports, value - gains.ravel()[moves], len(stays) * (problem.d - len(columns)))
 
 
-def _confirmed(problem: Problem, near: Neighbours, below: float) -> tuple[tuple[tuple[int, ...], float] | None, int]:
+def _confirmed(
+    problem: Problem, neighbours: Neighbours, below: float
+) -> tuple[tuple[tuple[int, ...], float] | None, int]:
     """The best neighbour whose exact refit lies ``below``, with its objective, or None; and the number of refits."""
     fits = 0
-    for i in np.argsort(near.values, kind="stable")[:CONFIRMATIONS]:
-        if not near.values[i] < below:
+    for i in np.argsort(neighbours.values, kind="stable")[:CONFIRMATIONS]:
+        if not neighbours.values[i] < below:
             break
-        fit = problem.fit(near.supports[i][near.supports[i] >= 0])
+        fit = problem.fit(neighbours.supports[i][neighbours.supports[i] >= 0])
         fits += 1
         if fit.value < below:
             return (tuple(fit.columns.tolist()), fit.value), fits

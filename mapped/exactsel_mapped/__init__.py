@@ -35,8 +35,10 @@ def is_kept(array: Any) -> bool:
 
     Such a table is not copied.
     """
-    known = isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype == np.float64 and array.dtype.isnative
-    return known and array.flags.f_contiguous and not array.flags.writeable and array.flags.aligned and is_mapped(array)
+    is_table = isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype == np.float64 and array.dtype.isnative
+    return (
+        is_table and array.flags.f_contiguous and not array.flags.writeable and array.flags.aligned and is_mapped(array)
+    )
 
 
 def room_like(array: Any, shape: tuple[int, ...], kind: Any = np.float64) -> Any:
@@ -53,20 +55,20 @@ def room_like(array: Any, shape: tuple[int, ...], kind: Any = np.float64) -> Any
         return np.empty(shape, dtype=kind)
     with stream:
         _reserve(stream, size)
-        made = np.memmap(stream, dtype=kind, mode="r+", shape=shape)
-    made.filename = file_of(array)  # what is made of this one finds its place, too
-    return made
+        memmap = np.memmap(stream, dtype=kind, mode="r+", shape=shape)
+    memmap.filename = file_of(array)  # what is made of this one finds its place, too
+    return memmap
 
 
 def some_columns(A: Any, columns: Sequence[int]) -> Any:
     """These columns of a table (n, d): of one that stays in its file in another file."""
     if not is_kept(A):
         return A[:, columns] if isinstance(A, np.ndarray) else A.of_columns(columns)
-    made = room_like(A, (len(columns), len(A)))
+    rows = room_like(A, (len(columns), len(A)))
     for place, j in enumerate(columns):
-        made[place] = A[:, j]
-    made.flags.writeable = False
-    return made.T
+        rows[place] = A[:, j]
+    rows.flags.writeable = False
+    return rows.T
 
 
 def nameless_beside(array: object) -> IO[bytes] | None:

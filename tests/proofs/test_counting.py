@@ -325,7 +325,7 @@ def test_the_writer_stores_splits_once(tmp_path):
     columns, scale, entries = clipped(case, level)
     split = SplitPoint(
         np.array(columns, dtype=np.int32),
-        np.array(scale) / problem.objective.even[columns],
+        np.array(scale) / problem.objective.divisors[columns],
         np.array(entries, dtype=np.float16),
     )
     file = tmp_path / "run.exsel"

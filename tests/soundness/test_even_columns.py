@@ -88,7 +88,7 @@ def test_another_ridge_finds_the_same_gram_matrix(n):
 def test_another_ridge_keeps_the_rows_that_reduced_ones_stand_for():
     A, y, _ = table(2)
     problem = Problem(A, y, 2).standing_for(Reduction(100, 100.0, np.full(6, 1e-9)))
-    assert problem.replace(lam=0.5).objective.tall is problem.objective.tall
+    assert problem.replace(lam=0.5).objective.reduction is problem.objective.reduction
 
 
 @pytest.mark.parametrize("make", [balanced_curvature, uniform_curvature])

@@ -153,7 +153,7 @@ def test_even_columns_are_left_alone():
     for lam in (1e-3, 1.0):
         problem = Problem.prepared(A, y, 2, loss="logistic", lam=lam, intercept=True)
         assert problem.objective.ridge_limits is None
-        assert problem.objective.even is None
+        assert problem.objective.divisors is None
 
 
 def test_what_is_known_goes_with_k_and_another_ridge():

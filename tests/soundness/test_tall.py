@@ -123,10 +123,10 @@ def test_the_objective_is_that_of_all_rows_within_what_is_said(seed, spread, x):
         model = np.array(x[:3]) / np.array([1.0, 10.0**-spread, 10.0**spread])
         whole = objective(stated(A, y, 3, lam=0.0, weights=weights, level=intercept), model)
         few = exact_length(np.column_stack([small.A, small.y]), [*model, -1.0])
-        off = float(small.tall.errors @ np.append(np.abs(model), 1.0))
+        off = float(small.reduction.errors @ np.append(np.abs(model), 1.0))
         assert abs(root(2 * whole) - few) <= off
-        assert off <= small.tall.row_error * np.sqrt(1.0 + model @ model) * (1 + 1e-12)
-        assert small.tall.row_error <= 1e-9 * np.linalg.norm(np.column_stack([A, y]))
+        assert off <= small.reduction.row_error * np.sqrt(1.0 + model @ model) * (1 + 1e-12)
+        assert small.reduction.row_error <= 1e-9 * np.linalg.norm(np.column_stack([A, y]))
 
 
 @pytest.mark.parametrize("condition", [0, 4, 8, 12])
@@ -177,7 +177,9 @@ def test_the_answer_depends_neither_on_blocks_nor_on_threads():
             first += size
         left = reducer.end()
         reducer.close()
-        seen.append((left.A.tobytes(), left.y.tobytes(), left.tall.errors.tobytes(), left.tall.means.tobytes()))
+        seen.append(
+            (left.A.tobytes(), left.y.tobytes(), left.reduction.errors.tobytes(), left.reduction.means.tobytes())
+        )
     assert seen[0] == seen[1] == seen[2]
 
 
@@ -187,7 +189,7 @@ def test_the_bound_does_not_grow_with_the_rows():
     for n in (4_000, 64_000):
         A = rng.standard_normal((n, 3))
         small = exactsel.gram(A, A.sum(axis=1) + rng.standard_normal(n), intercept=True)
-        relative.append(small.tall.row_error / np.linalg.norm(small.y))
+        relative.append(small.reduction.row_error / np.linalg.norm(small.y))
     assert relative[1] <= 3 * relative[0] < 1e-11
 
 

@@ -380,25 +380,6 @@ class TestCommandLine:
         ]
         assert self.run("info", tmp_path / "d.csv", "--target", "price", "--json").stdout == ""
 
-    def test_info_of_a_table_whose_target_is_not_named_yet(self, tmp_path):
-        (tmp_path / "d.csv").write_text("sex,a,b,price\nf,1,NA,2\nm,2,3,4\nf,3,4,5\n")
-        facts = json.loads(self.run("info", tmp_path / "d.csv", "--json").stdout)
-        assert (facts["n"], facts["missing"], facts["target"]) == (3, 1, None)
-        assert facts["columns"][2] == {"name": "b", "holds": "numbers", "missing": 1}
-        shown = self.run("info", tmp_path / "d.csv")
-        assert shown.exit_code == 0
-        assert shown.stderr == ""
-        lines = shown.stdout.splitlines()
-        assert " ".join(" ".join(lines[1:5]).split()) == "n 3 columns 4 missing 1 target -"
-        assert "2  b            1  numbers" in shown.stdout
-        assert "no column is called y; name the target with --target" in lines[-1]
-        shown = self.run("info", tmp_path / "d.csv", "--drop", "sex,b")
-        assert "numbers from 2 to 5" in shown.stdout
-        assert "name its column (a, price)" in shown.stdout
-        shown = self.run("info", tmp_path / "d.csv", "--drop", "sex,b", "--target", "price")
-        assert shown.stdout.startswith("problem              regression\nn                    3\n")
-        assert isinstance(self.run("info", tmp_path / "d.csv", "--problem", "css").exception, InputError)
-
     def test_info_of_labels(self, tmp_path):
         (tmp_path / "d.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 3},{i % 2}\n" for i in range(9)))
         shown = self.run("info", tmp_path / "d.csv", "--loss", "logistic", "--json", "-k", 1, "--lam", 1)

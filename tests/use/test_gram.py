@@ -42,8 +42,8 @@ def expect(instance, weights=W, names=NAMES, intercept=True):
     assert np.linalg.norm(instance.A @ x - instance.y) == pytest.approx(np.sqrt(counts @ residual**2), rel=1e-12)
     assert instance.A.shape == (D + 1, D)
     assert instance.feature_names == names
-    assert instance.tall.rows == N
-    assert instance.tall.weight == pytest.approx(counts.sum())
+    assert instance.reduction.rows == N
+    assert instance.reduction.weight == pytest.approx(counts.sum())
 
 
 def write(folder, kind):
@@ -219,7 +219,7 @@ def test_rows_with_gaps_can_be_left_out(tmp_path):
     with pytest.warns(UserWarning, match="1 of 60 rows of .* have missing values and are left out"):
         left = exactsel.gram(tmp_path / "rows.parquet", weights="w", missing="drop-rows", intercept=False)
     kept = np.arange(N) != 9
-    assert left.tall.rows == N - 1
+    assert left.reduction.rows == N - 1
     assert np.linalg.norm(left.y) == pytest.approx(np.sqrt(W[kept] @ Y[kept] ** 2))
 
 
@@ -234,8 +234,11 @@ def test_a_file_keeps_all(tmp_path):
     small = exactsel.gram(A, Y, weights=W, intercept=True, k=2, lam=0.5, feature_names=NAMES)
     write_instance(tmp_path / "small.npz", small)
     again = read_instance(tmp_path / "small.npz")
-    assert (again.k, again.lam, again.feature_names, again.tall.rows) == (2, 0.5, NAMES, N)
-    for one, other in ((small.tall.errors, again.tall.errors), (small.tall.means, again.tall.means)):
+    assert (again.k, again.lam, again.feature_names, again.reduction.rows) == (2, 0.5, NAMES, N)
+    for one, other in (
+        (small.reduction.errors, again.reduction.errors),
+        (small.reduction.means, again.reduction.means),
+    ):
         np.testing.assert_array_equal(one, other)
     arrays = dict(np.load(tmp_path / "small.npz"))
     for changed, said in (
@@ -270,7 +273,7 @@ def test_the_threshold_of_a_plug_in_is_stored(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_entries", lambda kind: entries(kind) | own if kind == "losses" else entries(kind))
     taken = exactsel.gram(A, Y, k=2, lam=1.0, loss="own-huber", delta=0.5, out=tmp_path / "rows.npz")
     assert taken.problem().loss == OwnHuber(0.5)
-    with pytest.raises(InputError, match="delta is given, but logistic loss has no such parameter; use loss='huber'"):
+    with pytest.raises(InputError, match=r"delta is given, but logistic loss has no such parameter; use loss=.huber."):
         exactsel.gram(A, Y, k=2, lam=1.0, loss="logistic", delta=0.5, out=tmp_path / "rows.npz")
 
 
@@ -316,7 +319,7 @@ def test_the_command_line(tmp_path, capsys):
     assert end("data", "gram", file, out, "--threads", "0") == 2
     assert end("data", "gram", tmp_path / "none.csv", out) == 2
     assert end("data", "convert", out, tmp_path / "copy.npz", "-k", "1") == 0
-    assert read_instance(tmp_path / "copy.npz").tall.rows == N
+    assert read_instance(tmp_path / "copy.npz").reduction.rows == N
 
 
 def test_the_report_speaks_of_all_rows(tmp_path):

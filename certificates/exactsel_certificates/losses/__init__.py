@@ -72,7 +72,7 @@ def loss_from(package: str | None, name: str, given: Sequence[str], delta: float
     try:
         kind = next(iter(entries)).load()
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"'{name}' of the package '{package}' cannot be loaded ({error}); install it anew.") from None
+        raise ValueError(f"'{name}' of the package '{package}' cannot be loaded ({error}); install it again.") from None
     if not (isinstance(kind, type) and issubclass(kind, Loss)):
         raise ValueError(f"'{name}' of the package '{package}' is no class of losses; derive it from Loss.")
     return kind(**_parameters(kind, name, given, delta))

@@ -46,8 +46,8 @@ class Huber(Squares):
         return np.clip(G, -self.delta, self.delta)
 
     def room(self, g: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        left = self.delta - np.abs(g)
-        return left / self.delta * (1.0 + np.abs(g) / self.delta), left
+        slack = self.delta - np.abs(g)
+        return slack / self.delta * (1.0 + np.abs(g) / self.delta), slack
 
     def curvature_on(self, z: FloatArray, y: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         # From the quadratic part an end t that is e outside of it allows 1 - (e / (t - z))^2; else nothing is known.

@@ -73,10 +73,10 @@ class Poisson(ExactLoss):
         counted = np.where(y > 0, y, 1.0)
         # Without counts the conjugate is p log p - p, as if y were 1 in the logarithms.
         p, logarithm = y + G, np.log(counted)
-        kept = p > SMALL * counted
+        mask = p > SMALL * counted
         with np.errstate(all="ignore"):
             ratio = np.where((y > 0) & (p >= 0.5 * y), np.log1p(G / counted), np.log(p / counted))
-        products = np.where(kept, p * np.where(kept, ratio, 0.0), 0.0)
+        products = np.where(mask, p * np.where(mask, ratio, 0.0), 0.0)
         linear = G * (1.0 - logarithm)
         return linear - products, np.abs(G) * (1.0 + np.abs(logarithm)) + np.abs(products)
 

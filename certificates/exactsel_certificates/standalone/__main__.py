@@ -121,59 +121,59 @@ def _columns(text: str) -> list[int]:
 def _problem(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of ``check``, from the instance file and the options."""
     sparse = read_sparse(options.instance)
-    known: dict[str, Any] = {"y": [], "loss": "quadratic", "lam": 0.0, "delta": 1.0}
-    known |= read_instance(options.instance, (*KNOWN, *READERS)) if sparse is None else sparse
+    fields: dict[str, Any] = {"y": [], "loss": "quadratic", "lam": 0.0, "delta": 1.0}
+    fields |= read_instance(options.instance, (*KNOWN, *READERS)) if sparse is None else sparse
     if options.target is not None:
-        known["y"] = read_weights(options.target)
-    known |= {name: value for name, value in vars(options).items() if value is not None}
+        fields["y"] = read_weights(options.target)
+    fields |= {name: value for name, value in vars(options).items() if value is not None}
     for name in ("A", "k"):
-        if name not in known:
+        if name not in fields:
             raise Unreadable(f"neither the instance nor an option says what {name} is; give it.")
-    demands: dict[str, Any] = {name: known.get(name, []) for name in ("force_in", "force_out")}
-    if known.get("problem") == "css":
+    demands: dict[str, Any] = {name: fields.get(name, []) for name in ("force_in", "force_out")}
+    if fields.get("problem") == "css":
         if not all(vars(options)[name] is None for name in (*READERS, "per_group", *LIMITS, *EQUALITIES)):
             raise Unreadable(
                 "column subset selection knows no hierarchy, pairs, equalities, limits on groups or on coefficients."
             )
-        return {"A": known["A"], "y": [], "k": known["k"], "loss": "", "lam": 0.0, "delta": 1.0} | demands
+        return {"A": fields["A"], "y": [], "k": fields["k"], "loss": "", "lam": 0.0, "delta": 1.0} | demands
     if options.weights is not None:
-        known["weights"] = read_weights(options.weights)
-    labels = known.get("groups", [])
+        fields["weights"] = read_weights(options.weights)
+    labels = fields.get("groups", [])
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise Unreadable("the instance's groups are no list of texts; give a label for each column, or leave them out.")
     held: dict[str | int, list[int]] = {}
     for j, label in enumerate(labels):
         held.setdefault(label or j, []).append(j)
-    if isinstance(known["k"], int) and held and options.per_group is None:
-        known["k"] = min(known["k"], len(held))
+    if isinstance(fields["k"], int) and held and options.per_group is None:
+        fields["k"] = min(fields["k"], len(held))
     for name, read in READERS.items():
-        if name in known:
+        if name in fields:
             texts = vars(options)[name]
             named = {} if sparse is not None else read_instance(options.instance, ["feature_names"])
-            said = known[name] if texts is None else [line for text in texts for line in _lines(text)]
-            demands |= read(said, labels, named.get("feature_names", []), _width(known["A"]))
+            said = fields[name] if texts is None else [line for text in texts for line in _lines(text)]
+            demands |= read(said, labels, named.get("feature_names", []), _width(fields["A"]))
     if not all(vars(options)[name] is None for name in LIMITS):
         lines = [] if options.bounds is None else read_lines(options.bounds)
         named = {} if sparse is not None else read_instance(options.instance, ["feature_names"])
         columns = named.get("feature_names", [])
         most = math.inf if options.max_coef is None else options.max_coef
-        demands["bounds"] = bounds(lines, options.nonnegative or "", columns, _width(known["A"]), most)
+        demands["bounds"] = bounds(lines, options.nonnegative or "", columns, _width(fields["A"]), most)
     if not all(vars(options)[name] is None for name in EQUALITIES):
-        demands |= _equalities(options, known, demands.get("bounds"))
+        demands |= _equalities(options, fields, demands.get("bounds"))
     return {
-        **{name: known[name] for name in ("A", "y", "k", "loss", "lam", "delta")},
-        **demands, "groups": [*held.values()], "per_group": options.per_group, "weights": known.get("weights"),
-        "level": _flag(known, "intercept"), "scale": _flag(known, "scale"),
+        **{name: fields[name] for name in ("A", "y", "k", "loss", "lam", "delta")},
+        **demands, "groups": [*held.values()], "per_group": options.per_group, "weights": fields.get("weights"),
+        "level": _flag(fields, "intercept"), "scale": _flag(fields, "scale"),
     }  # fmt: skip
 
 
-def _equalities(options: argparse.Namespace, known: dict[str, Any], bounds: Any) -> dict[str, Any]:
+def _equalities(options: argparse.Namespace, fields: dict[str, Any], bounds: Any) -> dict[str, Any]:
     """The equalities that options name, and the limits of coefficients that they imply, as a solve states them."""
-    columns, d = read_instance(options.instance, ["feature_names"]).get("feature_names", []), _width(known["A"])
+    columns, d = read_instance(options.instance, ["feature_names"]).get("feature_names", []), _width(fields["A"])
     rows, right = written(options.equality or [], options.sum_to, columns, d)
     free = [[-math.inf] * d, [math.inf] * d]
     limits = implied(rows, right, [*bounds] if bounds else free)
-    unlimited = limits == free or _flag(known, "scale") is True
+    unlimited = limits == free or _flag(fields, "scale") is True
     return {"equalities": [rows, right], "bounds": bounds if unlimited else limits}
 
 
@@ -190,9 +190,9 @@ def _width(A: object) -> int:
     return len(A[0]) if isinstance(A, list) and A and isinstance(A[0], list) else 0
 
 
-def _flag(known: dict[str, Any], name: str) -> Any:
+def _flag(fields: dict[str, Any], name: str) -> Any:
     """A flag that an instance may write as 0 or 1; anything else is left for the check to refuse."""
-    value = known.get(name, False)
+    value = fields.get(name, False)
     return bool(value) if value in (0, 1) else value
 
 

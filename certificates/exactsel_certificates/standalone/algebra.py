@@ -38,22 +38,22 @@ def solve(H: Matrix, sides: list[list[F]]) -> tuple[list[list[F]], list[int]]:
     units = [math.lcm(*(v.denominator for v in side)) for side in sides]
     columns = zip(*(whole([side])[0] for side in sides), strict=True) if sides else ((),) * m
     rows = [[*row[j:], *right] for j, (row, right) in enumerate(zip(whole(H), columns, strict=True))]
-    kept, last = list[int](), 1
+    pivots, last = list[int](), 1
     for j, row in enumerate(rows):
         if row[0] == 0:
             continue
-        kept.append(j)
+        pivots.append(j)
         tally(m * (m + len(sides)) + 1, row[0].bit_length())
         eliminate(rows, j, last)
         last = row[0]
     answers = []
     for s, scale in enumerate(units):
         x = [0] * m  # times the determinant, which is the last pivot, they are whole
-        for j in reversed(kept):
+        for j in reversed(pivots):
             row = rows[j]
             x[j] = (last * row[m - j + s] - sum(map(int.__mul__, row[1 : m - j], x[j + 1 :]))) // row[0]
         answers.append([F(unit * v, last * scale) for v in x])
-    return answers, kept
+    return answers, pivots
 
 
 def eliminate(rows: Whole, j: int, last: int) -> None:

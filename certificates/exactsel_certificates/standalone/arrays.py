@@ -56,11 +56,11 @@ def read_instance(path: str, names: Sequence[str] = KNOWN) -> dict[str, Any]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
             for name in names:
-                found = [member for member in members if member.filename == f"{name}.npy"]
-                if len(found) > 1:
+                matches = [member for member in members if member.filename == f"{name}.npy"]
+                if len(matches) > 1:
                     raise Unreadable(f"{path!a} holds {name} twice; write the file again.")
-                if found:
-                    arrays[name] = numbers_of(name, unpacked(archive, found[0]))
+                if matches:
+                    arrays[name] = numbers_of(name, unpacked(archive, matches[0]))
     except Unreadable:
         raise
     except Exception as error:  # what zipfile and zlib raise for damaged archives is nowhere said
@@ -132,9 +132,9 @@ def _parts(name: str, raw: bytes) -> tuple[str, bool, tuple[int, ...], bytes]:
     text = raw[start : min(end, start + 10_000)].decode("latin-1").strip()
     entries: dict[str, str] = {}
     position, last = 1, len(text) - 1
-    while found := _ENTRY.match(text, position, last):
-        entries |= {key: value for key, value in found.groupdict().items() if value is not None}
-        position = found.end()
+    while match := _ENTRY.match(text, position, last):
+        entries |= {key: value for key, value in match.groupdict().items() if value is not None}
+        position = match.end()
     if text[:1] + text[-1:] != "{}" or text[position:last].strip() or len(entries) < 3:
         raise Unreadable(f"array {name} holds something else than plain numbers or texts; convert it to doubles.")
     sizes = [size.strip() for size in entries["shape"].split(",") if size.strip()]

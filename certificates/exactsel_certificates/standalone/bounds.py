@@ -35,10 +35,10 @@ def bounds(
         except ValueError:
             raise Unclear(f"the bounds of {entry[0]!a} are no numbers; correct them.") from None
     wanted = nonnegative.strip()
-    listed = [wanted] if wanted in names else [part for entry in _parted([wanted.replace(", ", ",")]) for part in entry]
-    positive = {*range(d)} if wanted == "all" else {column_called(name, names, d) for name in listed if name}
-    given = [limits.get(j, FREE) for j in range(d)]
-    whole = [(max(low, -most), min(high, most)) for low, high in given]
+    labels = [wanted] if wanted in names else [part for entry in _parted([wanted.replace(", ", ",")]) for part in entry]
+    positive = {*range(d)} if wanted == "all" else {column_called(name, names, d) for name in labels if name}
+    pairs = [limits.get(j, FREE) for j in range(d)]
+    whole = [(max(low, -most), min(high, most)) for low, high in pairs]
     whole = [(max(low, 0.0) if j in positive else low, high) for j, (low, high) in enumerate(whole)]
     return ([low for low, _ in whole], [high for _, high in whole]) if any(pair != FREE for pair in whole) else None
 

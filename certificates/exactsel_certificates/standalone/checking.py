@@ -158,8 +158,8 @@ def refused(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> str:
         return "a model that misses the equalities, or dual vectors with these"
     if problem.hierarchy:
         # The columns listed are those chosen, coefficient zero or not.
-        shown = {g for g, group in enumerate(units) if {*p["model_index"]} & {*group}} | {*problem.force_in}
-        if not problem.hierarchy.allows(shown, {*problem.force_out}, len(units), problem.k):
+        chosen_units = {g for g, group in enumerate(units) if {*p["model_index"]} & {*group}} | {*problem.force_in}
+        if not problem.hierarchy.allows(chosen_units, {*problem.force_out}, len(units), problem.k):
             return "columns that a hierarchy, limits on groups or pairs do not allow together"
     return ""
 
@@ -169,15 +169,15 @@ def shortfall(
     begin: Callable[[Asked, float], None] | None, screened: Stated | None = None,
 ) -> str:  # fmt: skip
     """What of the claim a file does not prove; empty when it proves all of it."""
-    known = asked(p, problem)
+    work = asked(p, problem)
     if screened:
-        known = known._replace(
-            entries=known.entries + screened.A.entries, operations=known.operations + work_of(p, screened)
+        work = work._replace(
+            entries=work.entries + screened.A.entries, operations=work.operations + work_of(p, screened)
         )
     if begin is not None:
-        begin(known, most)
-    if known.operations > most:
-        raise TooMuch(f"the proof asks for {known.operations:.3g} operations, but {most:.3g} is the most")
+        begin(work, most)
+    if work.operations > most:
+        raise TooMuch(f"the proof asks for {work.operations:.3g} operations, but {most:.3g} is the most")
     whole, others = bounds_of_others(p, screened) if screened else (F(0), math.inf)
     if screened and whole >= F(p["lower"]):
         lower, upper = whole, objective(problem, model)
@@ -186,10 +186,10 @@ def shortfall(
         lower = max(whole, min(lower, F(others))) if others < math.inf else max(whole, lower)
     if lower >= F(p["lower"]) and upper <= F(p["upper"]):
         return ""
-    found = f"only {as_float(lower)!r} is proven, the model costs {as_float(upper)!r}"
+    reason = f"only {as_float(lower)!r} is proven, the model costs {as_float(upper)!r}"
     if left_undone():
-        raise TooMuch(found)
-    return found
+        raise TooMuch(reason)
+    return reason
 
 
 def selection(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tuple[F, F]:
@@ -220,16 +220,16 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
     """The bounds a proof establishes for a regression problem."""
     r = regression_of(problem)
     D = [F(v) for v in p["curvature"]]
-    own = bool(D) and r.loss.by_products and not p["curvature_split"]
-    curvatures = [D] if own and semidefinite(r.left(D)) else []
+    has_curvature = bool(D) and r.loss.by_products and not p["curvature_split"]
+    curvatures = [D] if has_curvature and semidefinite(r.left(D)) else []
     r.after_split = after_split(p, r, D)
     curvatures += [[r.lam] * len(r.columns)] if r.lam > 0 else []
     claim, upper = F(p["lower"]), r.objective(model)
     limited = limits(p, r, r.columns_of(problem.force_out))
     low = upper
-    known: dict[int, list[Bound]] = {}
+    cache: dict[int, list[Bound]] = {}
     polished, level, last = 0, None, None
-    near: list[NearColumns] = []
+    near_columns: list[NearColumns] = []
     # A ridge is paid for every coefficient, so with one a column cannot do the work of its copy.
     nearly = p["valid_for"] != "" and r.lam == 0 and r.loss.by_products and claim > 0 and not problem.groups
     for S, C, w in regions(p["tree"], len(r.groups), problem.k, problem.force_in, problem.force_out, problem.hierarchy):
@@ -243,14 +243,14 @@ def regression(p: dict[str, Any], problem: Problem, model: dict[int, F]) -> tupl
             level = level or below(p, r, claim, problem.hierarchy)
             bounds += [claim] if closes(p, level, S, C, w) else []
         elif w >= 3:
-            if w not in known:
+            if w not in cache:
                 # Regions next to each other mostly share their witness; more than one would fill the memory.
-                known = {w: witnessed(p, r, w, curvatures)}
-            bounds += [r.least(S, C, bound) for bound in known[w]]
+                cache = {w: witnessed(p, r, w, curvatures)}
+            bounds += [r.least(S, C, bound) for bound in cache[w]]
         number, dual = divmod(w - 3, 2)
         if max(bounds) < claim and nearly:
-            near = near or [NearColumns(r.free(), claim, D, farthest) for farthest in DISTANCES]
-            bounds += [claim] if any(without.closes(S, C, w, p) for without in near) else []
+            near_columns = near_columns or [NearColumns(r.free(), claim, D, farthest) for farthest in DISTANCES]
+            bounds += [claim] if any(without.closes(S, C, w, p) for without in near_columns) else []
         short = max(bounds) < claim and not dual and not limited and 0 <= number < len(p["points"]) - 1
         # What is improved is a point, not the lack of one: the empty model says nothing of where to look.
         if short and polished == POLISHED:
@@ -281,11 +281,11 @@ def limits(p: dict[str, Any], r: Regression, out: Sequence[int]) -> bool:
     if r.loss.by_products:
         r.sizes = sizes_in_bounds(r, p["valid_for"] != "", out) if r.bounds and not r.lam else []
         return bool(r.sizes) and not p["curvature"]
-    known = bool(named and 0 <= named[0] < len(p["points"]) - 1)
-    if known:
+    has_point = bool(named and 0 <= named[0] < len(p["points"]) - 1)
+    if has_point:
         scoped = p["valid_for"] and not r.lam and r.loss.bounded_models
         r.sizes = sizes_in_scope(r) if scoped else sizes(r, r.given(point(p, named[0])), out)
-    return known or bool(r.lam == 0)
+    return has_point or bool(r.lam == 0)
 
 
 def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -> Semidefinite | Patterns:
@@ -295,11 +295,11 @@ def below(p: dict[str, Any], r: Regression, claim: F, demands: Demands | None) -
     touched, widths = p["minorant_point"], p["minorant_width"]
     if r.loss.by_products:
         return Semidefinite(r, least_squares(r, claim), demands, StrongColumns(r, claim))
-    found = None
+    matrix = None
     if touched and all(0 <= t < len(p["points"]) - 1 for t in touched):
         points = [r.given(point(p, number)) for number in touched]
-        found = below_minorant(r, claim, points, [(widths[i], widths[p["n"] + i]) for i in r.rows])
-    return Semidefinite(r, found or [], demands)
+        matrix = below_minorant(r, claim, points, [(widths[i], widths[p["n"] + i]) for i in r.rows])
+    return Semidefinite(r, matrix or [], demands)
 
 
 def closes(p: dict[str, Any], level: Semidefinite | Patterns, S: set[int], C: set[int], w: int) -> bool:
@@ -325,8 +325,8 @@ def after_split(p: dict[str, Any], r: Regression, D: list[F]) -> tuple[list[F], 
     if not p["curvature_split"] or not D or not r.loss.by_products or len(r.groups) < len(r.columns):
         return None
     E = taken(r.k, {*range(len(r.columns))}, split(p, p["curvature_split"][0]), r.squares)
-    left = [[v - E.get((i, j), F(0)) for j, v in enumerate(row)] for i, row in enumerate(r.left(D))]
-    return (D, E) if semidefinite(left) else None
+    matrix = [[v - E.get((i, j), F(0)) for j, v in enumerate(row)] for i, row in enumerate(r.left(D))]
+    return (D, E) if semidefinite(matrix) else None
 
 
 def witnessed(p: dict[str, Any], r: Regression, witness: int, curvatures: list[list[F]]) -> list[Bound]:

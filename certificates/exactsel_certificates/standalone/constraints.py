@@ -34,14 +34,14 @@ def is_asked(related: dict[str, Any]) -> bool:
 def demands_of(related: dict[str, Any], groups: list[list[int]], d: int) -> tuple[Demands | None, list[list[int]]]:
     """The constraint of these arguments, and the groups that are chosen: none where there are limits on them."""
     count = len(groups) or d
-    found: list[Demands | None] = [
+    constraints: list[Demands | None] = [
         hierarchy.of_pairs(related["hierarchy"], related["kind"], count),
         not_both.of_pairs(related["not_both"], count),
     ]
     if related["per_group"] is not None:
-        if any(found):
+        if any(constraints):
             raise Outside("there are limits on groups and another constraint, but only one of the two was expected.")
         return limited(groups, related["per_group"]), []
-    if all(found):
+    if all(constraints):
         raise Outside("there are a hierarchy and pairs that exclude each other, but only one of them was expected.")
-    return found[0] or found[1], groups
+    return constraints[0] or constraints[1], groups

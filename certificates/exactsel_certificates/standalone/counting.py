@@ -70,8 +70,8 @@ class Semidefinite:
         if r > 1 and any(v * v > square[i] * square[j] for i, row in enumerate(rest) for j, v in enumerate(row)):
             return False
         # What is left of a column of square zero is nothing, or goes with no other.
-        kept = [i for i, v in enumerate(square) if v > 0] if r > 2 else []
-        rest = [[rest[i][j] for j in kept] for i in kept]
+        support = [i for i, v in enumerate(square) if v > 0] if r > 2 else []
+        rest = [[rest[i][j] for j in support] for i in support]
         return all(
             eliminated([[rest[i][j] for j in chosen] for i in chosen], len(chosen)) is not None
             for chosen in doubtful(rest, min(r, len(rest)))
@@ -169,9 +169,9 @@ def unproven(M: list[list[float]], diagonal: list[float], r: int) -> Iterator[tu
             yield from ((j, i) for j, (v, w) in enumerate(zip(row, diagonal, strict=False)) if not v * v < pivot * w)
         elif r > 2:
             factors = [v / pivot for v in row]
-            left = [w - f * v for w, f, v in zip(diagonal, factors, row, strict=False)]
+            pivots = [w - f * v for w, f, v in zip(diagonal, factors, row, strict=False)]
             below = [[v - f * w for v, w in zip(M[l], row, strict=False)] for l, f in enumerate(factors)]
-            yield from ((*chosen, i) for chosen in unproven(below, left, r - 1))
+            yield from ((*chosen, i) for chosen in unproven(below, pivots, r - 1))
 
 
 def holds(

@@ -54,21 +54,21 @@ class Equalities(NamedTuple):
         ]
 
 
-def checked_equalities(given: Any, d: int, by_products: bool) -> Equalities:
+def checked_equalities(arrays: Any, d: int, by_products: bool) -> Equalities:
     """The equalities of d coefficients; Outside where they are none that a proof may be about."""
-    found = _equalities_of(given, d) if by_products else None
-    if found is None:
+    equalities = _equalities_of(arrays, d) if by_products else None
+    if equalities is None:
         raise Outside(
             "the equalities are none, or the loss is not quadratic, but rows, right-hand sides and powers of two were "
             "expected."
         )
-    return found
+    return equalities
 
 
-def _equalities_of(given: Any, d: int) -> Equalities | None:
-    if not isinstance(given, Sequence) or len(given) != 3 or not all(isinstance(part, list) for part in given):
+def _equalities_of(arrays: Any, d: int) -> Equalities | None:
+    if not isinstance(arrays, Sequence) or len(arrays) != 3 or not all(isinstance(part, list) for part in arrays):
         return None
-    rows, right, sizes = given
+    rows, right, sizes = arrays
     m = len(right)
     if not m or len(rows) != m or len(sizes) != m or not all(isinstance(row, list) and len(row) == d for row in rows):
         return None
@@ -110,27 +110,27 @@ def written(
         right.append(sum_to + 0.0)
     if not all(math.isfinite(v) for part in (*rows, right) for v in part):
         raise Unclear("the equalities hold a number that is not finite; correct it.")
-    kept = _leading(rows, right)
-    return [rows[i] for i in kept], [right[i] for i in kept]
+    basis = _leading(rows, right)
+    return [rows[i] for i in basis], [right[i] for i in basis]
 
 
 def _leading(rows: Sequence[Sequence[float]], right: Sequence[float]) -> list[int]:
     """The equalities that do not follow from those before. Raises :class:`Unclear` where none can hold."""
-    kept: list[int] = []
+    basis: list[int] = []
     echelon: list[list[F]] = []
     for i, (row, value) in enumerate(zip(rows, right, strict=True)):
-        left = [*map(F, row), F(value)]
+        remainder = [*map(F, row), F(value)]
         for other in echelon:
             first = next(j for j, v in enumerate(other) if v)
-            if left[first]:
-                times = left[first] / other[first]
-                left = [v - times * u for v, u in zip(left, other, strict=True)]
-        if any(left[:-1]):
-            kept.append(i)
-            echelon.append(left)
-        elif left[-1] or not any(row):
+            if remainder[first]:
+                times = remainder[first] / other[first]
+                remainder = [v - times * u for v, u in zip(remainder, other, strict=True)]
+        if any(remainder[:-1]):
+            basis.append(i)
+            echelon.append(remainder)
+        elif remainder[-1] or not any(row):
             raise Unclear("the equalities contradict each other, or one holds no coefficient; correct them.")
-    return kept
+    return basis
 
 
 def implied(rows: Sequence[Sequence[float]], right: Sequence[float], bounds: list[list[float]]) -> list[list[float]]:

@@ -103,14 +103,14 @@ def default_limits(p: dict[str, Any], problem: Problem) -> Most:
     region = 2.0 * n * d + d * d * (1 + min(d, USUAL) / 3)
     if not problem.loss:
         region += 4.0 * d * d * (n + STEPS * d)
-    known = SMALL + MARGIN * (words * region + n * d * d)
+    work = SMALL + MARGIN * (words * region + n * d * d)
     each = of_set(d / units, min(problem.k, FEW)) if problem.loss else of_selection(n, d, problem.k)
     if by_patterns(p, problem):
         sets, each = combinations_of(d, min(problem.k, d)), of_patterns(n, problem.k) / MARGIN
-    known += min(MARGIN * sets * each, MOST_SLOW)
+    work += min(MARGIN * sets * each, MOST_SLOW)
     if problem.loss and problem.loss.by_leaves:
-        known += min(MARGIN * words * combinations_of(d, min(d, MOST_PLACES)) * of_leaves(n, problem.k), MOST_SLOW)
-    return Most(known, known + min(MARGIN * words * 16.0 * n * d * d, MOST_SLOW))
+        work += min(MARGIN * words * combinations_of(d, min(d, MOST_PLACES)) * of_leaves(n, problem.k), MOST_SLOW)
+    return Most(work, work + min(MARGIN * words * 16.0 * n * d * d, MOST_SLOW))
 
 
 def of_set(width: float, slots: int) -> float:

@@ -58,7 +58,7 @@ def read(data: bytes) -> dict[str, Any]:
         proof: dict[str, Any] = json.loads(data[8 : 8 + size].decode())
         lower, upper = float.fromhex(proof["lower"]), float.fromhex(proof["upper"])
         sizes = [proof[name] for name in ("n", "d", "k")]
-        listed = [(name, kind, count) for name, kind, count in proof["arrays"]]
+        listing = [(name, kind, count) for name, kind, count in proof["arrays"]]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError):
         raise Malformed("the file is no proof: its header cannot be read.") from None
     version = proof.get("version")
@@ -71,10 +71,10 @@ def read(data: bytes) -> dict[str, Any]:
     need(all(type(s) is int and 0 <= s < 2**31 for s in sizes), "sizes")
     need(proof.get("valid_for") in ("", "bounded models"), "valid_for")
     need(all(type(proof.get(name)) is str for name in ("family", "loss", "problem_hash")), "texts")
-    position, left = 8 + size, iter(ARRAYS)
+    position, names = 8 + size, iter(ARRAYS)
     proof |= {name: [] for name in ARRAYS}
-    for name, kind, count in listed:
-        need(name in left, "list of arrays")  # names that the search passes over are absent
+    for name, kind, count in listing:
+        need(name in names, "list of arrays")  # names that the search passes over are absent
         need(kind in ARRAYS[name] and type(count) is int and 0 <= count <= len(data), f"array {name}")
         end = position + count * struct.calcsize(TYPES[kind])
         need(end <= len(data), "length of the file")
@@ -97,8 +97,8 @@ def check_screening(p: dict[str, Any]) -> None:
     need(many is None or (type(many) is int and 0 < many < 2**31), "number of columns")
     need(many is not None or not (p["active_column"] or duals or levels), "active columns")
     need(many is None or (len(p["active_column"]) == p["d"] and rising(p["active_column"], many)), "active columns")
-    known = len(p["dual_value"]) // max(p["n"], 1)
-    need(len(duals) <= 8 and all(0 <= v < known for v in duals), "dual vectors that screen")
+    count = len(p["dual_value"]) // max(p["n"], 1)
+    need(len(duals) <= 8 and all(0 <= v < count for v in duals), "dual vectors that screen")
     need(len(levels) <= 1000 and all(a < b for a, b in pairwise(levels)), "levels")
 
 

@@ -73,8 +73,10 @@ def of_pairs(parents: Any, kind: object, count: int) -> Hierarchy | None:
     if any(len(listed("an entry of the hierarchy", pair)) != 2 for pair in pairs):
         raise Outside("the hierarchy holds something else than pairs of a unit and its parents.")
     children = choice("the hierarchy", [j for j, _ in pairs], count)
-    held = {j: choice(f"the parents of {j}", own, count) for j, (_, own) in zip(children, pairs, strict=True)}
-    if children != sorted(children) or any(not own or own != sorted(own) or j in own for j, own in held.items()):
+    held = {j: choice(f"the parents of {j}", needs, count) for j, (_, needs) in zip(children, pairs, strict=True)}
+    if children != sorted(children) or any(
+        not needs or needs != sorted(needs) or j in needs for j, needs in held.items()
+    ):
         raise Outside("units or parents of the hierarchy are out of order, or a unit has no parents or is its own.")
     return Hierarchy(kind == "weak", held) if held else None
 
@@ -89,12 +91,12 @@ def read(lines: object, labels: list[str], columns: object, d: int) -> dict[str,
             kind = text
             continue
         child, parents = _parted(text)
-        own = [number_of(part, names, count) for part in parents.split(",") if part.strip()]
+        needs = [number_of(part, names, count) for part in parents.split(",") if part.strip()]
         j = number_of(child, names, count)
-        if j in held or len({j, *own}) <= len(own):
+        if j in held or len({j, *needs}) <= len(needs):
             raise Unclear(f"the line {text!a} names a unit that was named already; name each once.")
-        held[j] = sorted(own)
-    return {"hierarchy": sorted((j, own) for j, own in held.items() if own), "kind": kind or KINDS[0]}
+        held[j] = sorted(needs)
+    return {"hierarchy": sorted((j, needs) for j, needs in held.items() if needs), "kind": kind or KINDS[0]}
 
 
 def _parted(text: str) -> tuple[str, str]:

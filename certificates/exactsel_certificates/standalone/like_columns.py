@@ -71,21 +71,21 @@ class LikeColumns:
 
     def connected(self) -> Iterator[tuple[int, ...]]:
         """Every connected set of two columns and more, once."""
-        known: set[tuple[int, ...]] = {(i,) for i in range(self.count)}
+        sets: set[tuple[int, ...]] = {(i,) for i in range(self.count)}
         for _ in range(2, self.most + 1):
-            tally(sum(len(self.touch[i]) + 1 for columns in known for i in columns))
-            known = {
-                tuple(sorted((*columns, j))) for columns in known for i in columns for j in self.touch[i]
+            tally(sum(len(self.touch[i]) + 1 for columns in sets for i in columns))
+            sets = {
+                tuple(sorted((*columns, j))) for columns in sets for i in columns for j in self.touch[i]
                 if j not in columns
             }  # fmt: skip
-            yield from sorted(known)
+            yield from sorted(sets)
 
     def add(self, columns: tuple[int, ...]) -> None:
         """Keep a set, its inverse, and how much others are like it."""
         M, m = self.M, len(columns)
         eye = [[F(i == j) for j in range(m)] for i in range(m)]
-        inverse, kept = solve([[M[i][j] for j in columns] for i in columns], eye)
-        if len(kept) < m:
+        inverse, pivots = solve([[M[i][j] for j in columns] for i in columns], eye)
+        if len(pivots) < m:
             self.spread[m] = math.inf
             return
         scaled = [
@@ -101,13 +101,13 @@ class LikeColumns:
         sums = list(accumulate(sorted(like, reverse=True), initial=0.0))
         self.parts[m].append(Part(columns, inverse, sums))
 
-    def most_gain(self, u: Sequence[F], left: F, count: int) -> float:
+    def most_gain(self, u: Sequence[F], slack: F, count: int) -> float:
         """The most that so many columns can take off, as a part of what is left of the target's square."""
         gains = {
-            m: [as_float(form(part.inverse, [u[i] for i in part.columns]) / left) * (1.0 + ROOM) for part in parts]
+            m: [as_float(form(part.inverse, [u[i] for i in part.columns]) / slack) * (1.0 + ROOM) for part in parts]
             for m, parts in self.parts.items()
         }
-        ones = [as_float(value * value / (left * self.M[i][i])) * (1.0 + ROOM) for i, value in enumerate(u)]
+        ones = [as_float(value * value / (slack * self.M[i][i])) * (1.0 + ROOM) for i, value in enumerate(u)]
         tally(sum(len(parts) * m * m for m, parts in self.parts.items()) + len(u))
         ways = [
             way for way in partitions(count, count) if all(m == 1 or self.parts[m] or m in self.spread for m in way)

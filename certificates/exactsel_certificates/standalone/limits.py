@@ -41,22 +41,22 @@ def sizes(r: Regression, x: dict[int, F], out: Iterable[int] = ()) -> list[F]:
     banned = {*out}
     # Of columns that are constant beside an intercept nothing is left.
     used = [j for j in range(len(r.columns)) if r.G[j][j] and j not in banned]
-    known = {j: F(0) for j in range(len(r.columns))}
+    radii = {j: F(0) for j in range(len(r.columns))}
     if r.k == 0 or not used:
-        return [*known.values()]
+        return [*radii.values()]
     long = [j for j in used if r.G[j][j] >= LONG * r.ridge[j]]
     if r.lam:
-        known |= {j: near(root(2 * level / r.ridge[j], above=True) * F(1001, 1000)) for j in used}
+        radii |= {j: near(root(2 * level / r.ridge[j], above=True) * F(1001, 1000)) for j in used}
     for part in (F(0), F(1, 2)):
-        found, others = around(r, [v * (1 - part) for v in g], used, long, level), most_columns(r) - 1
-        if found is not None and r.lam:
-            known |= dict(zip(long, lowered(*found, [known[j] for j in long], others), strict=True))
-        limited = None if found is None else within(*found, others)
+        system, others = around(r, [v * (1 - part) for v in g], used, long, level), most_columns(r) - 1
+        if system is not None and r.lam:
+            radii |= dict(zip(long, lowered(*system, [radii[j] for j in long], others), strict=True))
+        limited = None if system is None else within(*system, others)
         if limited is not None:
             for j, size in zip(long, limited, strict=True):
-                known[j] = min(size, known[j]) if r.lam else size
-            return [*known.values()]
-    return [*known.values()] if r.lam else []
+                radii[j] = min(size, radii[j]) if r.lam else size
+            return [*radii.values()]
+    return [*radii.values()] if r.lam else []
 
 
 def sizes_in_scope(r: Regression) -> list[F]:
@@ -75,18 +75,18 @@ def sizes_in_bounds(r: Regression, scoped: bool, out: Iterable[int] = ()) -> lis
     Where one has none, the scope limits it. Columns of zeros, and those in ``out``, do not count.
     """
     banned, valid_for = {*out}, sizes_in_scope(r)
-    known: list[F] = []
+    radii: list[F] = []
     for j, (low, high) in enumerate(zip(*r.bounds, strict=True)):
         largest = max(-low, high)
         if j in banned or not r.G[j][j]:
-            known.append(F(0))
+            radii.append(F(0))
         elif math.isfinite(largest):
-            known.append(min(F(largest), valid_for[j]) if scoped else F(largest))
+            radii.append(min(F(largest), valid_for[j]) if scoped else F(largest))
         elif scoped:
-            known.append(valid_for[j])
+            radii.append(valid_for[j])
         else:
             return []
-    return known
+    return radii
 
 
 def around(
@@ -96,7 +96,7 @@ def around(
 
     An a of None is that of a column of which they say nothing.
     """
-    left, room = zip(*(r.loss.room(v, t) for v, t in zip(g, r.y, strict=True)), strict=True)
+    slack, room = zip(*(r.loss.room(v, t) for v, t in zip(g, r.y, strict=True)), strict=True)
     turned = directions(r, used, long, [as_float(w) * h for w, h in zip(r.weights, room, strict=True)])
     if turned is None:
         return None
@@ -106,8 +106,8 @@ def around(
     gap = max(as_float(level - value), 1e-6 * as_float(level))
     for place, (moves, bend) in enumerate(turned):
         moves = [h * m for h, m in zip(room, moves, strict=True)]
-        stuck = any(m and not left[i] for i, m in enumerate(moves)) or not all(map(math.isfinite, moves))
-        furthest = 0.0 if stuck else max((abs(m) / left[i] for i, m in enumerate(moves) if m), default=0.0)
+        stuck = any(m and not slack[i] for i, m in enumerate(moves)) or not all(map(math.isfinite, moves))
+        furthest = 0.0 if stuck else max((abs(m) / slack[i] for i, m in enumerate(moves) if m), default=0.0)
         if not 0.0 < furthest < 1e200:
             if not r.lam:
                 return None
@@ -207,15 +207,15 @@ def within(a: list[F | None], E: list[list[F]], others: int) -> list[F] | None:
 def lowered(a: list[F | None], E: list[list[F]], R: list[F], others: int) -> list[F]:
     """What is no smaller than any coefficient because R is not, either."""
     for _ in range(STEPS):
-        found = reached(a, E, R, others)
-        R = [u if v is None else min(u, near(v) * F(1001, 1000)) for u, v in zip(R, found, strict=True)]
+        bounds = reached(a, E, R, others)
+        R = [u if v is None else min(u, near(v) * F(1001, 1000)) for u, v in zip(R, bounds, strict=True)]
     return R
 
 
 def reached(a: list[F | None], E: list[list[F]], R: list[F], others: int) -> list[F | None]:
     """a + E R, of a row of E the largest parts that ``others`` columns can have."""
-    found: list[F | None] = []
+    bounds: list[F | None] = []
     for v, row in zip(a, E, strict=True):
         parts = sorted((e * u for e, u in zip(row, R, strict=False)), reverse=True)
-        found.append(None if v is None else v + sum(parts[:others], F(0)))
-    return found
+        bounds.append(None if v is None else v + sum(parts[:others], F(0)))
+    return bounds

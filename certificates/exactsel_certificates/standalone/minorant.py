@@ -42,7 +42,7 @@ def below_minorant(
     if not all(v - down < v < v + up for v, (down, up) in zip(z, ((F(a), F(b)) for a, b in widths), strict=True)):
         return None
     first: Quadratic | None = None
-    left = {(i, side) for i in range(len(z)) for side in (0, 1)}
+    open_ends = {(i, side) for i in range(len(z)) for side in (0, 1)}
     for number, point in enumerate(points):
         at = [near(v, BITS) for v in (z if number == 0 else r.predict(point))]
         included = all(a <= v <= b for a, v, b in zip(low, at, high, strict=True))
@@ -50,8 +50,8 @@ def below_minorant(
         first = q if number == 0 else first
         if q is None or first is None:
             return None
-        left -= away(r, q, low, high, held)
-    return None if left or first is None else counts(r, first, level)
+        open_ends -= away(r, q, low, high, held)
+    return None if open_ends or first is None else counts(r, first, level)
 
 
 def touching(r: Regression, z: Sequence[F], low: Sequence[F], high: Sequence[F]) -> Quadratic | None:
@@ -89,8 +89,8 @@ def away(r: Regression, q: Quadratic, low: Sequence[F], high: Sequence[F], level
     """Rows whose lower (0) or upper (1) end no point with q at most the level reaches."""
     m, n = len(q.h), len(low)
     rows = [list(row) for row in zip(*columns(r), strict=True)]
-    answers, kept = solve(q.H, [q.h, *rows])
-    if len(kept) < m:
+    answers, pivots = solve(q.H, [q.h, *rows])
+    if len(pivots) < m:
         return set()
     center = answers[0]
     square = max(F(0), 2 * (level - q.value) + dot(q.h, center))

@@ -43,8 +43,8 @@ class NearColumns:
         if witness == 1:
             return self.at(S, C, None)
         number, dual = divmod(witness - 3, 2)
-        known = witness >= 3 and not dual and number < len(p["points"]) - 1
-        return known and self.at(S, C, self.r.given(point(p, number)))
+        has_point = witness >= 3 and not dual and number < len(p["points"]) - 1
+        return has_point and self.at(S, C, self.r.given(point(p, number)))
 
     def counted(self, S: set[int], C: set[int]) -> bool:
         """Whether counting closes a region.
@@ -53,9 +53,9 @@ class NearColumns:
         any more: of single sets only columns of C are removed then.
         """
         slots = min(len(C), max(0, self.r.k - len(S)))
-        kept, rest = self._without(S, C)
-        alone = kept == S and (rest == C or len(S) >= self.r.k)
-        S, C = kept, rest
+        basis, rest = self._without(S, C)
+        alone = basis == S and (rest == C or len(S) >= self.r.k)
+        S, C = basis, rest
         slots = min(slots, len(C))
         if not self.counts.Q:
             return False
@@ -81,23 +81,23 @@ class NearColumns:
 
     def _without(self, S: set[int], C: set[int]) -> tuple[set[int], set[int]]:
         """A region without the columns that S makes up for; nothing is left of C where it has no places."""
-        kept = self._independent(S, S)
-        return {*kept}, {j for j in C if not self._near(kept, j)} if len(S) < self.r.k else set()
+        basis = self._independent(S, S)
+        return {*basis}, {j for j in C if not self._near(basis, j)} if len(S) < self.r.k else set()
 
     def _independent(self, columns: Collection[int], may_go: Collection[int]) -> list[int]:
         """Columns without those of ``may_go`` that the others make up for, each of them by itself."""
         every = sorted(columns)
-        kept, left_out = every[:], list[int]()
+        basis, left_out = every[:], list[int]()
         for j in sorted(may_go):
-            others = [i for i in kept if i != j]
+            others = [i for i in basis if i != j]
             if self._near(others, j):
-                kept, left_out = others, [*left_out, j]
-        return kept if all(self._near(kept, j) for j in left_out) else every
+                basis, left_out = others, [*left_out, j]
+        return basis if all(self._near(basis, j) for j in left_out) else every
 
     def _near(self, others: list[int], j: int) -> bool:
         """Whether a column is as near to the span of others as may be neglected."""
         G = self.r.G
         side = [G[i][j] for i in others]
         (x,), _ = solve([[G[i][l] for l in others] for i in others], [side])
-        left = G[j][j] - sum((a * b for a, b in zip(x, side, strict=True)), F(0))
-        return bool(others) and left <= self.farthest**2 * G[j][j]
+        residual = G[j][j] - sum((a * b for a, b in zip(x, side, strict=True)), F(0))
+        return bool(others) and residual <= self.farthest**2 * G[j][j]

@@ -85,21 +85,21 @@ class Patterns(OwnFits):
         constant = alike.pop(0, [])
         kinds, start = list(alike.items()), self.patterns(S)
         size = min(slots, len(kinds))
-        found, cheap = set[tuple[int, ...]](), self.cheap(start, [rows for rows, _ in kinds], size)
+        sets, cheap = set[tuple[int, ...]](), self.cheap(start, [rows for rows, _ in kinds], size)
         while True:
             # One by one: the first that a model below the level is on ends it.
             for chosen in cheap:
                 for more in filled([kinds[c][1] for c in chosen], constant, slots):
                     if not all(self.closed_by_fit(T) for T in self.allowed(S, more)):
                         return False
-                found.add(tuple(chosen))
+                sets.add(tuple(chosen))
             if size == 0 or (not constant and all(len(columns) == 1 for _, columns in kinds)):
                 return True
             # One more kind of column makes no set dearer, so those that are left are parts of those found before.
             size -= 1
-            parts = {part for chosen in found for part in combinations(chosen, size)}
+            parts = {part for chosen in sets for part in combinations(chosen, size)}
             cheap = iter({part for part in parts if [*self.cheap(start, [kinds[c][0] for c in part], size)]})
-            found = set()
+            sets = set()
 
     def bits_of(self, j: int) -> int | None:
         """The rows in which a column has another entry than in the first; None where it has more than two."""
@@ -180,12 +180,12 @@ class Patterns(OwnFits):
             region = self.demands.pruned(waiting.pop(), self.r.k)
             if region is None:
                 continue
-            included, left = region
-            full = self.demands.crowded(included | left)
+            included, candidates = region
+            full = self.demands.crowded(included | candidates)
             if full:
-                waiting += [(included, left - {j}) for j in sorted(left & full)]
+                waiting += [(included, candidates - {j}) for j in sorted(candidates & full)]
             else:
-                yield frozenset(included | left)
+                yield frozenset(included | candidates)
 
 
 def halves(minus: int, plus: int, rows: int) -> tuple[Split, Split]:
@@ -196,7 +196,7 @@ def halves(minus: int, plus: int, rows: int) -> tuple[Split, Split]:
 
 def number_of(there: Sequence[bool]) -> int:
     """The whole number with these bits, the last first."""
-    return int("".join("1" if one else "0" for one in there) or "0", 2)
+    return int("".join("1" if bit else "0" for bit in there) or "0", 2)
 
 
 def planes(weights: Sequence[int]) -> list[int]:

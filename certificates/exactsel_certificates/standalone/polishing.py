@@ -152,14 +152,14 @@ def improved(r: Regression, S: set[int], C: set[int], x: Point, curvatures: list
         pattern = region.first(local)
         for _ in range(STEPS):
             point = region.solved(pattern, local)
-            found = region.at(point)
-            best = max(best, found.bound)
+            candidate = region.at(point)
+            best = max(best, candidate.bound)
             if best >= claim:
                 return best
-            if r.loss.kinked and found.bound < local.bound:
-                found = region.at(point, careful=True)
-            following = region.next(pattern, found, point)
+            if r.loss.kinked and candidate.bound < local.bound:
+                candidate = region.at(point, careful=True)
+            following = region.next(pattern, candidate, point)
             if r.loss.by_products and following == pattern:
                 break
-            local, pattern = found, following
+            local, pattern = candidate, following
     return best

@@ -67,10 +67,10 @@ class Regression:
 
     def append(self, row: list[F], target: F) -> None:
         """Another row of quadratic loss, of weight one, which an intercept does not reach."""
-        for i, left in enumerate(row):
-            self.columns[i].append(left)
-            self.b[i] += left * target
-            self.G[i] = [v + left * right for v, right in zip(self.G[i], row, strict=True)]
+        for i, entry in enumerate(row):
+            self.columns[i].append(entry)
+            self.b[i] += entry * target
+            self.G[i] = [v + entry * right for v, right in zip(self.G[i], row, strict=True)]
         self.c += target * target / 2
         self.y.append(target)
         self.weights.append(F(1))

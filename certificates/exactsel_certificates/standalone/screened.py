@@ -152,14 +152,14 @@ def bounds(p: dict[str, Any], problem: Stated) -> tuple[F, F | float]:
     active = {*p["active_column"]}
     others = [j for j, may in enumerate(allowed) if may and j not in active] if problem.k else []
     whole, with_column = F(0), [F(0)] * len(others)
-    found = []
+    pairs = []
     if problem.loss.by_products:
-        found.append(_Touched(problem, allowed, others).bounds(p["screen_level"]))
+        pairs.append(_Touched(problem, allowed, others).bounds(p["screen_level"]))
     if problem.lam or _limited(problem, allowed):
         n = problem.A.n
         for number in p["screen_dual"]:
-            found.append(_at_dual(problem, p["dual_value"][number * n : number * n + n], allowed, others))
-    for value, values in found:
+            pairs.append(_at_dual(problem, p["dual_value"][number * n : number * n + n], allowed, others))
+    for value, values in pairs:
         whole, with_column = max(whole, value), list(map(max, with_column, values))
     return whole, min(with_column, default=math.inf)
 
@@ -205,17 +205,19 @@ class _Touched:
         if not ends or not (self._rises(ends[-1], 1) and self._rises(-ends[0], -1)):
             return nothing
         drift = F(sum(self.r), self.unit)
-        found: tuple[F, list[F]] | None = None
+        minimum: tuple[F, list[F]] | None = None
         before = self.gains(ends[0])
         for low, high in zip(ends[:-1] or ends, ends[1:] or ends, strict=True):
             after = self.gains(high)
             best = min(max(drift / n, low), high)
             base = total - 2 * best * drift + n * best * best
             whole, values = _less(base, list(map(max, before, after)), self.others, k)
-            found = (whole, values) if found is None else (min(found[0], whole), list(map(min, found[1], values)))
+            minimum = (
+                (whole, values) if minimum is None else (min(minimum[0], whole), list(map(min, minimum[1], values)))
+            )
             before = after
-        assert found is not None
-        return found[0] / 2, [value / 2 for value in found[1]]
+        assert minimum is not None
+        return minimum[0] / 2, [value / 2 for value in minimum[1]]
 
     def _rises(self, c: F, sign: int) -> bool:
         """Whether no model's cost falls beyond c: the sum of c - r over the rows it leaves is not negative."""

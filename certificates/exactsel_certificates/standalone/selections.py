@@ -49,12 +49,12 @@ class Selections:
         E = self.left(S)
         chosen = [E[j] for j in sorted(C)]
         gram = [[dot(a, b) for b in chosen] for a in chosen]
-        _, kept = solve(gram, [])
-        chosen, gram = [chosen[i] for i in kept], [[gram[i][j] for j in kept] for i in kept]
+        _, pivots = solve(gram, [])
+        chosen, gram = [chosen[i] for i in pivots], [[gram[i][j] for j in pivots] for i in pivots]
         images = [[dot(e, a) for e in E] for a in chosen]
         energy = [[dot(a, b) for b in images] for a in images]
         total = sum((dot(e, e) for e in E), F(0))
-        return total - sum((largest(energy, gram, rank, total) for rank in range(min(slots, len(kept)))), F(0))
+        return total - sum((largest(energy, gram, rank, total) for rank in range(min(slots, len(pivots)))), F(0))
 
 
 def largest(B: Matrix, N: Matrix, rank: int, top: F) -> F:

@@ -43,22 +43,22 @@ class StrongColumns:
         used = {j for j in S | (C if places else set()) if self.product(j, j)}
         B, W = sorted(used & F_), sorted(used - F_)
         b = self.r.b
-        x, kept = solve([[self.product(i, j) for j in B] for i in B], [[b[j] for j in B]])
-        left = self.T - sum((v * b[j] for j, v in zip(B, x[0], strict=True)), F(0))
-        if len(kept) < len(B) or left <= 0 or not W:
-            return left > 0 and not W
-        tally(len(B) * len(W), left.denominator.bit_length())
+        x, pivots = solve([[self.product(i, j) for j in B] for i in B], [[b[j] for j in B]])
+        slack = self.T - sum((v * b[j] for j, v in zip(B, x[0], strict=True)), F(0))
+        if len(pivots) < len(B) or slack <= 0 or not W:
+            return slack > 0 and not W
+        tally(len(B) * len(W), slack.denominator.bit_length())
         if tau is not None:
             over = [b[w] - sum((v * self.r.G[w][j] for j, v in zip(B, x[0], strict=True)), F(0)) for w in W]
             like = self.like(tuple(sorted(j for j in F_ if self.product(j, j))), tuple(W), tau, places)
-            return like.usable and like.most_gain(over, left, min(places, len(W))) <= 1.0
+            return like.usable and like.most_gain(over, slack, min(places, len(W))) <= 1.0
         gains = []
         for w, D in zip(W, self.dominance(sorted(j for j in F_ if self.product(j, j)), W), strict=True):
             u = b[w] - sum((v * self.r.G[w][j] for j, v in zip(B, x[0], strict=True)), F(0))
             # Also where u is 0: such a column may still take from the others.
             if not D[min(places, len(W)) - 1] > LEAST:
                 return False
-            gains.append(as_float(u * u / (left * self.product(w, w))) / D[min(places, len(W)) - 1])
+            gains.append(as_float(u * u / (slack * self.product(w, w))) / D[min(places, len(W)) - 1])
         return sum(sorted(gains, reverse=True)[:places]) * (1.0 + ROOM) <= 1.0
 
     def like(self, strong: tuple[int, ...], W: tuple[int, ...], tau: F, places: int) -> LikeColumns:
@@ -92,8 +92,10 @@ class StrongColumns:
     def eliminated(self, strong: Sequence[int], W: Sequence[int]) -> Matrix:
         """What elimination of the strong columns leaves of the products of the others."""
         G = self.r.G
-        X, kept = solve([[self.product(i, j) for j in strong] for i in strong], [[G[i][w] for i in strong] for w in W])
-        if len(kept) < len(strong):
+        X, pivots = solve(
+            [[self.product(i, j) for j in strong] for i in strong], [[G[i][w] for i in strong] for w in W]
+        )
+        if len(pivots) < len(strong):
             return [[F(0)] * len(W) for _ in W]
         tally(len(W) ** 2 * (1 + len(strong)), max((v.denominator.bit_length() for x in X for v in x), default=0))
         return [

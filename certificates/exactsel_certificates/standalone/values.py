@@ -17,9 +17,9 @@ class Outside(Exception):
     """The problem is none a proof can speak of; the text says why, in one sentence."""
 
 
-def refuse(name: str, found: object, expected: str) -> NoReturn:
+def refuse(name: str, value: object, expected: str) -> NoReturn:
     """Say that something else was expected."""
-    raise Outside(f"{name} is {shown(found)}, but {expected} was expected.")
+    raise Outside(f"{name} is {shown(value)}, but {expected} was expected.")
 
 
 def shown(value: Any) -> str:

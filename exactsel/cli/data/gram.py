@@ -71,13 +71,14 @@ def command(data: str, out: str, **arguments: Any) -> None:
     with warnings_as_lines():
         instance = gram(data, **arguments, out=None if reduced else out)
     rows, columns = instance.A.shape
-    tall = instance.tall
-    if tall is None:
+    reduction = instance.reduction
+    if reduction is None:
         say(f"{out}: n={rows} d={columns}, to stay on disk", err=True)
         return
     write_instance(out, instance)
     say(
-        f"{out}: n={rows} d={columns}, in place of {tall.rows:,} rows{' and an intercept' if tall.intercept else ''}; "
-        f"row_error {tall.row_error:.3g}",
+        f"{out}: n={rows} d={columns}, in place of {reduction.rows:,} rows"
+        f"{' and an intercept' if reduction.intercept else ''}; "
+        f"row_error {reduction.row_error:.3g}",
         err=True,
     )

@@ -24,15 +24,18 @@ def command(target: str | None, as_json: bool) -> None:
 
     from exactsel.data.shipped import copy_to, shipped
 
-    found = shipped()
+    instances = shipped()
     if as_json:
-        rows = [{"file": one.file.name, "rows": one.rows, "columns": one.columns, "point": one.point} for one in found]
+        rows = [
+            {"file": instance.file.name, "rows": instance.rows, "columns": instance.columns, "point": instance.point}
+            for instance in instances
+        ]
         say(json.dumps({"instances": rows}))
     if target is not None:
         say(f"{len(copy_to(target))} instances are in {target}", err=True)
     elif not as_json:
-        width = max(len(one.file.name) for one in found)
-        for one in found:
-            head = f"{one.file.name:<{width}}  {f'{one.rows} x {one.columns}':<9}  "
-            say(textwrap.fill(one.point, 110, initial_indent=head, subsequent_indent=" " * len(head)))
+        width = max(len(instance.file.name) for instance in instances)
+        for instance in instances:
+            head = f"{instance.file.name:<{width}}  {f'{instance.rows} x {instance.columns}':<9}  "
+            say(textwrap.fill(instance.point, 110, initial_indent=head, subsequent_indent=" " * len(head)))
         say("exactsel data instances --copy instances writes them into a folder.", err=True)

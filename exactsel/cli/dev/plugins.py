@@ -15,13 +15,13 @@ def command(as_json: bool) -> None:
 
     from exactsel import registry
 
-    found = {kind: registry.origins(kind) for kind in registry.KINDS}
+    plugins = {kind: registry.origins(kind) for kind in registry.KINDS}
     if as_json:
-        rows = {kind: [origin._asdict() for origin in origins] for kind, origins in found.items()}
+        rows = {kind: [origin._asdict() for origin in origins] for kind, origins in plugins.items()}
         say(json.dumps(rows))
         return
-    width = max(len(origin.name) for origins in found.values() for origin in origins)
-    for kind, origins in found.items():
+    width = max(len(origin.name) for origins in plugins.values() for origin in origins)
+    for kind, origins in plugins.items():
         for origin in origins:
             package = f"{origin.package} {origin.version}"
             say(f"{kind:<12} {origin.name:<{width}}  {package:<20} {origin.object}")

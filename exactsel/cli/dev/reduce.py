@@ -30,13 +30,13 @@ def command(path: str, as_json: bool) -> int:
 
     rows = []
     for file in reproducers_in(Path(path)):
-        found = read_reproducer(file)
-        detail = still_fails(found, found.instance)
+        reproducer = read_reproducer(file)
+        detail = still_fails(reproducer, reproducer.instance)
         if detail is not None:
-            small = smaller(found)
+            small = smaller(reproducer)
             write_reproducer(file.parent, small, file.stem)
-            found, detail = small, small.detail
-        rows.append(_row(file, found, detail))
+            reproducer, detail = small, small.detail
+        rows.append(_row(file, reproducer, detail))
         if not as_json:
             say(_text(rows[-1]))
     failing = sum(bool(row["fails"]) for row in rows)
@@ -45,10 +45,10 @@ def command(path: str, as_json: bool) -> int:
     return int(failing > 0)
 
 
-def _row(file: Path, found: Reproducer, detail: str | None) -> dict[str, object]:
-    instance = found.instance
+def _row(file: Path, reproducer: Reproducer, detail: str | None) -> dict[str, object]:
+    instance = reproducer.instance
     return {
-        "file": str(file), "fails": detail is not None, "what": found.what, "detail": detail or found.detail,
+        "file": str(file), "fails": detail is not None, "what": reproducer.what, "detail": detail or reproducer.detail,
         "rows": instance.n, "columns": instance.d, "k": instance.k, "loss": instance.loss,
         "settings": instance.settings,
     }  # fmt: skip

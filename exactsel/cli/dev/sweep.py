@@ -75,32 +75,32 @@ def command(
         _list_jobs(plan(config, out), as_json)
         return 0
     catch_signals()
-    found = sweep(config, out, jobs=jobs, retry=retry, progress=None if quiet else _progress(), signals=SIGNALS)
-    if found.damaged:
+    grid = sweep(config, out, jobs=jobs, retry=retry, progress=None if quiet else _progress(), signals=SIGNALS)
+    if grid.damaged:
         say_line(
-            f"Warning: {found.damaged} damaged lines of {found.store} counted for nothing; their jobs were run again."
+            f"Warning: {grid.damaged} damaged lines of {grid.store} counted for nothing; their jobs were run again."
         )
-    say(found.to_json() if as_json else str(found))
-    return exit_code(found.reached, "interrupted" if found.interrupted else "")
+    say(grid.to_json() if as_json else str(grid))
+    return exit_code(grid.reached, "interrupted" if grid.interrupted else "")
 
 
-def _list_jobs(found: Sweep, as_json: bool) -> None:
+def _list_jobs(grid: Sweep, as_json: bool) -> None:
     """One line for each job, and how many have been run."""
-    states = [found.records.get(job.key, {}).get("status", "missing") for job in found.jobs]
+    states = [grid.records.get(job.key, {}).get("status", "missing") for job in grid.jobs]
     if as_json:
-        listed = [{**job.entries(), "status": state} for job, state in zip(found.jobs, states, strict=True)]
-        say(json.dumps({"jobs": len(listed), "missing": found.missing, "listed": listed}, allow_nan=False))
+        rows = [{**job.entries(), "status": state} for job, state in zip(grid.jobs, states, strict=True)]
+        say(json.dumps({"jobs": len(rows), "missing": grid.missing, "listed": rows}, allow_nan=False))
         return
-    for job, state in zip(found.jobs, states, strict=True):
+    for job, state in zip(grid.jobs, states, strict=True):
         say(f"{state:<8} {job}")
-    say(f"{len(found.jobs)} jobs, {len(found.jobs) - found.missing} run before, {found.missing} to run")
+    say(f"{len(grid.jobs)} jobs, {len(grid.jobs) - grid.missing} run before, {grid.missing} to run")
 
 
 def _progress() -> Callable[[Sweep, Job, Mapping[str, Any]], None]:
     """A reporter of jobs without a result as they come, and of the progress now and then."""
     last, reported = time.monotonic(), 0
 
-    def tell(found: Sweep, job: Job, record: Mapping[str, Any]) -> None:
+    def tell(grid: Sweep, job: Job, record: Mapping[str, Any]) -> None:
         nonlocal last, reported
         if record["status"] != "done":
             reported += 1
@@ -108,7 +108,7 @@ def _progress() -> Callable[[Sweep, Job, Mapping[str, Any]], None]:
                 say_line(f"{record['status']}: {job}: {record['row']['error']}")
         if time.monotonic() - last >= EVERY:
             last = time.monotonic()
-            rate, done = found.run / max(found.seconds, 1e-9), found.before + found.run
-            say_line(f"{done} of {len(found.jobs)} jobs, {reported} without a result, {rate:.1f} a second")
+            rate, done = grid.run / max(grid.seconds, 1e-9), grid.before + grid.run
+            say_line(f"{done} of {len(grid.jobs)} jobs, {reported} without a result, {rate:.1f} a second")
 
     return tell

@@ -114,9 +114,9 @@ def jobs_of(
     """
     other = next((name for name in config if name not in ("defaults", "sweep")), None)
     if other is not None:
-        known = ("defaults", "sweep")
+        keys = ("defaults", "sweep")
         raise InputError(
-            f"the config holds '{other}'{did_you_mean(other, known)}; it may hold [defaults] and tables [[sweep]]."
+            f"the config holds '{other}'{did_you_mean(other, keys)}; it may hold [defaults] and tables [[sweep]]."
         )
     tables = config.get("sweep", [])
     tables = [tables] if isinstance(tables, Mapping) else tables
@@ -141,8 +141,8 @@ def _are_tables(tables: object) -> bool:
     return isinstance(tables, Sequence) and all(isinstance(table, Mapping) for table in tables)
 
 
-def _too_many(found: str) -> InputError:
-    return InputError(f"{found} jobs, but a sweep holds at most {MOST_JOBS}; give shorter lists, or several sweeps.")
+def _too_many(clause: str) -> InputError:
+    return InputError(f"{clause} jobs, but a sweep holds at most {MOST_JOBS}; give shorter lists, or several sweeps.")
 
 
 def _grid(table: Mapping[str, Any], place: _Place, where: str) -> Iterator[Job]:
@@ -157,12 +157,12 @@ def _grid(table: Mapping[str, Any], place: _Place, where: str) -> Iterator[Job]:
     if math.prod(map(len, (sources, *lists, losses, methods, seeds))) > MOST_JOBS:
         raise _too_many(f"{where} there are more than {MOST_JOBS}")
     demands = {name: table[name] for name in DEMANDS if name in table}
-    for source, k, lam, (loss, delta), made, seed in itertools.product(sources, *lists, losses, methods, seeds):
-        asked = {"k": k, "lam": lam, "loss": loss, "delta": delta}
-        problem = {name: value for name, value in asked.items() if value is not None}
-        settings = made["settings"]
+    for source, k, lam, (loss, delta), spec, seed in itertools.product(sources, *lists, losses, methods, seeds):
+        parameters = {"k": k, "lam": lam, "loss": loss, "delta": delta}
+        problem = {name: value for name, value in parameters.items() if value is not None}
+        settings = spec["settings"]
         yield Job(
-            source, kind, {**problem, **demands}, made["method"], made["options"], settings, seed,
+            source, kind, {**problem, **demands}, spec["method"], spec["options"], settings, seed,
             table.get("give_up_after", _patience(settings.get("time_limit"))),
         )  # fmt: skip
 
@@ -195,7 +195,7 @@ def _sources(table: Mapping[str, Any], place: _Place, where: str) -> list[Source
         reading["all_levels"] = True
     there = place.base, place.apart
     try:
-        names = dict.fromkeys(name for asked in table.get("instances", []) for name in files_named(asked, *there))
+        names = dict.fromkeys(name for pattern in table.get("instances", []) for name in files_named(pattern, *there))
         sources = [file_source(name, place.base, reading, place.hashes) for name in names]
         return [*sources, *(generated_source(generator) for generator in _generators(table.get("generate", ())))]
     except InputError as error:
@@ -219,44 +219,44 @@ def _made(method: Mapping[str, Any], table: Mapping[str, Any], where: str) -> di
     if not {"time_limit", "node_limit"} & {*limits, *method}:
         limits["time_limit"] = SECONDS
     try:
-        own = {key: _plain(value) for key, value in method.items() if key != "name"}
+        options = {key: _plain(value) for key, value in method.items() if key != "name"}
         if name == SOLVE:
-            return {"method": name, "options": {}, "settings": _of_solve({"threads": 1, **limits, **own})}
-        known = [SOLVE, *registry.names("heuristics")]
-        if name not in known:
-            raise InputError(f"there is no method '{name}'{did_you_mean(name, known)}; known are {', '.join(known)}.")
-        make(name, own)
+            return {"method": name, "options": {}, "settings": _of_solve({"threads": 1, **limits, **options})}
+        names = [SOLVE, *registry.names("heuristics")]
+        if name not in names:
+            raise InputError(f"there is no method '{name}'{did_you_mean(name, names)}; known are {', '.join(names)}.")
+        make(name, options)
     except (InputError, TypeError) as error:
         said = str(error) if isinstance(error, InputError) else f"the settings of '{name}' cannot be used ({error})."
         raise InputError(f"{where}, {said}") from None
     limits.pop("node_limit", None)  # the bound of a heuristic is the root's, or what the search proves in its time
-    return {"method": name, "options": own, "settings": {"threads": 1, **limits}}
+    return {"method": name, "options": options, "settings": {"threads": 1, **limits}}
 
 
 def _of_solve(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings of the search, as plain data, found to be such."""
-    known = settings_of()
+    schema = settings_of()
     for name, value in settings.items():
         if name == "seed":
             raise InputError("seed is given with a method, but it is a key of the table; give it there.")
-        if name not in known:
-            words = [word for word in known if word != "seed"]
+        if name not in schema:
+            words = [word for word in schema if word != "seed"]
             raise InputError(
                 f"'{name}' is no setting of solve{did_you_mean(name, words)}; its settings are {', '.join(words)}."
             )
-        if known[name].plug_ins and not isinstance(value, str):
+        if schema[name].plug_ins and not isinstance(value, str):
             raise InputError(f"{name} is {value!r}, but a name was expected; give one that exactsel dev plugins lists.")
-        if known[name].plug_ins and value != "auto":
-            registry.load(known[name].plug_ins, value)
-    made = Settings(**settings)
-    if made.heuristics != AUTO:
-        resolve(made.heuristics)
-    return {name: list(made.heuristics) if name == "heuristics" else getattr(made, name) for name in settings}
+        if schema[name].plug_ins and value != "auto":
+            registry.load(schema[name].plug_ins, value)
+    spec = Settings(**settings)
+    if spec.heuristics != AUTO:
+        resolve(spec.heuristics)
+    return {name: list(spec.heuristics) if name == "heuristics" else getattr(spec, name) for name in settings}
 
 
 def _plain(value: object) -> Scalar | list[str]:
     """A setting as JSON can hold it; :class:`InputError` where it is a date, a table or not finite."""
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
         return list(value)
     if isinstance(value, bool | str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value

@@ -64,12 +64,12 @@ class Job:
 
     def entries(self) -> dict[str, Any]:
         """The table's columns that do not depend on the outcome; k, lam and so on as requested."""
-        asked = {name: value for name, value in self.problem.items() if name not in ("k", "lam", "loss", "delta")}
+        demands = {name: value for name, value in self.problem.items() if name not in ("k", "lam", "loss", "delta")}
         return {
             "instance": self.source.shown, "instance_hash": self.source.hash, "problem": self.kind,
             **{name: self.problem.get(name) for name in ("k", "loss", "lam", "delta")},
             "method": self.method, "seed": self.seed, "rng_seed": self.rng_seed,
-            "settings": canonical({**self.source.reading, **asked, **self.options, **self.settings}),
+            "settings": canonical({**self.source.reading, **demands, **self.options, **self.settings}),
             "key": self.key, "version": __version__,
         }  # fmt: skip
 

@@ -75,12 +75,12 @@ def _column(value: object) -> str | int:
 
 
 def _columns(value: object) -> list[str | int]:
-    return [_column(one) for one in (value if isinstance(value, list | tuple) else [value])]
+    return [_column(entry) for entry in (value if isinstance(value, list | tuple) else [value])]
 
 
-def _one_of(known: tuple[str, ...]) -> Callable[[Any], str]:
+def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
     def check(value: object) -> str:
-        if value not in known:
+        if value not in choices:
             raise ValueError
         return str(value)
 
@@ -106,7 +106,7 @@ def _generator(value: object) -> dict[str, Any]:
     return checked(value, GENERATOR, "in generate")
 
 
-def checked(table: Mapping[str, Any], known: Mapping[str, Key], where: str) -> dict[str, Any]:
+def checked(table: Mapping[str, Any], keys: Mapping[str, Key], where: str) -> dict[str, Any]:
     """The table with every value as it is kept; those that may be many are lists.
 
     Raises
@@ -114,26 +114,26 @@ def checked(table: Mapping[str, Any], known: Mapping[str, Key], where: str) -> d
     InputError
         For an unknown word, or a value that is not what it must be.
     """
-    kept: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for name, value in table.items():
-        if name not in known:
+        if name not in keys:
             raise InputError(
-                f"{where}, '{name}' is no key of a sweep{did_you_mean(name, known)}; the keys are {', '.join(known)}."
+                f"{where}, '{name}' is no key of a sweep{did_you_mean(name, keys)}; the keys are {', '.join(keys)}."
             )
-        key = known[name]
+        key = keys[name]
         several = isinstance(value, list | tuple)
-        one = value if several and key.many else [value]
-        if not one:
+        raw_values = value if several and key.many else [value]
+        if not raw_values:
             raise InputError(f"{where}, {name} is an empty list, so there is nothing to run; give values, or leave it.")
         try:
-            values = [key.check(each) for each in one]
+            values = [key.check(each) for each in raw_values]
         except InputError as error:
             raise InputError(f"{where}, {error}") from None
         except (ValueError, TypeError):
             more = ", or a list of them," if key.many else ""
             raise InputError(f"{where}, {name} is {_shown(value)}, but {key.demand}{more} was expected.") from None
-        kept[name] = values if key.many else values[0]
-    return kept
+        entries[name] = values if key.many else values[0]
+    return entries
 
 
 def _shown(value: object) -> str:

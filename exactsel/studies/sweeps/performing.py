@@ -93,11 +93,11 @@ def problem_of(job: Job) -> SubsetProblem:
     if identity not in _read:
         _read.clear()
         _read[identity] = job.source.read()
-    instance, asked = _read[identity], dict(job.problem)
+    instance, parameters = _read[identity], dict(job.problem)
     if job.kind == Reconstruction.kind:
-        return instance.columns_problem(k=asked.get("k"))
-    labelled = with_labels(instance, asked.get("loss"))
-    return (labelled.problem if labelled.groups is None else labelled.grouped_problem)(**asked)
+        return instance.columns_problem(k=parameters.get("k"))
+    labelled = with_labels(instance, parameters.get("loss"))
+    return (labelled.problem if labelled.groups is None else labelled.grouped_problem)(**parameters)
 
 
 def _row(result: Result) -> dict[str, Any]:

@@ -161,21 +161,21 @@ def sweep(
     OutputError
         Where the store or the table cannot be written.
     """
-    asked, table = _asked(config, out)
+    all_jobs, table = _asked(config, out)
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 0:
         raise InputError(f"jobs is {jobs!r}, but a number of processes was expected; give 1 or more.")
     _check_ours(table)
     with Watch(None, signals) as watch, closing(Store.open(table + ENDING)) as store:
         watch.keep_result()
-        found = _with(store, asked, table)
-        left = [job for job in found.jobs if _is_left(found.records.get(job.key), retry)]
-        found.before = len(found.jobs) - len(left)
+        grid = _with(store, all_jobs, table)
+        open_jobs = [job for job in grid.jobs if _is_left(grid.records.get(job.key), retry)]
+        grid.before = len(grid.jobs) - len(open_jobs)
         try:
-            _run(found, store, left, jobs, progress, watch, signals)
+            _run(grid, store, open_jobs, jobs, progress, watch, signals)
         finally:
-            found.interrupted = watch.interrupted
-            write_bytes(table, table_bytes(found.rows, table))
-    return found
+            grid.interrupted = watch.interrupted
+            write_bytes(table, table_bytes(grid.rows, table))
+    return grid
 
 
 def _asked(config: Config, out: str | os.PathLike[str] | None) -> tuple[list[Job], str]:
@@ -208,8 +208,8 @@ def _check_ours(table: str) -> None:
 
 
 def _with(store: Store, jobs: Sequence[Job], table: str) -> Sweep:
-    known = {job.key: store.records[job.key] for job in jobs if job.key in store.records}
-    return Sweep(tuple(jobs), table, known, before=len(known), damaged=store.damaged)
+    records = {job.key: store.records[job.key] for job in jobs if job.key in store.records}
+    return Sweep(tuple(jobs), table, records, before=len(records), damaged=store.damaged)
 
 
 def _is_left(record: Mapping[str, Any] | None, retry: bool) -> bool:
@@ -217,9 +217,9 @@ def _is_left(record: Mapping[str, Any] | None, retry: bool) -> bool:
 
 
 def _run(
-    found: Sweep,
+    grid: Sweep,
     store: Store,
-    left: Sequence[Job],
+    open_jobs: Sequence[Job],
     jobs: int,
     progress: Progress | None,
     watch: Watch,
@@ -227,22 +227,22 @@ def _run(
 ) -> None:
     """Run the jobs that are left, and note each."""
     began = time.perf_counter()
-    outcomes = _in_processes(left, jobs, lambda: watch.interrupted) if jobs else _here(left, watch, signals)
+    outcomes = _in_processes(open_jobs, jobs, lambda: watch.interrupted) if jobs else _here(open_jobs, watch, signals)
     with closing(outcomes):
         for job, record in outcomes:
             store.add(job.key, {**record, "job": job.entries()})
-            found.records[job.key] = record
-            found.run += 1
-            found.seconds = time.perf_counter() - began
+            grid.records[job.key] = record
+            grid.run += 1
+            grid.seconds = time.perf_counter() - began
             if progress is not None:
-                progress(found, job, record)
-    found.seconds = time.perf_counter() - began
+                progress(grid, job, record)
+    grid.seconds = time.perf_counter() - began
 
 
 def _here(
-    left: Sequence[Job], watch: Watch, signals: Sequence[int]
+    open_jobs: Sequence[Job], watch: Watch, signals: Sequence[int]
 ) -> Generator[tuple[Job, dict[str, Any]], None, None]:
-    for job in left:
+    for job in open_jobs:
         record = None if watch.interrupted else perform(job, signals)
         if record is None:
             return
@@ -255,11 +255,11 @@ def command_for_jobs() -> list[str]:
 
 
 def _in_processes(
-    left: Sequence[Job], jobs: int, stopped: Callable[[], bool]
+    open_jobs: Sequence[Job], jobs: int, stopped: Callable[[], bool]
 ) -> Generator[tuple[Job, dict[str, Any]], None, None]:  # fmt: skip
-    lines, patience = [job.to_line() for job in left], [job.give_up_after for job in left]
+    lines, patience = [job.to_line() for job in open_jobs], [job.give_up_after for job in open_jobs]
     for answer in answered(command_for_jobs(), lines, jobs, stopped, patience, TRIES, READY):
-        job = left[answer.number]
+        job = open_jobs[answer.number]
         yield job, json.loads(answer.line) if answer.line else _without_answer(job, answer)
 
 
@@ -277,8 +277,8 @@ def _without_answer(job: Job, answer: Answer) -> dict[str, Any]:
 
 def _row(job: Job, record: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the table: the parameters, then the outcome."""
-    entries, found = (
+    entries, outcome = (
         job.entries(),
         {name: value for name, value in record.get("row", {}).items() if name != "reached"},
     )
-    return {**dict.fromkeys(COLUMNS), **entries, "error": "", **found, "status": record.get("status")}
+    return {**dict.fromkeys(COLUMNS), **entries, "error": "", **outcome, "status": record.get("status")}

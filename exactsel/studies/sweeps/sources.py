@@ -94,8 +94,8 @@ def files_named(name: str, base: Path, apart: Sequence[str] = ()) -> list[str]:
             if not os.path.isfile(base / name):
                 raise no_such_file(name)
             return [name]
-        found = sorted(glob.glob(name, root_dir=base, recursive=True))
-        files = [one for one in found if os.path.isfile(base / one) and os.path.abspath(base / one) not in apart]
+        matches = sorted(glob.glob(name, root_dir=base, recursive=True))
+        files = [file for file in matches if os.path.isfile(base / file) and os.path.abspath(base / file) not in apart]
     except ValueError:  # a NUL in it
         raise no_such_file(name) from None
     if not files:
@@ -103,7 +103,7 @@ def files_named(name: str, base: Path, apart: Sequence[str] = ()) -> list[str]:
     return files
 
 
-def file_source(name: str, base: Path, reading: Mapping[str, Any], known: dict[str, str]) -> Source:
+def file_source(name: str, base: Path, reading: Mapping[str, Any], hashes: dict[str, str]) -> Source:
     """The instance in a file.
 
     Parameters
@@ -113,21 +113,21 @@ def file_source(name: str, base: Path, reading: Mapping[str, Any], known: dict[s
     base : Path
     reading : mapping
         As :class:`Source` has it; a target that is a file is named from ``base`` on.
-    known : dict
+    hashes : dict
         Hashes of files by their absolute path, so that each is read once; added to.
     """
     path, reading, target_hash = os.path.abspath(base / name), dict(reading), ""
     target = reading.get("target")
     if isinstance(target, str) and Path(target).suffix and os.path.isfile(base / target):
         reading["target"] = os.path.abspath(base / target)
-        target_hash = _known_hash(reading["target"], known)
-    return Source(name, _known_hash(path, known), path, reading=reading, target_hash=target_hash)
+        target_hash = _known_hash(reading["target"], hashes)
+    return Source(name, _known_hash(path, hashes), path, reading=reading, target_hash=target_hash)
 
 
-def _known_hash(path: str, known: dict[str, str]) -> str:
-    if path not in known:
-        known[path] = hash_of_file(path)
-    return known[path]
+def _known_hash(path: str, hashes: dict[str, str]) -> str:
+    if path not in hashes:
+        hashes[path] = hash_of_file(path)
+    return hashes[path]
 
 
 def generated_source(generator: Mapping[str, Any]) -> Source:

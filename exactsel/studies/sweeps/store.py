@@ -120,10 +120,10 @@ class Store:
 
     def _append(self, line: bytes) -> None:
         assert self._descriptor is not None
-        before, left = os.lseek(self._descriptor, 0, os.SEEK_END), memoryview(line)
+        before, rest = os.lseek(self._descriptor, 0, os.SEEK_END), memoryview(line)
         try:
-            while left:
-                left = left[os.write(self._descriptor, left) :]
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
             os.fsync(self._descriptor)
         except OSError as error:
             with contextlib.suppress(OSError):

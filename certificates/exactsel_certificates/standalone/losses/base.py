@@ -133,10 +133,10 @@ class Loss(ABC):
 
 def _median(values: list[F], weights: Sequence[F]) -> F:
     """A value with at most half the weight below it and at most half above."""
-    left, half = F(0), sum(weights, F(0)) / 2
+    mass, half = F(0), sum(weights, F(0)) / 2
     for value, weight in sorted(zip(values, weights, strict=True)):
-        left += weight
-        if left >= half:
+        mass += weight
+        if mass >= half:
             return near(value)
     return F(0)
 
