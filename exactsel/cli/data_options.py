@@ -97,7 +97,7 @@ def preparing_options() -> list[Any]:
         click.option(
             "--scale",
             is_flag=True,
-            help="Scale the columns to equal size for the search. The answer is in the units of the data.",
+            help="Scale the features to equal size for the search. The answer is in the units of the data.",
         ),
         click.option(
             "--weights",

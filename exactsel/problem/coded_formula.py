@@ -182,7 +182,7 @@ class CodedFormula:
                 ) from None
         if len(term_columns(spec)) != self.width:
             raise InputError(
-                f"the formula of the model has {len(term_columns(spec))} columns here, but {self.width} were expected; "
+                f"the formula of the model has {len(term_columns(spec))} features here, but {self.width} were expected; "
                 f"fit it again with this version of formulaic."
             )
         return spec

@@ -66,7 +66,7 @@ class CoefficientBounds:
     def text(self) -> str:
         """How many coefficients have bounds, for people."""
         limited = int(np.count_nonzero(np.isfinite(self.lower) | np.isfinite(self.upper)))
-        return f"coefficients of {limited} columns within bounds"
+        return f"coefficients of {limited} features within bounds"
 
     def entry(self) -> list[list[str]]:
         """What a problem's hash holds of them."""
