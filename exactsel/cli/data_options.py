@@ -28,7 +28,12 @@ def reading_options() -> list[Any]:
             callback=_one_or_several,
             help="Predict this column, a name or a number from 0, or the numbers in a file. solve takes several.",
         ),
-        click.option("--drop", multiple=True, metavar="COLUMNS", help="Leave out these columns, separated by commas."),
+        click.option(
+            "--drop",
+            multiple=True,
+            metavar="COLUMNS",
+            help="Leave out these columns of the table, separated by commas.",
+        ),
         click.option(
             "--factors",
             multiple=True,
@@ -39,7 +44,7 @@ def reading_options() -> list[Any]:
         click.option(
             "--missing",
             type=click.Choice(["drop-rows", "drop-columns", "mean", "median", "mean-indicator"]),
-            help="Handle missing values in this way. An indicator is a 0/1 column that marks them.",
+            help="Handle missing values in this way. An indicator is a 0/1 feature that marks them.",
         ),
         click.option(
             "--decimal",

@@ -169,7 +169,7 @@ class CoefficientBounds:
 
 def independent(objective: Objective) -> bool:
     """Whether all columns are independent, so that lam = 0 leaves some curvature; looked at once for all k."""
-    key = ("columns are independent",)
+    key = ("independent",)
     if key not in objective.shared:
         few = objective.d <= objective.n
         objective.shared[key] = few and has_curvature(objective.gram.G, objective.gram.roundings)

@@ -87,8 +87,8 @@ class Model:
             rows: Any = matrix if is_design(matrix) else np.asarray(matrix, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(
-                "the rows to predict hold text, but an array has the coded features of the model; give a data frame, or "
-                "a mapping of names to values, with the columns of the fit."
+                "the rows to predict hold text, but an array has the coded features of the model; give a data frame, "
+                "or a mapping of names to values, with the columns of the fit."
             ) from None
         if rows.ndim != 2 or rows.shape[1] != self.coef.size:
             raise InputError(
@@ -177,7 +177,11 @@ class Model:
                     f"array with all {self.coef.size} features in their order."
                 )
             if (count := header.count(name)) != 1:
-                held = f"{count} columns are" if count else f"no column of the {len(header)} to predict from is"
+                held = (
+                    f"{count} columns to predict from are"
+                    if count
+                    else f"no column of the {len(header)} to predict from is"
+                )
                 meant = "" if count else did_you_mean(name, header)
                 raise InputError(
                     f"the model needs the column '{name}', but {held} called that{meant}; give the columns the names "

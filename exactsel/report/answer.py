@@ -106,7 +106,8 @@ def model_section(result: Result) -> str:
         return section("The model", paragraph(f"It uses no {result._noun}."))
     if model is None:
         rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result._shown]
-        return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
+        noun = result._noun
+        return section(f"The {noun}s", table(f"The chosen {noun}s, counted from 0", [noun, "name"], rows, words=2))
     preparation = result.prepared.preparation
     scaled = preparation is not None and preparation.scaled
     compared = result.prepared.coef if scaled else model.coef

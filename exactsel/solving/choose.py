@@ -161,7 +161,7 @@ BOUNDS = {
     "boxed-fit": BoundProfile("fit within the bounds of the coefficients on the features left", branching="largest"),
     # Drop costs order the columns where the bound knows them, relaxed indicators elsewhere.
     "fit": BoundProfile("least-squares fit on the features left", branching="costliest"),
-    "eigenvalue": BoundProfile("eigenvalues of what the columns put in leave", branching="largest"),
+    "eigenvalue": BoundProfile("eigenvalues of what the columns put in leave of the matrix", branching="largest"),
 }  # fmt: skip
 """By the name of a bound; for any other see :func:`company_of`."""
 

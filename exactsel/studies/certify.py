@@ -359,8 +359,8 @@ def _check_labels(coef: object, names: Sequence[str] | None) -> None:
     row_names = None if labels is None else [str(label) for label in labels]
     if row_names is not None and names is not None and row_names != list(names) and sorted(row_names) == sorted(names):
         raise InputError(
-            "the coefficients are labelled by the features, but in another order; give them in that of the features, as "
-            "coef.loc[X.columns], or coef.to_numpy() if they go by their position."
+            "the coefficients are labelled by the features, but in another order; give them in that of the features, "
+            "as coef.loc[X.columns], or coef.to_numpy() if they go by their position."
         )
 
 

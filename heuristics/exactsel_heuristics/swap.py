@@ -201,8 +201,8 @@ def _start(problem: Problem, context: Context) -> Proposal:
     start = Proposal.of(context.start, 0)
     if len(start.support) > problem.k:
         raise InputError(
-            f"the start of the local search has {len(start.support)} features, but at most k = {problem.k} are allowed; "
-            "give a smaller support."
+            f"the start of the local search has {len(start.support)} features, but at most k = {problem.k} are "
+            "allowed; give a smaller support."
         )
     outside = [j for j in start.support if not 0 <= j < problem.d]
     if outside:

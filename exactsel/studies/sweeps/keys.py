@@ -146,7 +146,7 @@ _MANY_NUMBERS = Key(_number, "a finite number that is not negative", many=True)
 _NUMBER = Key(_number, "a finite number that is not negative")
 _SECONDS = Key(_seconds, "a positive number of seconds")
 _SWITCH = Key(_switch, "true or false")
-_COLUMNS = Key(_columns, "a list of columns, by name or number,")
+_COLUMNS = Key(_columns, "a list of columns of the table, by name or number,")
 _FEATURES = Key(_columns, "a list of features, by name or number,")
 
 GENERATOR: dict[str, Key] = {
