@@ -36,7 +36,7 @@ def switch(name: str, value: object) -> bool:
     raise InputError(f"{name} is {shown(value)}, but it is a switch; give True or False.")
 
 
-def entries(name: str, value: object, what: str = "names or numbers of columns") -> list[Any]:
+def entries(name: str, value: object, what: str = "names or numbers") -> list[Any]:
     """The entries of a list; a single text or number is one entry."""
     if isinstance(value, str | bytes) or (np.isscalar(value) and value is not None):
         return [value]

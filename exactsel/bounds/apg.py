@@ -89,7 +89,7 @@ class AcceleratedGradientBound(BoundSolver):
             curvature = None
         if curvature is None and problem.lam == 0:
             raise UnsupportedError(
-                "the bound 'apg' needs curvature, but lam is 0 and the columns are (nearly) dependent; "
+                "the bound 'apg' needs curvature, but lam is 0 and the features are (nearly) dependent; "
                 f"use {option('bound', 'fit')}, or give a positive {option('lam')}."
             )
         return self.with_curvature(problem, options, curvature)
@@ -191,7 +191,7 @@ class PreparedPerspective(PreparedBound):
         """See :class:`exactsel.bounds.base.PreparedBound`."""
         if self.second_order:
             return "solved by Newton's method"
-        return "" if self._root_fit is None else "begun at the Newton fit on the columns left"
+        return "" if self._root_fit is None else "begun at the Newton fit on the features left"
 
     def as_point(self, x: FloatArray) -> ModelPoint:
         """See :class:`exactsel.bounds.kernel_form.Relaxation`."""

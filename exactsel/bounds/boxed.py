@@ -77,7 +77,7 @@ class BoxedBound(BoundSolver):
         bounds = problem.coefficient_bounds
         if curvature is None and problem.lam == 0 and not (bounds is not None and bounds.all_finite):
             raise UnsupportedError(
-                "lam is 0, the columns are (nearly) dependent, and not all coefficients are limited on both sides; "
+                "lam is 0, the features are (nearly) dependent, and not all coefficients are limited on both sides; "
                 f"limit all of them, give a small ridge ({option('lam', 1e-6)}), or leave features out."
             )
         return PreparedBoxed(problem, options, curvature)

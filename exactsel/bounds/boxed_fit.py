@@ -42,7 +42,7 @@ from exactsel.types import FloatArray, IntArray, StateArray
 RADIUS = 1e4
 """Bounded models are those with abs(x_j) ||a_j|| <= this * ||y||, as with other losses and lam = 0."""
 
-BOUNDED_MODELS = f"models with |x_j| ||a_j|| <= {RADIUS:g} ||y|| (lam = 0 and dependent columns)"
+BOUNDED_MODELS = f"models with |x_j| ||a_j|| <= {RADIUS:g} ||y|| (lam = 0 and dependent features)"
 """The scope where a coefficient is not limited on both sides."""
 
 LONG = np.longdouble

@@ -38,7 +38,7 @@ class GroupedBound(AcceleratedGradientBound):
             named = listed(columns[:SHOWN], problem.inner.feature_names) + (", ..." if len(columns) > SHOWN else "")
             which = f", such as {named}" if columns else ""
             raise UnsupportedError(
-                f"{problem.units.noun}s need curvature, but lam is 0 and the columns are (nearly) dependent{which}; "
+                f"{problem.units.noun}s need curvature, but lam is 0 and the features are (nearly) dependent{which}; "
                 f"give a small ridge ({option('lam', 1e-6)}), or leave out what is constant or depends on others "
                 f"({option('drop')})."
             )

@@ -23,11 +23,11 @@ def constraint_options() -> list[Callable[[Any], Any]]:
             "--groups",
             type=FileOrText(),
             help=(
-                "Count each of these groups of columns once: a .json or .csv file, or "
+                "Count each of these groups of features once: a .json or .csv file, or "
                 "'NAME=COLUMN,COLUMN;NAME=PATTERN*'."
             ),
         ),
-        click.option("--per-group", type=int, metavar="N", help="Choose single columns, at most N from each group."),
+        click.option("--per-group", type=int, metavar="N", help="Choose single features, at most N from each group."),
         click.option(
             "--hierarchy",
             type=FileOrText(),

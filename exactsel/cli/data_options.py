@@ -28,7 +28,12 @@ def reading_options() -> list[Any]:
             callback=_one_or_several,
             help="Predict this column, a name or a number from 0, or the numbers in a file. solve takes several.",
         ),
-        click.option("--drop", multiple=True, metavar="COLUMNS", help="Leave out these columns, separated by commas."),
+        click.option(
+            "--drop",
+            multiple=True,
+            metavar="COLUMNS",
+            help="Leave out these columns of the table, separated by commas.",
+        ),
         click.option(
             "--factors",
             multiple=True,
@@ -39,7 +44,7 @@ def reading_options() -> list[Any]:
         click.option(
             "--missing",
             type=click.Choice(["drop-rows", "drop-columns", "mean", "median", "mean-indicator"]),
-            help="Handle missing values in this way. An indicator is a 0/1 column that marks them.",
+            help="Handle missing values in this way. An indicator is a 0/1 feature that marks them.",
         ),
         click.option(
             "--decimal",
@@ -97,7 +102,7 @@ def preparing_options() -> list[Any]:
         click.option(
             "--scale",
             is_flag=True,
-            help="Scale the columns to equal size for the search. The answer is in the units of the data.",
+            help="Scale the features to equal size for the search. The answer is in the units of the data.",
         ),
         click.option(
             "--weights",

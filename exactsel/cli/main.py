@@ -242,7 +242,7 @@ def _run(arguments: list[str] | None) -> int | None:
     except ExactselError as error:
         return _complain(f"Error: {error}", 2)
     except MemoryError:
-        return _complain("Error: this takes more memory than there is; give fewer rows or columns, or a smaller k.", 2)
+        return _complain("Error: this takes more memory than there is; give fewer rows or features, or a smaller k.", 2)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "numba":
             return _complain("Error: this problem needs numba, which is not installed; run: pip install numba.", 2)

@@ -83,7 +83,7 @@ def _limits() -> list[Any]:
     total = "Make all coefficients add up to this, as 1 for a portfolio (quadratic loss)."
     equality = "Make coefficients meet a linear equality: 'a + b - 2*c = 1' (quadratic loss)."
     return [
-        click.option("--nonnegative", metavar="COLUMNS|all", callback=_where_known, help=signs),
+        click.option("--nonnegative", metavar="FEATURES|all", callback=_where_known, help=signs),
         click.option("--bounds", type=InputFile(), callback=_where_known, help=boxes),
         click.option("--max-coef", type=float, metavar="M", callback=_where_known, help=most),
         click.option("--sum-to", type=float, metavar="NUMBER", callback=_where_known, help=total),

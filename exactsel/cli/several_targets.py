@@ -94,7 +94,7 @@ def tables(models: TargetModels) -> str:
             result = models.results[place]
             parts.append(f"target {name}\n{result_table(result)}\n{result.claim_text}")
     if models.shared:
-        parts.append(f"all targets on the same columns: sum of objectives {models.upper:.10g}\n{models.claim_text}")
+        parts.append(f"all targets on the same features: sum of objectives {models.upper:.10g}\n{models.claim_text}")
     return "\n\n".join(parts)
 
 

@@ -31,7 +31,7 @@ class EnumerateRoot(RegionSolver):
     enumerator: MinorantEnumerator
     name = "listed"
     label = "listing all that may be as good"
-    words = "or all sets of columns listed that a quadratic minorant leaves, if these are few"
+    words = "or all sets of features listed that a quadratic minorant leaves, if these are few"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settle the root."""
@@ -51,7 +51,7 @@ class EnumeratePatterns(RegionSolver):
     """The whole problem by its cells."""
 
     counter: PatternEnumerator
-    words = "or all sets of columns counted by the cells they divide the rows into"
+    words = "or all sets of features counted by the cells they divide the rows into"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settle every node where the whole problem has been counted."""

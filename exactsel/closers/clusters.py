@@ -23,7 +23,7 @@ class BoundByClusters(RegionSolver):
     """The whole problem by clusters."""
 
     enumeration: ClusterBound
-    words = "bounds of clusters of like columns where the gap stays"
+    words = "bounds of clusters of like features where the gap stays"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settles nothing."""

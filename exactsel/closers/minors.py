@@ -90,7 +90,7 @@ class _Counting(RegionSolver):
 class TestMinorsBegun(_Counting):
     """Count the nodes that have been begun, a root that is soon counted, and all once that is due."""
 
-    words = "sets of columns counted, all of them if there is time"
+    words = "sets of features counted, all of them if there is time"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settle what is counted."""

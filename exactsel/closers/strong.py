@@ -39,9 +39,9 @@ class CloseByStrong(RegionSolver):
     """Where all coefficients are limited, or working sets do for very many columns, the relaxation often does better,
     and says so at once."""
     name = "strong"
-    label = "a tree over strong columns"
+    label = "a tree over strong features"
     status = "searched"
-    words = "strong columns divided, weak ones bounded by their cosines"
+    words = "strong features divided, weak ones bounded by their cosines"
 
     def close(self, tasks: Sequence[Task], work: RoundWork, work_budget: WorkBudget) -> None:
         """Settle the root where all of its parts can be closed."""

@@ -59,7 +59,7 @@ class DependentEnumeration(SubtreeSolver):
     curvature = None
     """There is none where columns are dependent."""
 
-    valid_for = f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent columns)"
+    valid_for = f"models with |x_j| ||a_j|| <= {BOUNDED_MODEL_RADIUS:g} ||y|| (lam = 0 and dependent features)"
 
     def __init__(self, problem: Problem, relations: IntegerDependencies, options: BoundOptions) -> None:
         self.problem = problem

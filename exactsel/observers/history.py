@@ -37,7 +37,7 @@ def closers_text(closers: Mapping[str, Mapping[str, int]]) -> str:
     parts = []
     for name, counts in closers.items():
         if name == "bounds":
-            labels = {"call": "", "region": " closed", "column": " fixed"}
+            labels = {"call": "", "region": " closed", "feature": " fixed"}
             numbers = (counts["calls"], counts["closed"], counts["fixed"])
         else:
             labels = {"subtree": "", "node": "", "region": " left open"}

@@ -46,7 +46,7 @@ def plot_coefficients(
         raise InputError("column subset selection has no coefficients to draw; print result.support instead.")
     figure, axes = _axes(axes, (6.4, 1.0 + 0.32 * max(1, len(support))))
     values = [float(coef[j]) for j in support]
-    labels = [label(j, names, "{name}", "column {number}") for j in support]
+    labels = [label(j, names, "{name}", "feature {number}") for j in support]
     axes.barh(labels, values, color=[UPPER if value >= 0 else NEGATIVE for value in values])
     axes.axvline(0.0, color="#555555", linewidth=0.8)
     axes.invert_yaxis()

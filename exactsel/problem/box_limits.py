@@ -22,13 +22,13 @@ def checked_limits(values: ArrayLike, d: int, side: str) -> FloatArray:
     try:
         limits = np.array(values, dtype=np.float64) + 0.0  # 0 has no sign
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"the {side} bounds are no numbers ({error}); give one for each column.") from None
+        raise InputError(f"the {side} bounds are no numbers ({error}); give one for each feature.") from None
     if limits.shape != (d,):
         raise InputError(
-            f"the {side} bounds have shape {limits.shape}, but a number for each of {d} columns is needed."
+            f"the {side} bounds have shape {limits.shape}, but a number for each of {d} features is needed."
         )
     if np.any(np.isnan(limits)):
-        raise InputError(f"the {side} bound of column {int(np.argmax(np.isnan(limits)))} is NaN; give a number.")
+        raise InputError(f"the {side} bound of feature {int(np.argmax(np.isnan(limits)))} is NaN; give a number.")
     limits.flags.writeable = False
     return limits
 
@@ -69,9 +69,9 @@ def named_limits(
     by_column: dict[int, tuple[float, float]] = {}
     if isinstance(bounds, Mapping):
         raise InputError(
-            "the bounds are a mapping, but a list of triples was expected; write [(column, lower, upper), ...]."
+            "the bounds are a mapping, but a list of triples was expected; write [(feature, lower, upper), ...]."
         )
-    for entry in entries("bounds", bounds, "bounds (column, lower, upper)"):
+    for entry in entries("bounds", bounds, "bounds (feature, lower, upper)"):
         try:
             column, low, high = entry
             j = columns.number(column, "bounds")
@@ -80,9 +80,9 @@ def named_limits(
             raise
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
-                f"the bounds hold {entry!r}, but (column, lower, upper) was expected ({error}); correct it."
+                f"the bounds hold {entry!r}, but (feature, lower, upper) was expected ({error}); correct it."
             ) from None
         if j in by_column:
-            raise InputError(f"the bounds name column {column!r} twice; name it once.")
+            raise InputError(f"the bounds name feature {column!r} twice; name it once.")
         by_column[j] = limits
     return by_column

@@ -61,16 +61,16 @@ def with_bounds(
     if wrong.size:
         j = int(wrong[0])
         raise InputError(
-            f"the bounds of column {j} are {given_lower[j]:g} and {given_upper[j]:g}, but 0, the coefficient of a "
-            f"column that is not chosen, must lie between them; correct them."
+            f"the bounds of feature {j} are {given_lower[j]:g} and {given_upper[j]:g}, but 0, the coefficient of a "
+            f"feature that is not chosen, must lie between them; correct them."
         )
     finite = [side[np.isfinite(side)] for side in (given_lower, given_upper)]
     if equalities is None and not any(side.size for side in finite):
-        raise InputError("the bounds limit no coefficient; name columns with their limits, or leave bounds out.")
+        raise InputError("the bounds limit no coefficient; name features with their limits, or leave bounds out.")
     if scaled and any(map(np.any, finite)):
         raise InputError(
-            f"limits on coefficients other than 0 go with columns as they are, for scaling rounds them; leave "
-            f"{option('standardize')} out, or scale the columns yourself."
+            f"limits on coefficients other than 0 go with features as they are, for scaling rounds them; leave "
+            f"{option('standardize')} out, or scale the features yourself."
         )
     return Problem.held(problem.objective, problem.units, problem.k, (given_lower, given_upper))
 
@@ -115,7 +115,7 @@ def boxed(
         Columns whose coefficients may not be negative: numbers, names, or patterns of names such as ``"dose_*"``; True
         (or "all") for every one. ``nonnegative`` is another word for it. Where groups are chosen, numbers are still of
         columns, and the name of a group stands for all of its columns.
-    bounds : sequence of (column, lower, upper)
+    bounds : sequence of (feature, lower, upper)
         Limits of single columns, None or infinite where there is none; 0 lies between them.
     max_coef : float, optional
         No coefficient of any column is larger than this, or smaller than its negative; the intercept may be. What is
@@ -142,7 +142,7 @@ def boxed(
     every = positive is True or (isinstance(positive, str) and positive == ALL)
     named = () if positive is False else positive
     for entry in map(Position, range(columns.d)) if every else entries("positive", named):
-        several = matching(entry, columns.names, "nonnegative columns")
+        several = matching(entry, columns.names, "the nonnegative features")
         if isinstance(entry, str) and several is None and not columns.called(entry):
             several = problem.units.columns_of(problem.units.called(entry)).tolist() or None
         for j in [columns.number(entry, "nonnegative")] if several is None else several:

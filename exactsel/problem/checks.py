@@ -208,12 +208,12 @@ def checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None
     except TypeError:
         checked = None
     if checked is None:
-        raise InputError(f"feature_names is {shown(names)}, but a list was expected; give one name per column.")
+        raise InputError(f"feature_names is {shown(names)}, but a list was expected; give one name per feature.")
     if len(checked) != d:
-        raise InputError(f"{len(checked)} feature names were given for {d} columns; give one name per column.")
+        raise InputError(f"{len(checked)} feature names were given for {d} features; give one name per feature.")
     odd = next((name for name in checked if not name.isprintable()), None)
     if odd is not None:
-        raise InputError(f"the feature name {odd!r} holds a line break or control character; rename the column.")
+        raise InputError(f"the feature name {odd!r} holds a line break or control character; rename the feature.")
     return checked
 
 
@@ -226,15 +226,15 @@ def column_meant(entry: int | str, names: tuple[str, ...] | None, d: int, which:
             return matches[0]
         number = column_number(entry)
         if matches or number is None:
-            what = "no column is" if not matches else f"{len(matches)} columns are"
-            advice = "give the column's number" + (either("", " (in Python)") if number is not None else "")
+            what = "no feature is" if not matches else f"{len(matches)} features are"
+            advice = "give the feature's number" + (either("", " (in Python)") if number is not None else "")
             meant = "" if matches else did_you_mean(entry, names or ())
             raise InputError(f"{which} names {entry!r}, but {what} called that{meant}; {advice}.")
         single = number
     elif isinstance(single, int) and not isinstance(single, bool):
         check_position(single, names, which)
     if isinstance(single, bool) or not isinstance(single, int) or not 0 <= single < d:
-        raise InputError(f"{which} names column {shown(single)}, but the columns are numbered 0 to {d - 1}.")
+        raise InputError(f"{which} names feature {shown(single)}, but the features are numbered 0 to {d - 1}.")
     return single
 
 
@@ -394,5 +394,5 @@ def list_of_texts(name: str, value: object) -> tuple[str, ...]:
     entries = value.tolist() if isinstance(value, np.ndarray) else value
     names = tuple(entries) if isinstance(entries, Iterable) and not isinstance(entries, str) else (None,)
     if not all(isinstance(entry, str) for entry in names):
-        raise InputError(f"{name} is {_described(value)}, but a list of texts was expected; give one name per column.")
+        raise InputError(f"{name} is {_described(value)}, but a list of texts was expected; give one name per feature.")
     return names

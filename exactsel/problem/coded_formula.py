@@ -182,8 +182,8 @@ class CodedFormula:
                 ) from None
         if len(term_columns(spec)) != self.width:
             raise InputError(
-                f"the formula of the model has {len(term_columns(spec))} columns here, but {self.width} were expected; "
-                f"fit it again with this version of formulaic."
+                f"the formula of the model has {len(term_columns(spec))} features here, but {self.width} were "
+                f"expected; fit it again with this version of formulaic."
             )
         return spec
 
@@ -209,7 +209,11 @@ def found_columns(table: Sequence[Column], names: Sequence[str]) -> Sequence[Col
     header = [column.name for column in table]
     for name in dict.fromkeys(names):
         if (count := header.count(name)) != 1:
-            held = f"{count} columns are" if count else f"no column of the {len(header)} to predict from is"
+            held = (
+                f"{count} columns to predict from are"
+                if count
+                else f"no column of the {len(header)} to predict from is"
+            )
             meant = "" if count else did_you_mean(name, header)
             raise InputError(
                 f"the model needs the column '{name}', but {held} called that{meant}; give the columns the names they "

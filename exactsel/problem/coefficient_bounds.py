@@ -66,7 +66,7 @@ class CoefficientBounds:
     def text(self) -> str:
         """How many coefficients have bounds, for people."""
         limited = int(np.count_nonzero(np.isfinite(self.lower) | np.isfinite(self.upper)))
-        return f"coefficients of {limited} columns within bounds"
+        return f"coefficients of {limited} features within bounds"
 
     def entry(self) -> list[list[str]]:
         """What a problem's hash holds of them."""
@@ -169,7 +169,7 @@ class CoefficientBounds:
 
 def independent(objective: Objective) -> bool:
     """Whether all columns are independent, so that lam = 0 leaves some curvature; looked at once for all k."""
-    key = ("columns are independent",)
+    key = ("independent",)
     if key not in objective.shared:
         few = objective.d <= objective.n
         objective.shared[key] = few and has_curvature(objective.gram.G, objective.gram.roundings)

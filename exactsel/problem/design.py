@@ -361,7 +361,7 @@ def checked_design(matrix: DesignMatrix, smallest: float, largest: float) -> Des
     if stats.smallest < smallest or stats.largest > largest:
         raise InputError(
             f"A holds entries from {stats.smallest:.3g} to {stats.largest:.3g} in size, but between {smallest:g} and "
-            f"{largest:g} was expected, so that no square underflows or overflows; rescale its columns."
+            f"{largest:g} was expected, so that no square underflows or overflows; rescale the columns of A."
         )
     return matrix
 

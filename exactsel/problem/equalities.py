@@ -114,7 +114,7 @@ def with_equalities(
     if before.on_demand:
         raise UnsupportedError(
             "equalities go with data that are held as a table, but these stay sparse or in their file; keep fewer "
-            "columns, or leave the equalities out."
+            "features, or leave the equalities out."
         )
     if before.reduction is not None:
         raise UnsupportedError("equalities need the rows themselves, but these have been reduced; give all rows.")

@@ -92,7 +92,7 @@ class Formula:
         if twice is not None:
             raise InputError(
                 f"the formula {shown(text)} has {twice!r} on both sides; leave it out on the right, where the "
-                f"columns to choose from stand."
+                f"features to choose from stand."
             )
         right.check(names)
         replace(right, columns=taken).check(names)
@@ -170,7 +170,7 @@ class Formula:
         terms = [term for term in spec.terms if str(term) != "1"]
         empty = next((str(term) for term in terms if not len(spec.term_indices[term])), None)
         if empty is not None:
-            raise InputError(f"the term {empty} of the formula has no column; leave it out.")
+            raise InputError(f"the term {empty} of the formula makes no feature; leave it out.")
         places = term_columns(spec)
         design = [Column(level_name(spec, term, place), values[:, place]) for term, place in places]
         coding = CodedFormula.of(self.right_text, self.names, self.no_intercept, frame, spec)

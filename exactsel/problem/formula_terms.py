@@ -45,7 +45,7 @@ def _few(left: Any, right: Any) -> tuple[Any, Any]:
     if len(left) * len(right) > MOST_PRODUCTS:
         raise InputError(
             f"the formula multiplies {len(left)} terms by {len(right)}, but at most {MOST_PRODUCTS} products of terms "
-            f"can be served; take a smaller power, or fewer columns."
+            f"can be served; take a smaller power, or fewer features."
         )
     return left, right
 

@@ -13,7 +13,7 @@ from exactsel.types import FloatArray
 
 def gram_data(AT: FloatArray, y: FloatArray, norms: FloatArray) -> GramData:
     """G = A'A, A'y and ||y||^2/2 of columns AT (d, n) with lengths ``norms`` (d,); A itself where it is smaller."""
-    refuse_design(AT, "a Gram matrix of all columns")
+    refuse_design(AT, "a Gram matrix of all features")
     if y.size >= len(AT):
         products, roundings = inner_products(AT, y)
         gram, b = np.ascontiguousarray(products[:-1, :-1]), products[:-1, -1].copy()

@@ -48,7 +48,7 @@ class GroupedUnits(Units):
     """The groups people named, each with its columns ascending."""
 
     grouped: ClassVar[bool] = True
-    named_thing: ClassVar[str] = "group or column"
+    named_thing: ClassVar[str] = "group or feature"
 
     @classmethod
     def of_columns(
@@ -63,7 +63,7 @@ class GroupedUnits(Units):
             columns under a constraint.
         """
         if columns.constraint is not None:
-            raise InputError("these columns are under a constraint, which groups do not know; leave one of them out.")
+            raise InputError("these features are under a constraint, which groups do not know; leave one of them out.")
         units = cls(
             columns.columns, columns.column_names, coding=columns.coding, named=_named_groups(groups, columns)
         )  # fmt: skip
@@ -132,7 +132,7 @@ class GroupedUnits(Units):
             if not matches and written is not None and 0 <= written < self.d:
                 return written
             if len(matches) != 1:
-                what = f"no {self.noun} or column is" if not matches else f"{len(matches)} are"
+                what = f"no {self.noun} or feature is" if not matches else f"{len(matches)} are"
                 raise InputError(
                     f"{which} names {entry!r}, but {what} called that; give the number of the {self.noun}."
                 )
@@ -211,24 +211,24 @@ def _named_groups(groups: GroupSpec, columns: Units) -> dict[str, tuple[int, ...
         if not name.isprintable():
             raise InputError(f"the group name {name!r} holds a line break or control character; rename the group.")
         if not members:
-            raise InputError(f"the group '{name}' has no columns; leave it out, or name its columns.")
+            raise InputError(f"the group '{name}' has no features; leave it out, or name its features.")
         for j in members:
             if j in owner:
                 again = "twice in" if owner[j] == name else f"in '{owner[j]}' and in"
-                raise InputError(f"column {_shown(j, columns)} is {again} the group '{name}'; name it once.")
+                raise InputError(f"feature {_shown(j, columns)} is {again} the group '{name}'; name it once.")
             owner[j] = name
     for name in named:
         foreign = [j for j, label in enumerate(columns.column_names or ()) if label == name and owner.get(j) != name]
         if foreign:
-            raise InputError(f"the group '{name}' is called like a column outside it; give the group another name.")
+            raise InputError(f"the group '{name}' is called like a feature outside it; give the group another name.")
     return {name: tuple(sorted(members)) for name, members in named.items()}
 
 
 def _by_labels(groups: Sequence[Any], d: int) -> dict[str, list[int]]:
-    labels = [] if isinstance(groups, str | bytes) else entries("groups", groups, "names with columns, or labels,")
+    labels = [] if isinstance(groups, str | bytes) else entries("groups", groups, "names with features, or labels,")
     if len(labels) != d:
         kind = "a text" if isinstance(groups, str | bytes) else f"{len(labels)} labels"
-        raise InputError(f"groups is {kind}, but {d} columns need one label each; or give names with their columns.")
+        raise InputError(f"groups is {kind}, but {d} features need one label each; or give names with their features.")
     named: dict[str, list[int]] = {}
     for j, label in enumerate(labels):
         if label is not None:
@@ -271,7 +271,7 @@ def matching(entry: int | str, names: Sequence[str] | None, whose: str) -> list[
         return None
     matches = [j for j, name in enumerate(names) if fnmatchcase(name, entry)]
     if not matches:
-        raise InputError(f"the pattern '{entry}' of {whose} matches no column; correct it.")
+        raise InputError(f"the pattern '{entry}' of {whose} matches no feature; correct it.")
     return matches
 
 
@@ -286,14 +286,14 @@ def _column(entry: int | str, columns: Units, group: str) -> int:
     if isinstance(entry, str):
         matches = [j for j, name in enumerate(columns.column_names or ()) if name == entry]
         if len(matches) != 1:
-            what = "no column is" if not matches else f"{len(matches)} columns are"
+            what = "no feature is" if not matches else f"{len(matches)} features are"
             raise InputError(f"the group '{group}' names {entry!r}, but {what} called that; correct the name.")
         return matches[0]
     if isinstance(entry, int | np.integer) and not isinstance(entry, bool):
         check_position(entry, columns.column_names, f"the group '{group}'")
     if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not 0 <= entry < columns.columns:
         raise InputError(
-            f"the group '{group}' names column {entry!r}, but the columns are numbered 0 to {columns.columns - 1}."
+            f"the group '{group}' names feature {entry!r}, but the features are numbered 0 to {columns.columns - 1}."
         )
     return int(entry)
 
@@ -312,4 +312,4 @@ def _unit_names(
     named: dict[str, tuple[int, ...]], groups: Sequence[tuple[int, ...]], names: Sequence[str] | None
 ) -> tuple[str, ...]:
     called = {columns: name for name, columns in named.items()}
-    return tuple(called.get(columns) or (names[columns[0]] if names else f"column {columns[0]}") for columns in groups)
+    return tuple(called.get(columns) or (names[columns[0]] if names else f"feature {columns[0]}") for columns in groups)

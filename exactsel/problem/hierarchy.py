@@ -302,7 +302,7 @@ def _factors(name: str, columns: set[str]) -> list[str]:
             missing = missing or next(part for part, factor in zip(parts, factors, strict=True) if not factor)
     if missing:
         raise InputError(
-            f"the column '{name}' looks like a product, but '{missing}' is no column; give the hierarchy as a file."
+            f"the feature '{name}' looks like a product, but '{missing}' is no feature; give the hierarchy as a file."
         )
     return []
 

@@ -7,7 +7,7 @@ every model with P(x) <= P(0) has |x_j| <= R_j (exactsel_certificates.radii), so
 
 for all models that count. The problem is searched with the ridge mu, chosen so that the last term is a small part of
 P(0), and that term is taken off what is said of it. Columns that no model may use are taken as zeros, whose
-coefficients change nothing. Where nothing limits the coefficients of all columns together (they
+coefficients change nothing. Where nothing limits the coefficients of all features together (they
 separate the classes, or depend on each other) though models of k of them have a best one, what is said is about models
 whose coefficients are not beyond R_j = 10^4 ||y|| / ||a_j||. A ridge goes by the units of the columns; without one they
 are free, so columns are multiplied by powers of two, which rounds nothing, until their lengths are much alike.
@@ -120,7 +120,7 @@ def _within_radius(alike: Objective, allowed: BoolArray, most: int) -> Objective
     """What to search with for models within :data:`MODEL_RADIUS`."""
     if isinstance(alike.loss, Poisson):
         raise UnsupportedError(
-            "lam is 0, but the data do not limit the coefficients of all columns together, which depend on each other "
+            "lam is 0, but the data do not limit the coefficients of all features together, which depend on each other "
             f"or tell rows apart whose counts are 0; leave some out, or give a small positive {option('lam', 1e-6)}."
         )
     size = within_scope(instance_of_all(alike)).size

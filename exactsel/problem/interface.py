@@ -124,7 +124,8 @@ class SubsetProblem:
 
     @property
     def _size(self) -> str:
-        return f"{self.d} {self.units.noun}s" + f" of {self.units.columns} columns" * self.units.grouped
+        noun = "column" if self.has(RECONSTRUCTION) else self.units.noun
+        return f"{self.d} {noun}s" + f" of {self.units.columns} features" * self.units.grouped
 
     @property
     def _within(self) -> str:
@@ -200,7 +201,7 @@ class SubsetProblem:
     @property
     def objective_text(self) -> str:
         """What is minimised, for people."""
-        limit = f", x on at most k of {self.d} {self.units.noun}s of columns" if self.units.grouped else ""
+        limit = f", x on at most k of {self.d} {self.units.noun}s of features" if self.units.grouped else ""
         return self.objective.text + limit + self._within
 
     @cached_property

@@ -109,7 +109,7 @@ class GroupLimits:
         return {"limits": {"groups": [list(group) for group in self.groups], "most": self.most}}
 
     def __str__(self) -> str:
-        return f"limit of {self.most} from each group ({len(self.groups)} groups have more columns)"
+        return f"limit of {self.most} from each group ({len(self.groups)} groups have more features)"
 
     def _count(self, chosen: BoolArray) -> IntArray:
         """How many of these columns (d,) each group has; those in no group come last."""
@@ -147,7 +147,7 @@ def limited_units(columns: Units, groups: GroupSpec | None, per_group: Any) -> U
     if most < 1 or isinstance(per_group, bool):
         raise InputError(f"per_group is {per_group!r}, but a whole number of at least 1 was expected; correct it.")
     if groups is None:
-        raise InputError("per_group is given, but no groups; name the groups of which so many columns may be chosen.")
+        raise InputError("per_group is given, but no groups; name the groups of which so many features may be chosen.")
     grouping = GroupedUnits.of_columns(Units(columns.columns, columns.column_names), groups)
     larger = tuple(group for group in grouping.groups if len(group) > most)
     return columns.under(GroupLimits(most, larger, columns.columns)) if larger else columns
@@ -168,7 +168,7 @@ def _again(limits: GroupLimits) -> dict[str, Any]:
 
 def _text(entry: Entry, label: Callable[[int], str]) -> str:
     many = len(entry["groups"])
-    return f"at most {entry['most']} from each group ({many} group{'s' * (many > 1)} of more columns)"
+    return f"at most {entry['most']} from each group ({many} group{'s' * (many > 1)} of more features)"
 
 
 KIND = ConstraintKind(

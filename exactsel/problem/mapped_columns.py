@@ -57,7 +57,7 @@ class MappedColumns(DesignColumns):
         if 8 * columns.size * self.shape[1] > MOST_BYTES:
             raise UnsupportedError(
                 f"{columns.size} of {len(self)} columns are asked for, but a table of this size stays in its file "
-                f"as it is; give the target in a file of its own, and drop columns with {option('force_out')}."
+                f"as it is; give the target in a file of its own, and exclude features with {option('force_out')}."
             )
         means = None if self.means is None else self.means[columns]
         return MappedColumns(self.stored(columns).T, means)

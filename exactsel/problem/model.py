@@ -87,12 +87,12 @@ class Model:
             rows: Any = matrix if is_design(matrix) else np.asarray(matrix, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(
-                "the rows to predict hold text, but an array has the coded columns of the model; give a data frame, or "
-                "a mapping of names to values, with the columns of the fit."
+                "the rows to predict hold text, but an array has the coded features of the model; give a data frame, "
+                "or a mapping of names to values, with the columns of the fit."
             ) from None
         if rows.ndim != 2 or rows.shape[1] != self.coef.size:
             raise InputError(
-                f"the rows to predict have the shape {rows.shape}, but the model has {self.coef.size} columns; give a "
+                f"the rows to predict have the shape {rows.shape}, but the model has {self.coef.size} features; give a "
                 f"table with all of them, in the same order."
             )
         predicted: FloatArray = rows @ self.coef + (self.intercept or 0.0)
@@ -161,8 +161,8 @@ class Model:
             return self.coding.values(columns, chosen.tolist(), rows)
         if self.names is None:
             raise InputError(
-                f"the model has no names of columns, so a mapping says nothing of them; pass an array of its "
-                f"{self.coef.size} columns in their order."
+                f"the model has no names of features, so a mapping says nothing of them; pass an array of its "
+                f"{self.coef.size} features in their order."
             )
         named = self._columns_named(columns, [self.names[j] for j in chosen])
         return named.reshape(rows, chosen.size)
@@ -173,11 +173,15 @@ class Model:
         for name in wanted:
             if (self.names or ()).count(name) > 1:
                 raise InputError(
-                    f"the model has several columns called '{name}', so a table's cannot be found by name; pass an "
-                    f"array with all {self.coef.size} columns in their order."
+                    f"the model has several features called '{name}', so a table's cannot be found by name; pass an "
+                    f"array with all {self.coef.size} features in their order."
                 )
             if (count := header.count(name)) != 1:
-                held = f"{count} columns are" if count else f"no column of the {len(header)} to predict from is"
+                held = (
+                    f"{count} columns to predict from are"
+                    if count
+                    else f"no column of the {len(header)} to predict from is"
+                )
                 meant = "" if count else did_you_mean(name, header)
                 raise InputError(
                     f"the model needs the column '{name}', but {held} called that{meant}; give the columns the names "
@@ -244,7 +248,7 @@ def demands_text(problem: dict[str, Any]) -> str:
     ]
     words += descriptions(problem, lambda unit: label(unit, names))
     flags: tuple[tuple[str, str], ...]
-    flags = (("intercept", "intercept, not penalised"), ("scale", "columns scaled"), ("weights", "rows weighted"))
+    flags = (("intercept", "intercept, not penalised"), ("scale", "features scaled"), ("weights", "rows weighted"))
     flags += (("offset", "predictions with an offset"),)
     if problem.get("left_side"):
         words.append(f"the target is {problem['left_side']}")

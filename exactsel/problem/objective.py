@@ -193,7 +193,7 @@ class Objective(SubsetObjective):
         """The formula, for people."""
         preparation = self.preparation
         over = "a weighted sum" if preparation is not None and preparation.weighted else "a sum"
-        ridge = "||Sx||^2, S the columns' sizes" if preparation is not None and preparation.scaled else "||x||^2"
+        ridge = "||Sx||^2, S the features' sizes" if preparation is not None and preparation.scaled else "||x||^2"
         included = "Ax + c" if preparation is not None and preparation.centred else "Ax"
         return f"L({included}) + (lam/2){ridge}, L {over} over rows, {self.loss_text}, lam={self.asked_lam:g}"
 

@@ -88,13 +88,13 @@ def with_offset(
     if kind.name != "poisson":
         raise UnsupportedError(
             f"{kind.name} loss takes no offset: it cannot be put into the target or the weights, and each row would "
-            f"need a loss of its own; leave it out, or give it as a column, which gets a coefficient."
+            f"need a loss of its own; leave it out, or give it as a feature, which gets a coefficient."
         )
     if scale:
         raise UnsupportedError(
             f"{option('standardize')} does not go with an offset of poisson loss, whose exposures would count as "
             "weights "
-            "in the sizes of the columns; leave it out, or scale the columns in the table."
+            "in the sizes of the features; leave it out, or scale the columns of the table."
         )
     if np.max(np.abs(o)) > LARGEST:
         raise InputError(

@@ -86,7 +86,7 @@ class Preparation:
             what = option("standardize", True) if scale else "row weights"
             raise UnsupportedError(
                 f"{what} cannot be served with sparse data of {AT.shape[1]} x {len(AT)}, which stay sparse; leave "
-                f"it out, or keep fewer columns."
+                f"it out, or keep fewer features."
             )
         d, n = AT.shape
         included = centre and loss == "quadratic"

@@ -148,7 +148,7 @@ class Reduction:
         if weights:
             raise InputError(f"{reduced}; give {option('sample_weight')} to {maker}.")
         if scale:
-            raise InputError(f"{reduced}, so how large columns are is not known; rescale them before.")
+            raise InputError(f"{reduced}, so how large features are is not known; rescale them before.")
 
     def above(self, upper: float, x: FloatArray) -> float:
         """No smaller than the objective of x (d,) over all rows, where ``upper`` is that for the few."""

@@ -173,7 +173,7 @@ class Problem(SubsetProblem):
         """The same problem, its rows known to stand for others (:mod:`exactsel.problem.reduction`)."""
         if reduction.errors.size != self.units.columns + 1:
             raise InputError(
-                f"what is known of the rows is about {reduction.errors.size - 1} columns, but there are "
+                f"what is known of the rows is about {reduction.errors.size - 1} features, but there are "
                 f"{self.units.columns}; write the file again with exactsel data gram."
             )
         assert self.coefficient_bounds is None  # which need the rows themselves

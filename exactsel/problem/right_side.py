@@ -60,7 +60,7 @@ class RightSide:
         used = tuple(dict.fromkeys(name for term in terms for name in names_in(term, whole)))
         if not terms:
             raise InputError(
-                f"the formula {shown(whole)} has no term beside the intercept; name columns to choose from."
+                f"the formula {shown(whole)} has no term beside the intercept; name features to choose from."
             )
         intercept = not no_intercept and any(str(term) == INTERCEPT for term in parsed)
         return cls(type(parsed)(terms) if no_intercept else parsed, intercept, used)

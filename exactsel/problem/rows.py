@@ -271,7 +271,7 @@ def fit_all(rows: Rows, start: FloatArray) -> tuple[FloatArray, float]:
 def known_fit(objective: Objective, rows: Rows | None = None) -> tuple[FloatArray, float]:
     """:func:`fit_all` from the empty model on, computed once for all callers on the same data."""
     loss = (objective.loss.name, *objective.loss_parameters.items())
-    key = ("fit on all columns", loss, objective.lam, objective.intercept, objective.weights is None)
+    key = ("full fit", loss, objective.lam, objective.intercept, objective.weights is None)
     if key not in objective.shared:
         rows = rows or Rows(objective)
         objective.shared[key] = fit_all(rows, rows.model(np.zeros(objective.d), objective))

@@ -23,7 +23,7 @@ def to_search_with(objective: SubsetObjective, units: Units, k: int) -> SubsetOb
         return objective  # its columns are in no other units
     if objective.on_demand:
         if units.grouped or units.constraint is not None:
-            refuse_design(objective.AT, "a table of the columns of groups or of a hierarchy")
+            refuse_design(objective.AT, "a table of the features of groups or of a hierarchy")
         if objective.lam == 0.0 and not isinstance(objective.loss, Quadratic | Huber):
             # Some k columns may separate the classes, or the rows without counts: then no model is the best one.
             raise UnsupportedError(

@@ -131,7 +131,7 @@ def _named(witness: Separation, called: Sequence[str] | None = None) -> str:
     more = f" and {witness.columns.size - SHOWN} more" if witness.columns.size > SHOWN else ""
     if not witness.columns.size:
         return "the intercept"
-    return f"column {names}" if witness.columns.size == 1 else f"columns {names}{more}"
+    return f"feature {names}" if witness.columns.size == 1 else f"features {names}{more}"
 
 
 def sentence_on_counts(witness: Separation) -> str:
@@ -141,7 +141,7 @@ def sentence_on_counts(witness: Separation) -> str:
     return (
         f"lam is 0, but {what} {verb} {rows} row{'s' if rows > 1 else ''} apart whose counts are 0, so that the "
         f"smaller the means there the better, and no model is best; give a positive {option('lam')}, or leave out such "
-        f"columns."
+        f"features."
     )
 
 
@@ -158,5 +158,5 @@ def sentence(witness: Separation, n: int, called: Sequence[str] | None = None) -
         )
     return (
         f"lam is 0, but {what} {how}, so that the larger the coefficients the better, and no model is best; give a "
-        f"positive {option('lam')}, or leave out such columns."
+        f"positive {option('lam')}, or leave out such features."
     )

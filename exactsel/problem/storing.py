@@ -41,7 +41,7 @@ def raw_data(AT: FloatArray, y: FloatArray, levelled: bool) -> RawData:
     if isinstance(AT, SparseColumns):
         if AT.means is not None:
             raise UnsupportedError(
-                "this takes the entries of the columns, but means have been taken off sparse data that stay so; use "
+                "this takes the entries of the features, but means have been taken off sparse data that stay so; use "
                 "another method, such as forward, or leave the intercept out."
             )
         norms = np.sqrt(AT.squares()) * (1.0 + (AT.shape[1] + 8) * UNIT)

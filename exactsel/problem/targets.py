@@ -76,7 +76,7 @@ def advice_on_copies(names: list[str]) -> str:
     """What to do about columns that are the target."""
     several = len(names) > 1
     return (
-        f"column{'s' * several} {', '.join(names)} hold{'' if several else 's'} the same numbers as the target, so "
+        f"feature{'s' * several} {', '.join(names)} hold{'' if several else 's'} the same numbers as the target, so "
         f"{'they predict' if several else 'it predicts'} it without an error; if that is not meant, leave "
         f"{'them' if several else 'it'} out."
     )

@@ -102,7 +102,7 @@ class Units:
 
     grouped: ClassVar[bool] = False
     """Whether a unit may have several columns."""
-    named_thing: ClassVar[str] = "column"
+    named_thing: ClassVar[str] = "feature"
     """The things a name may denote, where units are named."""
 
     @classmethod
@@ -120,7 +120,7 @@ class Units:
     @property
     def noun(self) -> str:
         """What a unit is, for people: what a factor or a formula makes is a term."""
-        return "term" if self.coding is not None else "group" if self.grouped else "column"
+        return "term" if self.coding is not None else "group" if self.grouped else "feature"
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -252,7 +252,7 @@ class Units:
 
     def label(self, unit: int) -> str:
         """A unit, in a message about it."""
-        return f"column {unit}"
+        return f"feature {unit}"
 
     def called(self, name: str) -> list[int]:
         """The units of this name."""
@@ -302,4 +302,5 @@ class Units:
         """The units as plain data; names and demands are the problem's."""
         target = None if self.coding is None else self.coding.target
         described = {} if self.constraint is None else self.constraint.entry()
-        return {"groups": None, "unit": self.noun, "left_side": target} | described
+        unit = self.noun if self.grouped or self.coding is not None else "column"
+        return {"groups": None, "unit": unit, "left_side": target} | described

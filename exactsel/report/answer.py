@@ -103,10 +103,11 @@ def model_section(result: Result) -> str:
     """The chosen columns and their coefficients."""
     names, model = result.column_names, result.model
     if not result._shown:
-        return section("The model", paragraph("It uses no column."))
+        return section("The model", paragraph(f"It uses no {result._noun}."))
     if model is None:
         rows: list[list[Cell]] = [[j, names[j] if names else "–"] for j in result._shown]
-        return section("The columns", table("The chosen columns, counted from 0", ["column", "name"], rows, words=2))
+        noun = result._noun
+        return section(f"The {noun}s", table(f"The chosen {noun}s, counted from 0", [noun, "name"], rows, words=2))
     preparation = result.prepared.preparation
     scaled = preparation is not None and preparation.scaled
     compared = result.prepared.coef if scaled else model.coef
@@ -119,13 +120,13 @@ def model_section(result: Result) -> str:
     if model.intercept is not None:
         body.append(["–", "intercept", f"{model.intercept:.8g}", ""])
     coef_table = table(
-        "Coefficients; columns are counted from 0", ["column", "name", "coefficient", "size and sign"], body
+        "Coefficients; features are counted from 0", ["feature", "name", "coefficient", "size and sign"], body
     )
-    notes = [] if names else [paragraph("The instance has no column names.", "quiet")]
+    notes = [] if names else [paragraph("The instance has no feature names.", "quiet")]
     if preparation is not None:
         done = demands_text({**result.problem, "force_in": (), "force_out": (), **dict.fromkeys(NAMES)})
         said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
-        notes.append(paragraph(said + (" The bars are those of the scaled columns." if scaled else ""), "quiet"))
+        notes.append(paragraph(said + (" The bars are those of the scaled features." if scaled else ""), "quiet"))
     return section("The model", _groups(result), coef_table, *notes)
 
 
@@ -138,7 +139,7 @@ def _groups(result: Result) -> str:
         [str(g), names[g], ", ".join(columns[j] if columns else str(j) for j in groups[g])] for g in result.support
     ]
     noun = result._noun
-    return table(f"The chosen {noun}s, counted from 0", [noun, "name", "its columns"], rows, words=3)
+    return table(f"The chosen {noun}s, counted from 0", [noun, "name", "its features"], rows, words=3)
 
 
 def discarded_section(result: Result, history: History) -> str:

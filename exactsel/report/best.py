@@ -63,11 +63,11 @@ def _inclusion(best: BestModels) -> str:
     near, far = best.inclusion(NEAR), best.inclusion(FAR)
     names = best.result.problem["feature_names"]
     columns = list(far.counts)[:MOST_COLUMNS]
-    size = max([len(label(j, names)) for j in columns] + [len("column")])
+    size = max([len(label(j, names)) for j in columns] + [len("feature")])
     lines = [
         f"in how many of the models within {NEAR:g} ({_how_many(near.models, near.complete)}) and {FAR:g} "
         f"({_how_many(far.models, far.complete)}) of the best",
-        f"{'column':<{size}} {f'within {NEAR:g}':>10} {f'within {FAR:g}':>10} {'weight':>8}",
+        f"{'feature':<{size}} {f'within {NEAR:g}':>10} {f'within {FAR:g}':>10} {'weight':>8}",
     ]
     for j in columns:
         lines.append(

@@ -126,7 +126,7 @@ def _frequencies(best: BestModels) -> str:
         f"{included.models} within {included.within:g} ({'all there are' if included.complete else 'perhaps more'})"
         for included in (near, far)
     )
-    caption = f"In how many of the models close to the best a column is: {how}; the sum of their weights"
+    caption = f"In how many of the models close to the best a feature is: {how}; the sum of their weights"
     header = [best.result._noun, f"within {NEAR:g}", f"within {FAR:g}", "weight"]
     return section("How often features occur", table(caption, header, rows))
 

@@ -17,7 +17,7 @@ MOST_ROWS = 20
 """Columns listed at most."""
 
 
-def close_section(surroundings: Sensitivity, k: int, names: Sequence[str] | None, noun: str = "column") -> str:
+def close_section(surroundings: Sensitivity, k: int, names: Sequence[str] | None, noun: str) -> str:
     """How often each column (or ``noun``) occurs: in a complete list, or in the models that were evaluated."""
     pool, neighbourhood, reach = surroundings.close, surroundings.exchanges, f"{100 * surroundings.share:g} %"
     if pool.near is not None:

@@ -82,8 +82,8 @@ def left_out_words(rows: Sequence[HeatRow], variables: Collection[int], count: i
     if len(variables) == count:
         return ""
     if {j for row in rows for j in row.signs} <= {*variables}:
-        return f" Of the {count} columns those in none of these models are left out."
-    return f" Shown are the {len(variables)} columns of {count} that are in most of these models."
+        return f" Of the {count} features those in none of these models are left out."
+    return f" Shown are the {len(variables)} features of {count} that are in most of these models."
 
 
 def _short(name: str) -> str:

@@ -28,10 +28,11 @@ def coefficient_table(
     intercept.
     """
     width = max([len("name"), *(len(names[j]) for j in columns)]) if names else 0
-    heading = f"{'column':>6}" + (f"  {'name':<{width}}" if names else "")
+    what = "column" if model is None else "feature"
+    heading = what + (f"  {'name':<{width}}" if names else "")
     lines = [heading + ("" if model is None else f"  {'coefficient':>18}")]
     for j in columns:
-        line = f"{j:>6}" + (f"  {names[j]:<{width}}" if names else "")
+        line = f"{j:>{len(what)}}" + (f"  {names[j]:<{width}}" if names else "")
         if model is not None:
             line += f"  {model.coef[j]:>18.10g}" + ("" if j in included else f"  {FORCED}")
         lines.append(line)
@@ -45,7 +46,7 @@ def result_table(result: Result) -> str:
     if not result.problem.get("groups"):
         return model_table(result)
     names, groups = result.problem["feature_names"], result.problem["groups"]
-    lines = [f"{result._noun:>6}  df  columns"]
+    lines = [f"{result._noun:>6}  df  features"]
     for g in result.support:
         lines.append(f"{g:>6} {len(groups[g]):>3}  {names[g]}: {', '.join(map(str, groups[g]))}")
     return "\n".join([*lines, "", model_table(result)])

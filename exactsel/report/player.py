@@ -67,7 +67,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
         )
     names = _names(problem)
     steps = list(Steps(names, problem.k).of(result.events))
-    chosen = ", ".join(names[j] for j in result.support) or "no column"
+    chosen = ", ".join(names[j] for j in result.support) or "no feature"
     title = f"Step by step: the best {problem.k} of {problem.d} {result._noun}s"
     body = "\n".join(
         [
@@ -257,7 +257,7 @@ def _greedy(steps: Sequence[GreedyStep], result: Result, names: Sequence[str]) -
     if value > result.upper * (1 + 1e-9) + 1e-12:
         verdict = (
             f"Greedy ends at {value:.6g}, which is {value - result.upper:.6g} above the best model of the search. It "
-            "never takes a column back, so a first column that looks good alone can spoil everything after it."
+            "never takes a feature back, so a first feature that looks good alone can spoil everything after it."
         )
     else:
         verdict = "Here greedy finds a model as good as the search does; but only the search can say so."

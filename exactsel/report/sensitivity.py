@@ -38,8 +38,8 @@ def _exchanges(result: Result, neighbourhood: Neighbourhood, names: Sequence[str
         )
     intro = paragraph(
         f"How much the objective rises when one {noun} is taken out of the model and the others are fitted anew, and "
-        f"how much when the best other {noun} takes its place. A small rise in the last column means that the data "
-        "hardly tell the two apart."
+        f"how much when the best other {noun} takes its place. A small rise in the last column of the table means that "
+        "the data hardly tell the two apart."
     )
     header = [noun, "rise without it", "best replacement", "rise with that"]
     return section(f"How much hangs on each {noun}", intro, table(f"One {noun} exchanged", header, rows))

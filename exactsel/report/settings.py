@@ -21,7 +21,7 @@ def settings_section(result: Result) -> str:
         ["loss", facts["loss"] + (f" ({parameters})" if parameters else "")] if "loss" in facts else None,
         ["lam", f"{facts['lam']:g}"] if "lam" in facts else None,
         [f"rows n, {noun}s d, limit k", f"{facts['n']:,}, {facts['d']:,}, {facts['k']:,}"],
-        [f"columns in all {noun}s", f"{facts['columns']:,}"] if facts.get("groups") else None,
+        [f"features in all {noun}s", f"{facts['columns']:,}"] if facts.get("groups") else None,
         ["constraints", demands_text(facts)] if demands_text(facts) else None,
         ["scope of the lower bound", result.valid_for or "all models"],
         ["gap", "(upper − lower) / |upper|"],

@@ -25,7 +25,7 @@ def _parameters(summary: ModelSummary) -> str:
     level = f"{100 * summary.level:g} %"
     header = ["parameter", "coefficient", "standard error", summary.test, "p", f"{level} from", "to"]
     rows: list[list[Cell]] = [[row.name, *map(_number, row.figures)] for row in summary.parameters]
-    return table("Coefficients for the data as given, as if the columns had been fixed before", header, rows)
+    return table("Coefficients for the data as given, as if the features had been fixed before", header, rows)
 
 
 def _facts(summary: ModelSummary) -> str:

@@ -49,7 +49,7 @@ class CountParts:
             def look(data: bytes, part: Part = part) -> list[Piece]:
                 pieces = pieces_from_bytes(data, part)
                 if not all(self._sound(piece, part, again) for piece in pieces):
-                    raise InputError("what was counted leaves out a set of columns that is not cleared.")
+                    raise InputError("what was counted leaves out a set of features that is not cleared.")
                 return pieces
 
             yield first_sound(self.pool, ticket, look)

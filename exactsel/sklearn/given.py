@@ -54,7 +54,7 @@ def two_classes(y: ArrayLike) -> tuple[Any, FloatArray]:
     if kind != "binary" or len(classes) > 2:
         raise InputError(
             f"Only binary classification is supported. The type of the target is {kind}. For several classes put the "
-            f"estimator into sklearn.multiclass.OneVsRestClassifier, which chooses columns for each of them."
+            f"estimator into sklearn.multiclass.OneVsRestClassifier, which chooses features for each of them."
         )
     if len(classes) < 2:
         raise InputError(f"the target holds one class, {classes[0]!r}, but a classifier needs two; give rows of both.")

@@ -139,29 +139,29 @@ class BoundProfile:
 
 BOUNDS = {
     "apg": BoundProfile(
-        "perspective bound with the curvature of the ridge", "perspective bound with the curvature of all columns",
+        "perspective bound with the curvature of the ridge", "perspective bound with the curvature of all features",
         ridge=True,
     ),
     "split": BoundProfile(
         "split of the correlations, or perspective bound with the curvature of the ridge",
-        "split of the correlations, or perspective bound with the curvature of all columns", ridge=True,
+        "split of the correlations, or perspective bound with the curvature of all features", ridge=True,
     ),
     "spectral": BoundProfile(
         "perspective bound with the curvature of a split that starts from the spectrum, or of the ridge", ridge=True
     ),
     "grouped": BoundProfile(
-        "perspective bound over groups", "perspective bound over groups, with the curvature of all columns", ridge=True
+        "perspective bound over groups", "perspective bound over groups, with the curvature of all features", ridge=True
     ),
     "boxed": BoundProfile(
         "perspective bound within the bounds of the coefficients",
-        "perspective bound within the bounds of the coefficients, with the curvature of all columns",
+        "perspective bound within the bounds of the coefficients, with the curvature of all features",
         # A fit within signs uses few columns, and those that it uses most are worth knowing about.
         quadratic_branching="largest",
     ),
-    "boxed-fit": BoundProfile("fit within the bounds of the coefficients on the columns left", branching="largest"),
+    "boxed-fit": BoundProfile("fit within the bounds of the coefficients on the features left", branching="largest"),
     # Drop costs order the columns where the bound knows them, relaxed indicators elsewhere.
-    "fit": BoundProfile("least-squares fit on the columns left", branching="costliest"),
-    "eigenvalue": BoundProfile("eigenvalues of what the columns put in leave", branching="largest"),
+    "fit": BoundProfile("least-squares fit on the features left", branching="costliest"),
+    "eigenvalue": BoundProfile("eigenvalues of what the columns put in leave of the matrix", branching="largest"),
 }  # fmt: skip
 """By the name of a bound; for any other see :func:`company_of`."""
 

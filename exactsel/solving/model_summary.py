@@ -89,7 +89,7 @@ class ModelSummary(Readable):
     def facts(self) -> list[tuple[str, str]]:
         """What is known of the fit as a whole, as names and texts; without what is not defined."""
         facts = [
-            ("target", self.target or "nan"), ("rows", f"{self.rows:g}"), ("columns", str(self.df_model)),
+            ("target", self.target or "nan"), ("rows", f"{self.rows:g}"), ("features", str(self.df_model)),
             ("residual degrees of freedom", f"{self.df_residual:g}"),
             ("null deviance", f"{self.null_deviance:.8g}"), ("residual deviance", f"{self.deviance:.8g}"),
             ("dispersion", f"{self.dispersion:.6g}"), ("log-likelihood", f"{self.log_likelihood:.8g}"),

@@ -55,7 +55,7 @@ _SENTENCES = {
     Termination.PRECISION_LIMIT: "rounding leaves a gap that more search cannot close; see how the data are scaled",
     Termination.TIME_LIMIT: "the time limit was reached",
     Termination.NODE_LIMIT: "the node limit was reached",
-    Termination.MEMORY_LIMIT: "the open nodes, or the columns to search, outgrew the memory limit",
+    Termination.MEMORY_LIMIT: "the open nodes, or the features to search, outgrew the memory limit",
     Termination.INTERRUPTED: "the search was interrupted",
     Termination.WORKER_FAILURE: "workers failed again and again at the same nodes, which are open still",
 }

@@ -176,8 +176,8 @@ class Result(FittedModel, Summarised, Readable, Gap):
         if self.termination is not Termination.PRECISION_LIMIT or scaled or self._column_ratio < UNEVEN:
             return ""
         return (
-            f"the longest column is {self._column_ratio:.2g} times as long as the shortest, and the ridge goes by "
-            f"their units; scale the columns ({option('standardize', True)})."
+            f"the longest feature is {self._column_ratio:.2g} times as long as the shortest, and the ridge goes by "
+            f"their units; scale the features ({option('standardize', True)})."
         )
 
     @property

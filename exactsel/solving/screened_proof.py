@@ -45,7 +45,7 @@ class ScreenedProof:
     def __init__(self, problem: Problem, path: str | os.PathLike[str]) -> None:
         instance = checked_instance_of(problem)
         if not isinstance(instance, SparseInstance):
-            raise UnsupportedError("a proof of screened columns is about sparse data; leave the proof out.")
+            raise UnsupportedError("a proof of screened features is about sparse data; leave the proof out.")
         self.path, self._problem, self._instance = Path(path), problem, instance
         check_target(self.path)
 

@@ -188,7 +188,7 @@ def refuse_beyond(problem: Problem, settings: Settings) -> None:
     """:class:`InputError` where not even the columns of one model fit into the memory limit."""
     if most_columns(problem, settings) < max(problem.k, 1):
         raise InputError(
-            f"a table of {problem.k} columns of {problem.n} rows, and what a search makes of it, takes more than the "
+            f"a table of {problem.k} features of {problem.n} rows, and what a search makes of it, takes more than the "
             f"{max(0.0, _memory_left(problem, settings)):.3g} MiB that the data leave of the memory limit of "
             f"{settings.memory_limit:g} MiB; raise the limit, or keep fewer rows."
         )
@@ -259,7 +259,7 @@ def _of_all(
 
 
 def _method(problem: Problem, columns: IntArray, result: Result) -> str:
-    return f"{columns.size} of {problem.d} columns by {result.settings['method']}, the others by bounds of their own"
+    return f"{columns.size} of {problem.d} features by {result.settings['method']}, the others by bounds of their own"
 
 
 def _timed(result: Result, watch: Watch) -> Result:
@@ -274,6 +274,6 @@ def refuse_files(**options: object) -> None:
     for name, value in options.items():
         if value:
             raise UnsupportedError(
-                f"{name} is given, but sparse data that stay sparse are searched by parts of their columns, which "
-                f"have no {name}; leave it out, or keep so few columns that a table of them is made."
+                f"{name} is given, but sparse data that stay sparse are searched by parts of their features, which "
+                f"have no {name}; leave it out, or keep so few features that a table of them is made."
             )

@@ -78,8 +78,8 @@ def from_stored(stored: dict[str, Any], problem: SubsetProblem) -> Result:
     """
     columns = problem.units.columns if problem.has(COEFFICIENTS) else 0
     used = [j for j, _ in stored["coef"]]
-    require(stored["entries"] == columns and all(j < columns for j in used), "coefficients of other columns")
-    require(len({*used}) == len(used), "coefficients of other columns")
+    require(stored["entries"] == columns and all(j < columns for j in used), "coefficients of other features")
+    require(len({*used}) == len(used), "coefficients of other features")
     coef = np.zeros(columns)
     for j, value in stored["coef"]:
         coef[j] = float.fromhex(value)
@@ -103,7 +103,7 @@ def from_stored(stored: dict[str, Any], problem: SubsetProblem) -> Result:
 def _check_model(support: list[int], coef: np.ndarray, numbers: dict[str, float], problem: SubsetProblem) -> None:
     """Refuse a model that costs something else than is stored."""
     null, upper, lower = problem.null_objective, numbers["upper"], numbers["lower"]
-    require(len(support) <= problem.k and all(j < problem.d for j in support), "a model of other columns")
+    require(len(support) <= problem.k and all(j < problem.d for j in support), "a model of other features")
     require(abs(numbers["null_objective"] - null) <= CLOSE_ENOUGH * abs(null), "another empty model")
     require(lower <= upper, "a lower bound above what the model costs")
     if not math.isfinite(upper):

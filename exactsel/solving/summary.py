@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from exactsel.solving.result import Result
 
 SELECTED = (
-    "Standard errors, p-values and intervals do not account for the selection: the columns were chosen on the same "
+    "Standard errors, p-values and intervals do not account for the selection: the features were chosen on the same "
     "data, so the errors are too small and the intervals too short."
 )
 SHRUNK = (
     "The ridge (lam = {lam:g}) shrinks the coefficients; standard errors leave out the bias this brings, and the "
     "likelihood, with AIC and BIC, is the penalised one."
 )
-DEPENDENT = "The chosen columns depend on each other, so their standard errors are not defined."
+DEPENDENT = "The chosen features depend on each other, so their standard errors are not defined."
 FEW = "There are no more rows than parameters, so that nothing is left to tell the size of errors from."
-LIMITED = "Nor do they account for the limits: the free coefficients' are those of the fit on their columns alone."
+LIMITED = "Nor do they account for the limits: the free coefficients' are those of the fit on their features alone."
 HELD = (
     "At a limit, and so without standard errors: {names}. The residual degrees of freedom count the free coefficients "
-    "only, AIC and BIC all columns of the model."
+    "only, AIC and BIC all features of the model."
 )
 INTERCEPT = "(intercept)"
 
@@ -194,7 +194,7 @@ def _problem_behind(result: Result, problem: Problem | None) -> Problem:
     refuse_no_summary(problem, 0.95)
     if problem.units.columns != result.coef.size:
         raise InputError(
-            f"the problem has {problem.units.columns} columns, but the result is of {result.coef.size}; give its own."
+            f"the problem has {problem.units.columns} features, but the result is of {result.coef.size}; give its own."
         )
     return problem
 

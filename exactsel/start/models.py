@@ -129,7 +129,7 @@ def given_support(support: Sequence[int], problem: SubsetProblem) -> tuple[int, 
         )
     if problem.first_support is not None and not math.isfinite(problem.fit(columns).value):
         raise InputError(
-            "no model on the support meets the equalities within the bounds of coefficients; add columns to it."
+            "no model on the support meets the equalities within the bounds of coefficients; add features to it."
         )
     return columns
 

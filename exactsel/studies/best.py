@@ -153,8 +153,8 @@ def _over_terms(
     """The best model over all sets of terms of several columns."""
     if proof is not None:
         raise UnsupportedError(
-            "proofs of the best model over all sizes are about columns chosen one by one, but here terms of several "
-            f"columns are chosen; leave {option('proof')} out, or prove one size with solve."
+            "proofs of the best model over all sizes are about features chosen one by one, but here terms of several "
+            f"features are chosen; leave {option('proof')} out, or prove one size with solve."
         )
     most = problem.d if k_max is None else largest_size(k_max, problem.d)
     study = AcrossTerms(problem.replace(k=most), measure, options, request)
@@ -205,7 +205,7 @@ def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> l
     sizes = [k for k in range(smallest, largest + 1) if units.completed((), k) is not None]
     if not sizes:
         raise InputError(
-            f"no model of at most {largest} columns meets what is demanded, or has a {criterion.title}; raise k_max, "
+            f"no model of at most {largest} features meets what is demanded, or has a {criterion.title}; raise k_max, "
             f"or demand less."
         )
     return sizes

@@ -352,7 +352,7 @@ class BestModels(Readable):
         )  # fmt: skip
 
     def _repr_html_(self) -> str:
-        head = ("", "k", "df", self.criterion.title, "delta", "weight", "columns")
+        head = ("", "k", "df", self.criterion.title, "delta", "weight", "features")
         said = html_line(self.claim_text, strong=True, aside=not self.reached)
         many = len(self.models) > 1 or not self.complete
         listing = html_line(f"{self.listing}.", aside=not self.complete) if many else ""

@@ -271,7 +271,7 @@ def column_numbers(problem: SubsetProblem, names: Sequence[int | str]) -> tuple[
     mask = np.asarray(selection) if all(isinstance(entry, bool | np.bool_) for entry in selection) else np.empty(0)
     if mask.dtype == np.bool_:
         if mask.shape != (problem.d,):
-            raise InputError(f"a mask of {mask.size} entries was given for {problem.d} columns; give one per column.")
+            raise InputError(f"a mask of {mask.size} entries was given for {problem.d} features; give one per feature.")
         return tuple(int(j) for j in np.flatnonzero(mask))
     return problem.units.chosen(_column_number(problem, name) for name in selection)
 
@@ -289,7 +289,7 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
     units = problem.units
     matches = units.called(name) if isinstance(name, str) else []
     if len(matches) > 1:
-        raise InputError(f"{len(matches)} columns are called '{name}'; give the column's number, from 0.")
+        raise InputError(f"{len(matches)} features are called '{name}'; give the feature's number, from 0.")
     if matches:
         return matches[0]
     try:
@@ -359,8 +359,8 @@ def _check_labels(coef: object, names: Sequence[str] | None) -> None:
     row_names = None if labels is None else [str(label) for label in labels]
     if row_names is not None and names is not None and row_names != list(names) and sorted(row_names) == sorted(names):
         raise InputError(
-            "the coefficients are labelled by the columns, but in another order; give them in that of the columns, as "
-            "coef.loc[X.columns], or coef.to_numpy() if they go by their position."
+            "the coefficients are labelled by the features, but in another order; give them in that of the features, "
+            "as coef.loc[X.columns], or coef.to_numpy() if they go by their position."
         )
 
 
@@ -373,9 +373,9 @@ def checked_coef(problem: SubsetProblem, coef: ArrayLike) -> FloatArray:
     try:
         vector = np.asarray(coef).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError):
-        raise InputError("the coefficients are not plain numbers; give one real number per column.") from None
+        raise InputError("the coefficients are not plain numbers; give one real number per feature.") from None
     if vector.shape != (d,):
-        raise InputError(f"{vector.size} coefficients were given for {d} columns; give one per column.")
+        raise InputError(f"{vector.size} coefficients were given for {d} features; give one per feature.")
     if not np.all(np.isfinite(vector)):
         raise InputError("the coefficients hold NaN or infinite values; give finite numbers.")
     given_support(problem.units.units_of(np.flatnonzero(vector)), problem)
@@ -384,7 +384,7 @@ def checked_coef(problem: SubsetProblem, coef: ArrayLike) -> FloatArray:
     if limits is not None and outside.size:
         j = int(outside[0])
         raise InputError(
-            f"the coefficient of column {j} is {vector[j]:g}, but between {limits.given_lower[j]:g} and "
+            f"the coefficient of feature {j} is {vector[j]:g}, but between {limits.given_lower[j]:g} and "
             f"{limits.given_upper[j]:g} was expected; give a model within the bounds, or a support to be fitted."
         )
     equalities = problem.objective.equalities

@@ -84,7 +84,7 @@ class Compared(Json):
         ]  # fmt: skip
         chosen, why = self.chosen
         heads = {"cv_error": "held-out loss"}
-        head = ("k", "lam", *(heads.get(name, name.upper()) for name in criteria), "columns")
+        head = ("k", "lam", *(heads.get(name, name.upper()) for name in criteria), "features")
         return html_view(html_line(f"k = {chosen.problem['k']}: {why}.", strong=True), html_table(lines, head))
 
     def line(self, result: Result) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class SolutionPath(Readable):
 
     def __str__(self) -> str:
         """One line a problem."""
-        rows = [self._head, *self._rows()]
+        rows = [tuple(map(_title, self._head)), *self._rows()]
         widths = [max(len(row[column]) for row in rows) for column in range(len(self._head) - 1)]
         lines = (zip(row, [*widths, 0], strict=True) for row in rows)
         return "\n".join("  ".join(f"{cell:<{width}}" for cell, width in line).rstrip() for line in lines)
@@ -121,7 +121,7 @@ class SolutionPath(Readable):
     def _repr_html_(self) -> str:
         proven = sum(result.reached for result in self.results)
         said = f"{len(self.results)} problems, {'all' if self.reached else f'{proven} of them'} proven"
-        table = html_table(self._rows(), self._head)
+        table = html_table(self._rows(), [*map(_title, self._head)])
         return html_view(html_line(said, strong=True, aside=not self.reached), table)
 
     @property
@@ -308,6 +308,11 @@ def _with_held_out(
     except KeyboardInterrupt:
         return replace(path, _broken_off=True)
     return replace(path, validation=validation)
+
+
+def _title(name: str) -> str:
+    """What a table for people calls an entry of its lines."""
+    return "features" if name == "columns" else name
 
 
 def _cell(name: str, value: Any) -> str:

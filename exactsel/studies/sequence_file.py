@@ -221,7 +221,7 @@ def check_values(pool: SolutionPool, result: Result, problem: SubsetProblem) -> 
 def _set(support: Sequence[int], problem: SubsetProblem) -> tuple[int, ...]:
     columns = tuple(int(j) for j in support)
     sound = len({*columns}) == problem.k and all(0 <= j < problem.d for j in columns)
-    require(sound, "a set of columns that is none")
+    require(sound, "a set of features that is none")
     return columns
 
 

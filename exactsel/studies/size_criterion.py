@@ -13,7 +13,7 @@ where that is estimated), N rows, s columns in the model and d to choose from:
     custom -2 log L + price * p, or + a function of s
     l0     P + lam0 s                                       the penalised form of L0Learn, L0BnB and El0ps
 
-P is the objective itself, whose loss need be no likelihood, and lam0 the price of a column. q is p without the
+P is the objective itself, whose loss need be no likelihood, and lam0 the price of a feature. q is p without the
 variance, and sigma^2 is RSS/(N - q) of the model of all columns. Adjusted R² is the larger the better; here its
 negative stands. With terms of several columns s and d count terms in ebic.
 
@@ -73,7 +73,7 @@ def check_price(name: str, price: Penalty | None, columns: int) -> None:
     if callable(price):
         if name == "l0":
             raise InputError(
-                f"the penalty is a function, but that of criterion l0 is a number, the price of a column; give a "
+                f"the penalty is a function, but that of criterion l0 is a number, the price of a feature; give a "
                 f"number, or {option('criterion', 'custom')}."
             )
         return
@@ -111,8 +111,8 @@ def unit_of(problem: Problem, name: str) -> float:
         residual_df = likelihood.rows - fixed - columns
         if not (residual_df > 1e-9 and likelihood.least_rows > columns + fixed and independent(problem.objective)):
             raise InputError(
-                f"Cp takes the variance from the model of all columns, but {columns} columns of {likelihood.rows:g} "
-                f"rows leave none over or depend on each other; take {option('criterion', 'bic')}, or drop columns."
+                f"Cp takes the variance from the model of all features, but {columns} features of {likelihood.rows:g} "
+                f"rows leave none over or depend on each other; take {option('criterion', 'bic')}, or drop features."
             )
         rss = 2.0 * float(problem.inner.fit(range(columns)).value)
     if not (residual_df > 0.0 and rss > EXACT_FIT * 2.0 * problem.null_objective):
@@ -200,7 +200,7 @@ class SizeCriterion:
             return self.price * p
         added = float(self.price(size))
         if math.isnan(added) or added == -math.inf:
-            raise InputError(f"the penalty of {size} columns is {added}, but it must be a number.")
+            raise InputError(f"the penalty of {size} features is {added}, but it must be a number.")
         return added
 
     def value(self, objective: float, size: int) -> float:
@@ -283,9 +283,9 @@ class SizeCriterion:
         limit = self.largest_size()
         if limit is not None and size > limit:
             why = "N - p - 1 must be positive for AICc" if self.name == "aicc" else "more would fit every row exactly"
-            reach = f"up to {limit} columns" if limit >= 0 else "for none"
+            reach = f"up to {limit} features" if limit >= 0 else "for none"
             raise InputError(
-                f"models of {size} columns are asked for, but with {self.likelihood.rows:g} rows {self.title} is "
+                f"models of {size} features are asked for, but with {self.likelihood.rows:g} rows {self.title} is "
                 f"defined {reach} ({why}); give a smaller {option('k_max')}, or more rows."
             )
 

@@ -109,12 +109,12 @@ class TargetModels(Readable):
             yield name, str(len(support)), listed(support, self.feature_names), result.claim.value, f"{result.gap:.3g}"
 
     def __str__(self) -> str:
-        how = "on the same columns" if self.shared else "each on columns of its own"
+        how = "on the same features" if self.shared else "each on features of its own"
         lines = [f"{len(self.names)} targets, {how}: sum of objectives {self.upper:.10g}, lower {self.lower:.10g}"]
         return "\n".join([*lines, *("  ".join(row) for row in self.rows())])
 
     def _repr_html_(self) -> str:
-        return html_table(self.rows(), ("target", "k", "columns", "claim", "gap"))
+        return html_table(self.rows(), ("target", "k", "features", "claim", "gap"))
 
 
 def solve_targets(
@@ -190,7 +190,7 @@ def solve_together(
         Of the search.
     """
     first, many = apart[0], len(names)
-    columns = first.feature_names or tuple(f"column {j}" for j in range(first.d))
+    columns = first.feature_names or tuple(f"feature {j}" for j in range(first.d))
     together = GroupedProblem(
         Problem(
             dense.block_diag(*(problem.AT.T for problem in apart)),

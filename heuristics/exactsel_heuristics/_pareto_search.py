@@ -305,7 +305,7 @@ def _affordable(task: Task, processors: int, batch: int) -> int:
     """
     if batch > 1 and _held(task, processors) > MOST_ISLAND_BYTES:
         raise InputError(
-            f"with {processors} processors and supports of up to {task.largest} columns what batches "
+            f"with {processors} processors and supports of up to {task.largest} features what batches "
             f"find would take {_held(task, processors) / 2**30:.0f} GiB; give fewer processors, or "
             f"batch=1."
         )

@@ -123,7 +123,8 @@ class ExchangeDescent:
         """The same on second-order models of the objective: at the best model, then at perturbed supports."""
         if problem.d > MOST_COLUMNS:
             raise UnsupportedError(
-                f"{self.name} forms the Hessian of {MOST_COLUMNS} columns at most, but there are {problem.d}; use swap."
+                f"{self.name} forms the Hessian of {MOST_COLUMNS} features at most, but there are {problem.d}; use "
+                "swap."
             )
         best.offer(context.supports, 0)
         rng, work, evaluations = context.rng(), context.work, 0

@@ -65,7 +65,7 @@ class ForwardBackward:
                 f"nu is {self.nu:g}, but it is the share of a forward gain a deletion may cost; give one in (0, 1)."
             )
         if self.steps < 1:
-            raise InputError(f"steps is {self.steps}, but the path needs k steps to reach k columns; give at least 1.")
+            raise InputError(f"steps is {self.steps}, but the path needs k steps to reach k features; give at least 1.")
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:
         """Follow the path and select up to k columns, deterministically; fewer when no further one helps."""

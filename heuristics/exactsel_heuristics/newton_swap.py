@@ -59,7 +59,7 @@ class NewtonSwap:
             return Proposal.of(_selected(problem, (), context), 1)
         if problem.d > MOST_COLUMNS:
             raise UnsupportedError(
-                f"{self.name} forms the Hessian of {MOST_COLUMNS} columns at most, but there are {problem.d}; "
+                f"{self.name} forms the Hessian of {MOST_COLUMNS} features at most, but there are {problem.d}; "
                 f"use the heuristic swap."
             )
         best, evaluations, threads = problem.fit(()), 0, available_threads()

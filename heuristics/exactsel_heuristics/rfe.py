@@ -48,8 +48,8 @@ class RecursiveFeatureElimination:
         """Raise :class:`InputError` unless ``step`` is a share."""
         if not 0.0 <= self.step < 1.0:
             raise InputError(
-                f"step is {self.step:g}, but it is the share of columns to delete per round; give a number from 0 (one "
-                "column at a time) to below 1."
+                f"step is {self.step:g}, but it is the share of features to delete per round; give a number from 0 "
+                "(one feature at a time) to below 1."
             )
 
     def run(self, problem: SubsetProblem, context: Context) -> Proposal:

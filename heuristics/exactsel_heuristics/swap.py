@@ -201,12 +201,12 @@ def _start(problem: Problem, context: Context) -> Proposal:
     start = Proposal.of(context.start, 0)
     if len(start.support) > problem.k:
         raise InputError(
-            f"the start of the local search has {len(start.support)} columns, but at most k = {problem.k} are allowed; "
-            "give a smaller support."
+            f"the start of the local search has {len(start.support)} features, but at most k = {problem.k} are "
+            "allowed; give a smaller support."
         )
     outside = [j for j in start.support if not 0 <= j < problem.d]
     if outside:
         raise InputError(
-            f"the start of the local search names column {outside[0]}, but the columns are 0 to {problem.d - 1}."
+            f"the start of the local search names feature {outside[0]}, but the features are 0 to {problem.d - 1}."
         )
     return start

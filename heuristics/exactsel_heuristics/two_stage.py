@@ -52,8 +52,8 @@ class TwoStageColumnSelection:
     def __post_init__(self) -> None:
         if self.candidates is not None and self.candidates < 1:
             raise InputError(
-                f"the number of candidates of 'two-stage' is {self.candidates}, but at least one column must be "
-                "sampled; give 1 or more, or leave it out for twice k."
+                f"the number of candidates of 'two-stage' is {self.candidates}, but at least one column of the "
+                "matrix must be sampled; give 1 or more, or leave it out for twice k."
             )
         if self.repeats < 1:
             raise InputError(f"the repeats of 'two-stage' are {self.repeats}, but it must run at least once; give 1.")

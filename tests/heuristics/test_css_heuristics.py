@@ -76,7 +76,10 @@ def test_problems_with_a_target_are_refused(heuristic):
     [
         (lambda: IterativeColumnSelection(restarts=0), "restarts of 'iterative-css' is 0; give 1 or more"),
         (lambda: IterativeColumnSelection(max_passes=-1), "max_passes of 'iterative-css' is -1; give 1 or more"),
-        (lambda: TwoStageColumnSelection(candidates=0), "is 0, but at least one column must be sampled; give 1"),
+        (
+            lambda: TwoStageColumnSelection(candidates=0),
+            "is 0, but at least one column of the matrix must be sampled; give 1",
+        ),
         (lambda: TwoStageColumnSelection(repeats=0), "are 0, but it must run at least once; give 1"),
     ],
 )

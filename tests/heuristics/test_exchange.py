@@ -158,7 +158,7 @@ def test_what_it_refuses():
     with pytest.raises(UnsupportedError, match="single features"):
         ExchangeDescent().run(groups, Context())
     wide = Problem(np.ones((3, 2001)), np.array([1.0, -1.0, 1.0]), 2, loss="logistic", lam=0.1)
-    with pytest.raises(UnsupportedError, match="Hessian of 2000 columns"):
+    with pytest.raises(UnsupportedError, match="Hessian of 2000 features"):
         ExchangeDescent().run(wide, Context())
 
 

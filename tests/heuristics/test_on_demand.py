@@ -238,7 +238,7 @@ def test_estimators_keep_sparse_matrices_sparse(on_demand):
     A, y = drawn(6)
     table = BestSubsetRegressor(k=3).fit(A, y)
     sparse = BestSubsetRegressor(k=3).fit(scipy.sparse.csr_matrix(A), y)
-    assert "of 25 columns by" in sparse.result_.settings["method"]
+    assert "of 25 features by" in sparse.result_.settings["method"]
     assert sparse.objective_ == pytest.approx(table.objective_, rel=1e-9)
     assert sparse.predict(scipy.sparse.csr_matrix(A)) == pytest.approx(table.predict(A), rel=1e-6)
 

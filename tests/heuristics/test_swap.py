@@ -84,8 +84,8 @@ def test_swap_makes_only_moves_that_a_refit_confirms():
 
 def test_swap_refuses_a_start_that_does_not_fit():
     problem = make_problem(0, 10, 6, 2)
-    with pytest.raises(InputError, match="3 columns, but at most k = 2"):
+    with pytest.raises(InputError, match="3 features, but at most k = 2"):
         SwapLocalSearch().run(problem, Context(start=(0, 1, 2)))
     for column in (-1, 6):
-        with pytest.raises(InputError, match="the columns are 0 to 5"):
+        with pytest.raises(InputError, match="the features are 0 to 5"):
             SwapLocalSearch().run(problem, Context(start=(column,)))

@@ -209,7 +209,7 @@ def test_a_worker_that_closes_what_is_open_is_found_out(k, kernels_at_once, monk
         ]  # fmt: skip
         return pieces_bytes(pieces)
 
-    with pytest.warns(WorkerWarning, match="leaves out a set of columns"):
+    with pytest.warns(WorkerWarning, match="leaves out a set of features"):
         result = solve(problem, executor=Here(lie), **SHARDED)
     assert result.termination.value == "worker_failure"
     assert result.lower <= least_of_some(problem)

@@ -254,7 +254,9 @@ def test_what_cannot_be_served_is_refused_in_one_sentence():
     assert "did you mean 'bic'" in refused(problem, criterion="bicc")
     assert "penalty" in refused(problem, criterion="custom")
     assert "penalty" in refused(problem, criterion="aic", penalty=2.0)
-    assert "AICc is defined up to 10 columns" in refused(awkward(1, "quadratic", 0.1, d=13), criterion="aicc", k_max=11)
+    assert "AICc is defined up to 10 features" in refused(
+        awkward(1, "quadratic", 0.1, d=13), criterion="aicc", k_max=11
+    )
     assert "fit every row exactly" in refused(awkward(1, "quadratic", 0.0, n=6, d=8), k_max=7)
     assert "top is 0" in refused(problem, top=0)
     assert "k_max is -1" in refused(problem, k_max=-1)

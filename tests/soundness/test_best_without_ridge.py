@@ -159,5 +159,5 @@ def test_the_columns_of_the_best_model_that_separate_the_classes_are_named():
     A = np.column_stack([rng.normal(size=(60, 3)), flag])
     y = np.where((flag > 0) | (rng.random(60) < 0.3), 1.0, -1.0)
     for groups in (None, {"pair": ["a", "b"]}):
-        with pytest.raises(InputError, match="column flag separates the two classes quasi-completely"):
+        with pytest.raises(InputError, match="feature flag separates the two classes quasi-completely"):
             best_model(A, y, loss="logistic", lam=0.0, groups=groups, feature_names=["a", "b", "c", "flag"], **ALONE)

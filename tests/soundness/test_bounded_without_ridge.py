@@ -95,7 +95,7 @@ def look_at(seed, tmp_path):
         problem = Problem.prepared(A, y, k, **options)
         result = solve(problem, proof=file, threads=1)
     except InputError as error:
-        named = re.search(r"columns? ([\d, ]+) separate", str(error))
+        named = re.search(r"features? ([\d, ]+) separate", str(error))
         columns = [int(j) for j in named[1].split(",")] if named else []
         assert len(columns) <= k
         assert not {*columns} & {*options["force_out"]}
@@ -203,7 +203,7 @@ def test_only_columns_a_model_may_use_are_looked_at():
     A = rng.standard_normal((40, 4))
     y = np.where(A[:, 0] + rng.standard_normal(40) > 0, 1.0, -1.0)
     A = np.column_stack([A, y * rng.uniform(1.0, 2.0, 40)])
-    with pytest.raises(InputError, match="column 4 separates the two classes completely"):
+    with pytest.raises(InputError, match="feature 4 separates the two classes completely"):
         Problem(A, y, 2, loss="logistic", lam=0)
     barred = Problem(A, y, 2, loss="logistic", lam=0, force_out=[4])
     result = solve(barred)
@@ -222,10 +222,10 @@ def test_columns_that_separate_are_named_where_the_search_meets_them(complete, m
     monkeypatch.setattr(infinitesimal_ridge, "refuse_separated", lambda *arguments: None)
     problem = Problem(A, y, 2, loss="logistic", lam=0)
     how = "completely" if complete else "quasi-completely"
-    with pytest.raises(InputError, match=f"columns 2, 5 separate the two classes {how}.*give a positive lam"):
+    with pytest.raises(InputError, match=f"features 2, 5 separate the two classes {how}.*give a positive lam"):
         solve(problem, proof=tmp_path / "proof.exsel")
     assert not list(tmp_path.iterdir()), "nothing half-written is left"
-    with pytest.raises(InputError, match="columns 2, 5 separate"):
+    with pytest.raises(InputError, match="features 2, 5 separate"):
         certify(problem, support=[2, 5])
     without = solve(problem.replace(force_out=[5]))
     assert without.claim.reached
@@ -240,7 +240,7 @@ def test_a_column_that_separates_in_part_does_no_harm_where_another_is_better():
     result = solve(Problem(A, y, 1, loss="logistic", lam=0))
     assert result.support == (1,)
     assert result.valid_for == SCOPE
-    with pytest.raises(InputError, match="column 3 separates the two classes quasi-completely"):
+    with pytest.raises(InputError, match="feature 3 separates the two classes quasi-completely"):
         solve(Problem(A, y, 3, loss="logistic", lam=0))
 
 

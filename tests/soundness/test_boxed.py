@@ -148,7 +148,7 @@ def test_what_does_not_go_together_is_said(tmp_path):
         solve(problem, bound="apg", signals=())
     with pytest.raises(UnsupportedError, match="signs or bounds"):
         compare(problem, methods="exchange")
-    with pytest.raises(InputError, match=r"coefficient of column 1 is -1, but between 0 and inf was expected"):
+    with pytest.raises(InputError, match=r"coefficient of feature 1 is -1, but between 0 and inf was expected"):
         certify(problem, coef=[0.0, -1.0, 0.0, 0.0])
     for method in ("exchange", "foba", "greedy-rls", "greedy-css"):
         with pytest.raises(UnsupportedError):
@@ -218,7 +218,7 @@ def test_columns_that_depend_on_each_other_with_hardly_any_ridge(loss):
 def test_what_does_not_know_of_signs_says_so():
     rng = np.random.default_rng(3)
     named = Problem(rng.standard_normal((9, 2)), rng.standard_normal(9), k=1, lam=0.1, feature_names=["a", "b"])
-    with pytest.raises(InputError, match=r"the pattern 'z\*' of nonnegative columns matches no column"):
+    with pytest.raises(InputError, match=r"the pattern 'z\*' of the nonnegative features matches no feature"):
         boxed(named, ["z*"])
 
 

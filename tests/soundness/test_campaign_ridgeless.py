@@ -117,14 +117,14 @@ def test_a_refusal_that_is_not_so_is_noticed():
     assert refusal(str(refused.value), truth, noted) is None
     assert noted == ["noted: no ridge, refused: the classes are separated"]
     says = "lam is 0, but {} separate the two classes {}, so that"
-    assert refusal(says.format("columns 0, 1", "completely"), truth, noted) is None
-    assert refusal(says.format("column 2", "quasi-completely"), truth, noted) is None
+    assert refusal(says.format("features 0, 1", "completely"), truth, noted) is None
+    assert refusal(says.format("feature 2", "quasi-completely"), truth, noted) is None
     for named, how in (
-        ("columns 0, 3", "quasi-completely"),
-        ("column 2", "completely"),
+        ("features 0, 3", "quasi-completely"),
+        ("feature 2", "completely"),
         ("the intercept", "completely"),
     ):
-        assert refusal(says.format(named, how), truth, noted)[0].what.startswith("columns that are said to separate")
+        assert refusal(says.format(named, how), truth, noted)[0].what.startswith("features that are said to separate")
     assert refusal("lam is 0, which nobody likes", truth, noted)[0].what == "refuses lam = 0 for a reason that is none"
     assert refusal("something else", truth, noted) is None
 

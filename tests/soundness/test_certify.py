@@ -105,9 +105,9 @@ class TestMessages:
             ([-1], "^the support names feature -1"),
             ([1, 1], r"^the support \[1, 1\] names a feature twice; give each feature once"),
             ([0, 1, 2, 3], "^the support has 4 features, but k is 3; give at most k features or raise k"),
-            (["bmi", "weight"], "^there is no column called 'weight'; give a number from 0 to 5 or a known name"),
+            (["bmi", "weight"], "^there is no feature called 'weight'; give a number from 0 to 5 or a known name"),
             (["bmi", "2"], r"^the support \[2, 2\] names a feature twice"),
-            ([True, False], "^a mask of 2 entries was given for 6 columns; give one per column"),
+            ([True, False], "^a mask of 2 entries was given for 6 features; give one per feature"),
             ([True] * 6, "^the support has 6 features, but k is 3"),
         ],
     )
@@ -116,13 +116,13 @@ class TestMessages:
 
     @pytest.mark.parametrize("support", [[1.0, 2.0], [0.5], [None], [np.inf], [[1]]])
     def test_columns_are_whole_numbers(self, named, support):
-        refuse("^there is no column called ", named, support=support)
+        refuse("^there is no feature called ", named, support=support)
 
     @pytest.mark.parametrize(
         ("coef", "match"),
         [
-            ([1.0, 2.0], "^2 coefficients were given for 6 columns; give one per column"),
-            (np.zeros((2, 3)), "^6 coefficients were given for 6 columns|^the candidate has 2 dimensions"),
+            ([1.0, 2.0], "^2 coefficients were given for 6 features; give one per feature"),
+            (np.zeros((2, 3)), "^6 coefficients were given for 6 features|^the candidate has 2 dimensions"),
             ([np.nan, 0, 0, 0, 0, 0.0], "^the coefficients hold NaN or infinite values; give finite numbers"),
             ([1.0, 1, 1, 1, 0, 0], "^the support has 4 features, but k is 3; give at most k features or raise k"),
             (np.zeros(6) + 1j, "^the coefficients are not plain numbers|^a candidate of type complex128 is neither"),
@@ -266,11 +266,11 @@ class TestWhatIsSaid:
 def test_names_that_do_not_say_which_column_are_refused():
     A, y = np.eye(4), np.arange(1.0, 5.0)
     twice = Problem(A, y, 2, lam=0.1, feature_names=["f", "f", "3", "g"])
-    with pytest.raises(InputError, match="2 columns are called 'f'; give the column's number"):
+    with pytest.raises(InputError, match="2 features are called 'f'; give the feature's number"):
         certify(twice, support=["f"])
     assert certify(twice, support=["3"]).support == (2,)
     assert certify(twice, support=[3]).support == certify(twice, support=["g"]).support == (3,)
-    with pytest.raises(InputError, match="line break or control character; rename the column"):
+    with pytest.raises(InputError, match="line break or control character; rename the feature"):
         Problem(A, y, 2, lam=0.1, feature_names=["a", "b\n", "c", "d"])
 
 

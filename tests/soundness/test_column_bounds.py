@@ -62,7 +62,7 @@ def test_few_entries_make_the_bound_of_touched_rows_nearly_tight(on_demand):
     result = solve(Problem.prepared(A, y, 3, fit_intercept=True), signals=())
     assert result.reached
     assert {*result.support} == {5, 70, 900}
-    assert "of 3000 columns by" in result.settings["method"]
+    assert "of 3000 features by" in result.settings["method"]
 
 
 def test_what_takes_a_table_is_refused_in_one_sentence(on_demand):

@@ -21,7 +21,7 @@ def rare_counts(n=24):
 
 def test_columns_that_tell_counts_of_zero_apart_are_named():
     A, y = rare_counts()
-    with pytest.raises(InputError, match=r"column 3 tells 8 rows apart whose counts are 0.*give a positive lam"):
+    with pytest.raises(InputError, match=r"feature 3 tells 8 rows apart whose counts are 0.*give a positive lam"):
         Problem.prepared(A, y, 1, loss="poisson", lam=0.0, intercept=True)
     for way in ({"lam": 1e-3}, {"lam": 0.0, "force_out": [3]}):
         assert solve(Problem.prepared(A, y, 1, loss="poisson", intercept=True, **way)).reached
@@ -41,7 +41,7 @@ def test_which_rows_and_columns_do_so():
 def test_dependent_columns_are_refused_with_the_way_on():
     A, y = rare_counts()
     A[:, 3] = A[:, 0] + A[:, 1]
-    with pytest.raises(UnsupportedError, match=r"do not limit the coefficients of all columns.*lam=1e-6"):
+    with pytest.raises(UnsupportedError, match=r"do not limit the coefficients of all features.*lam=1e-6"):
         Problem.prepared(A, y, 2, loss="poisson", lam=0.0, intercept=True)
     assert solve(Problem.prepared(A, y, 2, loss="poisson", lam=1e-6, intercept=True)).reached
 

@@ -90,8 +90,8 @@ def test_columns_by_name_and_what_is_refused():
     assert problem.root_state.tolist() == [0, 2, 1, 1]
     assert admissible((0, 2, 3), problem) in ((1, 2), (1, 3))
     for included, outside, words in (
-        (["x"], [], "no column is called that"),
-        (["c"], [], "2 columns are called that"),
+        (["x"], [], "no feature is called that"),
+        (["c"], [], "2 features are called that"),
         ([4], [], "numbered 0 to 3"),
         ([1], [1], "leave it in one of them"),
         ([0, 1, 2], [], "raise k"),
@@ -107,7 +107,11 @@ def test_a_column_whose_name_is_a_number():
     called = ["1", "2", "7", "7"]
     for given, expected in ((["1"], (0,)), ([1], (1,)), (["3"], (3,)), (["0", "2"], (0, 1))):
         assert Problem(A, y, 2, lam=1.0, feature_names=called, force_in=given).force_in == expected
-    for given, words in ((["7"], "2 columns are called that"), (["4"], "numbered 0 to 3"), (["-1"], "numbered 0 to 3")):
+    for given, words in (
+        (["7"], "2 features are called that"),
+        (["4"], "numbered 0 to 3"),
+        (["-1"], "numbered 0 to 3"),
+    ):
         with pytest.raises(InputError, match=words):
             Problem(A, y, 2, lam=1.0, feature_names=called, force_in=given)
 
@@ -127,7 +131,7 @@ def test_texts_name_the_demands():
         A, A[:, 0] + 9.0, 2, lam=0.1, intercept=True, scale=True, feature_names=list("abcd"), force_in=["d"],
         force_out=["b"],
     )  # fmt: skip
-    said = "in every model: d (3); in no model: b (1); intercept, not penalised; columns scaled"
+    said = "in every model: d (3); in no model: b (1); intercept, not penalised; features scaled"
     result = solve(problem)
     assert f"constraints  {said}" in str(result)
     certified = str(certify(problem, support=["a", "d"]))

@@ -130,7 +130,7 @@ def test_names_with_blanks_and_colons(names, parents):
 
 @pytest.mark.parametrize("names", [("b", "a*b"), ("age", "body mass:age", "mass")])
 def test_a_product_with_a_factor_that_is_no_column_is_refused(names):
-    with pytest.raises(InputError, match="is no column; give the hierarchy as a file"):
+    with pytest.raises(InputError, match="is no feature; give the hierarchy as a file"):
         parents_by_name(names)
 
 

@@ -137,7 +137,7 @@ class TestArguments:
 
     def test_demands_that_exclude_each_other_are_refused_by_name(self):
         A, y = table()
-        with pytest.raises(InputError, match=r"force_in names column 0 and column 1, but .* does not allow them"):
+        with pytest.raises(InputError, match=r"force_in names feature 0 and feature 1, but .* does not allow them"):
             Problem(A, y, 3, force_in=[0, 1], not_both=[(0, 1)])
         with pytest.raises(InputError, match="does not allow them together"):
             Problem(A, y, 3, not_both=[(0, 1)]).replace(force_in=[0, 1])

@@ -94,7 +94,7 @@ def test_the_columns_that_separate_are_named() -> None:
     A, y = rng.normal(size=(40, 5)), np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
     A[:, 3] = 0.0
     A[[0, 2, 4], 3] = 1.0
-    with pytest.raises(InputError, match=r"column 3 separates the two classes quasi-completely \(3 of 40 rows"):
+    with pytest.raises(InputError, match=r"feature 3 separates the two classes quasi-completely \(3 of 40 rows"):
         solve(Problem(A, y, 2, loss="logistic", lam=0.0))
 
 
@@ -200,14 +200,14 @@ def test_a_column_that_separates_is_refused_again_once_it_may_be_chosen() -> Non
     alone = Problem(A[:, 1:], y, 2, loss="logistic", lam=0.0)
     assert solve(problem).upper == pytest.approx(solve(alone).upper, rel=1e-9)
     assert problem.replace(force_out=[0, 1]).force_out == (0, 1)
-    with pytest.raises(InputError, match="column 0 separates the two classes completely"):
+    with pytest.raises(InputError, match="feature 0 separates the two classes completely"):
         problem.replace(force_out=[1])
 
 
 def test_a_group_that_separates_may_be_excluded() -> None:
     A, y = separated()
     groups = {"telling": [0, 1], "other": [2], "third": [3]}
-    with pytest.raises(InputError, match="column 0 separates"):
+    with pytest.raises(InputError, match="feature 0 separates"):
         Problem(A, y, 1, groups=groups, loss="logistic", lam=0.0)
     problem = Problem(A, y, 1, groups=groups, loss="logistic", lam=0.0, force_out=["telling"])
     alone = Problem(A[:, 2:], y, 1, loss="logistic", lam=0.0)

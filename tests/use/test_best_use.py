@@ -283,7 +283,7 @@ def test_adjusted_r2_weighs_no_models(file, tmp_path):
     assert "adjusted R²" in screen
     assert "weight" not in screen
     assert "in how many" not in screen
-    assert "weight" not in page.read_text().partition("The list")[2].partition("Which columns")[0]
+    assert "weight" not in page.read_text().partition("The list")[2].partition("Which features")[0]
     found = json.loads(run("best", str(file), "--criterion", "adjr2", "--lam", "0", "--top", "3", "--json").stdout)
     assert [model["weight"] for model in found["models"]] == [None] * 3
     assert found["inclusion"] == []

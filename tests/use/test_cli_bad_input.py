@@ -69,7 +69,7 @@ BAD_FILES = [
     ),
     ({"k": 1.5}, "k is 1.5, but one whole number was expected"),
     ({"loss": "absolute"}, "there is no loss called 'absolute'"),
-    ({"feature_names": ["a", "b"]}, "2 feature names were given for 4 columns; give one name per column."),
+    ({"feature_names": ["a", "b"]}, "2 feature names were given for 4 features; give one name per feature."),
     ({"y": np.ones(9), "loss": "huber"}, "more than half of y has the same value"),
 ]
 SEARCHING = ["solve", "play", "certify"]
@@ -148,8 +148,8 @@ class TestBadInput:
             (["--support", "0,1,2"], "the support has 3 features, but k is 2; give at most k features or raise k."),
             (["--support", "0, 0"], "the support [0, 0] names a feature twice; give each feature once."),
             (["--support", "signal,0"], "the support [0, 0] names a feature twice; give each feature once."),
-            (["--support", "noise"], "there is no column called 'noise'; give a number from 0 to 4 or a known name."),
-            (["--support", "0.5"], "there is no column called '0.5'"),
+            (["--support", "noise"], "there is no feature called 'noise'; give a number from 0 to 4 or a known name."),
+            (["--support", "0.5"], "there is no feature called '0.5'"),
             (["--coef", "nowhere.txt"], "nowhere.txt does not exist; give the file that holds the numbers."),
             (["--coef", str(INSTANCES)], "does not hold plain numbers; give a .npy vector or text with one number"),
         ],
@@ -160,8 +160,8 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("text", "sentence"),
         [
-            ("1 2 3", "3 coefficients were given for 5 columns; give one per column."),
-            ("", "0 coefficients were given for 5 columns; give one per column."),
+            ("1 2 3", "3 coefficients were given for 5 features; give one per feature."),
+            ("", "0 coefficients were given for 5 features; give one per feature."),
             ("a b c d e", "does not hold plain numbers; give a .npy vector or text with one number a line."),
             ("nan 0 0 0 0", "the coefficients hold NaN or infinite values; give finite numbers."),
             ("1 2 3 0 0", "the support has 3 features, but k is 2; give at most k features or raise k."),

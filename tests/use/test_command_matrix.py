@@ -329,7 +329,7 @@ KEEP_NO_DEMANDS = ("scale", "offset", "force_in", "force_out", "hierarchy", "not
 LIMITS = ("nonnegative", "bounds", "max_coef", "sum_to", "equality")
 
 REFUSED: dict[tuple[str, str], str] = {
-    **{("convert", name): "an instance file holds columns as they are and no constraints" for name in KEEP_NO_DEMANDS},
+    **{("convert", name): "an instance file holds features as they are and no constraints" for name in KEEP_NO_DEMANDS},
     **{(door, name): "verify and play only" for door in ("convert", "info") for name in LIMITS},
 }  # fmt: skip
 """Options that a command refuses, in so many words; anything else it must do right."""
@@ -340,7 +340,7 @@ REFUSED_CASES: dict[tuple[str, str], str] = {
     ("path cv", "css"): "no target to predict",
     ("best", "css"): "no target",
     ("certify coef", "css"): "has no coefficients",
-    ("path cv", "logistic, no ridge, force-out"): "with the training rows of fold 1 alone, lam is 0, but columns",
+    ("path cv", "logistic, no ridge, force-out"): "with the training rows of fold 1 alone, lam is 0, but features",
     **{("gram", f"missing {way}"): "is not 'drop-rows'" for way in IN_GRAM},
 }
 """The same for cases."""

@@ -108,7 +108,7 @@ def test_groups_of_what_a_column_transformer_made():
     model = make_pipeline(encoder.set_output(transform="pandas"), best).fit(frame, y)
     np.testing.assert_array_equal(model[-1].support_, [0, 1, 2, 3])
     assert model[-1].result_.feature_names == ("city", "remainder__size")
-    with pytest.raises(InputError, match=r"the pattern '\*town\*' of the group 'city' matches no column"):
+    with pytest.raises(InputError, match=r"the pattern '\*town\*' of the group 'city' matches no feature"):
         model.set_params(bestsubsetregressor__groups={"city": ["*town*"]}).fit(frame, y)
 
 

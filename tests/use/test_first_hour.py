@@ -64,9 +64,9 @@ def test_dependent_terms_are_named(beside):
 
 
 def test_the_target_among_the_columns_is_told():
-    with pytest.warns(DataWarning, match="column price holds the same numbers as the target"):
+    with pytest.warns(DataWarning, match="feature price holds the same numbers as the target"):
         solve(HOUSES, PRICE, k=1, factors="auto")
-    with pytest.warns(DataWarning, match="column 1 holds the same"):
+    with pytest.warns(DataWarning, match="feature 1 holds the same"):
         exactsel.solve_path(np.column_stack([AGE, PRICE]), PRICE, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -50,7 +50,7 @@ def test_groups_are_numbered_by_their_first_columns():
     by_labels = GroupedProblem(plain(), ["region"] * 3 + [None] + ["blood"] * 2)
     assert by_labels.groups == made.groups
     assert by_labels.hash == made.hash
-    assert "3 groups of 6 columns" in repr(made)
+    assert "3 groups of 6 features" in repr(made)
     with pytest.raises(AttributeError, match="frozen"):
         made.k = 1
 
@@ -77,14 +77,14 @@ def test_columns_stand_for_their_groups():
 @pytest.mark.parametrize(
     ("groups", "match"),
     [
-        ({"g": ["nobody"]}, r"the group 'g' names 'nobody', but no column is called that"),
-        ({"g": [9]}, r"the group 'g' names column 9, but the columns are numbered 0 to 5\."),
-        ({"g": [0], "h": ["north"]}, r"column 'north' is in 'g' and in the group 'h'; name it once\."),
-        ({"g": [0, "north"]}, r"column 'north' is twice in the group 'g'"),
-        ({"g": []}, r"the group 'g' has no columns; leave it out"),
-        ({"age": [0, 1]}, r"the group 'age' is called like a column outside it"),
-        (["x", "y"], r"groups is 2 labels, but 6 columns need one label each"),
-        ("region", r"groups is a text, but 6 columns need one label each"),
+        ({"g": ["nobody"]}, r"the group 'g' names 'nobody', but no feature is called that"),
+        ({"g": [9]}, r"the group 'g' names feature 9, but the features are numbered 0 to 5\."),
+        ({"g": [0], "h": ["north"]}, r"feature 'north' is in 'g' and in the group 'h'; name it once\."),
+        ({"g": [0, "north"]}, r"feature 'north' is twice in the group 'g'"),
+        ({"g": []}, r"the group 'g' has no features; leave it out"),
+        ({"age": [0, 1]}, r"the group 'age' is called like a feature outside it"),
+        (["x", "y"], r"groups is 2 labels, but 6 features need one label each"),
+        ("region", r"groups is a text, but 6 features need one label each"),
     ],
 )
 def test_groups_that_cannot_be_used(groups, match):
@@ -95,7 +95,7 @@ def test_groups_that_cannot_be_used(groups, match):
 @pytest.mark.parametrize(
     ("demands", "match"),
     [
-        ({"force_in": ["nobody"]}, "force_in names 'nobody', but no group or column is called that"),
+        ({"force_in": ["nobody"]}, "force_in names 'nobody', but no group or feature is called that"),
         ({"force_out": [3]}, "force_out names group 3, but the groups are numbered 0 to 2"),
         ({"force_in": ["north"], "force_out": ["south"]}, "the group 'region' is in force_in and in force_out"),
         ({"force_in": [0, 1, 2]}, "force_in names 3 groups, but k is 2; raise k"),
@@ -113,7 +113,7 @@ def test_k_beyond_the_groups_is_all_of_them():
 
 def test_without_any_curvature_it_is_refused():
     A = np.eye(6)[:, [0, 0, 1, 2, 3, 4]]
-    with pytest.raises(UnsupportedError, match=r"lam is 0 and the columns are \(nearly\) dependent"):
+    with pytest.raises(UnsupportedError, match=r"lam is 0 and the features are \(nearly\) dependent"):
         solve(GroupedProblem(Problem(A, np.ones(6), 1, lam=0.0), ["g", "g", "h", "h", "i", "i"]))
 
 
@@ -179,9 +179,9 @@ def test_certify_takes_results_coefficients_and_estimators():
     result = solve(problem(), signals=())
     assert certify(problem(), candidate=result, signals=()).support == result.support
     assert certify(problem(), coef=result.coef, signals=()).absolute_gap == pytest.approx(result.absolute_gap, abs=1e-9)
-    with pytest.raises(InputError, match="3 coefficients were given for 6 columns"):
+    with pytest.raises(InputError, match="3 coefficients were given for 6 features"):
         certify(problem(), coef=[1.0, 0.0, 0.0])
-    with pytest.raises(InputError, match="there is no group or column called 'nobody'"):
+    with pytest.raises(InputError, match="there is no group or feature called 'nobody'"):
         certify(problem(), candidate=["nobody"])
     with pytest.raises(InputError, match="k is 2"):
         certify(problem(), coef=np.ones(6))
@@ -256,7 +256,7 @@ def test_text_and_files_name_groups(tmp_path):
     [
         ("region", r"groups holds 'region', which is no group; write NAME=COLUMN"),
         (" ; ", "groups names no group"),
-        ("g=z*", r"the pattern 'z\*' of the group 'g' matches no column; correct it"),
+        ("g=z*", r"the pattern 'z\*' of the group 'g' matches no feature; correct it"),
         ("missing.json", "the groups cannot be read from missing.json"),
     ],
 )

@@ -57,7 +57,7 @@ def test_a_method_alone_is_bounded():
 
 def test_limits_are_a_list_of_triples_and_no_mapping():
     A, y = data()
-    with pytest.raises(InputError, match=r"the bounds are a mapping, .* write \[\(column, lower, upper\), ...\]"):
+    with pytest.raises(InputError, match=r"the bounds are a mapping, .* write \[\(feature, lower, upper\), ...\]"):
         boxed(Problem(A, y, 3, lam=0.5), (), {0: (-1.0, 1.0)})
 
 
@@ -178,7 +178,7 @@ def test_bounds_of_a_column_that_is_not_there():
     problem = Problem(np.eye(3), np.ones(3), 1, lam=1.0)
     with pytest.raises(InputError) as told:
         boxed(problem, bounds=[("nope", 0.0, 1.0)])
-    assert str(told.value) == "bounds names 'nope', but no column is called that; give the column's number."
+    assert str(told.value) == "bounds names 'nope', but no feature is called that; give the feature's number."
 
 
 def test_none_is_no_limit():

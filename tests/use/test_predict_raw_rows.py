@@ -185,7 +185,7 @@ def test_a_damaged_or_hostile_model_is_refused(tmp_path):
 def test_a_mapping_goes_with_names_alone():
     named = solve(RAW[["age", "bmi"]], FRAME["y"], 2)
     assert named.predict({"bmi": FRAME["bmi"], "age": FRAME["age"]}) == pytest.approx(named.fittedvalues, abs=1e-9)
-    with pytest.raises(InputError, match="the model has no names of columns"):
+    with pytest.raises(InputError, match="the model has no names of features"):
         solve(RAW[["age", "bmi"]].to_numpy(), FRAME["y"], 2).predict({"age": [1.0]})
     with pytest.raises(InputError, match="column 'bmi' has the shape"):
         named.predict({"age": [1.0, 2.0], "bmi": [1.0]})

@@ -175,9 +175,9 @@ class TestParameters:
         refuse(match, lam=0.0, loss=PseudoHuber(1.0))
 
     def test_names(self):
-        refuse("^1 feature names were given for 3 columns; give one name per column", feature_names=["one"])
-        refuse("^4 feature names were given for 3 columns", feature_names=list("abcd"))
-        refuse("^feature_names is 5, but a list was expected; give one name per column", feature_names=5)
+        refuse("^1 feature names were given for 3 features; give one name per feature", feature_names=["one"])
+        refuse("^4 feature names were given for 3 features", feature_names=list("abcd"))
+        refuse("^feature_names is 5, but a list was expected; give one name per feature", feature_names=5)
         refuse("^feature_names is 'abc', but a list was expected; give one name per", feature_names="abc")
         assert make(feature_names=np.array(["a", "b", "c"])).feature_names == ("a", "b", "c")
         assert make().feature_names is None
@@ -261,7 +261,7 @@ class TestFrozen:
         transposed[0, 0] = 9.0
 
     def test_repr(self):
-        assert repr(make(loss="huber", delta=2.0)) == "Problem(huber(delta=2), n=4, 3 columns, k=2, lam=0.5)"
+        assert repr(make(loss="huber", delta=2.0)) == "Problem(huber(delta=2), n=4, 3 features, k=2, lam=0.5)"
 
 
 @pytest.mark.smoke

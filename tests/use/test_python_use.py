@@ -61,7 +61,7 @@ class TestPredicting:
             fitted.predict(FRAME.rename(columns={"Salary": "salary"}))
         with pytest.raises(InputError, match=r"holds 2 columns called 'Salary'"):
             fitted.predict(pd.concat([FRAME, FRAME[["Salary"]]], axis=1))
-        with pytest.raises(InputError, match="the model has 5 columns"):
+        with pytest.raises(InputError, match="the model has 5 features"):
             fitted.predict(A[:, :4])
         with pytest.raises(InputError, match=r"in the rows to predict, column Salary .1 missing. has missing values"):
             fitted.predict(FRAME.assign(Salary=[np.nan, *A[1:, 1]]))
@@ -80,7 +80,7 @@ class TestPredicting:
     def test_names_that_are_not_one_columns_own(self):
         result = solve(Problem(A, Y, 2, feature_names=["x", "x", "x", "x", "x"]))
         assert list(result.coefficients()) == list(result.support)
-        with pytest.raises(InputError, match="the model has several columns called 'x'"):
+        with pytest.raises(InputError, match="the model has several features called 'x'"):
             result.predict(pd.DataFrame(A[:, :1], columns=["x"]))
         np.testing.assert_allclose(result.predict(A), A @ result.coef)
 

@@ -128,7 +128,7 @@ class TestReport:
 
     def test_the_empty_model(self):
         problem = Problem(np.eye(4)[:, :3], np.zeros(4), 0, lam=1.0)
-        assert "uses no column" in checked_page(run_page(solve(problem), problem)).shown
+        assert "uses no feature" in checked_page(run_page(solve(problem), problem)).shown
 
     def test_scope_is_said(self, solved):
         _, result = solved
@@ -338,6 +338,6 @@ def test_what_closers_brought_is_said_in_one_line():
         "of your own": {"subtrees": 1, "nodes": 0, "left_open": 0},
     })  # fmt: skip
     assert said == (
-        "bounds: 1 call, 1,200 columns fixed; enumeration in closed form: 2 subtrees, 31 nodes, 1 region left open; "
+        "bounds: 1 call, 1,200 features fixed; enumeration in closed form: 2 subtrees, 31 nodes, 1 region left open; "
         "of your own: 1 subtree"
     )

@@ -192,7 +192,7 @@ class TestJson:
         assert scaled["intercept"] is None
         assert scaled["prepared"]["intercept"] is False
         assert json.loads(solve(Problem(A, y, 2, lam=1e-3)).to_json())["prepared"] is None
-        with pytest.raises(InputError, match="the model has 5 columns"):
+        with pytest.raises(InputError, match="the model has 5 features"):
             made.model.predict(A[:, :4])
 
     def test_a_column_forced_in_with_coefficient_zero_is_shown(self):

@@ -145,7 +145,7 @@ def test_cross_validation_of_arrays():
 class TestCoefficients:
     def test_in_another_order(self):
         coef = pandas.Series([-2.0, 0.0, 1.0], index=["w", "v", "u"])
-        with pytest.raises(InputError, match="labelled by the columns, but in another order"):
+        with pytest.raises(InputError, match="labelled by the features, but in another order"):
             certify(Problem(X, Y, 2), coef=coef)
         assert certify(Problem(X, Y, 2), coef=coef.loc[X.columns]).value < 1e-20
 

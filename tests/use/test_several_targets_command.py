@@ -54,7 +54,7 @@ def test_a_table_for_each_target(file, run):
     assert told.out.count("Optimal: no model with at most 2 features has a lower objective") == 2
     together = run("solve", file, "--target", "u, v", "--drop", '"w, x"', "-k", 2, "--shared", "--quiet").out
     assert together.count("Optimal: no model with at most 2 features has a lower objective") == 1
-    assert "all targets on the same columns: sum of objectives" in together
+    assert "all targets on the same features: sum of objectives" in together
 
 
 def test_a_list_and_the_option_again_say_the_same(file, run):

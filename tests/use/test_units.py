@@ -190,9 +190,9 @@ def test_demands_can_be_replaced_in_groups_too():
 
 
 def test_units_that_cannot_be_chosen():
-    with pytest.raises(InputError, match="column 3 is in force_in and in force_out; leave it in one of them"):
+    with pytest.raises(InputError, match="feature 3 is in force_in and in force_out; leave it in one of them"):
         columns(force_in=["age"], force_out=[3])
-    with pytest.raises(InputError, match="force_in names 2 columns, but k is 1; raise k"):
+    with pytest.raises(InputError, match="force_in names 2 features, but k is 1; raise k"):
         columns(force_in=[1, 2]).check(1)
     with pytest.raises(InputError, match="force_in names 2 groups, but k is 1; raise k"):
         groups(force_in=[1, 2]).check(1)
@@ -257,7 +257,7 @@ def test_a_constraint_decides_in_the_root():
     np.testing.assert_array_equal(problem.root_state, units.region(4))
     np.testing.assert_array_equal(problem.replace(force_out=["a"]).root_state, [IN, IN, IN, FREE, OUT, OUT])
     for change in ({"k": 2}, {"force_out": [0]}):
-        with pytest.raises(InputError, match=r"no set of at most [24] columns was found that meets what is demanded"):
+        with pytest.raises(InputError, match=r"no set of at most [24] features was found that meets what is demanded"):
             problem.replace(**change)
 
 

@@ -128,6 +128,55 @@ def test_what_users_read_has_the_fields_words(surface) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+CHOOSING = (
+    "exactsel/problem", "exactsel/studies", "exactsel/solving", "exactsel/bounds", "exactsel/closers",
+    "exactsel/enumeration", "exactsel/observers", "exactsel/report", "exactsel/start", "exactsel/sklearn",
+    "exactsel/cli", "heuristics",
+)  # fmt: skip
+"""Where texts are about models, so that what is chosen and has a coefficient is a feature."""
+
+OF_TABLES = {f"exactsel/problem/{name}.py" for name in ("doubles", "factors", "frames", "numbered")}
+"""Modules there that read tables, and speak of nothing but their columns."""
+
+COLUMNS_OF = re.compile(
+    # what is read ...
+    r"\b(?:tables?|files?|frame|matrix|rows?|formula|factors?)\b|\bof A\b|to predict from|the model needs the column|"
+    r"column,lower,upper|\ba column of\b|\bX\.columns\b|"
+    # ... and column subset selection
+    r"column subset selection|\bcss\b|ColumnSubset|selection of columns|^reconstructions with",
+    re.IGNORECASE,
+)
+"""A text with one of these says of what its columns are."""
+
+
+def whole_texts() -> Iterator[tuple[str, str]]:
+    """All texts of several words where models are chosen, docstrings aside; {} stands for what is filled in."""
+    for path in PRODUCT:
+        place = path.relative_to(ROOT).as_posix()
+        if not place.startswith(CHOOSING) or place in OF_TABLES:
+            continue
+        nodes = list(ast.walk(parsed(path)))
+        parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        parts |= {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if id(node) not in parts and isinstance(node, ast.Constant | ast.JoinedStr):
+                filled = node.values if isinstance(node, ast.JoinedStr) else [node]
+                text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in filled)
+                if " " in text.strip():
+                    yield f"{place}:{node.lineno}", text
+
+
+@pytest.mark.smoke
+def test_what_is_chosen_is_a_feature() -> None:
+    """A column is one of a table or matrix that is read, or of column subset selection."""
+    wrong = [
+        f"{where}: '{text}'; write feature, or say of what the columns are"
+        for where, text in whole_texts()
+        if re.search(r"\bcolumns?\b", text, re.IGNORECASE) and not COLUMNS_OF.search(text)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 FOR_BEGINNERS = (
     "README.md",
     "docs/index.md",

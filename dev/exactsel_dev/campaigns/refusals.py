@@ -33,18 +33,18 @@ def refusal(said: str, truth: Truth, noted: list[str]) -> list[Finding] | None:
 
 def _separation(said: str, truth: Truth) -> list[Finding] | None:
     """The columns that are named separate the classes, as it is said that they do."""
-    named = re.search(r"columns? ([\d, ]+)( and \d+ more)? separate", said)
+    named = re.search(r"features? ([\d, ]+)( and \d+ more)? separate", said)
     columns = [int(j) for j in named[1].split(",")] if named else []
     if named and named[2]:
         columns = truth.allowed
     units = [{*unit} for unit in truth.instance.units]
     included = [g for g, unit in enumerate(units) if unit & {*columns}]
     if not (named and named[2]) and (len(included) > truth.instance.k or {*included} & {*truth.instance.force_out}):
-        return [Finding("columns that are said to separate the classes are in no model together", said)]
+        return [Finding("features that are said to separate the classes are in no model together", said)]
     if not separated(truth.data, columns):
-        return [Finding("columns that are said to separate the classes do not", said)]
+        return [Finding("features that are said to separate the classes do not", said)]
     if "classes completely" in said and not separated_completely(truth.data, columns):
-        return [Finding("columns that are said to separate the classes completely do not", said)]
+        return [Finding("features that are said to separate the classes completely do not", said)]
     return None
 
 

@@ -30,7 +30,9 @@ def command(out: str, **arguments: Any) -> None:
 
     overrides = {name: arguments[name] for name in ("k", "lam", "loss", "delta") if arguments[name] is not None}
     if any(arguments[name] for name in ("scale", "offset", "force_in", "force_out", *DEMANDS)):
-        raise InputError("an instance file holds columns as they are and no constraints; leave these options to solve.")
+        raise InputError(
+            "an instance file holds features as they are and no constraints; leave these options to solve."
+        )
     overrides |= {} if arguments["intercept"] is None else {"intercept": arguments["intercept"]}
     with warnings_as_lines():
         instance = with_labels(replace(read_file(arguments), **overrides))

@@ -12,7 +12,7 @@ from exactsel.cli.talk import say
 @click.argument("name")
 @click.argument("out", type=OutputFile())
 @click.option("--n", type=int, help="Draw this many rows.")
-@click.option("--d", type=int, help="Draw this many columns.")
+@click.option("--d", type=int, help="Draw this many features.")
 @click.option("-k", "--k", type=int, help="Store this k: the size of the planted support, or of the model to find.")
 @click.option("--lam", type=float, help="Store this ridge weight.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed the random numbers.")

@@ -26,7 +26,9 @@ CARS = "data gram instances/cars.csv cars.npz --target mpg --drop 'name,model ye
     type=FileOrText(),
     help="Predict this column, a name or a number from 0, or the numbers in a file. Default: y.",
 )
-@click.option("--drop", multiple=True, metavar="COLUMNS", help="Leave out these columns, separated by commas.")
+@click.option(
+    "--drop", multiple=True, metavar="COLUMNS", help="Leave out these columns of the table, separated by commas."
+)
 @click.option(
     "--weights",
     type=FileOrText(),

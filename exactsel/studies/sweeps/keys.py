@@ -146,7 +146,8 @@ _MANY_NUMBERS = Key(_number, "a finite number that is not negative", many=True)
 _NUMBER = Key(_number, "a finite number that is not negative")
 _SECONDS = Key(_seconds, "a positive number of seconds")
 _SWITCH = Key(_switch, "true or false")
-_COLUMNS = Key(_columns, "a list of columns, by name or number,")
+_COLUMNS = Key(_columns, "a list of columns of the table, by name or number,")
+_FEATURES = Key(_columns, "a list of features, by name or number,")
 
 GENERATOR: dict[str, Key] = {
     "name": Key(_text, "the name of a generator", many=True), "n": _MANY_WHOLE, "d": _MANY_WHOLE, "k": _MANY_WHOLE,
@@ -163,7 +164,7 @@ READING: dict[str, Key] = {
 """How files are read."""
 
 DEMANDS: dict[str, Key] = {
-    "force_in": _COLUMNS, "force_out": _COLUMNS, "intercept": _SWITCH, "scale": _SWITCH,
+    "force_in": _FEATURES, "force_out": _FEATURES, "intercept": _SWITCH, "scale": _SWITCH,
 }  # fmt: skip
 """What is the same for all problems of a table."""
 
