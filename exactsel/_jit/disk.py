@@ -99,6 +99,7 @@ class _Kept(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, py_func: Any, folder: Path, name: str, key: str) -> None:
         self._name, self._py_func, self._cache_path = repr(py_func), py_func, str(folder)
+        self.file_name = name
         self._impl = _Results(folder, name)
         self._cache_file = _Files(self._cache_path, name, key)
         self.enable()
@@ -131,10 +132,15 @@ class KernelCache(NullCache):  # type: ignore[misc]
         self._kept: dict[tuple[type, ...], _Kept | None] = {}
         _Place(self._folder).ensure_cache_path()
 
-    @property
-    def lock(self) -> Path:
-        """The file that says that a process is compiling it."""
-        return self._folder / f"{self._name}.lock"
+    def lock_for(self, signature: Any) -> Path:
+        """The file that says that a process is compiling it for the classes among these types.
+
+        Nothing else waits for it: a kernel is compiled for several losses at once, each in one process.
+        """
+        kept = None
+        with suppress(Exception):  # as where it is read
+            kept = self.kept_for(signature)
+        return self._folder / f"{self._name if kept is None else kept.file_name}.lock"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel, or None."""

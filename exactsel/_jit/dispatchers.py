@@ -75,12 +75,11 @@ class Entry(Lowered):
         super().__init__(kernel.py_func, targetoptions=options)
         self.inner, self._instead = Inner(kernel.py_func, targetoptions=options), instead
         self._compiling_counter = self.inner._compiling_counter  # by which numba knows recursion
-        self.lock_file: Path | None = None
+        self._keeps: KernelCache | None = None
         if folder is not None:
             with suppress(OSError):  # the folder has gone, or nothing can be written into it any more
-                self._cache = KernelCache(kernel, folder)
-                self.lock_file = self._cache.lock
-        if self.lock_file is None:
+                self._cache = self._keeps = KernelCache(kernel, folder)
+        if self._keeps is None:
             compiling_begins(kernel.py_func.__name__)
 
     @property
@@ -95,14 +94,14 @@ class Entry(Lowered):
     def compile(self, sig: Any) -> Any:
         """Compile it for these types of arguments, or load it.
 
-        One process compiles a kernel while others that need it wait for its file, as when tests run in parallel. The
-        compiler's own lock comes first, so that threads of one process cannot wait for each other.
+        One process compiles a kernel for them while others that need the same wait for its file, as when tests run in
+        parallel. The compiler's own lock comes first, so that threads of one process cannot wait for each other.
         """
         with global_compiler_lock:
-            if tuple(sigutils.normalize_signature(sig)[0]) in self.overloads or self.lock_file is None:
+            if tuple(sigutils.normalize_signature(sig)[0]) in self.overloads or self._keeps is None:
                 return self._compile(sig)
             began = time.perf_counter()
-            with turn(self.lock_file):
+            with turn(self._keeps.lock_for(sig)):
                 made = self._compile(sig)
             compiling_ended(self.py_func.__name__, time.perf_counter() - began)
             return made

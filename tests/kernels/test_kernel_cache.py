@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import namedtuple
 from pathlib import Path
 
 import numba
@@ -322,7 +323,7 @@ def test_only_an_interrupt_is_called_one(capsys, monkeypatch, error):
 
 
 def lock_of(dispatcher) -> Path:
-    return dispatcher.lock_file
+    return dispatcher._cache.lock_for((numba.types.int64,))
 
 
 @needs_posix
@@ -341,6 +342,21 @@ def test_who_comes_second_waits_and_finds_what_the_first_has_compiled(kernel, tm
             file.write_bytes(content)
     waiting.join(60)
     assert (found, hits(second)) == ([6], 1)
+
+
+@needs_posix
+def test_nobody_waits_for_a_kernel_of_another_class(kernel):
+    """As where two processes compile one kernel for two losses."""
+    kind = namedtuple("Loss", ["x"])
+    dispatcher = kernel()
+    other = dispatcher._cache.lock_for((numba.types.NamedUniTuple(numba.types.int64, 1, kind),))
+    assert other != lock_of(dispatcher)
+    done = []
+    with turn(other):
+        compiling = threading.Thread(target=lambda: done.append(dispatcher(3)))
+        compiling.start()
+        compiling.join(file_lock.LONGEST / 2)
+    assert done == [6]
 
 
 @needs_posix
